@@ -35,7 +35,7 @@ class ErrorCode(enum.IntEnum):
     message: str
     """The text that brokers send with this code where a response has a field for it; "NONE" for success."""
 
-    def __new__(cls, code: int, message: str, retriable: bool = False) -> ErrorCode:
+    def __new__(cls, code: int, message: str = "", retriable: bool = False) -> ErrorCode:
         member = int.__new__(cls, code)
         member._value_ = code
         member.message = message
