@@ -1,13 +1,22 @@
-"""Typed readers of the files under `fixtures/`: the one way by which tests read them. Nothing here judges."""
+"""Typed readers of the files under `fixtures/`: the one way by which tests read them. Nothing here judges.
+
+`definitions("4.4.0")` are Kafka's message definitions, `golden("OffsetCommit")` recorded requests with the
+answers of real brokers, `conversations()` what real clients said, `api_versions()` and `error_codes()` Kafka's
+tables. Where the facts come from is told in each folder's `PROVENANCE.md`.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+GOLDEN = FIXTURES / "golden"
+
+RELEASES = ("4.4.0", "3.9.2")
+"""The releases whose message definitions are kept, newest first. Retired versions stand only in the older."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,3 +34,261 @@ def error_codes() -> Mapping[str, ErrorFacts]:
     """Kafka's error table by name."""
     rows: list[dict[str, Any]] = json.loads((FIXTURES / "kafka-error-codes.json").read_text())
     return {row["name"]: ErrorFacts(**row) for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """A range of versions, ends included; `low` above `high` is the empty one."""
+
+    low: int
+    high: int
+
+    NEWEST = 2**15 - 1
+
+    @classmethod
+    def parse(cls, text: str) -> "Versions":
+        """Read "3", "2-4", "7+" or "none"."""
+        if text == "none":
+            return cls(0, -1)
+        if text.endswith("+"):
+            return cls(int(text[:-1]), cls.NEWEST)
+        low, _, high = text.partition("-")
+        return cls(int(low), int(high or low))
+
+    def __contains__(self, version: int) -> bool:
+        return self.low <= version <= self.high
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.low, self.high + 1))
+
+
+NO_VERSION = Versions.parse("none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldFacts:
+    """One field of a message, in Kafka's words."""
+
+    name: str
+    type: str
+    """"int32", "string", "bytes", "records", "uuid", a structure's name ...; "[]X" is an array of X."""
+    versions: Versions
+    nullable_versions: Versions
+    tagged_versions: Versions
+    tag: int | None
+    flexible_versions: Versions | None
+    """Overrides the message's own where it is given. RequestHeader's ClientId alone has it."""
+    has_default: bool
+    default: Any
+    """A value of the field's type. None: there is none, or it is null (see `has_default`)."""
+    ignorable: bool
+    fields: tuple["FieldFacts", ...]
+    """Those of the structure that `type` names, common structures resolved; empty for plain types."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A message of one Kafka release."""
+
+    name: str
+    kind: str
+    """"request", "response", "header", "data", "coordinator-key" or "coordinator-value"."""
+    api_key: int | None
+    """The API key; of a coordinator's key or value the record type (absent for most in 3.9.2)."""
+    listeners: tuple[str, ...]
+    """Of a request: "broker", "controller" and (3.9.2) "zkBroker"."""
+    valid_versions: Versions
+    flexible_versions: Versions
+    newest_is_unstable: bool
+    """Whether brokers keep the newest version to themselves by default."""
+    fields: tuple[FieldFacts, ...]
+
+
+def _fields(
+    rows: list[dict[str, Any]], structures: Mapping[str, list[dict[str, Any]]]
+) -> tuple[FieldFacts, ...]:
+    return tuple(_field(row, structures) for row in rows)
+
+
+def _field(row: dict[str, Any], structures: Mapping[str, list[dict[str, Any]]]) -> FieldFacts:
+    inner = row.get("fields") or structures.get(row["type"].removeprefix("[]"), [])
+    return FieldFacts(
+        name=row["name"],
+        type=row["type"],
+        versions=Versions.parse(row["versions"]),
+        nullable_versions=Versions.parse(row.get("nullableVersions", "none")),
+        tagged_versions=Versions.parse(row.get("taggedVersions", "none")),
+        tag=row.get("tag"),
+        flexible_versions=Versions.parse(row["flexibleVersions"]) if "flexibleVersions" in row else None,
+        has_default="default" in row,
+        default=row.get("default"),
+        ignorable=row.get("ignorable", False),
+        fields=_fields(inner, structures),
+    )
+
+
+@cache
+def definitions(release: str) -> Mapping[str, Definition]:
+    """The message definitions of one of `RELEASES` by name ("OffsetCommitRequest")."""
+    found = {}
+    for path in sorted((FIXTURES / "kafka-definitions" / release).glob("*.json")):
+        row = json.loads(path.read_text())
+        structures = {structure["name"]: structure["fields"] for structure in row.get("commonStructs", [])}
+        found[row["name"]] = Definition(
+            name=row["name"],
+            kind=row["type"],
+            api_key=row.get("apiKey"),
+            listeners=tuple(row.get("listeners", ())),
+            valid_versions=Versions.parse(row["validVersions"]),
+            flexible_versions=Versions.parse(row.get("flexibleVersions", "none")),
+            newest_is_unstable=row.get("latestVersionUnstable", False),
+            fields=_fields(row["fields"], structures),
+        )
+    return found
+
+
+@cache
+def definition(name: str, version: int) -> Definition:
+    """The newest definition of a message that still knows this version.
+
+    Raises:
+        KeyError: none does.
+    """
+    for release in RELEASES:
+        facts = definitions(release).get(name)
+        if facts and version in facts.valid_versions:
+            return facts
+    raise KeyError(f"{name} v{version}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenPair:
+    """A request and what real brokers answered, byte for byte, without the 4-byte size."""
+
+    api: str
+    api_key: int
+    api_version: int
+    brokers: Mapping[str, int]
+    """The releases that answered so, each with the place of this pair in its recording: lower ones were sent
+    before. The bytes are the first one's; the others differ in correlation id and generated member ids only."""
+    note: str
+    """The situation."""
+    request: bytes
+    response: bytes | None
+    """None: the broker closed the connection, or gave no answer where the note says so."""
+    request_values: Mapping[str, Any] | None
+    """What was asked, by Kafka's field names; None for frames made by hand and for long ones."""
+    response_values: Mapping[str, Any] | None
+    """The answer as an independent decoder read it; None also for long ones."""
+
+
+@cache
+def golden(api: str) -> tuple[GoldenPair, ...]:
+    """All recorded pairs of an API by its name ("OffsetCommit")."""
+    lines = (GOLDEN / "frames" / f"{api}.jsonl").read_text().splitlines()
+    return tuple(_golden_pair(api, json.loads(line)) for line in lines)
+
+
+def golden_apis() -> tuple[str, ...]:
+    """The names of the APIs that `golden` knows."""
+    return tuple(sorted(path.stem for path in (GOLDEN / "frames").glob("*.jsonl")))
+
+
+def _golden_pair(api: str, row: dict[str, Any]) -> GoldenPair:
+    response = row["response_hex"]
+    return GoldenPair(
+        api=api,
+        api_key=row["api_key"],
+        api_version=row["api_version"],
+        brokers=row["brokers"],
+        note=row["note"],
+        request=bytes.fromhex(row["request_hex"]),
+        response=None if response is None else bytes.fromhex(response),
+        request_values=row.get("request"),
+        response_values=row.get("response"),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationFrame:
+    """One frame of a client's conversation with a 4.4.0 broker."""
+
+    connection: int
+    is_request: bool
+    api_key: int
+    api_version: int
+    """A response carries those of its request."""
+    correlation_id: int
+    frame: bytes
+
+
+@cache
+def conversations() -> Mapping[str, tuple[ConversationFrame, ...]]:
+    """All frames of real clients' conversations in the order of the wire, by recording ("4.4.0-aiokafka")."""
+    return {path.stem: tuple(_frames_of(path)) for path in sorted((GOLDEN / "clients").glob("*.jsonl"))}
+
+
+def _frames_of(path: Path) -> Iterator[ConversationFrame]:
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        if "hex" in row:
+            yield ConversationFrame(
+                connection=row["conn"],
+                is_request=row["dir"] == "request",
+                api_key=row["key"],
+                api_version=row["version"],
+                correlation_id=row["correlation"],
+                frame=bytes.fromhex(row["hex"]),
+            )
+
+
+def golden_log(release: str) -> Path:
+    """The log directory of a broker as 2.0.1, 2.1.1 or 4.4.0 left it, with dumps beside the segments."""
+    return GOLDEN / "logs" / release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireSurface:
+    """What a client at a broker of one release, in one mode, may send."""
+
+    line: str
+    """The release line: "0.8.2", "2.0", "4.4"."""
+    mode: str
+    """"zookeeper" or "kraft"."""
+    broker: str
+    """The release that was asked."""
+    has_api_versions: bool
+    apis: Mapping[int, tuple[int, int]]
+    """API key: least and greatest version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiVersionsTable:
+    """`fixtures/kafka-api-versions.json`."""
+
+    internal: frozenset[int]
+    """Keys that brokers and controllers send each other."""
+    names: Mapping[int, str]
+    surfaces: tuple[WireSurface, ...]
+    """Oldest release first; ZooKeeper before KRaft."""
+
+
+@cache
+def api_versions() -> ApiVersionsTable:
+    """Which release serves which versions of which API."""
+    table: dict[str, Any] = json.loads((FIXTURES / "kafka-api-versions.json").read_text())
+    names: dict[int, str] = {int(key): name for key, name in table["names"].items()}
+    return ApiVersionsTable(
+        internal=frozenset(table["internal"]),
+        names=names,
+        surfaces=tuple(
+            WireSurface(
+                line=row["line"],
+                mode=row["mode"],
+                broker=row["broker"],
+                has_api_versions=row["has_api_versions"],
+                apis={int(key): (low, high) for key, (low, high) in row["apis"].items()},
+            )
+            for row in table["releases"]
+        ),
+    )

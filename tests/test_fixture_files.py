@@ -1,0 +1,76 @@
+"""The readers of `fixtures/` see the files whole: with one that drops half of them other tests would pass."""
+
+import pytest
+
+from tests.fixture_files import (
+    RELEASES,
+    FieldFacts,
+    api_versions,
+    conversations,
+    definition,
+    definitions,
+    golden,
+    golden_apis,
+    golden_log,
+)
+
+PLAIN = {
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint16",
+    "uint32",
+    "float64",
+    "string",
+    "bytes",
+    "records",
+    "uuid",
+}
+
+
+def all_fields(fields: tuple[FieldFacts, ...]) -> list[FieldFacts]:
+    return [found for field in fields for found in (field, *all_fields(field.fields))]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_structure_is_resolved_and_every_plain_type_has_no_fields(release: str) -> None:
+    fields = [field for facts in definitions(release).values() for field in all_fields(facts.fields)]
+    assert len(fields) > 1400
+    for field in fields:
+        assert bool(field.fields) == (field.type.removeprefix("[]") not in PLAIN), field
+
+
+def test_every_version_that_some_release_serves_is_defined() -> None:
+    table = api_versions()
+    for surface in table.surfaces:
+        for key, (low, high) in surface.apis.items():
+            for version in range(low, high + 1):
+                assert definition(f"{table.names[key]}Request", version).api_key == key
+                assert definition(f"{table.names[key]}Response", version).api_key == key
+
+
+def test_golden_pairs_are_whole() -> None:
+    pairs = [pair for api in golden_apis() for pair in golden(api)]
+    assert len(golden_apis()) == 18
+    assert len(pairs) == 1989
+    assert all(pair.brokers and pair.note and pair.request for pair in pairs)
+    assert sum(pair.response is None for pair in pairs) == 80
+    assert len({pair.note for pair in golden("OffsetCommit")}) == 72
+
+
+def test_conversations_have_an_answer_to_each_request() -> None:
+    assert len(conversations()) == 14
+    for frames in conversations().values():
+        asked = [(f.connection, f.correlation_id) for f in frames if f.is_request]
+        answered = [(f.connection, f.correlation_id) for f in frames if not f.is_request]
+        assert asked
+        assert set(answered) <= set(asked)
+
+
+@pytest.mark.parametrize("release", ["2.0.1", "2.1.1", "4.4.0"])
+def test_golden_logs_have_their_segments_and_dumps(release: str) -> None:
+    partition = golden_log(release) / "__consumer_offsets-0"
+    assert (partition / "00000000000000000000.log").stat().st_size > 2000
+    assert "isvalid: true" in (partition / "dump.txt").read_text()
