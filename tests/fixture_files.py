@@ -1,8 +1,8 @@
 """Typed readers of the files under `fixtures/`: the one way by which tests read them. Nothing here judges.
 
 `definitions("4.4.0")` are Kafka's message definitions, `golden("OffsetCommit")` recorded requests with the
-answers of real brokers, `conversations()` what real clients said, `api_versions()` and `error_codes()` Kafka's
-tables. Where the facts come from is told in each folder's `PROVENANCE.md`.
+answers of real brokers, `conversations()` what real clients said, `api_versions()` and `error_codes()`
+Kafka's tables. Where the facts come from is told in each folder's `PROVENANCE.md`.
 """
 
 import json
@@ -169,8 +169,8 @@ class GoldenPair:
     api_key: int
     api_version: int
     brokers: Mapping[str, int]
-    """The releases that answered so, each with the place of this pair in its recording: lower ones were sent
-    before. The bytes are the first one's; the others differ in correlation id and generated member ids only."""
+    """The releases that answered so, each with this pair's place in its recording: lower ones were sent
+    before. The bytes are the first one's; others differ in correlation id and generated member ids only."""
     note: str
     """The situation."""
     request: bytes
