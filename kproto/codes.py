@@ -154,8 +154,7 @@ class ErrorCode(enum.IntEnum):
     INVALID_TXN_STATE = 48, "The producer attempted a transactional operation in an invalid state."
     INVALID_PRODUCER_ID_MAPPING = (
         49,
-        "The producer attempted to use a producer id which is not currently assigned to its "
-        "transactional id.",
+        "The producer attempted to use a producer id which is not currently assigned to its transactional id.",
     )
     INVALID_TRANSACTION_TIMEOUT = (
         50,
@@ -210,8 +209,7 @@ class ErrorCode(enum.IntEnum):
     INVALID_FETCH_SESSION_EPOCH = 71, "The fetch session epoch is invalid.", RETRIABLE
     LISTENER_NOT_FOUND = (
         72,
-        "There is no listener on the leader broker that matches the listener on which metadata "
-        "request was processed.",
+        "There is no listener on the leader broker that matches the listener on which metadata request was processed.",
         RETRIABLE,
     )
     TOPIC_DELETION_DISABLED = 73, "Topic deletion is disabled."
@@ -266,8 +264,7 @@ class ErrorCode(enum.IntEnum):
     UNACCEPTABLE_CREDENTIAL = 93, "Requested credential would not meet criteria for acceptability."
     INCONSISTENT_VOTER_SET = (
         94,
-        "Indicates that the either the sender or recipient of a voter-only request is not one of "
-        "the expected voters.",
+        "Indicates that the either the sender or recipient of a voter-only request is not one of the expected voters.",
     )
     INVALID_UPDATE_VERSION = 95, "The given update version was invalid."
     FEATURE_UPDATE_FAILED = 96, "Unable to update finalized features due to an unexpected server error."
@@ -300,13 +297,11 @@ class ErrorCode(enum.IntEnum):
     OFFSET_MOVED_TO_TIERED_STORAGE = 109, "The requested offset is moved to tiered storage."
     FENCED_MEMBER_EPOCH = (
         110,
-        "The member epoch is fenced by the group coordinator. The member must abandon all its "
-        "partitions and rejoin.",
+        "The member epoch is fenced by the group coordinator. The member must abandon all its partitions and rejoin.",
     )
     UNRELEASED_INSTANCE_ID = (
         111,
-        "The instance ID is still used by another member in the consumer group. That member must "
-        "leave first.",
+        "The instance ID is still used by another member in the consumer group. That member must leave first.",
     )
     UNSUPPORTED_ASSIGNOR = 112, "The assignor or its version range is not supported by the consumer group."
     STALE_MEMBER_EPOCH = (

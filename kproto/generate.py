@@ -1,0 +1,581 @@
+"""From a construct tree to Python source: the fast path, provably equal to the interpreted one.
+
+Theory of operation. The generator walks the tree that `kproto.interpret.construct_of` makes and emits one straight
+function per message, version and direction; nested structs and arrays are inlined. What makes it quick:
+
+- Neighbouring fixed-size fields, and the length that follows them, are read or written by one ``struct`` call.
+- An array of fixed-size elements is one ``iter_unpack``.
+- An array whose elements end in strings is first read as if all strings were empty and all tag sections too: element
+  0's length stands at a known place; if it is zero, so does element 1's, and so on. Counting the zero octets at those
+  places, with a stride, proves it for the whole array at C speed.
+- Values are tuples, so that making one costs about as much as the ``struct`` result it is made of.
+
+A generated function knows only right and wrong. What is wrong is told by the interpreted codec (`kproto.runtime`).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from construct import Construct, FormatField
+
+from kproto.interpret import construct_of
+from kproto.primitives import (
+    STRING_SIZE_MAX,
+    Boolean,
+    KafkaArray,
+    KafkaBytes,
+    KafkaString,
+    NullableStruct,
+    Octets16,
+    Prefixed,
+    TypedStruct,
+)
+
+if TYPE_CHECKING:
+    from kproto.declaration import Message
+
+PREAMBLE = """\
+import struct
+from kproto.declaration import TaggedField
+from kproto.runtime import (FAILURES, PACK_MAX, PACK_MIN, SCAN_MIN, UVARINTS, check_uuid, decode_failed,
+    encode_failed, join, malformed, more_uvarint, new, packer, read_uvarint, tag_section, unknown_tags, uvarint)
+"""
+
+
+def fixed_code(node: Construct) -> str | None:
+    """Return the struct code of a fixed-size primitive, or None."""
+    if isinstance(node, FormatField):
+        return str(node.fmtstr[-1])
+    if isinstance(node, Boolean):
+        return "?"
+    if isinstance(node, Octets16):
+        return "16s"
+    return None
+
+
+def prefix_code(node: Prefixed) -> str:
+    """Return the struct code of a length; a compact one is read as the single octet that it mostly is."""
+    return "B" if node.prefix is None else str(node.prefix.fmtstr[-1])
+
+
+def size_min(node: Construct) -> int:
+    """Return the fewest octets that a value of this construct can have."""
+    if (code := fixed_code(node)) is not None:
+        return struct.calcsize(">" + code)
+    if isinstance(node, Prefixed):
+        return struct.calcsize(">" + prefix_code(node))
+    if isinstance(node, NullableStruct):
+        return 1
+    assert isinstance(node, TypedStruct)
+    return sum(size_min(f.subcon) for f in node.subcon.subcons) + (node.tags is not None)
+
+
+class Emitter:
+    """Lines of one function, names for its temporaries, and the module's constants."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.lines: list[str] = []
+        self.indent = 2
+        self.count = 0
+        self.pending: list[tuple[str, str]] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.indent + text)
+
+    def name(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
+    def constant(self, value: Any) -> str:
+        """A default as source; values that have no literal become constants of the module."""
+        if isinstance(value, int | float | str | bytes | bool | type(None)):
+            return repr(value)
+        if value == () and type(value) is tuple:
+            return "()"
+        return self.module.constant(value)
+
+
+class DecoderEmitter(Emitter):
+    """Emit reads. ``pending`` holds (code, target) of fixed fields that one unpack will fill."""
+
+    def flush(self) -> None:
+        if not self.pending:
+            return
+        codes = "".join(code for code, _ in self.pending)
+        targets = "".join(f"{target}, " for _, target in self.pending)
+        self.line(f"{targets.rstrip() if len(self.pending) == 1 else targets[:-2]} = {self.module.unpack(codes)}(b, p)")
+        self.line(f"p += {struct.calcsize('>' + codes)}")
+        self.pending = []
+
+    def value(self, node: Construct) -> str:
+        """Emit the read of one value; return the expression for it, valid once everything is flushed."""
+        if (code := fixed_code(node)) is not None:
+            target = self.name()
+            self.pending.append((code, target))
+            return target
+        if isinstance(node, TypedStruct):
+            return self.struct(node)
+        target = self.name()
+        if isinstance(node, NullableStruct):
+            self.nullable_struct(node, target)
+        else:
+            assert isinstance(node, Prefixed)
+            self.prefixed(node, target)
+        return target
+
+    def struct(self, node: TypedStruct) -> str:
+        values = [self.constant(default) for default in node.defaults]
+        for field in node.subcon.subcons:
+            values[node.indices[field.name]] = self.value(field.subcon)
+        if node.tags is not None:
+            self.tags(node, values)
+        return f"new({self.module.cls(node.cls)}, ({', '.join(values)},))"
+
+    def tags(self, node: TypedStruct, values: list[str]) -> None:
+        assert node.tags is not None
+        count, unknown = self.name(), self.name()
+        self.pending.append(("B", count))
+        self.flush()
+        values[-1] = unknown
+        if not node.tags:
+            self.line(f"if {count}: {unknown}, p = unknown_tags(b, p, {count})")
+            self.line(f"else: {unknown} = ()")
+            return
+        targets = {number: self.name() for number in node.tags}
+        for number, known in node.tags.items():
+            values[known.index] = targets[number]
+            self.line(f"{targets[number]} = {self.constant(known.default)}")
+        self.line(f"{unknown} = ()")
+        self.line(f"if {count}:")
+        self.indent += 1
+        self.line(f"if {count} > 127: {count}, p = more_uvarint(b, p, {count})")
+        number_name, end = self.name(), self.name()
+        self.line(f"for _ in range({count}):")
+        self.indent += 1
+        self.line(f"{number_name}, p = read_uvarint(b, p)")
+        self.line(f"{end}, p = read_uvarint(b, p)")
+        self.line(f"{end} += p")
+        for index, (number, known) in enumerate(node.tags.items()):
+            self.line(f"{'el' if index else ''}if {number_name} == {number}:")
+            self.indent += 1
+            expression = self.value(known.subcon)
+            self.flush()
+            self.line(f"{targets[number]} = {expression}")
+            self.line(f"if p != {end}: malformed()")
+            self.indent -= 1
+        self.line("else:")
+        self.line(f"    if {end} > size: malformed()")
+        self.line(f"    {unknown} = (*{unknown}, TaggedField({number_name}, b[p:{end}]))")
+        self.line(f"    p = {end}")
+        self.indent -= 2
+
+    def nullable_struct(self, node: NullableStruct, target: str) -> None:
+        present = self.name()
+        self.pending.append(("b", present))
+        self.flush()
+        self.line(f"if {present} < 0: {target} = None")
+        self.line("else:")
+        self.indent += 1
+        expression = self.value(node.subcon)
+        self.flush()
+        self.line(f"{target} = {expression}")
+        self.indent -= 1
+
+    def prefixed(self, node: Prefixed, target: str) -> None:
+        length = self.name()
+        self.pending.append((prefix_code(node), length))
+        self.flush()
+        if node.compact:
+            self.line(f"if {length} > 127: {length}, p = more_uvarint(b, p, {length})")
+            if isinstance(node, KafkaString):
+                self.lines[-1] += f"; {length} <= {STRING_SIZE_MAX + 1} or malformed()"
+            self.line(f"{length} -= 1")
+        if node.nullable:
+            self.line(f"if {length} < 0: {target} = None")
+            self.line("else:")
+            self.indent += 1
+        else:
+            self.line(f"if {length} < 0: malformed()")
+        self.body(node, length, target)
+        if node.nullable:
+            self.indent -= 1
+
+    def body(self, node: Prefixed, length: str, target: str) -> None:
+        if isinstance(node, KafkaArray):
+            self.array(node.element, length, target)
+            return
+        decode = ".decode()" if isinstance(node, KafkaString) else ""
+        end = self.name()
+        self.line(f"{end} = p + {length}")
+        self.line(f"{target} = b[p:{end}]{decode}")
+        self.line(f"p = {end}")
+        if not decode:
+            self.line("if p > size: malformed()")
+
+    def array(self, element: Construct, count: str, target: str) -> None:
+        least = max(1, size_min(element))
+        self.line(f"if {count} * {least} > size - p: malformed()")
+        if (code := fixed_code(element)) is not None:
+            self.line(f"{target} = struct.unpack_from(f'>{{{count}}}{code}', b, p)" if code != "16s" else
+                      f"{target} = struct.unpack_from('>' + '16s' * {count}, b, p)")  # fmt: skip
+            self.line(f"p += {count} * {least}")
+            return
+        bulk = Bulk.of(element, self) if isinstance(element, TypedStruct) else None
+        if bulk is not None and not bulk.checks:
+            self.bulk_fixed(bulk, count, target)
+        elif bulk is not None:
+            self.bulk_checked(bulk, element, count, target)
+        else:
+            self.loop(element, count, target)
+
+    def bulk_fixed(self, bulk: Bulk, count: str, target: str) -> None:
+        end = self.name()
+        self.line(f"{end} = p + {count} * {bulk.size}")
+        self.line(f"{target} = {bulk.comprehension(self, f'b[p:{end}]')}")
+        self.line(f"p = {end}")
+
+    def bulk_checked(self, bulk: Bulk, element: Construct, count: str, target: str) -> None:
+        end, chunk = self.name(), self.name()
+        self.line(f"{end} = p + {count} * {bulk.size}")
+        self.line(f"{chunk} = b[p:{end}] if {count} >= SCAN_MIN else b''")
+        checks = " and ".join(
+            f"{chunk}[{place}::{bulk.size}].count({octet}) == {count}" for place, octet in bulk.checks
+        )
+        self.line(f"if {chunk} and {checks}:")
+        self.line(f"    {target} = {bulk.comprehension(self, chunk)}")
+        self.line(f"    p = {end}")
+        self.line("else:")
+        self.indent += 1
+        self.loop(element, count, target)
+        self.indent -= 1
+
+    def loop(self, element: Construct, count: str, target: str) -> None:
+        items = self.name()
+        self.line(f"{items} = []")
+        self.line(f"for _ in range({count}):")
+        self.indent += 1
+        expression = self.value(element)
+        self.flush()
+        self.line(f"{items}.append({expression})")
+        self.indent -= 1
+        self.line(f"{target} = tuple({items})")
+
+
+class Bulk:
+    """An array element read as if its strings and tag sections were all empty.
+
+    ``codes`` is its struct code then, with those octets as padding; ``checks`` are (place, octet) that must hold in
+    every element for the reading to be right.
+    """
+
+    def __init__(self) -> None:
+        self.codes = ""
+        self.size = 0
+        self.checks: list[tuple[int, int]] = []
+        self.targets: list[str] = []
+        self.expression = ""
+
+    @classmethod
+    def of(cls, element: TypedStruct, emitter: Emitter) -> Bulk | None:
+        bulk = cls()
+        expression = bulk.add(element, emitter)
+        if expression is None or not bulk.targets:
+            return None
+        bulk.expression = expression
+        return bulk
+
+    def add(self, node: Construct, emitter: Emitter) -> str | None:
+        if (code := fixed_code(node)) is not None:
+            target = emitter.name()
+            self.targets.append(target)
+            self.codes += code
+            self.size += struct.calcsize(">" + code)
+            return target
+        if isinstance(node, KafkaString | KafkaBytes):
+            self.empty(struct.calcsize(">" + prefix_code(node)), last_octet=1 if node.compact else 0)
+            return '""' if isinstance(node, KafkaString) else 'b""'
+        if isinstance(node, TypedStruct):
+            return self.add_struct(node, emitter)
+        return None
+
+    def empty(self, size: int, *, last_octet: int) -> None:
+        self.codes += "x" * size
+        self.checks += [(self.size + i, 0) for i in range(size - 1)] + [(self.size + size - 1, last_octet)]
+        self.size += size
+
+    def add_struct(self, node: TypedStruct, emitter: Emitter) -> str | None:
+        values = [emitter.constant(default) for default in node.defaults]
+        for field in node.subcon.subcons:
+            expression = self.add(field.subcon, emitter)
+            if expression is None:
+                return None
+            values[node.indices[field.name]] = expression
+        if node.tags is not None:
+            self.empty(1, last_octet=0)
+        return f"new({emitter.module.cls(node.cls)}, ({', '.join(values)},))"
+
+    def comprehension(self, emitter: Emitter, chunk: str) -> str:
+        targets = ", ".join(self.targets) + ("," if len(self.targets) == 1 else "")
+        return f"tuple([{self.expression} for {targets} in {emitter.module.iter_unpack(self.codes)}({chunk})])"
+
+
+class EncoderEmitter(Emitter):
+    """Emit writes. ``pending`` holds (code, expression) of fixed fields that one pack will write."""
+
+    def flush(self) -> None:
+        if self.pending:
+            self.line(f"out({self.packed(self.pending)})")
+            self.pending = []
+
+    def packed(self, pending: list[tuple[str, str]]) -> str:
+        codes = "".join(code for code, _ in pending)
+        return f"{self.module.pack(codes)}({', '.join(expression for _, expression in pending)})"
+
+    def value(self, node: Construct, source: str) -> None:
+        if (code := fixed_code(node)) is not None:
+            self.pending.append((code, f"check_uuid({source})" if code == "16s" else source))
+        elif isinstance(node, TypedStruct):
+            self.struct(node, source)
+        elif isinstance(node, NullableStruct):
+            self.nullable_struct(node, source)
+        else:
+            assert isinstance(node, Prefixed)
+            self.prefixed(node, source)
+
+    def struct(self, node: TypedStruct, source: str) -> None:
+        names = self.unpacked(node)
+        self.line(f"{', '.join(names)}, = {source}")
+        self.fields(node, names)
+
+    def unpacked(self, node: TypedStruct) -> list[str]:
+        return [self.name() for _ in node.defaults]
+
+    def fields(self, node: TypedStruct, names: list[str]) -> None:
+        """Write the fields of a struct whose items already have names."""
+        for refusal in self.refusals(node, names):
+            self.line(f"if {refusal}: malformed()")
+        for field in node.subcon.subcons:
+            self.value(field.subcon, names[node.indices[field.name]])
+        if node.tags is not None:
+            self.tags(node, names)
+
+    def refusals(self, node: TypedStruct, names: list[str]) -> list[str]:
+        """Conditions under which this version has no form for the value."""
+        found = [f"{names[index]} != {self.constant(default)}" for _, index, default in node.absent]
+        return found if node.tags is not None else [*found, names[-1]]
+
+    def tags(self, node: TypedStruct, names: list[str]) -> None:
+        assert node.tags is not None
+        set_ = [f"{names[known.index]} != {self.constant(known.default)}" for known in node.tags.values()]
+        if not set_:
+            self.flush_and_tags(names[-1], "{}")
+            return
+        self.flush()
+        known_tags = self.name()
+        self.line(f"{known_tags} = {{}}")
+        for condition, (number, known) in zip(set_, node.tags.items(), strict=True):
+            self.line(f"if {condition}:")
+            self.indent += 1
+            outer = self.name()
+            self.line(f"{outer} = out; parts_{outer} = []; out = parts_{outer}.append")
+            self.value(known.subcon, names[known.index])
+            self.flush()
+            self.line(f"{known_tags}[{number}] = join(parts_{outer}); out = {outer}")
+            self.indent -= 1
+        self.line(f"out(tag_section({names[-1]}, {known_tags}) if {known_tags} or {names[-1]} else UVARINTS[0])")
+
+    def flush_and_tags(self, unknown: str, known: str) -> None:
+        self.flush()
+        self.line(f"out(tag_section({unknown}, {known}) if {unknown} else UVARINTS[0])")
+
+    def nullable_struct(self, node: NullableStruct, source: str) -> None:
+        self.flush()
+        self.line(f"if {source} is None: out(b'\\xff')")
+        self.line("else:")
+        self.indent += 1
+        self.pending.append(("b", "1"))
+        self.value(node.subcon, source)
+        self.flush()
+        self.indent -= 1
+
+    def prefixed(self, node: Prefixed, source: str) -> None:
+        if node.nullable:
+            self.flush()
+            self.line(f"if {source} is None: out({'UVARINTS[0]' if node.compact else repr(self.null(node))})")
+            self.line("else:")
+            self.indent += 1
+        self.content(node, source)
+        if node.nullable:
+            self.flush()
+            self.indent -= 1
+
+    def null(self, node: Prefixed) -> bytes:
+        return struct.pack(">" + prefix_code(node), -1)
+
+    def content(self, node: Prefixed, source: str) -> None:
+        if isinstance(node, KafkaArray):
+            self.array(node, source)
+            return
+        data = self.name()
+        self.line(f"{data} = {source}.encode()" if isinstance(node, KafkaString) else f"{data} = {source}")
+        if isinstance(node, KafkaString) and node.compact:
+            self.line(f"if len({data}) > {STRING_SIZE_MAX}: malformed()")
+        self.length(node, f"len({data})")
+        self.flush()
+        self.line(f"out({data})")
+
+    def length(self, node: Prefixed, length: str) -> None:
+        if node.compact:
+            self.flush()
+            self.line(f"out(uvarint({length} + 1))")
+        else:
+            self.pending.append((prefix_code(node), length))
+
+    def array(self, node: KafkaArray, source: str) -> None:
+        count = self.name()
+        self.line(f"{count} = len({source})")
+        self.length(node, count)
+        self.flush()
+        element = node.element
+        code = fixed_code(element)
+        if code is not None and code != "16s":
+            self.line(f"out(struct.pack(f'>{{{count}}}{code}', *{source}))")
+        elif isinstance(element, TypedStruct) and self.flat(element):
+            self.bulk(element, count, source)
+        else:
+            self.loop(element, source)
+
+    def flat(self, node: TypedStruct) -> bool:
+        """Whether every field is a fixed-size primitive, so that many elements can be packed at once."""
+        codes = [fixed_code(f.subcon) for f in node.subcon.subcons]
+        return bool(codes) and all(c is not None and c != "16s" for c in codes) and not node.tags
+
+    def bulk(self, node: TypedStruct, count: str, source: str) -> None:
+        """Many flat elements: turn rows into columns, interleave the columns, pack once."""
+        done, flat, columns = self.name(), self.name(), self.unpacked(node)
+        codes = [str(fixed_code(f.subcon)) for f in node.subcon.subcons]
+        picked = [columns[node.indices[f.name]] for f in node.subcon.subcons]
+        plain = [f"not any({columns[-1]})"]
+        plain += [f"{columns[index]}.count({self.constant(default)}) == {count}" for _, index, default in node.absent]
+        if node.tags is not None:
+            codes.append("B")  # no tags in any element: the zeros that the list is made of
+        width = len(codes)
+        self.line(f"{done} = False")
+        self.line(f"if PACK_MIN <= {count} <= PACK_MAX:")
+        self.line(f"    {', '.join(columns)}, = zip(*{source})")
+        self.line(f"    if {' and '.join(plain)}:")
+        self.line(f"        {flat} = [0] * ({count} * {width})")
+        for place, column in enumerate(picked):
+            self.line(f"        {flat}[{place}::{width}] = {column}")
+        self.line(f"        out(packer({''.join(codes)!r}, {count})(*{flat}))")
+        self.line(f"        {done} = True")
+        self.line(f"if not {done}:")
+        self.indent += 1
+        self.loop(node, source)
+        self.indent -= 1
+
+    def loop(self, element: Construct, source: str) -> None:
+        self.flush()
+        if isinstance(element, TypedStruct):
+            names = self.unpacked(element)
+            self.line(f"for {', '.join(names)}, in {source}:")
+            self.indent += 1
+            self.fields(element, names)
+        else:
+            item = self.name()
+            self.line(f"for {item} in {source}:")
+            self.indent += 1
+            self.value(element, item)
+        self.flush()
+        self.indent -= 1
+
+
+class Module:
+    """Source of one module of codecs: functions, and the struct and class constants that they share."""
+
+    def __init__(self) -> None:
+        self.classes: dict[str, type[Any]] = {}
+        self.structs: dict[str, str] = {}
+        self.constants: list[Any] = []
+        self.functions: list[str] = []
+        self.bodies: dict[str, str] = {}
+
+    def cls(self, cls: type[Any]) -> str:
+        name: str = cls.__name__
+        self.classes[name] = cls
+        return name
+
+    def _struct(self, codes: str, method: str) -> str:
+        name = f"{method}_{codes.replace('?', '_')}"
+        self.structs[name] = f"{name} = struct.Struct('>{codes}').{method}"
+        return name
+
+    def unpack(self, codes: str) -> str:
+        return self._struct(codes, "unpack_from")
+
+    def iter_unpack(self, codes: str) -> str:
+        return self._struct(codes, "iter_unpack")
+
+    def pack(self, codes: str) -> str:
+        return self._struct(codes, "pack")
+
+    def constant(self, value: Any) -> str:
+        """A default that is a struct: made once, by its class's own defaults."""
+        cls = type(value)
+        self.cls(cls)
+        name = f"DEFAULT_{cls.__name__}"
+        assert value == cls(), f"the default of a {cls.__name__} field is {cls.__name__}()"
+        self.structs[name] = f"{name} = {cls.__name__}()"
+        return name
+
+    def add(self, cls: type[Message], version: int) -> None:
+        """Add the decoder and the encoder of one message in one version."""
+        node = construct_of(cls, version)
+        self.cls(cls)
+        decoder = DecoderEmitter(self)
+        expression = decoder.struct(node)
+        decoder.flush()
+        self._function("decode", cls, version, "b, p", [
+            "    start = p",
+            "    size = len(b)",
+            "    try:",
+            *decoder.lines,
+            f"        value = {expression}",
+            "        if p > size: malformed()",
+            "        return value, p",
+            "    except FAILURES: pass",
+            f"    raise decode_failed({cls.__name__}, {version}, b, start)",
+        ])  # fmt: skip
+        encoder = EncoderEmitter(self)
+        encoder.struct(node, "value")
+        encoder.flush()
+        self._function("encode", cls, version, "value", [
+            "    parts = []",
+            "    out = parts.append",
+            "    try:",
+            *encoder.lines,
+            "        return join(parts)",
+            "    except FAILURES as error: failure = error",
+            f"    raise encode_failed({cls.__name__}, {version}, value, failure)",
+        ])  # fmt: skip
+
+    def _function(self, verb: str, cls: type[Message], version: int, parameters: str, body: list[str]) -> None:
+        name = f"{verb}_{cls.__name__}_{version}"
+        text = "\n".join(body)
+        same = text.replace(f"{cls.__name__}, {version},", "")
+        if (twin := self.bodies.get(same)) is not None:
+            self.functions.append(f"{name} = {twin}\n")
+            return
+        self.bodies[same] = name
+        self.functions.append(f"def {name}({parameters}):\n{text}\n")
+
+    def source(self) -> str:
+        """Return the module's text."""
+        modules: dict[str, list[str]] = {}
+        for name, cls in self.classes.items():
+            modules.setdefault(cls.__module__, []).append(name)
+        imports = [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(modules.items())]
+        return "\n".join([PREAMBLE, *imports, "", *self.structs.values(), "", *self.functions])

@@ -1,0 +1,81 @@
+"""OffsetCommit (API key 8)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kproto.declaration import (
+    ZERO_UUID,
+    Array,
+    Int16,
+    Int32,
+    Int64,
+    NullableString,
+    Request,
+    Response,
+    String,
+    Struct,
+    Uuid,
+    ignorable,
+    only,
+    since,
+    until,
+)
+
+
+class OffsetCommitRequestPartition(Struct):
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Annotated[Int32, since(6), ignorable] = -1
+    commit_timestamp: Annotated[Int64, only(1)] = -1
+    committed_metadata: NullableString
+
+
+class OffsetCommitRequestTopic(Struct):
+    name: Annotated[String, until(9), ignorable] = ""
+    topic_id: Annotated[Uuid, since(10), ignorable] = ZERO_UUID
+    partitions: Array[OffsetCommitRequestPartition]
+
+
+class OffsetCommitRequest(Request, api_key=8, versions=(0, 10), flexible=8):
+    """v1: + generation_id_or_member_epoch, + member_id, + topics[].partitions[].commit_timestamp
+    v2: + retention_time_ms, - topics[].partitions[].commit_timestamp
+    v3-v4: layout of v2
+    v5: - retention_time_ms
+    v6: + topics[].partitions[].committed_leader_epoch
+    v7: + group_instance_id?
+    v8: flexible
+    v9: layout of v8
+    v10: + topics[].topic_id, - topics[].name
+    """
+
+    group_id: String
+    generation_id_or_member_epoch: Annotated[Int32, since(1), ignorable] = -1
+    member_id: Annotated[String, since(1), ignorable] = ""
+    group_instance_id: Annotated[NullableString, since(7)] = None
+    retention_time_ms: Annotated[Int64, only(2, 4), ignorable] = -1
+    topics: Array[OffsetCommitRequestTopic]
+
+
+class OffsetCommitResponsePartition(Struct):
+    partition_index: Int32
+    error_code: Int16
+
+
+class OffsetCommitResponseTopic(Struct):
+    name: Annotated[String, until(9), ignorable] = ""
+    topic_id: Annotated[Uuid, since(10), ignorable] = ZERO_UUID
+    partitions: Array[OffsetCommitResponsePartition]
+
+
+class OffsetCommitResponse(Response, api_key=8, versions=(0, 10), flexible=8):
+    """v1-v2: layout of v0
+    v3: + throttle_time_ms
+    v4-v7: layout of v3
+    v8: flexible
+    v9: layout of v8
+    v10: + topics[].topic_id, - topics[].name
+    """
+
+    throttle_time_ms: Annotated[Int32, since(3), ignorable] = 0
+    topics: Array[OffsetCommitResponseTopic]

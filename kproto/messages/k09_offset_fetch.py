@@ -1,0 +1,112 @@
+"""OffsetFetch (API key 9)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kproto.declaration import (
+    ZERO_UUID,
+    Array,
+    Bool,
+    Int16,
+    Int32,
+    Int64,
+    NullableString,
+    Request,
+    Response,
+    String,
+    Struct,
+    Uuid,
+    ignorable,
+    nullable,
+    only,
+    since,
+    until,
+)
+
+
+class OffsetFetchRequestTopic(Struct):
+    name: String
+    partition_indexes: Array[Int32]
+
+
+class OffsetFetchRequestTopics(Struct):
+    name: Annotated[String, until(9), ignorable] = ""
+    topic_id: Annotated[Uuid, since(10), ignorable] = ZERO_UUID
+    partition_indexes: Array[Int32]
+
+
+class OffsetFetchRequestGroup(Struct):
+    group_id: String
+    member_id: Annotated[NullableString, since(9), ignorable] = None
+    member_epoch: Annotated[Int32, since(9), ignorable] = -1
+    topics: Annotated[Array[OffsetFetchRequestTopics] | None, nullable()]
+
+
+class OffsetFetchRequest(Request, api_key=9, versions=(0, 10), flexible=6):
+    """v1: layout of v0
+    v2: topics may be null
+    v3-v5: layout of v2
+    v6: flexible
+    v7: + require_stable
+    v8: + groups, - group_id, - topics
+    v9: + groups[].member_id?, + groups[].member_epoch
+    v10: + groups[].topics[].topic_id, - groups[].topics[].name
+    """
+
+    group_id: Annotated[String, until(7)] = ""
+    topics: Annotated[Array[OffsetFetchRequestTopic] | None, until(7), nullable(since(2))] = ()
+    groups: Annotated[Array[OffsetFetchRequestGroup], since(8)] = ()
+    require_stable: Annotated[Bool, since(7)] = False
+
+
+class OffsetFetchResponsePartition(Struct):
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Annotated[Int32, since(5), ignorable] = -1
+    metadata: NullableString
+    error_code: Int16
+
+
+class OffsetFetchResponseTopic(Struct):
+    name: String
+    partitions: Array[OffsetFetchResponsePartition]
+
+
+class OffsetFetchResponsePartitions(Struct):
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Int32 = -1
+    metadata: NullableString
+    error_code: Int16
+
+
+class OffsetFetchResponseTopics(Struct):
+    name: Annotated[String, until(9), ignorable] = ""
+    topic_id: Annotated[Uuid, since(10), ignorable] = ZERO_UUID
+    partitions: Array[OffsetFetchResponsePartitions]
+
+
+class OffsetFetchResponseGroup(Struct):
+    group_id: String
+    topics: Array[OffsetFetchResponseTopics]
+    error_code: Int16 = 0
+
+
+class OffsetFetchResponse(Response, api_key=9, versions=(0, 10), flexible=6):
+    """v1: layout of v0
+    v2: + error_code
+    v3: + throttle_time_ms
+    v4: layout of v3
+    v5: + topics[].partitions[].committed_leader_epoch
+    v6: flexible
+    v7: layout of v6
+    v8: + groups, - topics, - error_code
+    v9: layout of v8
+    v10: + groups[].topics[].topic_id, - groups[].topics[].name
+    """
+
+    throttle_time_ms: Annotated[Int32, since(3), ignorable] = 0
+    topics: Annotated[Array[OffsetFetchResponseTopic], until(7)] = ()
+    error_code: Annotated[Int16, only(2, 7), ignorable] = 0
+    groups: Annotated[Array[OffsetFetchResponseGroup], since(8)] = ()

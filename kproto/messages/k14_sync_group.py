@@ -1,0 +1,54 @@
+"""SyncGroup (API key 14)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kproto.declaration import (
+    Array,
+    Bytes,
+    Int16,
+    Int32,
+    NullableString,
+    Request,
+    Response,
+    String,
+    Struct,
+    ignorable,
+    since,
+)
+
+
+class SyncGroupRequestAssignment(Struct):
+    member_id: String
+    assignment: Bytes
+
+
+class SyncGroupRequest(Request, api_key=14, versions=(0, 5), flexible=4):
+    """v1-v2: layout of v0
+    v3: + group_instance_id?
+    v4: flexible
+    v5: + protocol_type?, + protocol_name?
+    """
+
+    group_id: String
+    generation_id: Int32
+    member_id: String
+    group_instance_id: Annotated[NullableString, since(3)] = None
+    protocol_type: Annotated[NullableString, since(5), ignorable] = None
+    protocol_name: Annotated[NullableString, since(5), ignorable] = None
+    assignments: Array[SyncGroupRequestAssignment]
+
+
+class SyncGroupResponse(Response, api_key=14, versions=(0, 5), flexible=4):
+    """v1: + throttle_time_ms
+    v2-v3: layout of v1
+    v4: flexible
+    v5: + protocol_type?, + protocol_name?
+    """
+
+    throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
+    error_code: Int16
+    protocol_type: Annotated[NullableString, since(5), ignorable] = None
+    protocol_name: Annotated[NullableString, since(5), ignorable] = None
+    assignment: Bytes

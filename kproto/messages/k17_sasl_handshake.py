@@ -1,0 +1,18 @@
+"""SaslHandshake (API key 17)."""
+
+from __future__ import annotations
+
+from kproto.declaration import Array, Int16, Request, Response, String
+
+
+class SaslHandshakeRequest(Request, api_key=17, versions=(0, 1)):
+    """v1: layout of v0."""
+
+    mechanism: String
+
+
+class SaslHandshakeResponse(Response, api_key=17, versions=(0, 1)):
+    """v1: layout of v0."""
+
+    error_code: Int16
+    mechanisms: Array[String]

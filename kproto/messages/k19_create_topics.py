@@ -1,0 +1,87 @@
+"""CreateTopics (API key 19)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kproto.declaration import (
+    ZERO_UUID,
+    Array,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    NullableString,
+    Request,
+    Response,
+    String,
+    Struct,
+    Uuid,
+    ignorable,
+    nullable,
+    since,
+    tag,
+)
+
+
+class CreatableReplicaAssignment(Struct):
+    partition_index: Int32
+    broker_ids: Array[Int32]
+
+
+class CreatableTopicConfig(Struct):
+    name: String
+    value: NullableString
+
+
+class CreatableTopic(Struct):
+    name: String
+    num_partitions: Int32
+    replication_factor: Int16
+    assignments: Array[CreatableReplicaAssignment]
+    configs: Array[CreatableTopicConfig]
+
+
+class CreateTopicsRequest(Request, api_key=19, versions=(0, 7), flexible=5):
+    """v1: + validate_only
+    v2-v4: layout of v1
+    v5: flexible
+    v6-v7: layout of v5
+    """
+
+    topics: Array[CreatableTopic]
+    timeout_ms: Int32 = 60000
+    validate_only: Annotated[Bool, since(1)] = False
+
+
+class CreatableTopicConfigs(Struct):
+    name: String
+    value: NullableString
+    read_only: Bool
+    config_source: Int8 = -1
+    is_sensitive: Bool
+
+
+class CreatableTopicResult(Struct):
+    name: String
+    topic_id: Annotated[Uuid, since(7), ignorable] = ZERO_UUID
+    error_code: Int16
+    error_message: Annotated[NullableString, since(1), ignorable] = ""
+    topic_config_error_code: Annotated[Int16, since(5), tag(0), ignorable] = 0
+    num_partitions: Annotated[Int32, since(5), ignorable] = -1
+    replication_factor: Annotated[Int16, since(5), ignorable] = -1
+    configs: Annotated[Array[CreatableTopicConfigs] | None, since(5), nullable(), ignorable] = ()
+
+
+class CreateTopicsResponse(Response, api_key=19, versions=(0, 7), flexible=5):
+    """v1: + topics[].error_message?
+    v2: + throttle_time_ms
+    v3-v4: layout of v2
+    v5: + topics[].topic_config_error_code (tagged), + topics[].num_partitions, +
+          topics[].replication_factor, + topics[].configs?, flexible
+    v6: layout of v5
+    v7: + topics[].topic_id
+    """
+
+    throttle_time_ms: Annotated[Int32, since(2), ignorable] = 0
+    topics: Array[CreatableTopicResult]

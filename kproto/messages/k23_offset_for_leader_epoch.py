@@ -1,0 +1,52 @@
+"""OffsetForLeaderEpoch (API key 23)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kproto.declaration import Array, Int16, Int32, Int64, Request, Response, String, Struct, ignorable, since
+
+
+class OffsetForLeaderPartition(Struct):
+    partition: Int32
+    current_leader_epoch: Annotated[Int32, since(2), ignorable] = -1
+    leader_epoch: Int32
+
+
+class OffsetForLeaderTopic(Struct):
+    topic: String
+    partitions: Array[OffsetForLeaderPartition]
+
+
+class OffsetForLeaderEpochRequest(Request, api_key=23, versions=(0, 4), flexible=4):
+    """v1: layout of v0
+    v2: + topics[].partitions[].current_leader_epoch
+    v3: + replica_id
+    v4: flexible
+    """
+
+    replica_id: Annotated[Int32, since(3), ignorable] = -2
+    topics: Array[OffsetForLeaderTopic]
+
+
+class EpochEndOffset(Struct):
+    error_code: Int16
+    partition: Int32
+    leader_epoch: Annotated[Int32, since(1), ignorable] = -1
+    end_offset: Int64 = -1
+
+
+class OffsetForLeaderTopicResult(Struct):
+    topic: String
+    partitions: Array[EpochEndOffset]
+
+
+class OffsetForLeaderEpochResponse(Response, api_key=23, versions=(0, 4), flexible=4):
+    """v1: + topics[].partitions[].leader_epoch
+    v2: + throttle_time_ms
+    v3: layout of v2
+    v4: flexible
+    """
+
+    throttle_time_ms: Annotated[Int32, since(2), ignorable] = 0
+    topics: Array[OffsetForLeaderTopicResult]

@@ -1,0 +1,75 @@
+"""TxnOffsetCommit (API key 28)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kproto.declaration import (
+    ZERO_UUID,
+    Array,
+    Int16,
+    Int32,
+    Int64,
+    NullableString,
+    Request,
+    Response,
+    String,
+    Struct,
+    Uuid,
+    ignorable,
+    since,
+    until,
+)
+
+
+class TxnOffsetCommitRequestPartition(Struct):
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Annotated[Int32, since(2), ignorable] = -1
+    committed_metadata: NullableString
+
+
+class TxnOffsetCommitRequestTopic(Struct):
+    name: Annotated[String, until(5), ignorable] = ""
+    topic_id: Annotated[Uuid, since(6), ignorable] = ZERO_UUID
+    partitions: Array[TxnOffsetCommitRequestPartition]
+
+
+class TxnOffsetCommitRequest(Request, api_key=28, versions=(0, 6), flexible=3):
+    """v1: layout of v0
+    v2: + topics[].partitions[].committed_leader_epoch
+    v3: + generation_id_or_member_epoch, + member_id, + group_instance_id?, flexible
+    v4-v5: layout of v3
+    v6: + topics[].topic_id, - topics[].name
+    """
+
+    transactional_id: String
+    group_id: String
+    producer_id: Int64
+    producer_epoch: Int16
+    generation_id_or_member_epoch: Annotated[Int32, since(3)] = -1
+    member_id: Annotated[String, since(3)] = ""
+    group_instance_id: Annotated[NullableString, since(3)] = None
+    topics: Array[TxnOffsetCommitRequestTopic]
+
+
+class TxnOffsetCommitResponsePartition(Struct):
+    partition_index: Int32
+    error_code: Int16
+
+
+class TxnOffsetCommitResponseTopic(Struct):
+    name: Annotated[String, until(5), ignorable] = ""
+    topic_id: Annotated[Uuid, since(6), ignorable] = ZERO_UUID
+    partitions: Array[TxnOffsetCommitResponsePartition]
+
+
+class TxnOffsetCommitResponse(Response, api_key=28, versions=(0, 6), flexible=3):
+    """v1-v2: layout of v0
+    v3: flexible
+    v4-v5: layout of v3
+    v6: + topics[].topic_id, - topics[].name
+    """
+
+    throttle_time_ms: Int32
+    topics: Array[TxnOffsetCommitResponseTopic]

@@ -1,0 +1,52 @@
+"""AlterConfigs (API key 33)."""
+
+from __future__ import annotations
+
+from kproto.declaration import (
+    Array,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    NullableString,
+    Request,
+    Response,
+    String,
+    Struct,
+)
+
+
+class AlterableConfig(Struct):
+    name: String
+    value: NullableString
+
+
+class AlterConfigsResource(Struct):
+    resource_type: Int8
+    resource_name: String
+    configs: Array[AlterableConfig]
+
+
+class AlterConfigsRequest(Request, api_key=33, versions=(0, 2), flexible=2):
+    """v1: layout of v0
+    v2: flexible
+    """
+
+    resources: Array[AlterConfigsResource]
+    validate_only: Bool
+
+
+class AlterConfigsResourceResponse(Struct):
+    error_code: Int16
+    error_message: NullableString
+    resource_type: Int8
+    resource_name: String
+
+
+class AlterConfigsResponse(Response, api_key=33, versions=(0, 2), flexible=2):
+    """v1: layout of v0
+    v2: flexible
+    """
+
+    throttle_time_ms: Int32
+    responses: Array[AlterConfigsResourceResponse]

@@ -1,0 +1,35 @@
+"""SaslAuthenticate (API key 36)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kproto.declaration import (
+    Bytes,
+    Int16,
+    Int64,
+    NullableString,
+    Request,
+    Response,
+    ignorable,
+    since,
+)
+
+
+class SaslAuthenticateRequest(Request, api_key=36, versions=(0, 2), flexible=2):
+    """v1: layout of v0
+    v2: flexible
+    """
+
+    auth_bytes: Bytes
+
+
+class SaslAuthenticateResponse(Response, api_key=36, versions=(0, 2), flexible=2):
+    """v1: + session_lifetime_ms
+    v2: flexible
+    """
+
+    error_code: Int16
+    error_message: NullableString
+    auth_bytes: Bytes
+    session_lifetime_ms: Annotated[Int64, since(1), ignorable] = 0

@@ -1,0 +1,55 @@
+"""CreatePartitions (API key 37)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kproto.declaration import (
+    Array,
+    Bool,
+    Int16,
+    Int32,
+    NullableString,
+    Request,
+    Response,
+    String,
+    Struct,
+    nullable,
+)
+
+
+class CreatePartitionsAssignment(Struct):
+    broker_ids: Array[Int32]
+
+
+class CreatePartitionsTopic(Struct):
+    name: String
+    count: Int32
+    assignments: Annotated[Array[CreatePartitionsAssignment] | None, nullable()]
+
+
+class CreatePartitionsRequest(Request, api_key=37, versions=(0, 3), flexible=2):
+    """v1: layout of v0
+    v2: flexible
+    v3: layout of v2
+    """
+
+    topics: Array[CreatePartitionsTopic]
+    timeout_ms: Int32
+    validate_only: Bool
+
+
+class CreatePartitionsTopicResult(Struct):
+    name: String
+    error_code: Int16
+    error_message: NullableString = None
+
+
+class CreatePartitionsResponse(Response, api_key=37, versions=(0, 3), flexible=2):
+    """v1: layout of v0
+    v2: flexible
+    v3: layout of v2
+    """
+
+    throttle_time_ms: Int32
+    results: Array[CreatePartitionsTopicResult]

@@ -1,0 +1,24 @@
+"""RenewDelegationToken (API key 39)."""
+
+from __future__ import annotations
+
+from kproto.declaration import Bytes, Int16, Int32, Int64, Request, Response
+
+
+class RenewDelegationTokenRequest(Request, api_key=39, versions=(0, 2), flexible=2):
+    """v1: layout of v0
+    v2: flexible
+    """
+
+    hmac: Bytes
+    renew_period_ms: Int64
+
+
+class RenewDelegationTokenResponse(Response, api_key=39, versions=(0, 2), flexible=2):
+    """v1: layout of v0
+    v2: flexible
+    """
+
+    error_code: Int16
+    expiry_timestamp_ms: Int64
+    throttle_time_ms: Int32

@@ -1,0 +1,24 @@
+"""ExpireDelegationToken (API key 40)."""
+
+from __future__ import annotations
+
+from kproto.declaration import Bytes, Int16, Int32, Int64, Request, Response
+
+
+class ExpireDelegationTokenRequest(Request, api_key=40, versions=(0, 2), flexible=2):
+    """v1: layout of v0
+    v2: flexible
+    """
+
+    hmac: Bytes
+    expiry_time_period_ms: Int64
+
+
+class ExpireDelegationTokenResponse(Response, api_key=40, versions=(0, 2), flexible=2):
+    """v1: layout of v0
+    v2: flexible
+    """
+
+    error_code: Int16
+    expiry_timestamp_ms: Int64
+    throttle_time_ms: Int32

@@ -1,0 +1,49 @@
+"""IncrementalAlterConfigs (API key 44)."""
+
+from __future__ import annotations
+
+from kproto.declaration import (
+    Array,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    NullableString,
+    Request,
+    Response,
+    String,
+    Struct,
+)
+
+
+class AlterableConfig(Struct):
+    name: String
+    config_operation: Int8
+    value: NullableString
+
+
+class AlterConfigsResource(Struct):
+    resource_type: Int8
+    resource_name: String
+    configs: Array[AlterableConfig]
+
+
+class IncrementalAlterConfigsRequest(Request, api_key=44, versions=(0, 1), flexible=1):
+    """v1: flexible."""
+
+    resources: Array[AlterConfigsResource]
+    validate_only: Bool
+
+
+class AlterConfigsResourceResponse(Struct):
+    error_code: Int16
+    error_message: NullableString
+    resource_type: Int8
+    resource_name: String
+
+
+class IncrementalAlterConfigsResponse(Response, api_key=44, versions=(0, 1), flexible=1):
+    """v1: flexible."""
+
+    throttle_time_ms: Int32
+    responses: Array[AlterConfigsResourceResponse]

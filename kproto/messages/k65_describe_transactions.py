@@ -1,0 +1,30 @@
+"""DescribeTransactions (API key 65)."""
+
+from __future__ import annotations
+
+from kproto.declaration import Array, Int16, Int32, Int64, Request, Response, String, Struct
+
+
+class DescribeTransactionsRequest(Request, api_key=65, versions=(0, 0), flexible=0):
+    transactional_ids: Array[String]
+
+
+class TopicData(Struct):
+    topic: String
+    partitions: Array[Int32]
+
+
+class TransactionState(Struct):
+    error_code: Int16
+    transactional_id: String
+    transaction_state: String
+    transaction_timeout_ms: Int32
+    transaction_start_time_ms: Int64
+    producer_id: Int64
+    producer_epoch: Int16
+    topics: Array[TopicData]
+
+
+class DescribeTransactionsResponse(Response, api_key=65, versions=(0, 0), flexible=0):
+    throttle_time_ms: Int32
+    transaction_states: Array[TransactionState]

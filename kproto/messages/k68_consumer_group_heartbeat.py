@@ -1,0 +1,60 @@
+"""ConsumerGroupHeartbeat (API key 68)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kproto.declaration import (
+    Array,
+    Int16,
+    Int32,
+    NullableString,
+    Request,
+    Response,
+    String,
+    Struct,
+    Uuid,
+    nullable,
+    since,
+)
+
+
+class TopicPartitions(Struct):
+    topic_id: Uuid
+    partitions: Array[Int32]
+
+
+class ConsumerGroupHeartbeatRequest(Request, api_key=68, versions=(0, 1), flexible=0):
+    """v1: + subscribed_topic_regex?."""
+
+    group_id: String
+    member_id: String
+    member_epoch: Int32
+    instance_id: NullableString = None
+    rack_id: NullableString = None
+    rebalance_timeout_ms: Int32 = -1
+    subscribed_topic_names: Annotated[Array[String] | None, nullable()] = None
+    subscribed_topic_regex: Annotated[NullableString, since(1)] = None
+    server_assignor: NullableString = None
+    topic_partitions: Annotated[Array[TopicPartitions] | None, nullable()] = None
+
+
+class ConsumerGroupHeartbeatResponseTopicPartitions(Struct):
+    topic_id: Uuid
+    partitions: Array[Int32]
+
+
+class Assignment(Struct):
+    topic_partitions: Array[ConsumerGroupHeartbeatResponseTopicPartitions]
+
+
+class ConsumerGroupHeartbeatResponse(Response, api_key=68, versions=(0, 1), flexible=0):
+    """v1: layout of v0."""
+
+    throttle_time_ms: Int32
+    error_code: Int16
+    error_message: NullableString = None
+    member_id: NullableString = None
+    member_epoch: Int32
+    heartbeat_interval_ms: Int32
+    assignment: Annotated[Assignment | None, nullable()] = None

@@ -1,0 +1,26 @@
+"""ListConfigResources (API key 74)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kproto.declaration import Array, Int8, Int16, Int32, Request, Response, String, Struct, ignorable, since
+
+
+class ListConfigResourcesRequest(Request, api_key=74, versions=(0, 1), flexible=0):
+    """v1: + resource_types."""
+
+    resource_types: Annotated[Array[Int8], since(1)] = ()
+
+
+class ConfigResource(Struct):
+    resource_name: String
+    resource_type: Annotated[Int8, since(1), ignorable] = 16
+
+
+class ListConfigResourcesResponse(Response, api_key=74, versions=(0, 1), flexible=0):
+    """v1: + config_resources[].resource_type."""
+
+    throttle_time_ms: Int32
+    error_code: Int16
+    config_resources: Array[ConfigResource]

@@ -1,0 +1,34 @@
+"""DeleteShareGroupState (API key 86)."""
+
+from __future__ import annotations
+
+from kproto.declaration import Array, Int16, Int32, NullableString, Request, Response, String, Struct, Uuid
+
+
+class PartitionData(Struct):
+    partition: Int32
+
+
+class DeleteStateData(Struct):
+    topic_id: Uuid
+    partitions: Array[PartitionData]
+
+
+class DeleteShareGroupStateRequest(Request, api_key=86, versions=(0, 0), flexible=0):
+    group_id: String
+    topics: Array[DeleteStateData]
+
+
+class PartitionResult(Struct):
+    partition: Int32
+    error_code: Int16
+    error_message: NullableString = None
+
+
+class DeleteStateResult(Struct):
+    topic_id: Uuid
+    partitions: Array[PartitionResult]
+
+
+class DeleteShareGroupStateResponse(Response, api_key=86, versions=(0, 0), flexible=0):
+    results: Array[DeleteStateResult]

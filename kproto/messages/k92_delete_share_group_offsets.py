@@ -1,0 +1,28 @@
+"""DeleteShareGroupOffsets (API key 92)."""
+
+from __future__ import annotations
+
+from kproto.declaration import Array, Int16, Int32, NullableString, Request, Response, String, Struct, Uuid
+
+
+class DeleteShareGroupOffsetsRequestTopic(Struct):
+    topic_name: String
+
+
+class DeleteShareGroupOffsetsRequest(Request, api_key=92, versions=(0, 0), flexible=0):
+    group_id: String
+    topics: Array[DeleteShareGroupOffsetsRequestTopic]
+
+
+class DeleteShareGroupOffsetsResponseTopic(Struct):
+    topic_name: String
+    topic_id: Uuid
+    error_code: Int16
+    error_message: NullableString = None
+
+
+class DeleteShareGroupOffsetsResponse(Response, api_key=92, versions=(0, 0), flexible=0):
+    throttle_time_ms: Int32
+    error_code: Int16
+    error_message: NullableString = None
+    responses: Array[DeleteShareGroupOffsetsResponseTopic]

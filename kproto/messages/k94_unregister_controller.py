@@ -1,0 +1,15 @@
+"""UnregisterController (API key 94)."""
+
+from __future__ import annotations
+
+from kproto.declaration import Int16, Int32, NullableString, Request, Response
+
+
+class UnregisterControllerRequest(Request, api_key=94, versions=(0, 0), flexible=0):
+    controller_id: Int32
+
+
+class UnregisterControllerResponse(Response, api_key=94, versions=(0, 0), flexible=0):
+    throttle_time_ms: Int32
+    error_code: Int16
+    error_message: NullableString

@@ -1,0 +1,314 @@
+"""The wire's primitive types as construct classes: the parts that construct itself lacks or leaves unbounded.
+
+construct's own ``VarInt`` reads without end, its ``PascalString`` and ``PrefixedArray`` know no null and allocate
+what a length announces. These do neither: every length is held against the bytes that are left before anything is made.
+
+Wire (Kafka protocol guide; KIP-482 for the compact forms; rules BA-6, BA-7):
+    string   int16 length, UTF-8;           compact: unsigned varint length + 1; null is -1, compact 0
+    bytes    int32 length, octets;          compact: unsigned varint length + 1; null is -1, compact 0
+    array    int32 count, elements;         compact: unsigned varint count + 1;  null is -1, compact 0
+    uuid     16 octets
+    struct?  int8, negative for null, then the struct
+    tags     unsigned varint count, then per field: varint tag, varint size, content
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from construct import (
+    Construct,
+    Float64b,
+    Int8sb,
+    Int16sb,
+    Int16ub,
+    Int32sb,
+    Int32ub,
+    Int64sb,
+    StreamError,
+    StringError,
+    Struct,
+    ValidationError,
+    stream_read,
+    stream_tell,
+    stream_write,
+)
+
+from kproto.declaration import TaggedField
+
+INTEGERS: dict[str, Construct] = {
+    "int8": Int8sb, "int16": Int16sb, "uint16": Int16ub, "int32": Int32sb, "uint32": Int32ub, "int64": Int64sb,
+    "float64": Float64b,
+}  # fmt: skip
+
+STRING_SIZE_MAX = 0x7FFF
+"""Octets of the longest string: what an int16 can announce, and what Kafka checks for the compact form."""
+UVARINT_BYTES_MAX = 5
+"""Octets of the longest unsigned varint: 32 bits, seven at a time."""
+
+
+def bytes_left(stream: Any) -> int:
+    """How many octets the stream still holds; what a length may at most announce."""
+    size: int = stream.getbuffer().nbytes
+    return size - int(stream.tell())
+
+
+def read_exactly(stream: Any, size: int, path: str) -> bytes:
+    """Read ``size`` octets, or raise before allocating them."""
+    if not 0 <= size <= bytes_left(stream):
+        raise StreamError(f"{size} octets announced, {bytes_left(stream)} left", path=path)
+    data: bytes = stream_read(stream, size, path)
+    return data
+
+
+class Boolean(Construct):  # type: ignore[misc]  # construct is untyped
+    """One octet; any value but 0 is true."""
+
+    def _parse(self, stream: Any, context: Any, path: str) -> bool:
+        return read_exactly(stream, 1, path) != b"\0"
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        stream_write(stream, b"\1" if obj else b"\0", 1, path)
+        return obj
+
+
+class UVarint(Construct):  # type: ignore[misc]
+    """Unsigned varint of at most 32 bits: seven bits an octet, least significant first."""
+
+    def _parse(self, stream: Any, context: Any, path: str) -> int:
+        value = 0
+        for index in range(UVARINT_BYTES_MAX):
+            octet = read_exactly(stream, 1, path)[0]
+            value |= (octet & 0x7F) << (7 * index)
+            if octet < 0x80:
+                break
+        else:
+            raise ValidationError("varint of more than 5 octets", path=path)
+        if value > 0xFFFFFFFF:
+            raise ValidationError("varint of more than 32 bits", path=path)
+        return value
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        value = obj
+        while value > 0x7F:
+            stream_write(stream, bytes([value & 0x7F | 0x80]), 1, path)
+            value >>= 7
+        stream_write(stream, bytes([value]), 1, path)
+        return obj
+
+
+UVARINT = UVarint()
+
+
+class Prefixed(Construct):  # type: ignore[misc]
+    """A length or count, null included, as ``prefix`` (plain) or as an unsigned varint (compact)."""
+
+    def __init__(self, prefix: Construct | None, nullable: bool) -> None:
+        super().__init__()
+        self.prefix = prefix
+        self.nullable = nullable
+
+    @property
+    def compact(self) -> bool:
+        return self.prefix is None
+
+    def _length(self, stream: Any, context: Any, path: str) -> int | None:
+        """Read the length; None is null. As in Kafka, any negative length means null where null is allowed."""
+        if self.prefix is None:
+            length = UVARINT._parse(stream, context, path) - 1
+        else:
+            length = self.prefix._parsereport(stream, context, path)
+        if length >= 0:
+            return int(length)
+        if not self.nullable:
+            raise ValidationError("null, but the field can't be null", path=path)
+        return None
+
+    def _put_length(self, length: int | None, stream: Any, context: Any, path: str) -> None:
+        if length is None and not self.nullable:
+            raise ValidationError("null, but the field can't be null", path=path)
+        number = -1 if length is None else length
+        if self.prefix is None:
+            UVARINT._build(number + 1, stream, context, path)
+        else:
+            self.prefix._build(number, stream, context, path)
+
+
+class KafkaString(Prefixed):
+    """Text of at most 32767 octets of UTF-8."""
+
+    def __init__(self, *, compact: bool, nullable: bool) -> None:
+        super().__init__(None if compact else Int16sb, nullable)
+
+    def _parse(self, stream: Any, context: Any, path: str) -> str | None:
+        length = self._length(stream, context, path)
+        if length is None:
+            return None
+        if length > STRING_SIZE_MAX:
+            raise ValidationError(f"string of {length} octets, {STRING_SIZE_MAX} are the most", path=path)
+        try:
+            return read_exactly(stream, length, path).decode()
+        except UnicodeDecodeError as error:
+            raise StringError(f"not UTF-8: {error.reason}", path=path) from None
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        data = None if obj is None else obj.encode()
+        if data is not None and len(data) > STRING_SIZE_MAX:
+            raise ValidationError(f"string of {len(data)} octets, {STRING_SIZE_MAX} are the most", path=path)
+        self._put_length(None if data is None else len(data), stream, context, path)
+        if data:
+            stream_write(stream, data, len(data), path)
+        return obj
+
+
+class KafkaBytes(Prefixed):
+    """Octets; record sets are these too."""
+
+    def __init__(self, *, compact: bool, nullable: bool) -> None:
+        super().__init__(None if compact else Int32sb, nullable)
+
+    def _parse(self, stream: Any, context: Any, path: str) -> bytes | None:
+        length = self._length(stream, context, path)
+        return None if length is None else read_exactly(stream, length, path)
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        self._put_length(None if obj is None else len(obj), stream, context, path)
+        if obj:
+            stream_write(stream, bytes(obj), len(obj), path)
+        return obj
+
+
+class KafkaArray(Prefixed):
+    """Elements of one type. A count above the octets left is refused: no element is smaller than one."""
+
+    def __init__(self, element: Construct, *, compact: bool, nullable: bool) -> None:
+        super().__init__(None if compact else Int32sb, nullable)
+        self.element = element
+
+    def _parse(self, stream: Any, context: Any, path: str) -> tuple[Any, ...] | None:
+        count = self._length(stream, context, path)
+        if count is None:
+            return None
+        if count > bytes_left(stream):
+            raise ValidationError(f"{count} elements announced, {bytes_left(stream)} octets left", path=path)
+        return tuple(self.element._parsereport(stream, context, f"{path}[{i}]") for i in range(count))
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        self._put_length(None if obj is None else len(obj), stream, context, path)
+        for index, item in enumerate(obj or ()):
+            self.element._build(item, stream, context, f"{path}[{index}]")
+        return obj
+
+
+class Octets16(Construct):  # type: ignore[misc]
+    """A UUID as its 16 octets."""
+
+    def _parse(self, stream: Any, context: Any, path: str) -> bytes:
+        return read_exactly(stream, 16, path)
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        if len(obj) != 16:
+            raise ValidationError(f"a UUID has 16 octets, not {len(obj)}", path=path)
+        stream_write(stream, obj, 16, path)
+        return obj
+
+
+class NullableStruct(Construct):  # type: ignore[misc]
+    """A struct behind an octet that tells null (negative) from present."""
+
+    def __init__(self, subcon: Construct) -> None:
+        super().__init__()
+        self.subcon = subcon
+
+    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+        absent = Int8sb._parsereport(stream, context, path) < 0
+        return None if absent else self.subcon._parsereport(stream, context, path)
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        Int8sb._build(-1 if obj is None else 1, stream, context, path)
+        return None if obj is None else self.subcon._build(obj, stream, context, path)
+
+
+class KnownTag:
+    """A declared tagged field: its place in the value, its construct, and the default that is not written."""
+
+    def __init__(self, name: str, index: int, subcon: Construct, default: Any) -> None:
+        self.name = name
+        self.index = index
+        self.subcon = subcon
+        self.default = default
+
+
+class TypedStruct(Construct):  # type: ignore[misc]
+    """A declared class in one version: construct's ``Struct`` of the fields present, then the tag section.
+
+    ``subcon`` has the untagged fields; ``absent`` the fields that this version lacks and may not drop in silence.
+    """
+
+    def __init__(
+        self,
+        cls: Any,
+        subcon: Struct,
+        *,
+        defaults: tuple[Any, ...],
+        absent: tuple[tuple[str, int, Any], ...],
+        tags: dict[int, KnownTag] | None,
+    ) -> None:
+        super().__init__()
+        self.cls = cls
+        self.subcon = subcon
+        self.indices = {name: index for index, name in enumerate(self.cls._fields)}
+        self.defaults = defaults
+        self.absent = absent
+        self.tags = tags
+
+    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+        values = list(self.defaults)
+        for field in self.subcon.subcons:
+            values[self.indices[field.name]] = field.subcon._parsereport(stream, context, f"{path}.{field.name}")
+        if self.tags is not None:
+            values[-1] = self._parse_tags(values, stream, context, path)
+        return tuple.__new__(self.cls, values)
+
+    def _parse_tags(self, values: list[Any], stream: Any, context: Any, path: str) -> tuple[TaggedField, ...]:
+        assert self.tags is not None
+        unknown = []
+        for _ in range(UVARINT._parse(stream, context, f"{path}.tags")):
+            number = UVARINT._parse(stream, context, f"{path}.tags")
+            size = UVARINT._parse(stream, context, f"{path}.tags")
+            known = self.tags.get(number)
+            if known is None:
+                unknown.append(TaggedField(number, read_exactly(stream, size, f"{path}.tags")))
+                continue
+            end = stream_tell(stream, path) + size
+            values[known.index] = known.subcon._parsereport(stream, context, f"{path}.{known.name}")
+            if stream_tell(stream, path) != end:
+                raise ValidationError(f"tag {number} does not fill its {size} octets", path=f"{path}.{known.name}")
+        return tuple(unknown)
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        for name, index, default in self.absent:
+            if obj[index] != default:
+                raise ValidationError("this version has no such field", path=f"{path}.{name}")
+        for field in self.subcon.subcons:
+            field.subcon._build(obj[self.indices[field.name]], stream, context, f"{path}.{field.name}")
+        if self.tags is not None:
+            self._build_tags(obj, stream, context, path)
+        elif obj[-1]:
+            raise ValidationError("this version has no tagged fields", path=f"{path}.unknown_tagged_fields")
+        return obj
+
+    def _build_tags(self, obj: Any, stream: Any, context: Any, path: str) -> None:
+        assert self.tags is not None
+        section: dict[int, bytes] = {unknown.tag: unknown.data for unknown in obj[-1]}
+        for number, known in self.tags.items():
+            if obj[known.index] != known.default:
+                try:
+                    section[number] = known.subcon.build(obj[known.index])
+                except ValidationError as error:
+                    raise ValidationError(str(error), path=f"{path}.{known.name}") from None
+        UVARINT._build(len(section), stream, context, path)
+        for number, data in sorted(section.items()):
+            UVARINT._build(number, stream, context, path)
+            UVARINT._build(len(data), stream, context, path)
+            stream_write(stream, data, len(data), path)
