@@ -1,0 +1,71 @@
+"""``python -m bench NAME [--json] [--check]``: runs one bench; without a name, lists them."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NoReturn
+
+from bench import codec, commit, start
+from bench.model import Bench, BenchError
+from bench.options import some_of
+from bench.table import as_json, as_line, as_table, judge
+
+BENCHES = (codec.BENCH, commit.BENCH, start.BENCH)
+
+
+class OneLineParser(ArgumentParser):
+    """Says what is wrong with the arguments in one line; exit status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"bench: {message}\n")
+
+
+def parser() -> OneLineParser:
+    top = OneLineParser(prog="python -m bench", description="Measure kproto beside its peers.", allow_abbrev=False)
+    choose: Any = top.add_subparsers(dest="name", metavar="NAME", parser_class=OneLineParser)
+    for bench in BENCHES:
+        sub = choose.add_parser(bench.name, help=bench.summary, description=bench.summary, allow_abbrev=False)
+        sub.add_argument("--json", action="store_true", help="one JSON object a row; all else goes to stderr")
+        sub.add_argument("--check", action="store_true", help="exit status 1 unless all floors asked for held")
+        only = partial(some_of, names=bench.peers)
+        sub.add_argument(
+            "--only",
+            type=only,
+            default=bench.peers,
+            metavar="NAME,...",
+            help=f"whom to measure: {', '.join(bench.peers)}",
+        )
+        bench.add_options(sub)
+        sub.set_defaults(bench=bench)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    if options.name is None:
+        for known in BENCHES:
+            print(f"{known.name:8} {known.summary}")
+        return 0
+    bench: Bench = options.bench
+    notes = sys.stderr if options.json else sys.stdout
+    try:
+        rows = bench.run(options, lambda line: print(line, file=notes, flush=True))
+    except BenchError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    if options.json:
+        for row in rows:
+            print(as_json(row))
+    else:
+        print(as_table(rows, bench.metrics))
+    verdicts = judge(bench.floors, rows, options.only)
+    for verdict in verdicts:
+        print(as_line(verdict), file=notes)
+    return int(options.check and not all(verdict.held for verdict in verdicts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
