@@ -1,0 +1,72 @@
+"""Apache Kafka, the newest release, by the script ``tests/oracle/kafka``.
+
+The script makes the broker once, which formats its disk; then its own command line is used to start it again.
+So a start is the broker's alone, without the formatting and without the script.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.model import Missing
+from bench.peers.server import Launch, free_port
+
+SCRIPT = Path(__file__).parents[2] / "tests/oracle/kafka"
+TO_START_FAST = {"KAFKA_JVM": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", "KAFKA_HEAP": "512m"}
+TO_RUN_FAST = {"KAFKA_JVM": "-XX:+UseG1GC", "KAFKA_HEAP": "1g"}
+
+
+class Kafka:
+    name = "kafka"
+
+    @contextmanager
+    def ready(self, partitions: Sequence[int]) -> Iterator[Launch]:
+        for tool in ("java", "mvn"):
+            if shutil.which(tool) is None:
+                raise Missing(f"no `{tool}` on the PATH")
+        if not SCRIPT.exists():
+            raise Missing("no tests/oracle/kafka")
+        version = Path(_script("fetch", "newest")).name
+        with tempfile.TemporaryDirectory(prefix="kproto-bench-") as made:
+            folder = Path(made)
+            port = free_port()
+            argv = _made_once(folder, version, port, TO_RUN_FAST if partitions else TO_START_FAST)
+            node, kept = folder / "node-1", folder / "formatted"
+            shutil.copytree(node / "data", kept)
+
+            def forget() -> None:
+                shutil.rmtree(node / "data")
+                shutil.copytree(kept, node / "data")
+
+            yield Launch(version=version, argv=argv, port=port, cwd=node, forget=forget)
+
+
+def _made_once(folder: Path, version: str, port: int, tuning: dict[str, str]) -> list[str]:
+    """Make a broker in ``folder`` and stop it; return its command line."""
+    try:
+        _script("start", version, "--dir", str(folder), "--port", str(port), environment=tuning)
+        pid = (folder / "node-1/pid").read_text().split()[0]
+        return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").split("\0")
+    finally:
+        _script("stop", str(folder))
+
+
+def _script(*arguments: str, environment: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments],
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        last = (done.stderr.strip() or "it said nothing").splitlines()[-1]
+        raise Missing(f"`tests/oracle/kafka {arguments[0]}` failed: {last}")
+    return done.stdout.strip()
