@@ -1,0 +1,28 @@
+"""One file per API key, with the basename of its message: ``ls`` is the list of what the broker really does.
+
+A handler is ``handle(request, call)``: a plain function of the request and the state; it does no I/O and reads no
+clock. It returns the response, or a `Wait`, or raises `CloseConnection`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from kproto.messages import APIS, module_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HANDLED = frozenset({1, 2, 3, 8, 9, 10, 15, 16, 18, 19, 20, 32, 37, 42, 46, 47, 60, 69, 75})
+"""API keys with a handler file here. The others of a profile are answered by `unsupported` (server/DEVIATIONS.md)."""
+
+
+def handler(api_key: int) -> Callable[[Any, Any], Any]:
+    """Return the function that answers an API; imported when first asked for, since start-up is a feature (D14)."""
+    if api_key in HANDLED:
+        module = importlib.import_module(f"{__name__}.{module_name(api_key)}")
+        return module.handle  # type: ignore[no-any-return]  # a module attribute has no declared type
+    from kproto_server.handlers import unsupported
+
+    return unsupported.handler(APIS[api_key])

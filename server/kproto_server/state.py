@@ -1,0 +1,37 @@
+"""Everything that a broker process knows, in one place with one owner (D8): no locks, no copies.
+
+All the nodes of ``--brokers N`` share it, as the brokers of a real cluster share their metadata log and replicate
+their offsets; what a node may answer for is decided by who leads which partition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto_server.cluster.cluster import Cluster
+from kproto_server.coordinator.groups import GroupRegistry
+from kproto_server.coordinator.offsets import OffsetStore
+
+if TYPE_CHECKING:
+    from kproto_server.profiles import Profile
+    from kproto_server.settings import Settings
+
+
+class BrokerState:
+    """The profile and settings a broker was started with, and all that clients have made since."""
+
+    def __init__(self, profile: Profile, settings: Settings, cluster: Cluster) -> None:
+        self.profile = profile
+        self.settings = settings
+        self.cluster = cluster
+        self.groups = GroupRegistry()
+        self.offsets = OffsetStore()
+        self.v0_offsets = OffsetStore()
+        """What OffsetCommit v0 wrote: the store that was ZooKeeper, apart from the rest (OC-20)."""
+
+    def reset(self) -> None:
+        """Forget topics, groups and offsets; nodes and their addresses stay."""
+        self.cluster.reset()
+        self.groups = GroupRegistry()
+        self.offsets = OffsetStore()
+        self.v0_offsets = OffsetStore()
