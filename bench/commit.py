@@ -1,8 +1,9 @@
 """Commit throughput and latency in memory, beside kfake, librdkafka's mock and real Kafka.
 
 Method: all servers are started, then in each round each case is run against each server in turn, so that what
-else the machine does falls on all of them. Each figure is the best of its rounds. The load generator
-(``bench/load``) checks every answer, and at the end fetches every offset.
+else the machine does falls on all of them. The first round is not counted: a JVM compiles its code in it. Each
+figure is the best of its rounds. The load generator (``bench/load``) checks every answer, and at the end fetches
+every offset.
 """
 
 from __future__ import annotations
@@ -91,10 +92,11 @@ def run(options: Namespace, note: Note) -> list[Row]:
         for name, launch in launches(PEERS, options.only, note, stack, partitions=options.partitions):
             servers[name] = stack.enter_context(started(launch))
             wait_until_listening(servers[name])
-        for _ in range(options.rounds):
+        for nth in range(1 + options.rounds):
             for case, (name, server) in product(cases, servers.items()):
                 figures = _load(load, name, server, case, options.seconds)
-                samples[case].setdefault(name, []).append(figures)
+                if nth > 0:
+                    samples[case].setdefault(name, []).append(figures)
     return [Row(bench=BENCH.name, case=str(case), figures=_best(samples[case])) for case in cases]
 
 
