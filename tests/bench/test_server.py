@@ -1,0 +1,79 @@
+"""Starting and stopping a measured server, on small programs that stand for one."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from bench.model import BenchError, Missing
+from bench.peers.server import HOST, Launch, Server, free_port, launches, started, wait_until_listening
+
+TELLS_ITS_PORT = """
+import signal, socket
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    print("server: listening on 127.0.0.1:%d" % listener.getsockname()[1], flush=True)
+    listener.accept()[0].close()
+    signal.pause()
+"""
+
+
+def python(program: str, port: int | None = None) -> Launch:
+    return Launch(version="0", argv=[sys.executable, "-c", program], port=port)
+
+
+def test_a_server_that_tells_its_port_is_found_there_and_ended_on_leaving() -> None:
+    with started(python(TELLS_ITS_PORT)) as server:
+        wait_until_listening(server)
+        os.kill(server.pid, 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(server.pid, 0)
+
+
+def test_a_server_that_ends_at_once_is_told_with_its_last_words() -> None:
+    with pytest.raises(BenchError, match="told no port: no disk left"), started(python("exit('no disk left')")):
+        pass
+
+
+def test_a_server_that_dies_under_the_measurement_spoils_it() -> None:
+    program = "import sys; print('a:1', flush=True); sys.exit('out of memory')"
+    with pytest.raises(BenchError, match="ended with 1: out of memory"), started(python(program)) as server:
+        os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)
+
+
+def test_a_free_port_is_no_ephemeral_one_and_can_be_bound() -> None:
+    port = free_port()
+    assert 20000 <= port < 30000
+    with socket.socket() as listener:
+        listener.bind((HOST, port))
+
+
+def test_a_server_that_listens_is_seen_to_listen() -> None:
+    with socket.create_server((HOST, 0)) as listener:
+        wait_until_listening(Server(listener.getsockname()[1], os.getpid()))
+        assert listener.accept()[0].fileno() > 0
+
+
+class Fake:
+    def __init__(self, name: str, lacks: str | None = None) -> None:
+        self.name = name
+        self.lacks = lacks
+
+    @contextmanager
+    def ready(self, partitions: Sequence[int]) -> Iterator[Launch]:
+        if self.lacks:
+            raise Missing(self.lacks)
+        yield Launch(version="1.2", argv=[self.name, *map(str, partitions)])
+
+
+def test_each_peer_asked_for_is_either_made_ready_or_noted_as_missing() -> None:
+    notes: list[str] = []
+    peers = [Fake("a"), Fake("b", lacks="no `b` on the PATH"), Fake("c")]
+    with ExitStack() as stack:
+        made = dict(launches(peers, ["a", "b"], notes.append, stack, partitions=[10]))
+    assert [launch.argv for launch in made.values()] == [["a", "10"]]
+    assert notes == ["a 1.2", "b left out: no `b` on the PATH"]
