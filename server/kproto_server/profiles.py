@@ -1,0 +1,269 @@
+"""Profiles: the wire surface and the quirks of a Kafka release (D3).
+
+A profile says which versions of which API a broker advertises and serves, and answers every question of the kind "what
+did that release do here?" by a named switch. Handlers ask the profile, they never compare releases themselves.
+
+`Profile.named("2.0")` is the line 2.0 (so are "2.0.1" and "2.0.0"), "3.9-zookeeper" the same release in its other
+mode, and "latest" no release at all: the APIs of all of them at once, oldest version to newest, with the quirks of
+the newest.
+
+Every switch names the rule or the measurement it rests on. Where a release between two measured ones is not named,
+the switch turns at the first one that is known to have the new behaviour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, cast
+
+from kproto_server._api_versions import HISTORY, INTERNAL, LINES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["LATEST", "Mode", "Profile", "UnknownProfile", "profile_names", "releases_serving", "removed_in"]
+
+Mode = Literal["zookeeper", "kraft"]
+"""Where a broker keeps its cluster's metadata. From 3.3 to 3.9 there were both, before ZooKeeper, since KRaft."""
+
+LATEST = "latest"
+"""The default profile."""
+
+PRODUCE = 0
+
+_MODES: tuple[Mode, Mode] = ("zookeeper", "kraft")
+
+
+class UnknownProfile(ValueError):
+    """No release has this name."""
+
+    def __init__(self, name: str) -> None:
+        valid = ", ".join(profile_names())
+        super().__init__(
+            f"no Kafka release {name!r}: use {LATEST}, or one of {valid} "
+            "(a patch release such as 2.0.1 too; from 3.3 to 3.9 with -zookeeper for that mode)"
+        )
+        self.name = name
+
+
+def profile_names() -> list[str]:
+    """The release lines that have a profile, oldest first."""
+    return list(dict.fromkeys(line for line, _ in _surfaces()))
+
+
+def _surfaces() -> Iterator[tuple[str, Mode]]:
+    """Every line in each of its modes: oldest first, ZooKeeper before KRaft."""
+    both: list[tuple[str, Mode]] = [(line, mode) for mode in _MODES for line in LINES[mode]]
+    yield from sorted(both, key=lambda surface: _sortable(surface[0]))
+
+
+def _release(line: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in line.split("."))
+
+
+def _sortable(line: str) -> tuple[int, ...]:
+    # 4.0.0 comes before the line 4.0, which is 4.0.1 and later.
+    release = _release(line)
+    return release if len(release) > 2 else (*release, 1)
+
+
+def _line_of(asked: str) -> str | None:
+    """The line that a release belongs to; None where there is none, or where it is no release number."""
+    lines = profile_names()
+    if asked in lines:
+        return asked
+    shorter, dot, patch = asked.rpartition(".")
+    if shorter in lines and patch.isdigit():
+        return shorter
+    # Before 1.0 a line has three numbers; two of them mean its newest: 0.10 is 0.10.2.
+    longer = [line for line in lines if line.startswith(asked + ".") and line.startswith("0.")]
+    return longer[-1] if longer and dot else None
+
+
+@cache
+def _api_versions(line: str, mode: str) -> Mapping[int, tuple[int, int]]:
+    lines = LINES[mode]
+    reached = set(lines[: lines.index(line) + 1])
+    ranges = {}
+    for api_key, history in HISTORY[mode].items():
+        steps = [step.partition(":") for step in history.split()]
+        known = [versions for since, _, versions in steps if since in reached]
+        if known:
+            low, _, high = known[-1].partition("-")
+            ranges[api_key] = (int(low), int(high))
+    return MappingProxyType(ranges)
+
+
+def _union() -> Mapping[int, tuple[int, int]]:
+    ranges: dict[int, tuple[int, int]] = {}
+    for line, mode in _surfaces():
+        for api_key, (low, high) in _api_versions(line, mode).items():
+            least, greatest = ranges.get(api_key, (low, high))
+            ranges[api_key] = (min(least, low), max(greatest, high))
+    return MappingProxyType(dict(sorted(ranges.items())))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """What a broker of one Kafka release offers, and where it differs from other releases.
+
+    A switch is worked out at its first use and then a plain attribute.
+    """
+
+    name: str
+    """As `named` takes it: "2.0", "3.9-zookeeper", "latest"."""
+    release: tuple[int, ...]
+    """The line in numbers; the newest release's for "latest"."""
+    mode: Mode
+    api_versions: Mapping[int, tuple[int, int]]
+    """API key: least and greatest version that ApiVersions names; before 0.10, which has no such API, that are served.
+    Keys in rising order, as brokers send them. Internal APIs included (`is_internal`)."""
+
+    @classmethod
+    def named(cls, name: str = LATEST) -> Profile:
+        """The profile of a release line, of the line of a patch release, or `LATEST`.
+
+        Raises:
+            UnknownProfile: no release has this name.
+        """
+        if name == LATEST:
+            newest = LINES["kraft"][-1]
+            return cls(name=LATEST, release=_release(newest), mode="kraft", api_versions=_union())
+        asked, _, mode_asked = name.partition("-")
+        line = _line_of(asked)
+        modes = [mode for mode in ("kraft", "zookeeper") if line in LINES[mode]]
+        mode = mode_asked or (modes[0] if modes else "")
+        if line is None or mode not in modes:
+            raise UnknownProfile(name)
+        return cls(
+            name=line if mode == modes[0] else f"{line}-{mode}",
+            release=_release(line),
+            mode=cast("Mode", mode),
+            api_versions=_api_versions(line, mode),
+        )
+
+    def at_least(self, *release: int) -> bool:
+        """Whether this is that release or a later one: ``at_least(2, 1)``."""
+        return self.release >= release
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether this is all releases at once."""
+        return self.name == LATEST
+
+    @property
+    def is_kraft(self) -> bool:
+        return self.mode == "kraft"
+
+    def is_internal(self, api_key: int) -> bool:
+        """Whether only brokers and controllers send this API."""
+        return api_key in INTERNAL
+
+    def serves(self, api_key: int, api_version: int) -> bool:
+        """Whether a request of this version is answered rather than the connection closed (BA-6).
+
+        That is what `api_versions` says, but for Produce of 4.x: it advertises 0 and up for the sake of one client
+        library and serves 3 and up (BA-25).
+        """
+        low, high = self.api_versions.get(api_key, (0, -1))
+        if api_key == PRODUCE and self.at_least(4, 0) and not self.is_latest:
+            low = 3
+        return low <= api_version <= high
+
+    # The wire as such.
+
+    @cached_property
+    def has_api_versions(self) -> bool:
+        """Whether ApiVersions exists: from 0.10.0 on. Before, the request closes the connection (BA-6)."""
+        return self.at_least(0, 10)
+
+    @cached_property
+    def checks_versions(self) -> bool:
+        """Whether a version beyond the newest closes the connection. 0.8 reads it with the newest layout that it
+        knows, but for OffsetCommit (fixtures/PROVENANCE.md)."""
+        return self.at_least(0, 9)
+
+    # ApiVersions.
+
+    @cached_property
+    def api_versions_downgrade_lists_itself(self) -> bool:
+        """Whether the answer to an ApiVersions version that is too new names the versions of ApiVersions that would
+        do: from 2.4 on (KIP-511); before, the list is empty (BA-21)."""
+        return self.at_least(2, 4)
+
+    # Offsets.
+
+    @cached_property
+    def new_group_coordinator(self) -> bool:
+        """Whether the group coordinator is the one that 4.0 brought (it differs in OC-14, OC-21, OC-35, EX-3)."""
+        return self.at_least(4, 0)
+
+    @cached_property
+    def merges_duplicate_partitions(self) -> bool:
+        """Whether a partition named twice is answered once, and the last offset of a commit wins: up to 3.9 (OC-14,
+        OF-17). There the answers stand in the order of a hash map; since, those that were refused before the
+        coordinator was asked come first, the others in the order of the request."""
+        return not self.new_group_coordinator
+
+    def unknown_group_error(self, api_version: int) -> int:
+        """The error of an OffsetCommit with a generation into a group that does not exist (OC-21)."""
+        return 69 if self.new_group_coordinator and api_version >= 9 else 22
+
+    @cached_property
+    def offset_commit_v0_store(self) -> Literal["zookeeper", "unsupported", "absent"]:
+        """What OffsetCommit and OffsetFetch v0 do: a store of their own; error 35 per partition in a KRaft broker up to
+        3.9; or no such version (OC-20, OF-11). "latest" serves v0 with a store of its own, as any version."""
+        if self.is_latest or not self.is_kraft:
+            return "zookeeper"
+        return "absent" if self.at_least(4, 0) else "unsupported"
+
+    @cached_property
+    def offsets_carry_expiry(self) -> bool:
+        """Whether each offset has a deadline from the commit on, whatever becomes of its group: before KIP-211, that is
+        up to 2.0 (OC-40, EX-40)."""
+        return not self.at_least(2, 1)
+
+    @cached_property
+    def commit_timestamp_is_the_clients(self) -> bool:
+        """Whether an explicit timestamp of OffsetCommit v1 is the time of the commit, from 2.1 on; from 0.9 to 2.0 it
+        only moves the deadline, in 0.8.2 it is all that is stored (OC-40)."""
+        return self.at_least(2, 1) or not self.at_least(0, 9)
+
+    # FindCoordinator.
+
+    def find_coordinator_success_message(self, api_version: int) -> str | None:
+        """The error_message of a coordinator that was found; v0 has no such field (BA-41)."""
+        if api_version >= 4:
+            return ""
+        return "NONE" if self.at_least(2, 4) else None
+
+    # Topics.
+
+    @cached_property
+    def auto_create_answers_leader_not_available(self) -> bool:
+        """Whether Metadata answers 5 for a topic that it has just begun to create, rather than 3 (BA-32)."""
+        return not self.is_kraft
+
+    @cached_property
+    def enforces_offsets_replication_factor(self) -> bool:
+        """Whether the offsets topic is never made with fewer replicas than configured: from 0.11 on (KIP-115). Before,
+        it gets as many as there are brokers (BA-50)."""
+        return self.at_least(0, 11)
+
+
+def releases_serving(api_key: int, api_version: int) -> list[str]:
+    """The release lines, oldest first, of which a broker (in one of its modes at least) answers this version."""
+    found = (line for line, mode in _surfaces() if Profile.named(f"{line}-{mode}").serves(api_key, api_version))
+    return list(dict.fromkeys(found))
+
+
+def removed_in(api_key: int, api_version: int, target: Profile) -> bool:
+    """Whether `target` no longer serves a version that an older release did.
+
+    A version that came only after `target` was not removed in it.
+    """
+    if target.serves(api_key, api_version):
+        return False
+    return any(_release(line) < target.release for line in releases_serving(api_key, api_version))

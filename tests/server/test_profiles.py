@@ -1,0 +1,206 @@
+"""Profiles against what real brokers advertise (`fixtures/kafka-api-versions.json`, `fixtures/golden`).
+
+A switch is tested at the releases at which it was measured.
+"""
+
+import pytest
+from kproto_server.profiles import (
+    Mode,
+    Profile,
+    UnknownProfile,
+    profile_names,
+    releases_serving,
+    removed_in,
+)
+
+from tests.fixture_files import GoldenPair, WireSurface, api_versions, golden
+
+PRODUCE, METADATA, OFFSET_COMMIT, OFFSET_FETCH, CONTROLLED_SHUTDOWN, JOIN_GROUP = 0, 3, 8, 9, 7, 11
+API_VERSIONS = 18
+
+
+@pytest.mark.parametrize("surface", api_versions().surfaces, ids=lambda s: f"{s.line}-{s.mode}")
+def test_a_profile_advertises_what_a_broker_of_that_release_and_mode_does(surface: WireSurface) -> None:
+    profile = Profile.named(f"{surface.line}-{surface.mode}")
+    assert dict(profile.api_versions) == dict(surface.apis)
+    assert (profile.mode, profile.has_api_versions) == (surface.mode, surface.has_api_versions)
+    assert list(profile.api_versions) == sorted(profile.api_versions)
+
+
+@pytest.mark.parametrize("surface", api_versions().surfaces, ids=lambda s: f"{s.line}-{s.mode}")
+def test_a_patch_release_has_the_profile_of_its_line(surface: WireSurface) -> None:
+    assert Profile.named(f"{surface.broker}-{surface.mode}") == Profile.named(f"{surface.line}-{surface.mode}")
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [pair for pair in golden("ApiVersions") if pair.response_values and pair.api_version < 99],
+    ids=lambda pair: f"{next(iter(pair.brokers))} v{pair.api_version}",
+)
+def test_recorded_api_versions_answers_agree(pair: GoldenPair) -> None:
+    assert pair.response_values is not None
+    answered = {row["ApiKey"]: (row["MinVersion"], row["MaxVersion"]) for row in pair.response_values["ApiKeys"]}
+    for broker in pair.brokers if answered else ():
+        assert dict(Profile.named(broker).api_versions) == answered
+
+
+def test_the_golden_downgrade_answers_agree() -> None:
+    pairs = [pair for pair in golden("ApiVersions") if pair.api_version == 99]
+    assert len(pairs) >= 4
+    for pair in pairs:
+        assert pair.response_values is not None
+        for broker in pair.brokers:
+            listed = Profile.named(broker).api_versions_downgrade_lists_itself
+            assert bool(pair.response_values["ApiKeys"]) == listed, broker
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("2.0.1", "2.0"),
+        ("0.8.2.2", "0.8.2"),
+        ("0.9", "0.9.0"),
+        ("0.10", "0.10.2"),
+        ("4.0.0", "4.0.0"),
+        ("4.0.1", "4.0"),
+        ("3.9", "3.9"),
+        ("3.9-kraft", "3.9"),
+        ("3.9.2-zookeeper", "3.9-zookeeper"),
+        ("2.0-zookeeper", "2.0"),
+        ("latest", "latest"),
+    ],
+)
+def test_a_name_means_a_line(asked: str, name: str) -> None:
+    assert Profile.named(asked).name == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "5",
+        "2",
+        "4",
+        "2.9",
+        "2.0.x",
+        "2.0.1.1",
+        "0.10.",
+        "2.0-kraft",
+        "4.4-zookeeper",
+        "-zookeeper",
+        "2.0-",
+        "Latest",
+    ],
+)
+def test_an_unknown_name_is_refused_in_one_line_that_names_the_others(name: str) -> None:
+    with pytest.raises(UnknownProfile) as refused:
+        Profile.named(name)
+    assert isinstance(refused.value, ValueError)
+    assert "\n" not in str(refused.value)
+    assert all(valid in str(refused.value) for valid in ("latest", "0.8.2", "4.4", repr(name)))
+
+
+def test_every_name_that_is_offered_is_accepted() -> None:
+    assert [Profile.named(name).name for name in profile_names()] == profile_names()
+
+
+def test_from_3_3_on_a_release_is_kraft_unless_asked_otherwise() -> None:
+    modes: dict[str, Mode] = {name: Profile.named(name).mode for name in profile_names()}
+    first = profile_names().index("3.3")
+    assert set(list(modes.values())[:first]) == {"zookeeper"}
+    assert set(list(modes.values())[first:]) == {"kraft"}
+    assert Profile.named("3.3-zookeeper").mode == "zookeeper"
+
+
+def test_the_default_serves_every_version_of_every_release() -> None:
+    latest = Profile.named()
+    assert latest.name == "latest"
+    for surface in api_versions().surfaces:
+        for api_key, (low, high) in surface.apis.items():
+            assert all(latest.serves(api_key, version) for version in range(low, high + 1))
+    assert latest.api_versions[OFFSET_COMMIT] == (0, 10)
+    assert latest.offset_commit_v0_store == "zookeeper"
+    assert latest.new_group_coordinator
+
+
+def test_at_least_compares_releases_by_number() -> None:
+    assert Profile.named("0.10.2").at_least(0, 9)
+    assert not Profile.named("0.9").at_least(0, 10)
+    assert Profile.named("4.0.0").at_least(4, 0)
+    assert not Profile.named("3.9").at_least(4, 0)
+
+
+def test_internal_apis_are_told_apart() -> None:
+    profile = Profile.named("2.0")
+    assert {key for key in profile.api_versions if profile.is_internal(key)} == {4, 5, 6, 7, 27}
+    assert api_versions().internal == {key for key in range(200) if profile.is_internal(key)}
+
+
+def test_produce_of_4x_advertises_more_than_it_serves() -> None:
+    """BA-25."""
+    profile = Profile.named("4.4")
+    assert profile.api_versions[PRODUCE] == (0, 13)
+    assert [version for version in range(15) if profile.serves(PRODUCE, version)] == list(range(3, 14))
+    assert Profile.named("latest").serves(PRODUCE, 0)
+
+
+def test_releases_serving_a_version_are_those_of_either_mode() -> None:
+    assert releases_serving(OFFSET_COMMIT, 10) == ["4.2", "4.3", "4.4"]
+    assert releases_serving(OFFSET_COMMIT, 0)[0] == "0.8.1"
+    assert releases_serving(OFFSET_COMMIT, 0)[-1] == "3.9"
+    assert releases_serving(CONTROLLED_SHUTDOWN, 3)[-1] == "3.9"
+    assert releases_serving(OFFSET_COMMIT, 11) == []
+
+
+def test_a_version_is_removed_when_an_older_release_served_it() -> None:
+    four = Profile.named("4.0")
+    assert removed_in(OFFSET_COMMIT, 1, four)
+    assert not removed_in(OFFSET_COMMIT, 3, four)
+    assert removed_in(PRODUCE, 2, four)
+    assert removed_in(CONTROLLED_SHUTDOWN, 0, four)
+
+
+def test_a_version_that_came_later_was_not_removed() -> None:
+    assert not removed_in(OFFSET_COMMIT, 8, Profile.named("2.0"))
+
+
+def test_join_group_of_4_0_0_alone_lacks_its_oldest_versions() -> None:
+    assert removed_in(JOIN_GROUP, 1, Profile.named("4.0.0"))
+    assert not removed_in(JOIN_GROUP, 1, Profile.named("4.0"))
+
+
+@pytest.mark.parametrize(("name", "checked"), [("0.8.2", False), ("0.9", True), ("4.4", True)])
+def test_0_8_checks_no_version(name: str, checked: bool) -> None:
+    assert Profile.named(name).checks_versions is checked
+
+
+@pytest.mark.parametrize(
+    ("name", "merged"), [("0.10.2", True), ("2.0", True), ("3.9", True), ("4.0", False), ("latest", False)]
+)
+def test_oc_14_duplicate_partitions_are_merged_up_to_3_9(name: str, merged: bool) -> None:
+    assert Profile.named(name).merges_duplicate_partitions is merged
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "error"), [("3.9", 9, 22), ("4.4", 8, 22), ("4.4", 9, 69), ("latest", 10, 69)]
+)
+def test_oc_21_error_of_a_generation_in_an_unknown_group(name: str, version: int, error: int) -> None:
+    assert Profile.named(name).unknown_group_error(version) == error
+
+
+@pytest.mark.parametrize(
+    ("name", "store"),
+    [("2.8", "zookeeper"), ("3.9-zookeeper", "zookeeper"), ("3.9", "unsupported"), ("4.0", "absent")],
+)
+def test_oc_20_where_v0_offsets_go(name: str, store: str) -> None:
+    assert Profile.named(name).offset_commit_v0_store == store
+
+
+@pytest.mark.parametrize(("name", "carry"), [("0.9", True), ("2.0", True), ("2.1", False), ("4.4", False)])
+def test_ex_40_offsets_carry_their_deadline_before_kip_211(name: str, carry: bool) -> None:
+    assert Profile.named(name).offsets_carry_expiry is carry
+
+
+@pytest.mark.parametrize(("name", "enforced"), [("0.10.2", False), ("0.11", True), ("4.4", True)])
+def test_ba_50_the_offsets_topic_gets_its_replicas_or_is_not_made(name: str, enforced: bool) -> None:
+    assert Profile.named(name).enforces_offsets_replication_factor is enforced
