@@ -131,10 +131,10 @@ class Profile:
         if name == LATEST:
             newest = LINES["kraft"][-1]
             return cls(name=LATEST, release=_release(newest), mode="kraft", api_versions=_union())
-        asked, _, mode_asked = name.partition("-")
+        asked, dash, mode_asked = name.partition("-")
         line = _line_of(asked)
         modes = [mode for mode in ("kraft", "zookeeper") if line in LINES[mode]]
-        mode = mode_asked or (modes[0] if modes else "")
+        mode = mode_asked if dash else next(iter(modes), "")
         if line is None or mode not in modes:
             raise UnknownProfile(name)
         return cls(

@@ -13,7 +13,7 @@ from kproto_server.profiles import (
     removed_in,
 )
 
-from tests.fixture_files import GoldenPair, WireSurface, api_versions, golden
+from tests.fixture_files import WireSurface, api_versions, golden
 
 PRODUCE, METADATA, OFFSET_COMMIT, OFFSET_FETCH, CONTROLLED_SHUTDOWN, JOIN_GROUP = 0, 3, 8, 9, 7, 11
 API_VERSIONS = 18
@@ -32,26 +32,18 @@ def test_a_patch_release_has_the_profile_of_its_line(surface: WireSurface) -> No
     assert Profile.named(f"{surface.broker}-{surface.mode}") == Profile.named(f"{surface.line}-{surface.mode}")
 
 
-@pytest.mark.parametrize(
-    "pair",
-    [pair for pair in golden("ApiVersions") if pair.response_values and pair.api_version < 99],
-    ids=lambda pair: f"{next(iter(pair.brokers))} v{pair.api_version}",
-)
-def test_recorded_api_versions_answers_agree(pair: GoldenPair) -> None:
-    assert pair.response_values is not None
-    answered = {row["ApiKey"]: (row["MinVersion"], row["MaxVersion"]) for row in pair.response_values["ApiKeys"]}
-    for broker in pair.brokers if answered else ():
-        assert dict(Profile.named(broker).api_versions) == answered
-
-
-def test_the_golden_downgrade_answers_agree() -> None:
-    pairs = [pair for pair in golden("ApiVersions") if pair.api_version == 99]
-    assert len(pairs) >= 4
-    for pair in pairs:
+def test_ba_21_recorded_answers_to_a_version_too_new_agree() -> None:
+    pairs = [pair for pair in golden("ApiVersions") if pair.response_values]
+    refused = [pair for pair in pairs if pair.response_values and pair.response_values["ErrorCode"] == 35]
+    assert len(refused) > 5
+    for pair in refused:
         assert pair.response_values is not None
         for broker in pair.brokers:
-            listed = Profile.named(broker).api_versions_downgrade_lists_itself
-            assert bool(pair.response_values["ApiKeys"]) == listed, broker
+            profile = Profile.named(broker)
+            low, high = profile.api_versions[API_VERSIONS]
+            itself = [{"ApiKey": API_VERSIONS, "MinVersion": low, "MaxVersion": high}]
+            expected = itself if profile.api_versions_downgrade_lists_itself else []
+            assert pair.response_values["ApiKeys"] == expected, broker
 
 
 @pytest.mark.parametrize(
