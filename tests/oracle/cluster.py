@@ -1,0 +1,78 @@
+"""Real Kafka for tests: clusters of any release, started and stopped through the script `kafka` beside this file."""
+
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.requirements import need_java, need_maven
+
+SCRIPT = Path(__file__).with_name("kafka")
+
+NEWEST = "4.4.0"
+"""The newest release that the tests know; named, not looked up, so that a new release does not change a test run."""
+
+AS_DELIVERED = {"log.index.size.max.bytes": ""}
+"""Takes back what the script sets smaller and what then shows in a topic's description."""
+
+
+def kafka(*args: str) -> str:
+    """Run the script; return what it prints. Skips the test where Java or Maven is missing."""
+    need_java()
+    need_maven()
+    done = subprocess.run([str(SCRIPT), *args], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.fail(f"kafka {' '.join(args)}: {done.stdout}{done.stderr}", pytrace=False)
+    return done.stdout.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A running cluster of real brokers with node ids 1, 2, ...; node 1 of a KRaft release is the controller too."""
+
+    version: str
+    addresses: tuple[str, ...]
+    """host:port of each broker, in the order of the ids, whether it is up or not."""
+    folder: Path
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(self.addresses)
+
+    def start(self, node_id: int) -> None:
+        """Start this broker; return when it and all others that are up know each other."""
+        kafka("node", "start", str(self.folder), str(node_id))
+
+    def stop(self, node_id: int) -> None:
+        """Stop this broker in order: it hands its leaderships over."""
+        kafka("node", "stop", str(self.folder), str(node_id))
+
+    def kill(self, node_id: int) -> None:
+        """End this broker's process at once. The others notice when its session times out (9 s by default)."""
+        kafka("node", "kill", str(self.folder), str(node_id))
+
+
+@contextmanager
+def real_kafka(
+    version: str = NEWEST, brokers: int = 1, up: int | None = None, props: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
+    """Run a cluster of real brokers and remove it in the end.
+
+    Args:
+        version: x.y.z of the release.
+        brokers: how many there are in all.
+        up: how many of them are started, from node 1 on; the others are for `Cluster.start`. All by default.
+        props: settings of each broker; one with an empty value is taken out of those that the script makes.
+    """
+    with tempfile.TemporaryDirectory(prefix="kafka-", ignore_cleanup_errors=True) as name:
+        settings = [word for key, value in (props or {}).items() for word in ("--prop", f"{key}={value}")]
+        counts = ["--brokers", str(brokers), "--up", str(brokers if up is None else up)]
+        addresses = kafka("start", version, "--dir", name, *counts, *settings)
+        try:
+            yield Cluster(version, tuple(addresses.split(",")), Path(name))
+        finally:
+            kafka("stop", name)
