@@ -1,0 +1,288 @@
+"""The brokers of one cluster and the topics that they carry.
+
+All nodes live in this process and share what they know, as the brokers of a real cluster do through their metadata
+log. What differs from node to node is only which is alive and which leads what. A stopped node's replicas leave the
+in-sync sets, but for the last of each, which is what lets its partition come back without loss; leaders move to the
+first in-sync replica that is alive, and each move is an epoch.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from typing import TYPE_CHECKING
+
+from kproto_server.cluster.creation import BROKER_DEFAULT, check_assignments, check_counts, check_name
+from kproto_server.cluster.placement import stripe
+from kproto_server.cluster.topics import (
+    NO_LEADER,
+    OFFSETS_TOPIC,
+    TRANSACTION_TOPIC,
+    Partition,
+    Refusal,
+    Topic,
+    TopicDefaults,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from kproto_server.profiles import Profile
+    from kproto_server.settings import Settings
+
+__all__ = ["Cluster", "Node", "Partition", "Refusal", "Topic", "TopicDefaults"]
+
+NO_CONTROLLER = -1
+
+
+class Node:
+    """One broker of the cluster and the address that clients are told."""
+
+    __slots__ = ("alive", "host", "node_id", "port", "rack", "registered")
+
+    def __init__(self, node_id: int, host: str, port: int, rack: str | None = None, *, alive: bool = True) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.rack = rack
+        self.alive = alive
+        self.registered = alive
+        """Whether it ever was alive: KRaft counts a stopped broker as its own, ZooKeeper forgets it (BA-52)."""
+
+    def __repr__(self) -> str:
+        return f"Node({self.node_id}, {self.host}:{self.port}, {'alive' if self.alive else 'stopped'})"
+
+
+class Cluster:
+    """Nodes, topics, and who leads what."""
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        profile: Profile,
+        defaults: TopicDefaults,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        """``random_bytes`` makes the cluster's id, topic ids and first replicas' places: a seeded one repeats a run."""
+        self.nodes: dict[int, Node] = {node.node_id: node for node in nodes}
+        self.topics: dict[str, Topic] = {}
+        self.profile = profile
+        self.defaults = defaults
+        self.controller_id = NO_CONTROLLER
+        self._random_bytes = random_bytes
+        self._topics_by_id: dict[bytes, Topic] = {}
+        self.cluster_id = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
+        self._elect_controller()
+
+    @classmethod
+    def of(
+        cls,
+        addresses: Sequence[tuple[str, int]],
+        *,
+        profile: Profile,
+        settings: Settings,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> Cluster:
+        """Return a cluster of one live node for each address, with ids from 1 in their order."""
+        nodes = [Node(node_id, host, port) for node_id, (host, port) in enumerate(addresses, start=1)]
+        return cls(nodes, profile, topic_defaults(settings, len(nodes)), random_bytes)
+
+    def reset(self) -> None:
+        """Forget all topics; nodes, their addresses and the cluster's id stay."""
+        self.topics.clear()
+        self._topics_by_id.clear()
+
+    # Nodes.
+
+    def alive_nodes(self) -> list[Node]:
+        """Return the nodes that are up, by id."""
+        return sorted((node for node in self.nodes.values() if node.alive), key=lambda node: node.node_id)
+
+    def is_alive(self, node_id: int) -> bool:
+        return node_id in self.nodes and self.nodes[node_id].alive
+
+    def counted_nodes(self) -> list[Node]:
+        """Return the nodes that count for a replication factor: live ones, and in KRaft those that once were (BA-52)."""
+        return [n for _, n in sorted(self.nodes.items()) if n.alive or (self.profile.is_kraft and n.registered)]
+
+    def add_node(self, node: Node) -> None:
+        """Take a further broker into the cluster; topics that are made from now on use it."""
+        self.nodes[node.node_id] = node
+        self._elect_controller()
+
+    def stop_node(self, node_id: int) -> None:
+        """Take a node down: it leaves the in-sync sets, its leaderships move or end."""
+        self.nodes[node_id].alive = False
+        for partition in self._partitions():
+            if node_id in partition.isr and len(partition.isr) > 1:
+                partition.isr = [replica for replica in partition.isr if replica != node_id]
+            if partition.leader == node_id:
+                self._elect_leader(partition)
+        self._elect_controller()
+
+    def start_node(self, node_id: int) -> None:
+        """Bring a node up: it leads what had no leader and is its to lead, and its other replicas are in sync again."""
+        node = self.nodes[node_id]
+        node.alive = node.registered = True
+        for partition in self._partitions():
+            if partition.leader == NO_LEADER:
+                self._elect_leader(partition)
+            if node_id in partition.replicas and node_id not in partition.isr and partition.leader != NO_LEADER:
+                partition.isr = [r for r in partition.replicas if r in partition.isr or r == node_id]
+        self._elect_controller()
+
+    def _partitions(self) -> Iterable[Partition]:
+        return (partition for topic in self.topics.values() for partition in topic.partitions)
+
+    def _elect_controller(self) -> None:
+        if not self.is_alive(self.controller_id):
+            self.controller_id = min((node.node_id for node in self.alive_nodes()), default=NO_CONTROLLER)
+
+    def _elect_leader(self, partition: Partition) -> None:
+        candidates = (r for r in partition.replicas if r in partition.isr and self.is_alive(r))
+        leader = next(candidates, NO_LEADER)
+        if leader != partition.leader:
+            partition.leader = leader
+            partition.leader_epoch += 1
+
+    # Topics.
+
+    def topic(self, name: str) -> Topic | None:
+        """Return a topic by name, if there is one."""
+        return self.topics.get(name)
+
+    def topic_by_id(self, topic_id: bytes) -> Topic | None:
+        """Return a topic by its id, if there is one."""
+        return self._topics_by_id.get(topic_id)
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partition_count: int = BROKER_DEFAULT,
+        replication_factor: int = BROKER_DEFAULT,
+        assignments: Mapping[int, Sequence[int]] | None = None,
+        configs: Mapping[str, str] | None = None,
+        now_ms: int = 0,
+        validate_only: bool = False,
+    ) -> Topic | Refusal:
+        """Make a topic, or say why not; with ``validate_only`` it is made but not kept.
+
+        ``assignments`` are the replicas of each partition by its number, in place of the two counts.
+        """
+        placed = check_name(self, name) or self._place(partition_count, replication_factor, assignments)
+        if isinstance(placed, Refusal):
+            return placed
+        topic = Topic(
+            name,
+            self._random_bytes(16),
+            [self.new_partition(index, replicas) for index, replicas in enumerate(placed)],
+            dict(configs or {}),
+            now_ms,
+        )
+        if not validate_only:
+            self.topics[name] = self._topics_by_id[topic.topic_id] = topic
+        return topic
+
+    def delete_topic(self, name: str) -> Topic | None:
+        """Remove a topic; return it, if there was one."""
+        topic = self.topics.pop(name, None)
+        if topic is not None:
+            del self._topics_by_id[topic.topic_id]
+        return topic
+
+    def _place(
+        self, partition_count: int, replication_factor: int, assignments: Mapping[int, Sequence[int]] | None
+    ) -> list[list[int]] | Refusal:
+        if assignments:
+            return check_assignments(self, assignments)
+        if partition_count == BROKER_DEFAULT:
+            partition_count = self.defaults.num_partitions
+        if replication_factor == BROKER_DEFAULT:
+            replication_factor = self.defaults.replication_factor
+        return check_counts(self, partition_count, replication_factor) or self.stripe(
+            partition_count, replication_factor
+        )
+
+    def stripe(self, partition_count: int, replication_factor: int, *, first_partition: int = 0) -> list[list[int]]:
+        """Return places for new partitions, from a random node on; live nodes lead."""
+        alive = [node.node_id for node in self.alive_nodes()]
+        others = [node.node_id for node in self.counted_nodes() if not node.alive]
+        start = int.from_bytes(self._random_bytes(2), "big") % len(alive)
+        enough = min(replication_factor, len(alive))
+        placed = stripe(alive, partition_count, enough, start=start, first_partition=first_partition)
+        return [replicas + others[: replication_factor - enough] for replicas in placed]
+
+    def new_partition(self, index: int, replicas: Sequence[int]) -> Partition:
+        """Return a partition as it begins: led by its first live replica, with all live ones in sync."""
+        isr = [replica for replica in replicas if self.is_alive(replica)]
+        return Partition(index, list(replicas), isr, isr[0])
+
+    # The internal topics, and who coordinates what.
+
+    def ensure_offsets_topic(self, now_ms: int) -> bool:
+        """Make the offsets topic if it is missing and can be made now; return whether it is there (KIP-115, BA-50)."""
+        return self._ensure(
+            OFFSETS_TOPIC, self.defaults.offsets_num_partitions, self.defaults.offsets_replication_factor, now_ms
+        )
+
+    def ensure_transaction_topic(self, now_ms: int) -> bool:
+        """Do the same for the topic of transactions (BA-51)."""
+        return self._ensure(
+            TRANSACTION_TOPIC,
+            self.defaults.transaction_num_partitions,
+            self.defaults.transaction_replication_factor,
+            now_ms,
+        )
+
+    def _ensure(self, name: str, partition_count: int, replication_factor: int, now_ms: int) -> bool:
+        if name in self.topics:
+            return True
+        if not self.profile.enforces_offsets_replication_factor:
+            replication_factor = max(1, min(replication_factor, len(self.alive_nodes())))
+        made = self.create_topic(
+            name,
+            partition_count=partition_count,
+            replication_factor=replication_factor,
+            configs={"cleanup.policy": "compact"},
+            now_ms=now_ms,
+        )
+        return isinstance(made, Topic)
+
+    def coordinator_of(self, group_id: str) -> Node | None:
+        """Return the leader of a group's offsets partition (BA-44); None while there is none."""
+        return self._leader_for(OFFSETS_TOPIC, group_id)
+
+    def transaction_coordinator_of(self, transactional_id: str) -> Node | None:
+        """Return the leader of a transactional id's partition; None while there is none."""
+        return self._leader_for(TRANSACTION_TOPIC, transactional_id)
+
+    def _leader_for(self, topic_name: str, key: str) -> Node | None:
+        from kproto_server.coordinator.partitioning import partition_for
+
+        topic = self.topics.get(topic_name)
+        if topic is None:
+            return None
+        return self.nodes.get(topic.partitions[partition_for(key, len(topic.partitions))].leader)
+
+
+def topic_defaults(settings: Settings, node_count: int) -> TopicDefaults:
+    """Return what the settings say of new topics.
+
+    A single broker with nothing said gets internal topics of one replica, as Kafka's own quickstart sets it (BA-54);
+    otherwise three, Kafka's default, whatever the number of brokers (KIP-115).
+    """
+    unset = 1 if node_count == 1 else 3
+
+    def factor(name: str) -> int:
+        return settings.int(name) if settings.is_set(name) else unset
+
+    return TopicDefaults(
+        auto_create=settings.bool("auto.create.topics.enable"),
+        num_partitions=settings.int("num.partitions"),
+        replication_factor=settings.int("default.replication.factor"),
+        offsets_num_partitions=settings.int("offsets.topic.num.partitions"),
+        offsets_replication_factor=factor("offsets.topic.replication.factor"),
+        transaction_num_partitions=settings.int("transaction.state.log.num.partitions"),
+        transaction_replication_factor=factor("transaction.state.log.replication.factor"),
+    )

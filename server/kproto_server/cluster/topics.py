@@ -1,0 +1,111 @@
+"""Topics and partitions as values, the rules for topic names, and what a broker's settings say of new topics.
+
+Plain classes: this is on the way from the start to the first answer, and making dataclasses takes longer than the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kproto.codes import ErrorCode
+
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTION_TOPIC = "__transaction_state"
+SHARE_STATE_TOPIC = "__share_group_state"
+
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC})
+"""Topics that clients may read but not write or change; Metadata marks them."""
+
+NAME_LENGTH_MAX = 249
+"""A name and a partition's number must fit into a directory's name of 255 characters."""
+
+NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+NO_LEADER = -1
+
+
+class Partition:
+    """One partition: who has it, who leads it, and what is in its log."""
+
+    __slots__ = ("high_watermark", "index", "isr", "leader", "leader_epoch", "log_start_offset", "replicas")
+
+    def __init__(self, index: int, replicas: list[int], isr: list[int], leader: int) -> None:
+        self.index = index
+        self.replicas = replicas
+        """Node ids; the first is the preferred leader."""
+        self.isr = isr
+        """Replicas that have all that was committed; of a partition without a leader the last that had."""
+        self.leader = leader
+        """Node id; `NO_LEADER` while there is none."""
+        self.leader_epoch = 0
+        self.log_start_offset = 0
+        self.high_watermark = 0
+
+
+class Topic:
+    """A topic. Its id is 16 random bytes and never used again, not even for a topic of the same name."""
+
+    __slots__ = ("configs", "created_ms", "name", "partitions", "topic_id")
+
+    def __init__(
+        self, name: str, topic_id: bytes, partitions: list[Partition], configs: dict[str, str], created_ms: int
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = partitions
+        self.configs = configs
+        """What was set on the topic itself, by Kafka's names."""
+        self.created_ms = created_ms
+
+    @property
+    def internal(self) -> bool:
+        return self.name in INTERNAL_TOPICS
+
+    @property
+    def replication_factor(self) -> int:
+        return len(self.partitions[0].replicas)
+
+    def partition(self, index: int) -> Partition | None:
+        """Return a partition by its number, if there is one."""
+        return self.partitions[index] if 0 <= index < len(self.partitions) else None
+
+
+class Refusal(NamedTuple):
+    """Why something was not done: a value, as every error of Kafka is here."""
+
+    error: ErrorCode
+    message: str | None = None
+
+
+class TopicDefaults(NamedTuple):
+    """What a broker's settings say of topics that are made without saying it themselves."""
+
+    auto_create: bool = True
+    num_partitions: int = 1
+    replication_factor: int = 1
+    offsets_num_partitions: int = 50
+    offsets_replication_factor: int = 3
+    transaction_num_partitions: int = 50
+    transaction_replication_factor: int = 3
+
+
+def name_problem(name: str) -> str | None:
+    """Say what is wrong with a topic's name, in a broker's words; None if nothing is (BA-90)."""
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in (".", ".."):
+        return f"Topic name is invalid: '{name}' is not allowed"
+    if len(name) > NAME_LENGTH_MAX:
+        return f"Topic name is invalid: the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}"
+    if not NAME_CHARACTERS.issuperset(name):
+        return (
+            f"Topic name is invalid: '{name}' contains one or more characters other than "
+            "ASCII alphanumerics, '.', '_' and '-'"
+        )
+    return None
+
+
+def collision_key(name: str) -> str:
+    """Return what two names have in common that differ in ``.`` and ``_`` only: their metrics would be one (BA-90)."""
+    return name.replace(".", "_")
