@@ -1,1 +1,19 @@
-"""The broker: sockets, state and the ways in. ``kproto`` has the protocol; nothing there depends on this package."""
+"""The broker: sockets, state and the ways in. ``kproto`` has the protocol, and nothing there depends on this package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kproto_server.broker import Broker as Broker
+
+__all__ = ["Broker"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `Broker` when it is asked for: ``kproto serve`` starts without it."""
+    if name == "Broker":
+        from kproto_server.broker import Broker
+
+        return Broker
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

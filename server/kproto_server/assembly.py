@@ -1,0 +1,37 @@
+"""Put a broker together: clock, cluster, state, observations, server. The one place that knows all the parts."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from kproto_server.clock import Clock, ClockMode
+from kproto_server.cluster.cluster import Cluster
+from kproto_server.observe import Observations
+from kproto_server.shell.host import Host, real_ms
+from kproto_server.shell.server import Server
+from kproto_server.state import BrokerState
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+
+    from kproto_server.profiles import Profile
+    from kproto_server.settings import Settings
+
+
+def assemble(
+    sockets: Sequence[socket.socket],
+    *,
+    advertised_host: str,
+    profile: Profile,
+    settings: Settings,
+    clock_mode: ClockMode,
+) -> tuple[Host, Server]:
+    """Return the loop and the server for these listening sockets, one node each, in the order of node ids from 1."""
+    clock = Clock(time.time() * 1000.0, real_ms(), clock_mode)
+    addresses = [(advertised_host, sock.getsockname()[1]) for sock in sockets]
+    cluster = Cluster.of(addresses, profile=profile, settings=settings)
+    state = BrokerState(profile, settings, cluster)
+    host = Host(clock)
+    return host, Server(host, state, Observations())

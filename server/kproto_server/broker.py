@@ -1,0 +1,247 @@
+"""A broker in your own process: for trio, asyncio and plain blocking code.
+
+The broker has a thread and a loop of its own, so it answers whatever your code does: a blocking client in an async
+test does not starve it, and a virtual clock of yours does not stop it::
+
+    with Broker.running() as broker:                  # blocking code
+        KafkaConsumer(bootstrap_servers=broker.bootstrap_servers)
+
+    async with Broker(brokers=3) as broker:           # trio, or asyncio through anyio
+        ...
+
+Methods may be called from any thread or task; each is carried out between two requests, in well under a millisecond.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kproto_server.clock import ClockMode
+from kproto_server.profiles import Profile
+from kproto_server.serve import open_sockets
+from kproto_server.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from kproto_server.observe import Observations, Snapshot
+    from kproto_server.shell.host import Host
+    from kproto_server.shell.server import Server
+
+T = TypeVar("T")
+
+
+class BrokerClock:
+    """The broker's time (D7), from outside."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def now_ms(self) -> int:
+        """Broker time in milliseconds since the epoch."""
+        return self._broker._call(lambda server: server.host.clock.now_ms())
+
+    def advance(
+        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, milliseconds: float = 0
+    ) -> None:
+        """Move broker time forward; what falls due meanwhile happens in its order.
+
+        Raises:
+            ValueError: time does not go back.
+        """
+        total_ms = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + milliseconds
+        self._broker._call(lambda server: server.host.clock.advance(total_ms))
+
+
+class Broker:
+    """A broker of one or more nodes, listening on loopback.
+
+    Args:
+        profile: the Kafka release to be, ``"0.8.2"`` to ``"4.4"``, or ``"latest"``: all versions of all releases.
+        brokers: how many nodes, each with a node id (from 1) and a port of its own.
+        settings: Kafka's broker settings by name: ``{"offsets.retention.minutes": 60}``.
+        host, port: where to listen; port 0 is a free one, else node N listens on ``port + N - 1``.
+        clock: ``"real"``, ``"manual"``, ``"auto"`` or ``"scaled:N"``.
+
+    Raises:
+        ValueError: an unknown profile, setting or clock.
+        CannotListen: (when it starts) an address is taken.
+    """
+
+    def __init__(
+        self,
+        *,
+        profile: str | Profile = "latest",
+        brokers: int = 1,
+        settings: Mapping[str, object] | Settings | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        clock: str | ClockMode = "real",
+    ) -> None:
+        if brokers < 1:
+            raise ValueError(f"a broker has at least one node, not {brokers}")
+        self.profile = profile if isinstance(profile, Profile) else Profile.named(profile)
+        self.settings = _settings(settings, self.profile)
+        self.clock = BrokerClock(self)
+        self._clock_mode = clock if isinstance(clock, ClockMode) else ClockMode.parse(clock)
+        self._address = host, port, brokers
+        self._thread: threading.Thread | None = None
+        self._server: Server | None = None
+
+    @classmethod
+    @contextmanager
+    def running(cls, **options: Any) -> Iterator[Self]:
+        """Start a broker for the length of a ``with`` block; the arguments are those of `Broker`."""
+        with cls(**options) as broker:
+            yield broker
+
+    # -- lifetime
+
+    def start(self) -> None:
+        """Listen and serve; returns once every node answers."""
+        if self._thread is not None:
+            raise RuntimeError("this broker is running already")
+        from kproto_server.assembly import assemble
+
+        host_name, port, count = self._address
+        sockets = open_sockets(host_name, tuple(port + i if port else 0 for i in range(count)))
+        host, server = assemble(
+            sockets,
+            advertised_host=host_name,
+            profile=self.profile,
+            settings=self.settings,
+            clock_mode=self._clock_mode,
+        )
+        ready = threading.Event()
+        failure: list[BaseException] = []
+        node_sockets = dict(zip(server.state.cluster.nodes, sockets, strict=True))
+
+        def run() -> None:
+            try:
+                host.run(lambda: server.main(node_sockets, ready.set))
+            except BaseException as error:  # told to the starter or, later, to whoever stops it
+                failure.append(error)
+                raise
+            finally:
+                ready.set()
+
+        self._thread = threading.Thread(target=run, name="kproto-broker", daemon=True)
+        self._thread.start()
+        ready.wait()
+        if failure:
+            self._thread = None
+            raise failure[0]
+        self._server = server
+
+    def stop(self) -> None:
+        """Answer what was read, close every connection and end the thread."""
+        if self._thread is None or self._server is None:
+            return
+        assert self._server.token is not None
+        self._server.token.run_sync_soon(self._server.stop)
+        self._thread.join()
+        self._thread = self._server = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        import anyio.to_thread
+
+        await anyio.to_thread.run_sync(self.start)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        import anyio
+        import anyio.to_thread
+
+        with anyio.CancelScope(shield=True):  # at most the half second that draining takes
+            await anyio.to_thread.run_sync(self.stop)
+
+    # -- what tests ask
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """``HOST:PORT`` of every node, comma-separated, as clients take it."""
+        return self._call(lambda server: ",".join(f"{n.host}:{n.port}" for n in server.state.cluster.nodes.values()))
+
+    @property
+    def observations(self) -> Observations:
+        """What clients did so far; read it through `snapshot` while clients are at work."""
+        assert self._server is not None, "the broker is not running"
+        return self._server.observations
+
+    def snapshot(self) -> Snapshot:
+        """Return what clients did so far, as a copy that no longer changes."""
+        return self._call(lambda server: server.observations.snapshot())
+
+    def reset(self) -> None:
+        """Forget topics, groups, offsets and observations; stopped nodes come back. Connections stay open."""
+
+        def forget(server: Server) -> None:
+            for node_id in server.state.cluster.nodes:
+                server.start_node(node_id)
+            server.state.reset()
+            server.observations.reset()
+
+        self._call(forget)
+
+    def stop_node(self, node_id: int) -> None:
+        """Take one node down: connections are cut, its partitions find other leaders.
+
+        Raises:
+            KeyError: no such node, or it is down.
+        """
+        self._call(lambda server: server.stop_node(node_id))
+
+    def start_node(self, node_id: int) -> None:
+        """Bring a node back on its old address.
+
+        Raises:
+            KeyError: no such node.
+        """
+        self._call(lambda server: server.start_node(node_id))
+
+    def _call(self, action: Callable[[Server], T]) -> T:
+        """Carry out an action in the broker's thread and return its result."""
+        server = self._server
+        if server is None or server.token is None:
+            raise RuntimeError("this broker is not running")
+        done = threading.Event()
+        result: list[T] = []
+        failure: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                result.append(action(server))
+            except Exception as error:  # noqa: BLE001 - raised again in the caller's thread
+                failure.append(error)
+            finally:
+                done.set()
+
+        server.token.run_sync_soon(run)
+        done.wait()
+        if failure:
+            raise failure[0]
+        return result[0]
+
+
+def _settings(given: Mapping[str, object] | Settings | None, profile: Profile) -> Settings:
+    if isinstance(given, Settings):
+        return given
+    return Settings.from_mapping({name: str(value) for name, value in (given or {}).items()}, profile)
+
+
+__all__ = ["Broker", "BrokerClock", "Host"]

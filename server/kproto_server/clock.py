@@ -1,0 +1,157 @@
+"""Time is one object (D7): real, scaled, manual, or advancing by itself when nothing happens.
+
+Theory of operation. Broker time is wall time at the start, plus the monotonic time since then multiplied by ``rate``,
+plus every `advance`. Rate 1 is real, 60 makes a minute of a second, 0 is a clock that only a test moves. Every timer
+of the broker stands in this object's heap and fires by broker time.
+
+A client is not in on the game: it has a socket and a real timeout. So a timer set for a client's parked request is
+also given its real delay, and fires by whichever comes first: a manual clock never freezes a real client.
+
+The object is pure: real time is passed in by the shell (`tick`), which asks `delay_ms` how long it may sleep.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+AUTO_IDLE_MS = 10
+"""How long nothing must have happened, in real milliseconds, before an auto-advancing clock jumps to its next timer."""
+
+
+class ClockMode(NamedTuple):
+    """``rate``: broker milliseconds a real one; ``auto``: jump to the next timer when idle."""
+
+    rate: float = 1.0
+    auto: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> ClockMode:
+        """Read ``real``, ``manual``, ``auto`` or ``scaled:N``.
+
+        Raises:
+            ValueError: with one line that names the forms.
+        """
+        match text.split(":"):
+            case ["real"]:
+                return cls()
+            case ["manual"]:
+                return cls(rate=0.0)
+            case ["auto"]:
+                return cls(rate=1.0, auto=True)
+            case ["scaled", factor] if _positive(factor):
+                return cls(rate=float(factor))
+        raise ValueError(f"clock {text!r} is not known: use real, manual, auto, or scaled:N with N above 0")
+
+
+def _positive(text: str) -> bool:
+    try:
+        return 0 < float(text) < 1e9
+    except ValueError:
+        return False
+
+
+class Timer:
+    """One thing to do at a time; `cancel` makes it nothing."""
+
+    __slots__ = ("action", "due_ms", "real_due_ms")
+
+    def __init__(self, due_ms: int, real_due_ms: float | None, action: Callable[[], None]) -> None:
+        self.due_ms = due_ms
+        self.real_due_ms = real_due_ms
+        self.action: Callable[[], None] | None = action
+
+    def cancel(self) -> None:
+        self.action = None
+
+
+class Clock:
+    """Broker time in milliseconds since the epoch, and the timers that go by it."""
+
+    def __init__(self, wall_ms: float, real_ms: float, mode: ClockMode | None = None) -> None:
+        """``wall_ms``: since the epoch; ``real_ms``: a monotonic reading of the same moment."""
+        self.mode = mode or ClockMode()
+        self._real_ms = real_ms
+        self._broker_ms = float(wall_ms)
+        self._active_ms = real_ms
+        self._order = itertools.count()
+        self._by_broker: list[tuple[int, int, Timer]] = []
+        self._by_real: list[tuple[float, int, Timer]] = []
+
+    def now_ms(self) -> int:
+        """Broker time as of the last `tick`."""
+        return int(self._broker_ms)
+
+    def tick(self, real_ms: float) -> int:
+        """Take note of real time; return broker time."""
+        self._broker_ms += (real_ms - self._real_ms) * self.mode.rate
+        self._real_ms = real_ms
+        return int(self._broker_ms)
+
+    def active(self) -> None:
+        """Something happened: an auto-advancing clock waits again before it jumps."""
+        self._active_ms = self._real_ms
+
+    def advance(self, duration_ms: float) -> None:
+        """Move broker time forward; due timers fire in the order of their times, each at its own time.
+
+        Raises:
+            ValueError: time does not go back.
+        """
+        if duration_ms < 0:
+            raise ValueError(f"the clock can't go back by {-duration_ms} ms")
+        target = self._broker_ms + duration_ms
+        while (timer := self._pop_broker(target)) is not None:
+            self._broker_ms = max(self._broker_ms, timer.due_ms)
+            self._run(timer)
+        self._broker_ms = max(self._broker_ms, target)
+
+    def call_at(self, due_ms: int, action: Callable[[], None], *, for_client: bool = False) -> Timer:
+        """Do something at a broker time; ``for_client``: at the latest when as much real time has passed."""
+        real = self._real_ms + max(0.0, due_ms - self._broker_ms) if for_client else None
+        timer = Timer(due_ms, real, action)
+        order = next(self._order)
+        heapq.heappush(self._by_broker, (due_ms, order, timer))
+        if real is not None and self.mode.rate != 1.0:
+            heapq.heappush(self._by_real, (real, order, timer))
+        return timer
+
+    def run_due(self) -> None:
+        """Fire what is due."""
+        while (timer := self._pop_broker(self._broker_ms)) is not None:
+            self._run(timer)
+        while self._by_real and self._by_real[0][0] <= self._real_ms:
+            self._run(heapq.heappop(self._by_real)[2])
+        if self.mode.auto and self._real_ms - self._active_ms >= AUTO_IDLE_MS and self._next_broker() is not None:
+            self.advance(max(0.0, self._by_broker[0][0] - self._broker_ms))
+            self.active()
+
+    def delay_ms(self) -> float | None:
+        """Real milliseconds until something may be due; None: no timer is set."""
+        delays = []
+        due = self._next_broker()
+        if due is not None and self.mode.rate > 0:
+            delays.append((due - self._broker_ms) / self.mode.rate)
+        if due is not None and self.mode.auto:
+            delays.append(AUTO_IDLE_MS - (self._real_ms - self._active_ms))
+        if self._by_real:
+            delays.append(self._by_real[0][0] - self._real_ms)
+        return max(0.0, min(delays)) if delays else None
+
+    def _next_broker(self) -> int | None:
+        while self._by_broker and self._by_broker[0][2].action is None:
+            heapq.heappop(self._by_broker)
+        return self._by_broker[0][0] if self._by_broker else None
+
+    def _pop_broker(self, until_ms: float) -> Timer | None:
+        due = self._next_broker()
+        return heapq.heappop(self._by_broker)[2] if due is not None and due <= until_ms else None
+
+    def _run(self, timer: Timer) -> None:
+        action, timer.action = timer.action, None
+        if action is not None:
+            action()

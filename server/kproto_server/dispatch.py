@@ -1,0 +1,195 @@
+"""From a frame to its answer: one plain function on the way of every request (D12).
+
+Theory of operation. A `Session` is one connection without its socket: `receive` takes what was read, answers every
+complete frame that can be answered now, and returns all answers as one piece of bytes. A request that has to wait
+parks the session: nothing behind it is looked at until its answer is out (BA-8), so the shell stops reading.
+
+What a frame means is looked up by (API key, version) in `Endpoint`s, made at first use: whether the profile serves it,
+how to decode and encode it, who handles it. Everything else here is the exception: versions that the profile does not
+serve (BA-6, BA-21), OffsetCommit v4's two layouts (D1), bytes that make no sense (BA-6).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kproto import registry
+from kproto.errors import DecodeError, FrameTooLarge, UnsupportedVersion
+from kproto.framing import FrameReader
+from kproto.headers import read_request_header, response_frame
+from kproto_server import handlers
+from kproto_server.call import Call, CloseConnection, ConnectionInfo, Wait
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kproto.declaration import Response
+    from kproto_server.cluster.cluster import Node
+    from kproto_server.observe import Observations
+    from kproto_server.state import BrokerState
+
+logger = logging.getLogger("kproto")
+
+API_VERSIONS = 18
+OFFSET_COMMIT = 8
+
+
+class Endpoint(NamedTuple):
+    """How one API is served in one version."""
+
+    decode: Callable[[bytes, int], tuple[Any, int]]
+    encode: Callable[[Any], bytes]
+    handle: Callable[[Any, Call], Response | Wait]
+    response_header_version: int
+
+
+class Parked(NamedTuple):
+    """A request that waits, and what its answer needs."""
+
+    wait: Wait
+    call: Call
+    correlation_id: int
+    endpoint: Endpoint
+
+
+class Dispatcher:
+    """What all sessions share: the state, what was observed, and the endpoints."""
+
+    def __init__(self, state: BrokerState, observations: Observations) -> None:
+        self.state = state
+        self.observations = observations
+        self.frame_size_max_bytes = state.settings.int("socket.request.max.bytes")
+        self._endpoints: dict[tuple[int, int], Endpoint] = {}
+
+    def endpoint(self, api_key: int, api_version: int) -> Endpoint:
+        """Return how to serve an API in a version.
+
+        Raises:
+            CloseConnection: the profile does not serve it (BA-6).
+        """
+        found = self._endpoints.get((api_key, api_version))
+        if found is None:
+            found = self._endpoints[api_key, api_version] = self._make_endpoint(api_key, api_version)
+        return found
+
+    def _make_endpoint(self, api_key: int, api_version: int) -> Endpoint:
+        profile = self.state.profile
+        served = profile.api_versions.get(api_key)
+        if served is None:
+            raise CloseConnection(f"API key {api_key} is not served by profile {profile.name}")
+        if not served[0] <= api_version <= served[1]:
+            if profile.checks_versions or api_version < 0:
+                raise CloseConnection(f"version {api_version} is not served by profile {profile.name}")
+            api_version = served[1]  # 0.8 reads what it does not know by the newest layout that it does
+        try:
+            codec = registry.codec(api_key, api_version)
+        except UnsupportedVersion as error:
+            raise CloseConnection(str(error)) from None
+        return Endpoint(
+            decode=codec.decode_request,
+            encode=codec.encode_response,
+            handle=handlers.handler(api_key),
+            response_header_version=codec.response_header_version,
+        )
+
+
+class Session:
+    """One connection without its socket."""
+
+    __slots__ = ("_backlog", "_client_id", "_reader", "_refused", "closed", "dispatcher", "info", "node", "parked")
+
+    def __init__(self, dispatcher: Dispatcher, node: Node, info: ConnectionInfo) -> None:
+        self.dispatcher = dispatcher
+        self.node = node
+        self.info = info
+        self.parked: Parked | None = None
+        self.closed: str | None = None
+        """Why the connection must be closed once everything returned so far is sent; None: it stays."""
+        self._reader = FrameReader(dispatcher.frame_size_max_bytes)
+        self._refused: str | None = None
+        self._backlog: deque[bytes] = deque()
+        self._client_id = ""
+        """Of the last request: what is said of a frame that has none."""
+
+    def receive(self, data: bytes, now_ms: int) -> bytes:
+        """Take what was read; return every answer that can be given now, in request order."""
+        self._reader.feed(data)
+        try:
+            self._backlog.extend(self._reader.frames())
+        except FrameTooLarge as error:
+            self._refused = str(error)  # what came before it is answered first
+        return self._answer_backlog(now_ms) if self.parked is None else b""
+
+    def resume(self, now_ms: int) -> bytes:
+        """Answer the parked request, and what came behind it."""
+        parked, self.parked = self.parked, None
+        assert parked is not None, "nothing is parked"
+        response = parked.wait.answer()
+        first = self._respond(parked.endpoint, parked.call, parked.correlation_id, response)
+        return first + self._answer_backlog(now_ms)
+
+    def _answer_backlog(self, now_ms: int) -> bytes:
+        backlog = self._backlog
+        answers = []
+        while backlog and self.parked is None and self.closed is None:
+            answers.append(self._answer(backlog.popleft(), now_ms))
+        if self._refused is not None and self.parked is None and self.closed is None:
+            self._close(self._refused, -1, -1)
+        return answers[0] if len(answers) == 1 else b"".join(answers)
+
+    def _answer(self, frame: bytes, now_ms: int) -> bytes:
+        """Answer one frame; empty if it waits or was the last."""
+        api_key = api_version = -1
+        dispatcher = self.dispatcher
+        try:
+            api_key, api_version, correlation_id, client_id, position = read_request_header(frame)
+            self._client_id = client_id = client_id or ""  # null counts as empty (BA-4)
+            call = Call(dispatcher.state, self.node, self.info, api_key, api_version, client_id, now_ms)
+            if api_key == API_VERSIONS and not dispatcher.state.profile.serves(api_key, api_version):
+                return self._unsupported_api_versions(call, correlation_id)
+            endpoint = dispatcher.endpoint(api_key, api_version)
+            dispatcher.observations.request(self.info, client_id, api_key, api_version)
+            if api_key == OFFSET_COMMIT and 2 <= api_version <= 4:
+                request = self._decode_offset_commit(endpoint, api_version, frame, position)
+            else:
+                request, _ = endpoint.decode(frame, position)  # bytes after the body are ignored (BA-7)
+            response = endpoint.handle(request, call)
+        except (DecodeError, CloseConnection) as error:
+            self._close(str(error), api_key, api_version)
+            return b""
+        if isinstance(response, Wait):
+            self.parked = Parked(response, call, correlation_id, endpoint)
+            return b""
+        return self._respond(endpoint, call, correlation_id, response)
+
+    def _respond(self, endpoint: Endpoint, call: Call, correlation_id: int, response: Response) -> bytes:
+        self.dispatcher.observations.response(self.info, call.client_id, call.api_key, call.api_version, response)
+        return response_frame(correlation_id, endpoint.response_header_version, endpoint.encode(response))
+
+    def _unsupported_api_versions(self, call: Call, correlation_id: int) -> bytes:
+        """The one API that answers a version it does not know: in v0's layout, with what it does know (BA-21)."""
+        from kproto_server.handlers.k18_api_versions import unsupported_version_response
+
+        self.dispatcher.observations.request(self.info, call.client_id, API_VERSIONS, call.api_version)
+        body = registry.codec(API_VERSIONS, 0).encode_response(unsupported_version_response(call.state.profile))
+        return response_frame(correlation_id, 0, body)
+
+    def _decode_offset_commit(self, endpoint: Endpoint, api_version: int, frame: bytes, position: int) -> Any:
+        """OffsetCommit v2-v4 carry a retention override, and v4 comes in two layouts (D1, D2): note both."""
+        if api_version == 4:
+            from kproto.offset_commit_v4 import decode_v4
+
+            request, _, layout = decode_v4(frame, position)
+        else:
+            (request, _), layout = endpoint.decode(frame, position), f"v{api_version}"
+        self.dispatcher.observations.commit_layout(
+            self.info, self._client_id, api_version, str(layout), request.retention_time_ms
+        )
+        return request
+
+    def _close(self, reason: str, api_key: int, api_version: int) -> None:
+        self.closed = reason
+        self.dispatcher.observations.closed(self.info, self._client_id, api_key, api_version, reason)
+        logger.info("%s %r: closed: %s", self.info.client_host, self._client_id, reason)

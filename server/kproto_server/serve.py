@@ -1,0 +1,92 @@
+"""`kproto serve`: a broker that stays until it is told to end.
+
+The sockets listen before anything heavy is imported (D14): a client that connects at once waits in the backlog for the
+tenth of a second that trio takes. SIGTERM and SIGINT are held back from the first line on and delivered to trio, so
+that whenever they come the end is orderly: drain, answer what was read, exit 0.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kproto_server.shell.listening import listen
+
+if TYPE_CHECKING:
+    import socket
+
+    from kproto_server.options import ServeOptions
+    from kproto_server.shell.server import Server
+
+ENDS = (signal.SIGTERM, signal.SIGINT)
+
+
+class CannotListen(Exception):
+    """An address that can't be had; the text is one line for the user."""
+
+
+def open_sockets(host: str, ports: tuple[int, ...]) -> list[socket.socket]:
+    """Return a listening socket a port.
+
+    Raises:
+        CannotListen: with what to do.
+    """
+    sockets: list[socket.socket] = []
+    try:
+        for port in ports:
+            sockets.append(listen(host, port))
+    except OSError as error:
+        for sock in sockets:
+            sock.close()
+        raise CannotListen(
+            f"can't listen on {host}:{port}: {error.strerror or error}; choose another --host or --port (0: a free one)"
+        ) from None
+    return sockets
+
+
+def serve(options: ServeOptions) -> int:
+    """Run a broker until SIGTERM or SIGINT; return the exit code.
+
+    Raises:
+        CannotListen: an address is taken.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
+    sockets = open_sockets(options.host, options.ports)
+    addresses = [f"{_bracketed(options.host)}:{sock.getsockname()[1]}" for sock in sockets]
+    for address in addresses:
+        print(f"kproto: listening on {address}", flush=True)
+    if options.port_file is not None:
+        Path(options.port_file).write_text("".join(f"{address}\n" for address in addresses))
+
+    from kproto_server.assembly import assemble
+
+    host, server = assemble(
+        sockets,
+        advertised_host=options.host,
+        profile=options.profile,
+        settings=options.settings,
+        clock_mode=options.clock,
+    )
+    for line in server.state.notes():
+        print(f"kproto: {line}", file=sys.stderr, flush=True)
+    node_sockets = dict(zip(server.state.cluster.nodes, sockets, strict=True))
+    host.run(lambda: _until_told(server, node_sockets))
+    return 0
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+async def _until_told(server: Server, sockets: dict[int, socket.socket]) -> None:
+    import trio
+
+    async with trio.open_nursery() as nursery:
+        with trio.open_signal_receiver(*ENDS) as signals:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
+            nursery.start_soon(server.main, sockets, lambda: None)
+            async for _ in signals:
+                server.stop()
+                break

@@ -1,0 +1,1 @@
+"""The shell: sockets, the event loop and lifetimes. It decides nothing about Kafka."""

@@ -1,0 +1,60 @@
+"""Which sockets are ready: epoll where there is one, whatever the platform has elsewhere."""
+
+from __future__ import annotations
+
+import select
+
+READ, WRITE = 1, 4
+"""Interest and readiness bits: those of epoll, on every platform."""
+
+if hasattr(select, "epoll"):
+
+    class Poller:
+        """epoll, level-triggered. A hung-up or failed socket counts as readable: reading it tells."""
+
+        def __init__(self) -> None:
+            self._epoll = select.epoll()
+            self.register = self._epoll.register
+            self.modify = self._epoll.modify
+            self.unregister = self._epoll.unregister
+            self.close = self._epoll.close
+
+        def poll(self, timeout_s: float | None) -> list[tuple[int, int]]:
+            """Return (file descriptor, readiness bits) of what is ready; None waits without end."""
+            return self._epoll.poll(timeout_s)
+
+else:  # pragma: no cover - macOS and Windows
+    import selectors
+
+    class Poller:  # type: ignore[no-redef]  # one of the two exists
+        """The standard library's selectors, in epoll's words."""
+
+        def __init__(self) -> None:
+            self._selector = selectors.DefaultSelector()
+            self._idle: set[int] = set()
+            self.close = self._selector.close
+
+        def register(self, fd: int, mask: int) -> None:
+            if mask:
+                self._selector.register(fd, _to_selectors(mask))
+            else:
+                self._idle.add(fd)
+
+        def modify(self, fd: int, mask: int) -> None:
+            self.unregister(fd)
+            self.register(fd, mask)
+
+        def unregister(self, fd: int) -> None:
+            if fd in self._idle:
+                self._idle.discard(fd)
+            else:
+                self._selector.unregister(fd)
+
+        def poll(self, timeout_s: float | None) -> list[tuple[int, int]]:
+            return [(key.fd, _from_selectors(mask)) for key, mask in self._selector.select(timeout_s)]
+
+    def _to_selectors(mask: int) -> int:
+        return (selectors.EVENT_READ if mask & READ else 0) | (selectors.EVENT_WRITE if mask & WRITE else 0)
+
+    def _from_selectors(mask: int) -> int:
+        return (READ if mask & selectors.EVENT_READ else 0) | (WRITE if mask & selectors.EVENT_WRITE else 0)

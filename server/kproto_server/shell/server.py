@@ -1,0 +1,176 @@
+"""A broker process: the listeners of its nodes, their connections, and its orderly end.
+
+Everything here runs in the loop's thread, in trio's turns; `Host` serves the connections between them.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from typing import TYPE_CHECKING
+
+import trio
+
+from kproto_server.call import ConnectionInfo
+from kproto_server.dispatch import Dispatcher, Session
+from kproto_server.shell.host import real_ms
+from kproto_server.shell.listening import listen
+from kproto_server.shell.transport import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kproto_server.cluster.cluster import Node
+    from kproto_server.observe import Observations
+    from kproto_server.shell.host import Host
+    from kproto_server.state import BrokerState
+
+logger = logging.getLogger("kproto")
+
+ACCEPTS_A_TURN = 64
+"""Connections accepted before others get a turn."""
+ACCEPT_PAUSE_S = 0.1
+"""How long to wait before accepting again when the process is out of file descriptors."""
+DRAIN_S = 0.5
+"""How long shutdown waits for clients to take their last answers; with it, exit stays within a second."""
+
+
+class NodeListener:
+    """One node's listening socket and the connections that came in by it."""
+
+    def __init__(self, node: Node, sock: socket.socket) -> None:
+        self.node = node
+        self.socket = sock
+        self.connections: set[Connection] = set()
+        self.scope = trio.CancelScope()
+
+    def close(self) -> None:
+        """Stop listening and cut every connection, as when a broker dies."""
+        self.scope.cancel()
+        trio.lowlevel.notify_closing(self.socket)
+        self.socket.close()
+        for connection in list(self.connections):
+            connection.close()
+
+
+class Server:
+    """All nodes of a broker process. Make it, then run `main` under the host; `stop` ends it from the loop's thread."""
+
+    def __init__(self, host: Host, state: BrokerState, observations: Observations) -> None:
+        self.host = host
+        self.state = state
+        self.observations = observations
+        self.dispatcher = Dispatcher(state, observations)
+        self.listeners: dict[int, NodeListener] = {}
+        self.token: trio.lowlevel.TrioToken | None = None
+        """Set once `main` runs: the way in for other threads."""
+        self._stop = trio.Event()
+        self._nursery: trio.Nursery | None = None
+        self._per_ip: dict[str, int] = {}
+
+    async def main(self, sockets: dict[int, socket.socket], ready: Callable[[], object]) -> None:
+        """Serve the nodes on these listening sockets (node id -> socket) until `stop`; then drain.
+
+        Owns the sockets. Cancellation: connections are cut.
+        """
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                self.token = trio.lowlevel.current_trio_token()
+                for node_id, sock in sockets.items():
+                    self._open(NodeListener(self.state.cluster.nodes[node_id], sock))
+                nursery.start_soon(self._close_idle)
+                ready()
+                await self._stop.wait()
+                nursery.cancel_scope.cancel()
+            await self._drain()
+        finally:
+            for listener in self.listeners.values():
+                listener.close()
+
+    def stop(self) -> None:
+        """Begin an orderly end: no new connections, answer what was read, then return from `main`."""
+        self._stop.set()
+
+    def stop_node(self, node_id: int) -> None:
+        """Take a broker down: its listener and connections are cut, its partitions find other leaders.
+
+        Raises:
+            KeyError: no such node, or it is down.
+        """
+        self.listeners.pop(node_id).close()
+        self.state.cluster.stop_node(node_id)
+
+    def start_node(self, node_id: int) -> None:
+        """Bring a stopped broker back on its old address.
+
+        Raises:
+            KeyError: no such node.
+            OSError: somebody else has taken its port.
+        """
+        if node_id in self.listeners:
+            return
+        node = self.state.cluster.nodes[node_id]
+        self._open(NodeListener(node, listen(node.host, node.port)))
+        self.state.cluster.start_node(node_id)
+
+    def _open(self, listener: NodeListener) -> None:
+        assert self._nursery is not None, "main runs"
+        self.listeners[listener.node.node_id] = listener
+        self._nursery.start_soon(self._accept, listener)
+
+    async def _accept(self, listener: NodeListener) -> None:
+        with listener.scope:
+            while True:
+                await trio.lowlevel.wait_readable(listener.socket)
+                try:
+                    for _ in range(ACCEPTS_A_TURN):
+                        self._accepted(listener, *listener.socket.accept())
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    logger.warning("node %d can't accept: %s", listener.node.node_id, error)
+                    await trio.sleep(ACCEPT_PAUSE_S)
+
+    def _accepted(self, listener: NodeListener, sock: socket.socket, address: tuple[str, int]) -> None:
+        settings = self.state.settings
+        ip = address[0]
+        count = sum(len(each.connections) for each in self.listeners.values())
+        if count >= settings.int("max.connections") or self._per_ip.get(ip, 0) >= settings.int(
+            "max.connections.per.ip"
+        ):
+            sock.close()  # BA-11
+            return
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._per_ip[ip] = self._per_ip.get(ip, 0) + 1
+
+        def closed(connection: Connection) -> None:
+            listener.connections.discard(connection)
+            self._per_ip[ip] -= 1
+            if not self._per_ip[ip]:
+                del self._per_ip[ip]
+
+        session = Session(self.dispatcher, listener.node, ConnectionInfo(client_host=f"/{ip}"))
+        listener.connections.add(Connection(self.host, sock, session, closed))
+
+    async def _close_idle(self) -> None:
+        """Close connections without a request for connections.max.idle.ms of real time (BA-10)."""
+        limit_ms = self.state.settings.int("connections.max.idle.ms")
+        if limit_ms < 0:
+            return
+        while True:
+            await trio.sleep(max(limit_ms / 1000.0 / 4, 0.05))
+            oldest = real_ms() - limit_ms
+            for listener in self.listeners.values():
+                for connection in [c for c in listener.connections if c.active_ms < oldest and not c.parked]:
+                    connection.close()
+
+    async def _drain(self) -> None:
+        """Answer what has been read; give clients a moment to take it."""
+        connections = [c for listener in self.listeners.values() for c in listener.connections]
+        for connection in connections:
+            connection.finish()
+        with trio.move_on_after(DRAIN_S):
+            while any(listener.connections for listener in self.listeners.values()):
+                await trio.sleep(0.005)

@@ -1,0 +1,115 @@
+"""The clock is driven by hand: real time is what the test says it is (D7)."""
+
+from __future__ import annotations
+
+import pytest
+from kproto_server.clock import AUTO_IDLE_MS, Clock, ClockMode
+
+DAY_MS = 86_400_000
+
+
+def clock(mode: str) -> Clock:
+    return Clock(wall_ms=1_000_000, real_ms=0, mode=ClockMode.parse(mode))
+
+
+def test_real_time_passes_one_to_one() -> None:
+    real = clock("real")
+    assert real.tick(2_500) == 1_002_500
+
+
+def test_scaled_time_passes_faster() -> None:
+    scaled = clock("scaled:60")
+    assert scaled.tick(1_000) == 1_060_000
+
+
+def test_manual_time_stands_still_until_it_is_advanced() -> None:
+    manual = clock("manual")
+    assert manual.tick(5_000) == 1_000_000
+    manual.advance(DAY_MS)
+    assert manual.now_ms() == 1_000_000 + DAY_MS
+
+
+def test_advance_fires_timers_in_the_order_of_their_times_each_at_its_own_time() -> None:
+    manual = clock("manual")
+    fired: list[tuple[str, int]] = []
+    manual.call_at(1_000_300, lambda: fired.append(("late", manual.now_ms())))
+    manual.call_at(1_000_100, lambda: fired.append(("early", manual.now_ms())))
+    manual.call_at(1_000_900, lambda: fired.append(("never", manual.now_ms())))
+    manual.advance(500)
+    assert fired == [("early", 1_000_100), ("late", 1_000_300)]
+
+
+def test_a_timer_that_sets_itself_again_fires_as_often_as_the_time_holds() -> None:
+    manual = clock("manual")
+    sweeps: list[int] = []
+
+    def sweep() -> None:
+        sweeps.append(manual.now_ms())
+        manual.call_at(manual.now_ms() + 600_000, sweep)
+
+    manual.call_at(1_600_000, sweep)
+    manual.advance(8 * DAY_MS)
+    assert len(sweeps) == 8 * 144
+
+
+def test_a_clients_long_poll_ends_in_real_time_while_a_manual_clock_stands() -> None:
+    manual = clock("manual")
+    fired: list[str] = []
+    manual.call_at(1_000_500, lambda: fired.append("poll"), for_client=True)
+    assert manual.delay_ms() == 500
+    manual.tick(499)
+    manual.run_due()
+    assert fired == []
+    manual.tick(500)
+    manual.run_due()
+    assert fired == ["poll"]
+    manual.advance(DAY_MS)
+    assert fired == ["poll"], "and only once"
+
+
+def test_a_brokers_own_timer_waits_for_a_manual_clock_for_ever() -> None:
+    manual = clock("manual")
+    manual.call_at(1_000_500, lambda: None)
+    assert manual.delay_ms() is None
+
+
+def test_a_cancelled_timer_does_nothing() -> None:
+    real = clock("real")
+    fired: list[str] = []
+    timer = real.call_at(1_000_010, lambda: fired.append("x"))
+    timer.cancel()
+    real.tick(20)
+    real.run_due()
+    assert fired == []
+    assert real.delay_ms() is None
+
+
+def test_the_loop_sleeps_as_long_as_the_next_timer_is_away_in_real_time() -> None:
+    scaled = clock("scaled:100")
+    scaled.call_at(1_001_000, lambda: None)
+    assert scaled.delay_ms() == 10
+
+
+def test_an_auto_clock_jumps_to_its_next_timer_only_when_nothing_happens() -> None:
+    auto = clock("auto")
+    fired: list[int] = []
+    auto.call_at(1_000_000 + DAY_MS, lambda: fired.append(auto.now_ms()))
+    auto.tick(AUTO_IDLE_MS - 1)
+    auto.active()
+    auto.tick(AUTO_IDLE_MS + 1)
+    auto.run_due()
+    assert fired == [], "a request came in between"
+    auto.tick(AUTO_IDLE_MS * 2)
+    auto.run_due()
+    assert fired == [1_000_000 + DAY_MS]
+
+
+def test_time_does_not_go_back() -> None:
+    with pytest.raises(ValueError, match="can't go back"):
+        clock("manual").advance(-1)
+
+
+@pytest.mark.parametrize("text", ["", "scaled", "scaled:0", "scaled:x", "slow", "scaled:-1"])
+def test_an_unknown_clock_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(ValueError, match="use real, manual, auto, or scaled:N"):
+        ClockMode.parse(text)
