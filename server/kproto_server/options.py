@@ -1,6 +1,6 @@
 """What `kproto serve` was told to do, checked and ready: the border between the command line and the broker.
 
-Plain classes: this module is on the way to a listening socket, and importing dataclasses takes longer than the rest of
+A plain class: this module is on the way to a listening socket, and importing dataclasses takes longer than the rest of
 that way.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kproto_server.clock import ClockMode
     from kproto_server.profiles import Profile
     from kproto_server.settings import Settings
 
@@ -15,19 +16,6 @@ DEFAULT_HOST = "127.0.0.1"
 """Nothing listens beyond loopback unless told (D9)."""
 DEFAULT_PORT = 9092
 PORT_MAX = 65535
-
-
-class ClockChoice:
-    """Which clock the broker runs on (D7): ``real``, ``manual``, ``auto``, or ``scaled`` by ``factor``."""
-
-    __slots__ = ("factor", "mode")
-
-    def __init__(self, mode: str = "real", factor: float = 1.0) -> None:
-        self.mode = mode
-        self.factor = factor
-
-    def __repr__(self) -> str:
-        return f"scaled:{self.factor:g}" if self.mode == "scaled" else self.mode
 
 
 class ServeOptions:
@@ -40,21 +28,21 @@ class ServeOptions:
         *,
         profile: Profile,
         settings: Settings,
+        clock: ClockMode,
         host: str = DEFAULT_HOST,
         port: int = DEFAULT_PORT,
         port_file: str | None = None,
         brokers: int = 1,
-        clock: ClockChoice | None = None,
     ) -> None:
         self.profile = profile
         self.settings = settings
+        self.clock = clock
         self.host = host
         self.port = port
         """Of the first broker; the others take the next ones. 0: free ones for all."""
         self.port_file = port_file
         """Written when all brokers listen: one ``HOST:PORT`` a line, in the order of node ids."""
         self.brokers = brokers
-        self.clock = clock or ClockChoice()
 
     @property
     def ports(self) -> tuple[int, ...]:

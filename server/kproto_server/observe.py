@@ -1,0 +1,227 @@
+"""What clients sent, and which errors they got: counted on the way of every request, read by the report.
+
+Theory of operation. Each connection has a tally of its own while it lives, since who is at the other end may become
+known only after its first requests (ApiVersions v3 and later names the client's software). `disconnected` adds a tally
+to the one of all connections of the same software. A `snapshot` puts both together, one `ClientSeen` for each client id
+and software, in values that belong to the caller.
+
+One thread feeds an `Observations` (D8); `snapshot` may be called from any. Counting takes no lock: a snapshot copies
+each table in one step of the interpreter before it looks at it. Only the move of a whole tally is guarded, lest a
+snapshot see it twice or not at all.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from kproto_server.error_codes import error_codes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kproto.declaration import Response
+    from kproto_server.call import ConnectionInfo
+    from kproto_server.observed import ClientSeen
+    from kproto_server.observed import Snapshot as Snapshot
+
+API_VERSIONS = 18
+NO_OVERRIDE = -1
+"""The retention_time of an OffsetCommit that leaves the matter to the broker."""
+
+CLIENT_IDS_MAX = 1000
+"""Client ids counted apart, for each connection and for each software; what comes after that is counted as `OTHERS`.
+A client that makes up an id for each request must not fill the memory. Real programs have a handful."""
+OTHERS = "(other client ids)"
+
+REASONS_MAX = 1000
+"""Rows of closed connections, for each connection and for each software: reasons quote what was wrong, so a hostile
+client could make up any number of them."""
+OTHER_REASONS = "(other reasons)"
+
+
+class _Tally:
+    """Counts of one connection, or of all closed ones of one software. Each key begins with the client id."""
+
+    __slots__ = (
+        "client_ids",
+        "closed",
+        "commits",
+        "connection",
+        "errors",
+        "negotiated",
+        "overrides",
+        "requests",
+        "retention",
+    )
+
+    def __init__(self, connection: ConnectionInfo | None = None) -> None:
+        self.connection = connection
+        """Held as long as the tally is, so that no other object gets its id."""
+        self.client_ids: set[str] = set()
+        self.negotiated: set[str] = set()
+        """Client ids that sent ApiVersions."""
+        self.requests: dict[tuple[str, int, int], int] = {}
+        self.errors: Counter[tuple[str, int, int, int]] = Counter()
+        self.commits: Counter[tuple[str, int, str]] = Counter()
+        self.overrides: Counter[tuple[str, int, str]] = Counter()
+        self.closed: Counter[tuple[str, int, int, str]] = Counter()
+        self.retention: dict[str, int] = {}
+
+    def known(self, client_id: str) -> str:
+        """Return the client id to count under."""
+        if client_id not in self.client_ids:
+            if len(self.client_ids) >= CLIENT_IDS_MAX:
+                client_id = OTHERS
+            self.client_ids.add(client_id)
+        return client_id
+
+    def add_requests(self, client_id: str, api_key: int, api_version: int, count: int) -> None:
+        client_id = self.known(client_id)
+        if api_key == API_VERSIONS:
+            self.negotiated.add(client_id)
+        key = (client_id, api_key, api_version)
+        self.requests[key] = self.requests.get(key, 0) + count
+
+    def raise_retention(self, client_id: str, retention_time_ms: int) -> None:
+        self.retention[client_id] = max(retention_time_ms, self.retention.get(client_id, retention_time_ms))
+
+    def add(self, other: _Tally) -> None:
+        """Add what another tally counted."""
+        for (client_id, api_key, api_version), count in other.requests.copy().items():
+            self.add_requests(client_id, api_key, api_version, count)
+        for name in ("errors", "commits", "overrides", "closed"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            for (client_id, *key), count in theirs.copy().items():
+                mine[self.known(client_id), *key] += count
+        for client_id, retention_time_ms in other.retention.copy().items():
+            self.raise_retention(self.known(client_id), retention_time_ms)
+        self.negotiated |= other.negotiated & self.client_ids
+
+
+class Observations:
+    """What a broker process has seen since it started, or since `reset`."""
+
+    def __init__(self) -> None:
+        self._live: dict[int, _Tally] = {}
+        self._gone: dict[tuple[str, str], _Tally] = {}
+        self._moving = allocate_lock()
+
+    def request(
+        self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, count: int = 1
+    ) -> None:
+        """Count a request; ``count`` of them where the caller knows them to be alike."""
+        tally = self._live.get(id(connection)) or self._meet(connection)
+        try:
+            tally.requests[client_id, api_key, api_version] += count
+        except KeyError:
+            tally.add_requests(client_id, api_key, api_version, count)
+
+    def response(
+        self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, response: Response
+    ) -> None:
+        """Count the error codes of a response that are not 0, wherever they stand in it."""
+        found = error_codes(response)
+        if found:
+            self.errors(connection, client_id, api_key, api_version, found)
+
+    def errors(
+        self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, codes: Iterable[int]
+    ) -> None:
+        """Count error codes that were answered."""
+        tally = self._live.get(id(connection)) or self._meet(connection)
+        client_id = tally.known(client_id)
+        for code in codes:
+            tally.errors[client_id, api_key, api_version, int(code)] += 1
+
+    def commit_layout(
+        self,
+        connection: ConnectionInfo,
+        client_id: str,
+        api_version: int,
+        layout: str,
+        retention_time_ms: int,
+        count: int = 1,
+    ) -> None:
+        """Count an OffsetCommit v2 to v4: the layout that came (D1), and its retention override (D2)."""
+        tally = self._live.get(id(connection)) or self._meet(connection)
+        client_id = tally.known(client_id)
+        tally.commits[client_id, api_version, layout] += count
+        if retention_time_ms != NO_OVERRIDE:
+            tally.overrides[client_id, api_version, layout] += count
+            tally.raise_retention(client_id, retention_time_ms)
+
+    def closed(self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, reason: str) -> None:
+        """Count a frame that made the broker close the connection."""
+        tally = self._live.get(id(connection)) or self._meet(connection)
+        if len(tally.closed) >= REASONS_MAX:
+            api_key, api_version, reason = -1, -1, OTHER_REASONS
+        client_id = tally.known(client_id)
+        if api_key == API_VERSIONS:
+            tally.negotiated.add(client_id)
+        tally.closed[client_id, api_key, api_version, reason] += 1
+
+    def disconnected(self, connection: ConnectionInfo) -> None:
+        """A connection is gone: keep its counts, forget itself."""
+        with self._moving:
+            tally = self._live.pop(id(connection), None)
+            if tally is not None:
+                _of_software(self._gone, connection).add(tally)
+
+    def reset(self) -> None:
+        """Forget all counts; what open connections told of themselves stays."""
+        with self._moving:
+            self._gone = {}
+            for key, tally in self._live.items():
+                fresh = self._live[key] = _Tally(tally.connection)
+                fresh.negotiated = tally.negotiated
+
+    def snapshot(self) -> Snapshot:
+        """Return all counts so far, as values that belong to the caller."""
+        from kproto_server.observed import Snapshot
+
+        by_software: dict[tuple[str, str], _Tally] = {}
+        with self._moving:
+            for software, tally in self._gone.items():
+                by_software.setdefault(software, _Tally()).add(tally)
+            for tally in self._live.copy().values():
+                if tally.connection is not None:
+                    _of_software(by_software, tally.connection).add(tally)
+        seen = [client for software, tally in by_software.items() for client in _clients(software, tally)]
+        return Snapshot(clients=tuple(sorted(seen)))
+
+    def _meet(self, connection: ConnectionInfo) -> _Tally:
+        tally = self._live[id(connection)] = _Tally(connection)
+        return tally
+
+
+def _of_software(tallies: dict[tuple[str, str], _Tally], connection: ConnectionInfo) -> _Tally:
+    return tallies.setdefault((connection.software_name, connection.software_version), _Tally())
+
+
+def _clients(software: tuple[str, str], tally: _Tally) -> Iterator[ClientSeen]:
+    from kproto_server.observed import ClientSeen, ClosedSeen, CommitsSeen, ErrorsSeen, RequestsSeen
+
+    for client_id in sorted(tally.client_ids):
+        commits = [
+            CommitsSeen(api_version, layout, count, tally.overrides.get((mine, api_version, layout), 0))
+            for (mine, api_version, layout), count in sorted(tally.commits.items())
+            if mine == client_id
+        ]
+        yield ClientSeen(
+            client_id=client_id,
+            software_name=software[0],
+            software_version=software[1],
+            negotiates=client_id in tally.negotiated,
+            requests=tuple(RequestsSeen(*row) for row in _rows(tally.requests, client_id)),
+            errors=tuple(ErrorsSeen(*row) for row in _rows(tally.errors, client_id)),
+            commits=tuple(commits),
+            closed=tuple(ClosedSeen(*row) for row in _rows(tally.closed, client_id)),
+            largest_retention_ms=tally.retention.get(client_id),
+        )
+
+
+def _rows(table: dict[Any, int], client_id: str) -> Iterator[tuple[Any, ...]]:
+    """The rows of one client, in order, without its id and with the count."""
+    return ((*key[1:], count) for key, count in sorted(table.items()) if key[0] == client_id)
