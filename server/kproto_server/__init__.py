@@ -1,4 +1,4 @@
-"""The broker: sockets, state and the ways in. ``kproto`` has the protocol, and nothing there depends on this package."""
+"""The broker: sockets, state and the ways in. ``kproto`` has the protocol and does not depend on this package."""
 
 from __future__ import annotations
 

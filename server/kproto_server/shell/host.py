@@ -12,6 +12,7 @@ Embedders get the same loop in a thread (`kproto_server.broker`): their own even
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from collections import deque
@@ -64,10 +65,8 @@ class Host:
     def post(self, action: Callable[[], object]) -> None:
         """Have an action run in the loop's thread, soon; for any thread."""
         self._posted.append(action)
-        try:
+        with contextlib.suppress(BlockingIOError):  # a pipe full of wake-ups wakes too
             self._wake_send.send(b"\0")
-        except BlockingIOError:
-            pass  # the pipe is full of wake-ups: it will wake
 
     def run(self, main: Callable[[], Awaitable[Any]]) -> Any:
         """Run ``main`` under trio as guest, and the loop as its host, until main has ended; return its result."""
