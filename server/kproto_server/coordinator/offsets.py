@@ -1,0 +1,126 @@
+"""Committed offsets: the table that is served from, and the log that it is a reflection of.
+
+Theory of operation. The table holds only what the log has (OS-15). A change is a batch of entries of one group; it is
+appended to the log of the group's offsets partition, synced, and only then applied, in one step and in log order, so
+that nothing ever has to be undone (OS-24) and a reader sees all of a commit or nothing of it (OS-26). Whoever makes a
+change does these three visibly, one after the other::
+
+    error = offsets.log.append(partition, batch) or offsets.log.sync(partition)
+    if not error:
+        offsets.apply(batch)
+
+`MemoryOffsetLog` is a log that keeps nothing: in memory the table is all there is.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+NOTHING: Mapping[str, Mapping[int, OffsetAndMetadata]] = MappingProxyType({})
+
+
+class OffsetAndMetadata(NamedTuple):
+    """What is stored for one partition of one group."""
+
+    offset: int
+    leader_epoch: int
+    """-1: none (OC-46)."""
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int | None
+    """None: expiry follows `offsets.retention.minutes` and the group (EX-20)."""
+    topic_id: bytes
+    """Of the topic at the time of the commit."""
+
+
+class CommitBatch(NamedTuple):
+    """The entries of one commit: all become visible together (OC-33, OS-20)."""
+
+    group_id: str
+    topics: Sequence[tuple[str, Sequence[tuple[int, OffsetAndMetadata]]]]
+    """Topic names with partitions and their offsets; of a partition named twice the last counts, both are logged."""
+
+
+class DeletionBatch(NamedTuple):
+    """Tombstones of one group's offsets, and of the group itself if it goes with them (EX-30, EX-31)."""
+
+    group_id: str
+    topics: Sequence[tuple[str, Sequence[int]]]
+    removes_group: bool
+
+
+class OffsetLog(Protocol):
+    """Where changes are kept before they are visible. Errors are Kafka's codes of a failed write; 0 is success."""
+
+    def append(self, partition: int, batch: CommitBatch | DeletionBatch) -> int:
+        """Add a batch to the log of an offsets partition: whole or not at all."""
+        ...
+
+    def sync(self, partition: int) -> int:
+        """Make all that was appended to the partition as durable as this log can."""
+        ...
+
+
+class MemoryOffsetLog:
+    """A log that forgets: appending always succeeds."""
+
+    def append(self, partition: int, batch: CommitBatch | DeletionBatch) -> int:
+        return 0
+
+    def sync(self, partition: int) -> int:
+        return 0
+
+
+class OffsetStore:
+    """The table of committed offsets, and the log behind it."""
+
+    __slots__ = ("_groups", "log")
+
+    def __init__(self, log: OffsetLog | None = None) -> None:
+        self.log: OffsetLog = log or MemoryOffsetLog()
+        self._groups: dict[str, dict[str, dict[int, OffsetAndMetadata]]] = {}
+
+    def apply(self, batch: CommitBatch) -> None:
+        """Make a commit visible that the log has."""
+        topics = self._groups.get(batch.group_id)
+        if topics is None:
+            topics = self._groups[batch.group_id] = {}
+        for name, partitions in batch.topics:
+            stored = topics.get(name)
+            if stored is None:
+                topics[name] = dict(partitions)
+            else:
+                stored.update(partitions)
+
+    def apply_deletion(self, batch: DeletionBatch) -> None:
+        """Forget offsets whose tombstones the log has."""
+        topics = self._groups.get(batch.group_id)
+        if topics is None:
+            return
+        for name, partitions in batch.topics:
+            stored = topics.get(name, {})
+            for partition in partitions:
+                stored.pop(partition, None)
+            if not stored:
+                topics.pop(name, None)
+        if not topics:
+            del self._groups[batch.group_id]
+
+    def of_group(self, group_id: str) -> Mapping[str, Mapping[int, OffsetAndMetadata]]:
+        """Return a group's offsets by topic and partition; a view, empty if there are none."""
+        return self._groups.get(group_id, NOTHING)
+
+    def has_offsets(self, group_id: str) -> bool:
+        return group_id in self._groups
+
+    def groups_with(self, topic: str) -> Iterator[str]:
+        """Yield the groups that have an offset in a topic. Walks all groups: for deletions, not for commits."""
+        return (group_id for group_id, topics in self._groups.items() if topic in topics)
+
+    def __len__(self) -> int:
+        """The number of stored offsets."""
+        return sum(len(partitions) for topics in self._groups.values() for partitions in topics.values())
