@@ -20,7 +20,7 @@ from time import perf_counter
 from bench.first_commit import first_commit
 from bench.model import KPROTO, Bench, BenchError, Limit, Metric, Missing, Note, Row
 from bench.options import count
-from bench.peers import librdkafka
+from bench.peers import kproto, librdkafka
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
 from bench.peers.kproto import Kproto
@@ -32,7 +32,10 @@ METRICS = (BEST, Metric(key="median_ms", title="median ms"))
 PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Librdkafka(), Kafka())
 YARDSTICK = "import-trio"
 KAFKA_ROUNDS = 2
-EMBEDDED: dict[str, Callable[[], AbstractContextManager[int]]] = {Librdkafka.name: librdkafka.running}
+EMBEDDED: dict[str, Callable[[], AbstractContextManager[int]]] = {
+    KPROTO: kproto.running,
+    Librdkafka.name: librdkafka.running,
+}
 """What serves inside this process, on a port that it gives."""
 Start = Callable[[], float]
 """Starts one server, commits once, stops it; returns the seconds up to the answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,21 @@ class Kproto:
         if script is None:
             raise Missing("no console script `kproto` beside this Python (pip install -e .)")
         yield Launch(version=installed(), argv=[script, "serve", "--port", "0"])
+
+
+@contextmanager
+def running() -> Iterator[int]:
+    """Serve in this process; gives the port.
+
+    Raises:
+        Missing: the broker is not installed.
+    """
+    if importlib.util.find_spec("kproto_server") is None:
+        raise Missing("kproto is not installed in this Python (pip install -e .)")
+    from kproto_server.broker import Broker
+
+    with Broker.running() as broker:
+        yield int(broker.bootstrap_servers.rpartition(":")[2])
 
 
 def installed() -> str:
