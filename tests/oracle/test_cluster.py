@@ -8,6 +8,10 @@ from tests.oracle.cluster import real_kafka
 pytestmark = pytest.mark.oracle
 
 
+QUICK_FENCING = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+"""A broker that comes back has to wait until the session of its former self is over."""
+
+
 def broker_ids(bootstrap: str) -> list[int]:
     """kafka-python asks for fenced brokers too: those that are registered, but down."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
@@ -19,7 +23,7 @@ def broker_ids(bootstrap: str) -> list[int]:
 
 
 def test_brokers_of_a_real_cluster_come_up_and_go_down_one_by_one() -> None:
-    with real_kafka(brokers=3, up=1) as cluster:
+    with real_kafka(brokers=3, up=1, props=QUICK_FENCING) as cluster:
         assert broker_ids(cluster.addresses[0]) == [1]
         cluster.start(2)
         assert broker_ids(cluster.addresses[0]) == [1, 2]

@@ -1,0 +1,55 @@
+"""What tests prepare on a broker through kafka-python: topics, and groups that only commit."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.admin import NewTopic
+from kafka.structs import OffsetAndMetadata
+
+
+@contextmanager
+def admin_client(bootstrap: str) -> Iterator[KafkaAdminClient]:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        yield admin
+    finally:
+        admin.close()
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
+    """Create it and wait until it shows: a real broker learns of it a little later than its controller."""
+    with admin_client(bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, partitions, 1)])
+    wait_topic(bootstrap, topic, partitions)
+
+
+def wait_topic(bootstrap: str, topic: str, partitions: int) -> None:
+    """Wait until the broker's metadata has the topic with so many partitions; 0: until it has it no more."""
+    limit = time.monotonic() + 10
+    with admin_client(bootstrap) as admin:
+        while time.monotonic() < limit:
+            found = [t for t in admin.describe_topics() if t["name"] == topic]
+            if len(found[0]["partitions"] if found else []) == partitions:
+                return
+            time.sleep(0.02)
+    raise AssertionError(f"{topic} does not get {partitions} partitions")
+
+
+def topic_names(bootstrap: str) -> set[str]:
+    with admin_client(bootstrap) as admin:
+        return set(admin.list_topics())
+
+
+def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+    """Commit these offsets by partition, as a consumer that assigns itself its partitions."""
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)
+    try:
+        commits = {
+            TopicPartition(topic, p): OffsetAndMetadata(o, f"note {p}", -1) for p, o in offsets.items()
+        }
+        consumer.assign(list(commits))
+        consumer.commit(commits)
+    finally:
+        consumer.close()

@@ -1,0 +1,82 @@
+"""The broker that the clients talk to: kproto, or a real one, to see what the tests are worth.
+
+KPROTO_TEST_BROKER=real:4.4.0 in the environment (any release) puts a real broker in kproto's place.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.oracle.cluster import AS_DELIVERED, real_kafka
+
+KPROTO = Path(sys.executable).with_name("kproto")
+LISTENING = "kproto: listening on "
+START_LIMIT_S = 30.0
+STOP_LIMIT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class TestedBroker:
+    bootstrap: str
+    release: tuple[int, ...] | None
+    """Of a real broker; None is kproto, which speaks every version."""
+
+    __test__ = False
+
+
+@contextmanager
+def kproto_serve(log: Path, *flags: str) -> Iterator[str]:
+    """Run `kproto serve` on a free port; yield its address; in the end it has to exit with 0 on SIGTERM."""
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [str(KPROTO), "serve", "--port", "0", "--port-file", str(log.with_suffix(".port")), *flags],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield wait_listening(process, log)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(STOP_LIMIT_S) == 0, log.read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_listening(process: subprocess.Popen[bytes], log: Path) -> str:
+    limit = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < limit:
+        for line in log.read_text().splitlines():
+            if line.startswith(LISTENING):
+                return line.removeprefix(LISTENING).split()[0]
+        assert process.poll() is None, f"kproto ended with {process.returncode}:\n{log.read_text()}"
+        time.sleep(0.01)
+    pytest.fail(f"kproto does not listen after {START_LIMIT_S} s:\n{log.read_text()}")
+
+
+@contextmanager
+def broker_under_test(folder: Path, *flags: str) -> Iterator[TestedBroker]:
+    """The broker that KPROTO_TEST_BROKER names, kproto by default; flags are for kproto alone."""
+    kind, _, version = os.environ.get("KPROTO_TEST_BROKER", "kproto").partition(":")
+    with ExitStack() as stack:
+        if kind == "kproto":
+            yield TestedBroker(stack.enter_context(kproto_serve(folder / "kproto.log", *flags)), None)
+        else:
+            assert kind == "real", "KPROTO_TEST_BROKER is `kproto` or `real:VERSION`"
+            cluster = stack.enter_context(real_kafka(version, props=AS_DELIVERED))
+            release = tuple(int(part) for part in version.split("."))
+            yield TestedBroker(cluster.bootstrap, release)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestedBroker]:
+    with broker_under_test(tmp_path_factory.mktemp("broker")) as started:
+        yield started
