@@ -1,0 +1,127 @@
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Base64;
+
+/**
+ * Runs many of Kafka's command line tools in one JVM, one after another, because most of a tool's time is JVM start.
+ *
+ * A line on standard input is one run: the class, then its arguments, tab separated. The line that answers it has the
+ * exit code, then what the tool wrote to standard output and to standard error, both in base64, tab separated.
+ */
+public final class ToolRunner {
+    private static final Redirect OUT = new Redirect();
+    private static final Redirect ERR = new Redirect();
+
+    /** Scala's Console and loggers keep the stream they saw first, so the stream stays and its target changes. */
+    private static final class Redirect extends OutputStream {
+        private final ByteArrayOutputStream target = new ByteArrayOutputStream();
+        private boolean closed;
+
+        @Override
+        public synchronized void write(int b) {
+            if (!closed) {
+                target.write(b);
+            }
+        }
+
+        @Override
+        public synchronized void write(byte[] bytes, int at, int length) {
+            if (!closed) {
+                target.write(bytes, at, length);
+            }
+        }
+
+        synchronized void endOfRun() {
+            closed = true;
+        }
+
+        synchronized String take() {
+            String taken = Base64.getEncoder().encodeToString(target.toByteArray());
+            target.reset();
+            closed = false;
+            return taken;
+        }
+    }
+
+    /** Unwinds a tool that wants to end the JVM. Some tools catch it and go on; what they do then no longer counts. */
+    private static final class Exited extends RuntimeException {
+        Exited() {
+            super(null, null, false, false);
+        }
+    }
+
+    private static Integer exitCode;
+
+    private static void exit(int code) {
+        if (exitCode == null) {
+            System.out.flush();
+            System.err.flush();
+            exitCode = code;
+            OUT.endOfRun();
+            ERR.endOfRun();
+        }
+        throw new Exited();
+    }
+
+    public static void main(String[] args) throws IOException {
+        PrintStream answers = System.out;
+        System.setOut(new PrintStream(OUT, true));
+        System.setErr(new PrintStream(ERR, true));
+        throwOnExit();
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            String[] words = line.split("\t", -1);
+            int code = run(words[0], Arrays.copyOfRange(words, 1, words.length));
+            answers.println(code + "\t" + OUT.take() + "\t" + ERR.take());
+            answers.flush();
+        }
+    }
+
+    private static int run(String tool, String[] args) {
+        exitCode = null;
+        try {
+            Class.forName(tool).getMethod("main", String[].class).invoke(null, (Object) args);
+            exit(0);
+        } catch (Exited e) {
+            return exitCode;
+        } catch (InvocationTargetException e) {
+            if (exitCode == null) {
+                e.getCause().printStackTrace();
+                exitCode = 1;
+            }
+        } catch (ReflectiveOperationException e) {
+            e.printStackTrace();
+            exitCode = 2;
+        }
+        return exitCode;
+    }
+
+    /** Kafka's tools end through its Exit class, whose procedure can be replaced; the newest and the old one alike. */
+    private static void throwOnExit() {
+        try {
+            Class<?> exit = Class.forName("org.apache.kafka.common.utils.Exit");
+            Class<?> procedure = Class.forName("org.apache.kafka.common.utils.Exit$Procedure");
+            Object thrower = Proxy.newProxyInstance(exit.getClassLoader(), new Class<?>[] {procedure}, (self, m, a) -> {
+                if (m.getName().equals("execute")) {
+                    exit((Integer) a[0]);
+                }
+                return m.getName().equals("hashCode") ? (Object) 1 : null;
+            });
+            for (String name : new String[] {"setExitProcedure", "setHaltProcedure"}) {
+                Method set = exit.getMethod(name, procedure);
+                set.invoke(null, thrower);
+            }
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("this release has no Exit class to hook", e);
+        }
+    }
+}

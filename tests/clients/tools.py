@@ -1,0 +1,114 @@
+"""Kafka's own command line tools, run in one JVM, and the comparison of what they print against two brokers."""
+
+import base64
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tests.oracle.cluster import kafka
+from tests.oracle.java import compiled, java_command
+
+JAVA_FOLDER = Path(__file__).parent / "java"
+
+GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
+VERSIONS = "org.apache.kafka.tools.BrokerApiVersionsCommand"
+OLD_GROUPS = "kafka.admin.ConsumerGroupCommand"
+OLD_TOPICS = "kafka.admin.TopicCommand"
+OLD_VERSIONS = "kafka.admin.BrokerApiVersionsCommand"
+
+FIELDS_THAT_DIFFER = (
+    (re.compile(r"TopicId: [\w-]{22}"), "TopicId: ID"),
+    (re.compile(r"\b(Leader|Replicas|Isr): \d+"), r"\1: NODE"),
+    (re.compile(r"ADDRESS( +)\(\d+\)"), r"ADDRESS\1(NODE)"),
+    (re.compile(r"ADDRESS \(id: \d+ "), "ADDRESS (id: NODE "),
+)
+STACK_FRAME = re.compile(r"\tat |\t\.\.\. \d+ more")
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What one run of a tool left behind."""
+
+    exit_code: int
+    out: str
+    err: str
+
+    def normalised(self, address: str) -> "Printed":
+        """Without what two clusters cannot share (address, node and topic ids), and without stack frames."""
+        err = [line for line in self.err.splitlines() if not STACK_FRAME.match(line)]
+        return Printed(self.exit_code, _normalised(self.out, address), _normalised("\n".join(err), address))
+
+    def unordered(self) -> "Printed":
+        """For what a tool prints in the order of its own hash maps."""
+        return Printed(self.exit_code, *("\n".join(sorted(t.splitlines())) for t in (self.out, self.err)))
+
+
+def _normalised(text: str, address: str) -> str:
+    text = text.replace(address, "ADDRESS")
+    for pattern, replacement in FIELDS_THAT_DIFFER:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+class Tools:
+    """The tools of one release in one JVM (java/ToolRunner.java)."""
+
+    def __init__(self, requests: IO[str], answers: IO[str]) -> None:
+        self._requests, self._answers = requests, answers
+
+    def run(self, tool: str, *args: str) -> Printed:
+        self._requests.write("\t".join((tool, *args)) + "\n")
+        self._requests.flush()
+        line = self._answers.readline()
+        assert line, f"the JVM ended in {tool} {args}"
+        code, out, err = line.rstrip("\n").split("\t")
+        return Printed(int(code), base64.b64decode(out).decode(), base64.b64decode(err).decode())
+
+
+@contextmanager
+def running_tools(version: str) -> Iterator[Tools]:
+    classpath = kafka("toolpath", version)
+    logging = (
+        f"-Dlog4j2.configurationFile={JAVA_FOLDER / 'log4j2.properties'}",
+        f"-Dlog4j.configuration=file:{JAVA_FOLDER / 'log4j.properties'}",
+    )
+    command = java_command(compiled(JAVA_FOLDER / "ToolRunner.java"), classpath, "ToolRunner", *logging)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield Tools(process.stdin, process.stdout)
+    finally:
+        process.stdin.close()
+        process.wait(30)
+        process.stdout.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The broker under test and a real one; what is done to the one is done to the other."""
+
+    tools: Tools
+    tested: str
+    real: str
+
+    @property
+    def addresses(self) -> tuple[str, str]:
+        return self.tested, self.real
+
+    def same(self, tool: str, *args: str, unordered: bool = False) -> Printed:
+        """Run the tool against both, assert that it prints the same, and return that."""
+        tested, real = (self.run(address, tool, *args) for address in self.addresses)
+        if unordered:
+            tested, real = tested.unordered(), real.unordered()
+        assert tested == real
+        return real
+
+    def run(self, address: str, tool: str, *args: str) -> Printed:
+        return self.tools.run(tool, "--bootstrap-server", address, *args).normalised(address)
