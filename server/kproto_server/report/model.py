@@ -1,0 +1,202 @@
+"""What a report says, before it is text: from what was observed, the profile it was observed on, and the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages import APIS
+from kproto_server.report.verdict import Releases, Verdict, releases, served_versions, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from kproto_server.observed import ClientSeen, ClosedSeen, CommitsSeen, ErrorsSeen, Snapshot
+    from kproto_server.profiles import Profile
+
+MINUTE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The command that a report is about, and how it ended."""
+
+    command: tuple[str, ...]
+    exit_code: int
+    started_at: str
+    """ISO 8601, with the offset to UTC."""
+    duration_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One API in one version from one client."""
+
+    api_key: int
+    api_version: int
+    count: int
+    verdict: Verdict
+    releases: Releases
+    """Who else serves it; for whoever asks why the target does not."""
+    target_versions: tuple[int, int] | None
+    """What the target serves of this API; None: it has no such API."""
+
+    @property
+    def name(self) -> str:
+        return f"{api_name(self.api_key)} v{self.api_version}"
+
+    @property
+    def why(self) -> str:
+        """One clause: why the target does not serve it. Empty if it does."""
+        if self.verdict is Verdict.SERVED:
+            return ""
+        if self.releases.last_before_target is not None:
+            return f"last served by {self.releases.last_before_target}"
+        if self.releases.first is not None:
+            return f"first served by {self.releases.first}"
+        return "served by no release"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One client id of one client software."""
+
+    client_id: str
+    software_name: str
+    software_version: str
+    negotiates: bool
+    sent: tuple[Sent, ...]
+    commits: tuple[CommitsSeen, ...]
+    errors: tuple[ErrorsSeen, ...]
+    closed: tuple[ClosedSeen, ...]
+    largest_retention_ms: int | None
+
+    @property
+    def software(self) -> str:
+        """Name and version as the client told them; empty if it did not."""
+        return f"{self.software_name} {self.software_version}".strip()
+
+    @property
+    def request_count(self) -> int:
+        return sum(sent.count for sent in self.sent)
+
+    def with_verdict(self, wanted: Verdict) -> tuple[Sent, ...]:
+        return tuple(sent for sent in self.sent if sent.verdict is wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Retention overrides of OffsetCommit v2 to v4, and KIP-211's advice."""
+
+    largest_override_ms: int
+    advised_minutes: int
+    """The least offsets.retention.minutes that keeps every offset as long as its client asked."""
+    broker_minutes: int
+    """offsets.retention.minutes of this run's broker."""
+
+    @property
+    def is_covered(self) -> bool:
+        return self.broker_minutes >= self.advised_minutes
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is told at the end of a run."""
+
+    target: Profile
+    profile: Profile
+    clients: tuple[Client, ...]
+    retention: Retention | None
+    """None: no client asked for a retention of its own."""
+    run: Run | None = None
+
+    @cached_property
+    def request_count(self) -> int:
+        return sum(client.request_count for client in self.clients)
+
+    @cached_property
+    def would_break(self) -> bool:
+        return any(self.with_verdict(Verdict.BREAKS))
+
+    def with_verdict(self, wanted: Verdict) -> Iterator[tuple[Client, Sent]]:
+        return ((client, sent) for client in self.clients for sent in client.with_verdict(wanted))
+
+    def commits(self) -> Mapping[tuple[int, str], tuple[int, int]]:
+        """OffsetCommits that have a retention_time: (version, layout) to their count and that of overrides."""
+        found: dict[tuple[int, str], tuple[int, int]] = {}
+        for row in (row for client in self.clients for row in client.commits):
+            count, overrides = found.get((row.api_version, row.layout), (0, 0))
+            found[row.api_version, row.layout] = (count + row.count, overrides + row.overrides)
+        return dict(sorted(found.items()))
+
+
+def build(
+    snapshot: Snapshot, *, profile: Profile, target: Profile, offsets_retention_minutes: int, run: Run | None = None
+) -> Report:
+    """Judge what was observed on a broker of `profile` by what `target` serves."""
+    return Report(
+        target=target,
+        profile=profile,
+        clients=tuple(_client(seen, profile, target) for seen in snapshot.clients),
+        retention=_retention(snapshot.largest_retention_ms, offsets_retention_minutes),
+        run=run,
+    )
+
+
+def api_name(api_key: int) -> str:
+    return APIS.get(api_key, f"API key {api_key}")
+
+
+def error_name(error_code: int) -> str:
+    try:
+        return ErrorCode(error_code).name
+    except ValueError:
+        return f"error {error_code}"
+
+
+def _client(seen: ClientSeen, profile: Profile, target: Profile) -> Client:
+    def judged(api_key: int, api_version: int, count: int) -> Sent:
+        return Sent(
+            api_key=api_key,
+            api_version=api_version,
+            count=count,
+            verdict=verdict(api_key, api_version, negotiates=seen.negotiates, profile=profile, target=target),
+            releases=releases(api_key, api_version, target),
+            target_versions=served_versions(api_key, target),
+        )
+
+    return Client(
+        client_id=seen.client_id,
+        software_name=seen.software_name,
+        software_version=seen.software_version,
+        negotiates=seen.negotiates,
+        sent=tuple(judged(*key, count) for key, count in sorted(_counts(seen).items())),
+        commits=seen.commits,
+        errors=seen.errors,
+        closed=seen.closed,
+        largest_retention_ms=seen.largest_retention_ms,
+    )
+
+
+def _counts(seen: ClientSeen) -> dict[tuple[int, int], int]:
+    """Requests by API and version. One that the broker's own profile does not serve closed the connection before it
+    was counted as a request; it was sent all the same."""
+    counts = {(row.api_key, row.api_version): row.count for row in seen.requests}
+    refused: dict[tuple[int, int], int] = {}
+    for row in _known(seen.closed):
+        refused[row.api_key, row.api_version] = refused.get((row.api_key, row.api_version), 0) + row.count
+    return refused | counts
+
+
+def _known(closed: Iterable[ClosedSeen]) -> Iterator[ClosedSeen]:
+    """Without frames that were no request of an API that Kafka ever had."""
+    return (row for row in closed if row.api_key in APIS)
+
+
+def _retention(largest_override_ms: int | None, broker_minutes: int) -> Retention | None:
+    if largest_override_ms is None:
+        return None
+    rounded_up = -(-largest_override_ms // MINUTE_MS)
+    return Retention(largest_override_ms, max(1, rounded_up), broker_minutes)
