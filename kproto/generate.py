@@ -5,9 +5,8 @@ function per message, version and direction; nested structs and arrays are inlin
 
 - Neighbouring fixed-size fields, and the length that follows them, are read or written by one ``struct`` call.
 - An array of fixed-size elements is one ``iter_unpack``.
-- An array whose elements end in strings is first read as if all strings were empty and all tag sections too: element
-  0's length stands at a known place; if it is zero, so does element 1's, and so on. Counting the zero octets at those
-  places, with a stride, proves it for the whole array at C speed.
+- An array whose elements have a string is first read as if it were the same in all of them: proven with a few counts
+  over the bytes at a stride (`kproto.runtime.Alike`), then one ``iter_unpack`` too.
 - Values are tuples, so that making one costs about as much as the ``struct`` result it is made of.
 
 A generated function knows only right and wrong. What is wrong is told by the interpreted codec (`kproto.runtime`).
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
 PREAMBLE = """\
 import struct
 from kproto.declaration import TaggedField
-from kproto.runtime import (FAILURES, PACK_MAX, PACK_MIN, SCAN_MIN, UVARINTS, check_uuid, decode_failed,
-    encode_failed, join, malformed, more_uvarint, new, packer, read_uvarint, tag_section, unknown_tags, uvarint)
+from kproto.runtime import (Alike, FAILURES, PACK_MAX, PACK_MIN, Packers, SCAN_MIN, UVARINTS, check_uuid,
+    decode_failed, encode_failed, join, malformed, more_uvarint, new, read_uvarint, tag_section, unknown_tags, uvarint)
 """
 
 
@@ -217,43 +216,47 @@ class DecoderEmitter(Emitter):
 
     def array(self, element: Construct, count: str, target: str) -> None:
         least = max(1, size_min(element))
-        self.line(f"if {count} * {least} > size - p: malformed()")
         if (code := fixed_code(element)) is not None:
+            self.line(f"if {count} * {least} > size - p: malformed()")
             self.line(f"{target} = struct.unpack_from(f'>{{{count}}}{code}', b, p)" if code != "16s" else
                       f"{target} = struct.unpack_from('>' + '16s' * {count}, b, p)")  # fmt: skip
             self.line(f"p += {count} * {least}")
             return
-        bulk = Bulk.of(element, self) if isinstance(element, TypedStruct) else None
-        if bulk is not None and not bulk.checks:
-            self.bulk_fixed(bulk, count, target)
-        elif bulk is not None:
-            self.bulk_checked(bulk, element, count, target)
+        row = Row.of(element, self) if isinstance(element, TypedStruct) else None
+        if row is not None and row.fixed:
+            end = self.name()
+            self.line(f"{end} = p + {count} * {least}")
+            self.line(f"if {end} > size: malformed()")
+            self.line(f"{target} = {row.comprehension(f'{self.module.iter_unpack(row.before)}(b[p:{end}])')}")
+            self.line(f"p = {end}")
+        elif row is not None:
+            self.alike(row, element, count, target)
         else:
             self.loop(element, count, target)
 
-    def bulk_fixed(self, bulk: Bulk, count: str, target: str) -> None:
-        end = self.name()
-        self.line(f"{end} = p + {count} * {bulk.size}")
-        self.line(f"{target} = {bulk.comprehension(self, f'b[p:{end}]')}")
-        self.line(f"p = {end}")
-
-    def bulk_checked(self, bulk: Bulk, element: Construct, count: str, target: str) -> None:
-        end, chunk = self.name(), self.name()
-        self.line(f"{end} = p + {count} * {bulk.size}")
-        self.line(f"{chunk} = b[p:{end}] if {count} >= SCAN_MIN else b''")
-        checks = " and ".join(
-            f"{chunk}[{place}::{bulk.size}].count({octet}) == {count}" for place, octet in bulk.checks
-        )
-        self.line(f"if {chunk} and {checks}:")
-        self.line(f"    {target} = {bulk.comprehension(self, chunk)}")
-        self.line(f"    p = {end}")
+    def alike(self, row: Row, element: Construct, count: str, target: str) -> None:
+        """Many elements: in bulk if they are alike. One: no list. Else one by one."""
+        found = self.name()
+        self.line(f"{found} = {self.module.alike(row)}(b, p, {count}) if {count} >= SCAN_MIN else None")
+        self.line(f"if {found}:")
+        self.line(f"    {found}, {row.string or '_'}, p = {found}")
+        self.line(f"    {target} = {row.comprehension(found)}")
+        self.line(f"elif {count} == 1:")
+        self.indent += 1
+        expression = self.value(element)
+        self.flush()
+        self.line(f"{target} = ({expression},)")
+        self.indent -= 1
         self.line("else:")
         self.indent += 1
         self.loop(element, count, target)
         self.indent -= 1
 
     def loop(self, element: Construct, count: str, target: str) -> None:
+        """One by one. A hostile count ends at the first element that is not there: each takes at least an octet."""
         items = self.name()
+        if size_min(element) == 0:
+            self.line(f"if {count} > size - p: malformed()")
         self.line(f"{items} = []")
         self.line(f"for _ in range({count}):")
         self.indent += 1
@@ -264,47 +267,60 @@ class DecoderEmitter(Emitter):
         self.line(f"{target} = tuple({items})")
 
 
-class Bulk:
-    """An array element read as if its strings and tag sections were all empty.
-
-    ``codes`` is its struct code then, with those octets as padding; ``checks`` are (place, octet) that must hold in
-    every element for the reading to be right.
-    """
+class Row:
+    """An array element of fixed fields with at most one string among them, as `kproto.runtime.Alike` reads it."""
 
     def __init__(self) -> None:
-        self.codes = ""
-        self.size = 0
-        self.checks: list[tuple[int, int]] = []
+        self.before = ""
+        self.prefix = ""
+        self.kind = ""
+        self.after = ""
+        self.string = ""
+        self.nullable = False
         self.targets: list[str] = []
+        self.tags_before: list[int] = []
+        self.tags_after: list[int] = []
         self.expression = ""
 
     @classmethod
-    def of(cls, element: TypedStruct, emitter: Emitter) -> Bulk | None:
-        bulk = cls()
-        expression = bulk.add(element, emitter)
-        if expression is None or not bulk.targets:
+    def of(cls, element: TypedStruct, emitter: Emitter) -> Row | None:
+        row = cls()
+        expression = row.add(element, emitter)
+        if expression is None or not row.targets:
             return None
-        bulk.expression = expression
-        return bulk
+        row.expression = expression
+        return row
+
+    @property
+    def fixed(self) -> bool:
+        return not self.prefix and not self.tags_before
+
+    @property
+    def zeros(self) -> tuple[int, ...]:
+        """Where an element's empty tag sections stand: from its start, or, behind the string, from its end."""
+        size = struct.calcsize(">" + self.after)
+        return (*self.tags_before, *(place - size for place in self.tags_after))
 
     def add(self, node: Construct, emitter: Emitter) -> str | None:
         if (code := fixed_code(node)) is not None:
-            target = emitter.name()
-            self.targets.append(target)
-            self.codes += code
-            self.size += struct.calcsize(">" + code)
-            return target
-        if isinstance(node, KafkaString | KafkaBytes):
-            self.empty(struct.calcsize(">" + prefix_code(node)), last_octet=1 if node.compact else 0)
-            return '""' if isinstance(node, KafkaString) else 'b""'
+            self.targets.append(emitter.name())
+            self.put(code)
+            return self.targets[-1]
+        if isinstance(node, KafkaString | KafkaBytes) and not self.prefix:
+            self.prefix = prefix_code(node)
+            self.kind = "str" if isinstance(node, KafkaString) else "bytes"
+            self.nullable = node.nullable
+            self.string = emitter.name()
+            return self.string
         if isinstance(node, TypedStruct):
             return self.add_struct(node, emitter)
         return None
 
-    def empty(self, size: int, *, last_octet: int) -> None:
-        self.codes += "x" * size
-        self.checks += [(self.size + i, 0) for i in range(size - 1)] + [(self.size + size - 1, last_octet)]
-        self.size += size
+    def put(self, code: str) -> None:
+        if self.prefix:
+            self.after += code
+        else:
+            self.before += code
 
     def add_struct(self, node: TypedStruct, emitter: Emitter) -> str | None:
         values = [emitter.constant(default) for default in node.defaults]
@@ -314,12 +330,14 @@ class Bulk:
                 return None
             values[node.indices[field.name]] = expression
         if node.tags is not None:
-            self.empty(1, last_octet=0)
+            codes, places = (self.after, self.tags_after) if self.prefix else (self.before, self.tags_before)
+            places.append(struct.calcsize(">" + codes))
+            self.put("x")
         return f"new({emitter.module.cls(node.cls)}, ({', '.join(values)},))"
 
-    def comprehension(self, emitter: Emitter, chunk: str) -> str:
+    def comprehension(self, rows: str) -> str:
         targets = ", ".join(self.targets) + ("," if len(self.targets) == 1 else "")
-        return f"tuple([{self.expression} for {targets} in {emitter.module.iter_unpack(self.codes)}({chunk})])"
+        return f"tuple([{self.expression} for {targets} in {rows}])"
 
 
 class EncoderEmitter(Emitter):
@@ -470,7 +488,7 @@ class EncoderEmitter(Emitter):
         self.line(f"        {flat} = [0] * ({count} * {width})")
         for place, column in enumerate(picked):
             self.line(f"        {flat}[{place}::{width}] = {column}")
-        self.line(f"        out(packer({''.join(codes)!r}, {count})(*{flat}))")
+        self.line(f"        out({self.module.packers(''.join(codes))}[{count}](*{flat}))")
         self.line(f"        {done} = True")
         self.line(f"if not {done}:")
         self.indent += 1
@@ -511,6 +529,21 @@ class Module:
     def _struct(self, codes: str, method: str) -> str:
         name = f"{method}_{codes.replace('?', '_')}"
         self.structs[name] = f"{name} = struct.Struct('>{codes}').{method}"
+        return name
+
+    def alike(self, row: Row) -> str:
+        arguments = (row.before, row.prefix, row.kind, row.after, row.zeros, row.nullable)
+        line = f"Alike{arguments!r}"
+        name = f"alike_{len(self.structs)}"
+        known = {text.partition(" = ")[2]: known_name for known_name, text in self.structs.items()}
+        if line in known:
+            return known[line]
+        self.structs[name] = f"{name} = {line}"
+        return name
+
+    def packers(self, codes: str) -> str:
+        name = f"packers_{codes.replace('?', '_')}"
+        self.structs[name] = f"{name} = Packers({codes!r})"
         return name
 
     def unpack(self, codes: str) -> str:
