@@ -29,6 +29,7 @@ from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
+    ClassVar,
     NamedTuple,
     TypeVar,
     Union,
@@ -250,8 +251,8 @@ class Message(Struct):
     """A value with a layout of its own: ``versions`` are declared, flexible from version ``flexible_from`` on."""
 
     if TYPE_CHECKING:
-        _versions: VersionRange
-        _flexible: VersionRange
+        _versions: ClassVar[VersionRange]
+        _flexible: ClassVar[VersionRange]
 
     def __init_subclass__(cls, *, versions: tuple[int, int] = (0, 0), flexible: int | None = None) -> None:
         cls._versions = VersionRange(*versions)
@@ -286,7 +287,7 @@ class Request(Message):
     """A request body; ``api_key`` is Kafka's number of the API."""
 
     if TYPE_CHECKING:
-        _api_key: int
+        _api_key: ClassVar[int]
 
     def __init_subclass__(cls, *, api_key: int, versions: tuple[int, int], flexible: int | None = None) -> None:
         super().__init_subclass__(versions=versions, flexible=flexible)
@@ -297,7 +298,7 @@ class Response(Message):
     """A response body; ``api_key`` is Kafka's number of the API."""
 
     if TYPE_CHECKING:
-        _api_key: int
+        _api_key: ClassVar[int]
 
     def __init_subclass__(cls, *, api_key: int, versions: tuple[int, int], flexible: int | None = None) -> None:
         super().__init_subclass__(versions=versions, flexible=flexible)
