@@ -13,7 +13,6 @@ the switch turns at the first one that is known to have the new behaviour.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, cast
@@ -98,28 +97,43 @@ def _api_versions(line: str, mode: str) -> Mapping[int, tuple[int, int]]:
 
 def _union() -> Mapping[int, tuple[int, int]]:
     ranges: dict[int, tuple[int, int]] = {}
-    for line, mode in _surfaces():
-        for api_key, (low, high) in _api_versions(line, mode).items():
-            least, greatest = ranges.get(api_key, (low, high))
-            ranges[api_key] = (min(least, low), max(greatest, high))
+    for histories in HISTORY.values():
+        for api_key, history in histories.items():
+            steps = [step.partition(":")[2].split("-") for step in history.split()]
+            least, greatest = ranges.get(api_key, (2**15, -1))
+            ranges[api_key] = (
+                min(least, *(int(low) for low, _ in steps)),
+                max(greatest, *(int(high) for _, high in steps)),
+            )
     return MappingProxyType(dict(sorted(ranges.items())))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Profile:
     """What a broker of one Kafka release offers, and where it differs from other releases.
 
-    A switch is worked out at its first use and then a plain attribute.
+    A switch is worked out at its first use and then a plain attribute. Two profiles of one name are equal.
     """
 
-    name: str
-    """As `named` takes it: "2.0", "3.9-zookeeper", "latest"."""
-    release: tuple[int, ...]
-    """The line in numbers; the newest release's for "latest"."""
-    mode: Mode
-    api_versions: Mapping[int, tuple[int, int]]
-    """API key: least and greatest version that ApiVersions names; before 0.10, which has no such API, that are served.
-    Keys in rising order, as brokers send them. Internal APIs included (`is_internal`)."""
+    def __init__(
+        self, name: str, release: tuple[int, ...], mode: Mode, api_versions: Mapping[int, tuple[int, int]]
+    ) -> None:
+        self.name = name
+        """As `named` takes it: "2.0", "3.9-zookeeper", "latest"."""
+        self.release = release
+        """The line in numbers; the newest release's for "latest"."""
+        self.mode = mode
+        self.api_versions = api_versions
+        """API key: least and greatest version that ApiVersions names; before 0.10, which has no such API, that are
+        served. Keys in rising order, as brokers send them. Internal APIs included (`is_internal`)."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Profile) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"Profile.named({self.name!r})"
 
     @classmethod
     def named(cls, name: str = LATEST) -> Profile:
@@ -130,19 +144,15 @@ class Profile:
         """
         if name == LATEST:
             newest = LINES["kraft"][-1]
-            return cls(name=LATEST, release=_release(newest), mode="kraft", api_versions=_union())
+            return cls(LATEST, _release(newest), "kraft", _union())
         asked, dash, mode_asked = name.partition("-")
         line = _line_of(asked)
         modes = [mode for mode in ("kraft", "zookeeper") if line in LINES[mode]]
         mode = mode_asked if dash else next(iter(modes), "")
         if line is None or mode not in modes:
             raise UnknownProfile(name)
-        return cls(
-            name=line if mode == modes[0] else f"{line}-{mode}",
-            release=_release(line),
-            mode=cast("Mode", mode),
-            api_versions=_api_versions(line, mode),
-        )
+        full_name = line if mode == modes[0] else f"{line}-{mode}"
+        return cls(full_name, _release(line), cast("Mode", mode), _api_versions(line, mode))
 
     def at_least(self, *release: int) -> bool:
         """Whether this is that release or a later one: ``at_least(2, 1)``."""
@@ -230,6 +240,54 @@ class Profile:
         """Whether an explicit timestamp of OffsetCommit v1 is the time of the commit, from 2.1 on; from 0.9 to 2.0 it
         only moves the deadline, in 0.8.2 it is all that is stored (OC-40)."""
         return self.at_least(2, 1) or not self.at_least(0, 9)
+
+    @cached_property
+    def checks_partitions_of_commit(self) -> bool:
+        """Whether a commit to a partition that its topic does not have is refused: from 2.0 on. Before, the topic is
+        all that is looked for (OC-10 row 7; M[1.1.1, 2.0.1])."""
+        return self.at_least(2, 0)
+
+    # Groups.
+
+    @cached_property
+    def dead_group_error(self) -> int:
+        """The error of a commit into a group that is just being removed: look for the coordinator again from 2.3 on,
+        before that the member is unknown (OC-22)."""
+        return 15 if self.at_least(2, 3) else 25
+
+    @cached_property
+    def rebalance_hides_membership(self) -> bool:
+        """Whether everyone who commits while a group completes a rebalance is told to rejoin, whoever it is: up to 2.3
+        (OC-22)."""
+        return not self.at_least(2, 4)
+
+    @cached_property
+    def checks_instance_of_commit(self) -> bool:
+        """Whether a commit with a group instance id that the group does not know is refused, from 3.0 on. Before, only
+        one that another member has is (OC-23; M[2.8.2, 3.9.2])."""
+        return self.at_least(3, 0)
+
+    @cached_property
+    def completing_rebalance_name(self) -> str:
+        """What the state between join and sync is called: renamed in 1.1 (M[0.11.0.3, 1.1.1])."""
+        return "CompletingRebalance" if self.at_least(1, 1) else "AwaitingSync"
+
+    @cached_property
+    def group_authorized_operations(self) -> int:
+        """Everything that may be done with a group, as bits: read, delete, describe, and from 4.0 on describe and alter
+        its configs (M[3.9.2, 4.4.0])."""
+        return 0b1101_0100_1000 if self.at_least(4, 0) else 0b0001_0100_1000
+
+    @cached_property
+    def group_filters_ignore_case(self) -> bool:
+        """Whether the filters of ListGroups take a name in any letters: from 3.8 on (GP-42; M[2.8.2, 3.9.2])."""
+        return self.at_least(3, 8)
+
+    @cached_property
+    def deleting_last_offset_removes_group(self) -> bool:
+        """Whether an Empty group goes at once with the last offset that OffsetDelete or the deletion of a topic takes
+        from it, rather than at the next sweep: up to 3.9 (M[2.8.2, 3.9.2, 4.4.0])."""
+        return not self.new_group_coordinator
 
     # FindCoordinator.
 
