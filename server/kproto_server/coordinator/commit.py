@@ -1,0 +1,156 @@
+"""What an OffsetCommit may do: membership, metadata length, times, and the error of a failed write. Decisions only.
+
+Theory of operation. Whether a commit is accepted depends on the group as a whole, so one answer goes to all partitions
+that exist. The order of the checks grew over the releases, and clients see it: a member of the last generation that
+commits while its group completes a rebalance was told to rejoin (27) whoever it was up to 2.3, and hears what is wrong
+with itself first (25, 22) since. `commit_error` is that order, with the profile's switches where releases differ.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto.codes import ErrorCode
+from kproto_server.coordinator.groups import GroupState
+
+if TYPE_CHECKING:
+    from kproto.messages.k08_offset_commit import OffsetCommitRequest
+    from kproto_server.coordinator.groups import Group
+    from kproto_server.profiles import Profile
+    from kproto_server.settings import Settings
+
+DEFAULT = -1
+"""The value of a retention time or timestamp that means "as the broker is set"; no other negative does (OC-41)."""
+
+MEMBER_EPOCHS = 9
+"""From this version of OffsetCommit and OffsetFetch on the generation may be a KIP-848 member epoch."""
+
+INT64_SIGN = 1 << 63
+
+
+class CommitLimits(NamedTuple):
+    """What the settings say of commits, in numbers."""
+
+    metadata_max_bytes: int
+    retention_ms: int
+    honours_overrides: bool
+    """DEVIATION: False unless asked for: KIP-211 ignores the retention time of a request, released Kafka obeys (D2)."""
+
+
+@lru_cache(maxsize=16)
+def limits_of(settings: Settings) -> CommitLimits:
+    """Read the settings, which never change, once."""
+    return CommitLimits(
+        metadata_max_bytes=settings.int("offset.metadata.max.bytes"),
+        retention_ms=settings.int("offsets.retention.minutes") * 60_000,
+        honours_overrides=settings.str("offsets.retention.override") == "honour",
+    )
+
+
+def commit_error(group: Group | None, request: OffsetCommitRequest, api_version: int, profile: Profile) -> int:
+    """Return why a group does not take this commit; 0 if it does (OC-21 to OC-26)."""
+    generation = request.generation_id_or_member_epoch
+    if group is None:
+        return 0 if generation < 0 else profile.unknown_group_error(api_version)
+    if group.kind == "consumer":
+        return _consumer_group_error(group, generation, request.member_id, api_version)
+    state = group.state
+    if generation < 0 and state is GroupState.EMPTY:
+        return 0
+    if state is GroupState.DEAD:
+        return profile.dead_group_error
+    return _member_error(group, generation, request.member_id, request.group_instance_id, profile)
+
+
+def _member_error(
+    group: Group, generation: int, member_id: str, group_instance_id: str | None, profile: Profile
+) -> int:
+    if group_instance_id is not None:
+        owner = group.static_members.get(group_instance_id)
+        if owner is None:
+            if profile.checks_instance_of_commit:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+        elif owner != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    completing = group.state is GroupState.COMPLETING_REBALANCE
+    if completing and profile.rebalance_hides_membership:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    if member_id not in group.members:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.REBALANCE_IN_PROGRESS if completing else 0
+
+
+def _consumer_group_error(group: Group, epoch: int, member_id: str, api_version: int) -> int:
+    if epoch < 0 and not group.members:
+        return 0
+    member = group.members.get(member_id)
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if not member.speaks_classic and api_version < MEMBER_EPOCHS:
+        return ErrorCode.UNSUPPORTED_VERSION
+    return 0 if epoch == member.epoch else member_epoch_error(member.speaks_classic)
+
+
+def member_epoch_error(speaks_classic: bool) -> int:
+    """Return the error of a wrong epoch, in the words of the protocol that the member speaks (OC-26, OF-36)."""
+    return ErrorCode.ILLEGAL_GENERATION if speaks_classic else ErrorCode.STALE_MEMBER_EPOCH
+
+
+def metadata_too_large(metadata: str, limit: int) -> bool:
+    """Whether metadata has more UTF-16 code units than `offset.metadata.max.bytes` allows (OC-30, OC-31)."""
+    # A character is one unit or two.
+    return 2 * len(metadata) > limit and len(metadata.encode("utf-16-le", "surrogatepass")) > 2 * limit
+
+
+def expire_timestamp(now_ms: int, override_ms: int, limits: CommitLimits, profile: Profile) -> int | None:
+    """Return when offsets committed now expire by themselves; None if that is for the group to decide (OC-40)."""
+    if override_ms != DEFAULT and limits.honours_overrides:
+        return _wrapped(now_ms + override_ms)
+    return now_ms + limits.retention_ms if profile.offsets_carry_expiry else None
+
+
+def timestamps_of_v1(timestamp_ms: int, now_ms: int, limits: CommitLimits, profile: Profile) -> tuple[int, int | None]:
+    """Return commit and expire timestamp of an offset whose commit named a time, or `DEFAULT` (OC-40)."""
+    if timestamp_ms == DEFAULT:
+        return now_ms, expire_timestamp(now_ms, DEFAULT, limits, profile)
+    commit_timestamp_ms = timestamp_ms if profile.commit_timestamp_is_the_clients else now_ms
+    expires = _wrapped(timestamp_ms + limits.retention_ms) if profile.offsets_carry_expiry else None
+    return commit_timestamp_ms, expires
+
+
+def _wrapped(timestamp_ms: int) -> int:
+    """A sum in Java's 64 bits: the largest retention time ends before it began."""
+    return (timestamp_ms + INT64_SIGN) % (2 * INT64_SIGN) - INT64_SIGN
+
+
+_APPEND_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+}
+
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_FETCH_SIZE)
+
+_OLD_APPEND_ERRORS = {
+    **_APPEND_ERRORS,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    **dict.fromkeys(_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
+}
+
+_NEW_APPEND_ERRORS = {
+    **_APPEND_ERRORS,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    **dict.fromkeys(_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
+}
+
+
+def append_error(log_error: int, profile: Profile) -> int:
+    """Return what a client is told of a failed write to the offsets topic (OC-35)."""
+    errors = _NEW_APPEND_ERRORS if profile.new_group_coordinator else _OLD_APPEND_ERRORS
+    code = ErrorCode(log_error)
+    return errors.get(code, code)
