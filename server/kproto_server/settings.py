@@ -1,0 +1,301 @@
+"""Broker configuration by Kafka's own names: typed, checked, and with the defaults of the profile's release.
+
+    Settings(profile).with_values({"offsets.retention.minutes": "1440"}).with_assignments(["num.partitions=3"])
+
+Nothing is ignored in silence. A name that kproto does not know is refused, and so is a setting that Kafka has but
+kproto does not act on yet, unless it is given the value that it has anyway.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto_server._properties import PropertiesError, read_properties
+from kproto_server.profiles import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+__all__ = ["SETTINGS", "ConfigEntry", "ConfigType", "Setting", "SettingError", "Settings"]
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
+class SettingError(ValueError):
+    """A setting that cannot be; the message is one line that says what is wrong and what to do."""
+
+
+class ConfigType(enum.IntEnum):
+    """The type of a configuration value; the number is the one in DescribeConfigs v3 and later."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+LIMITS = {
+    ConfigType.SHORT: (-(2**15), 2**15 - 1),
+    ConfigType.INT: (-(2**31), INT_MAX),
+    ConfigType.LONG: (-(2**63), LONG_MAX),
+}
+
+
+class Setting(NamedTuple):
+    """One broker setting."""
+
+    name: str
+    type: ConfigType
+    default: str | None
+    """Of the oldest release. None is Kafka's null: not set."""
+    changed: tuple[tuple[tuple[int, ...], str], ...] = ()
+    """(release, default from it on), oldest first."""
+    low: int | None = None
+    high: int | None = None
+    """Bounds of a number beside those of its type, ends included."""
+    choices: tuple[str, ...] = ()
+    acts: bool = True
+    """Whether this broker behaves by it."""
+    dynamic: bool = False
+    """Whether Kafka allows to change it while running; DescribeConfigs calls the others read-only."""
+    is_kafkas: bool = True
+    """Whether Kafka has it; kproto's own are not shown by DescribeConfigs."""
+
+    def default_in(self, profile: Profile) -> str | None:
+        """The default of the profile's release."""
+        default = self.default
+        for release, since_then in self.changed:
+            if profile.at_least(*release):
+                default = since_then
+        return default
+
+    def check(self, text: str) -> str:
+        """Return the value as Kafka writes it.
+
+        Raises:
+            SettingError: it is not of the type, or out of bounds.
+        """
+        value = text.strip()
+        if self.choices and value not in self.choices:
+            raise self._refusal(text, f"one of {', '.join(self.choices)}")
+        match self.type:
+            case ConfigType.BOOLEAN:
+                if value.lower() not in ("true", "false"):
+                    raise self._refusal(text, "true or false")
+                return value.lower()
+            case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:
+                return str(self._checked_number(value))
+            case _:
+                return value
+
+    def _checked_number(self, value: str) -> int:
+        low, high = LIMITS[self.type]
+        low = low if self.low is None else self.low
+        high = high if self.high is None else self.high
+        wanted = f"a whole number from {low} to {high}"
+        digits = value[1:] if value[:1] in ("-", "+") else value
+        if not (digits.isascii() and digits.isdigit()):
+            raise self._refusal(value, wanted)
+        number = int(value)
+        if not low <= number <= high:
+            raise self._refusal(value, wanted)
+        return number
+
+    def _refusal(self, value: str, wanted: str) -> SettingError:
+        return SettingError(f"{self.name} cannot be {value!r}: give {wanted}")
+
+
+class ConfigEntry(NamedTuple):
+    """A broker setting as DescribeConfigs tells it."""
+
+    name: str
+    type: ConfigType
+    value: str | None
+    default: str | None
+    is_set: bool
+    """Whether it was given rather than left at its default: source 4 (static) rather than 5 (default)."""
+    read_only: bool
+
+
+BOOLEAN, STRING, INT, SHORT, LONG = (
+    ConfigType.BOOLEAN,
+    ConfigType.STRING,
+    ConfigType.INT,
+    ConfigType.SHORT,
+    ConfigType.LONG,
+)
+
+# Types, defaults and bounds are those of the configuration definitions of Kafka . Where
+# Kafka has no bound, but a value makes no sense, the bound is ours.
+_TABLE = (
+    # Connections.
+    Setting("socket.request.max.bytes", INT, "104857600", low=1),
+    Setting("connections.max.idle.ms", LONG, "600000"),
+    Setting("max.connections", INT, "2147483647", low=0, dynamic=True),
+    Setting("max.connections.per.ip", INT, "2147483647", low=0, dynamic=True),
+    Setting("broker.rack", STRING, None, acts=False),
+    # Topics.
+    Setting("auto.create.topics.enable", BOOLEAN, "true"),
+    Setting("delete.topic.enable", BOOLEAN, "false", changed=(((1, 0), "true"),)),
+    Setting("num.partitions", INT, "1", low=1),
+    Setting("default.replication.factor", INT, "1", low=1, high=2**15 - 1),
+    Setting("min.insync.replicas", INT, "1", low=1, acts=False, dynamic=True),
+    Setting("message.max.bytes", INT, "1000012", changed=(((2, 5), "1048588"),), low=0, acts=False, dynamic=True),
+    Setting("log.retention.bytes", LONG, "-1", acts=False, dynamic=True),
+    Setting("log.retention.hours", INT, "168", acts=False),
+    Setting("log.retention.minutes", INT, None, acts=False),
+    Setting("log.retention.ms", LONG, None, acts=False, dynamic=True),
+    # Offsets.
+    Setting("offset.metadata.max.bytes", INT, "1024", changed=(((0, 8, 2), "4096"),), low=0),
+    Setting("offsets.commit.timeout.ms", INT, "5000", low=1, acts=False),
+    Setting("offsets.load.buffer.size", INT, "5242880", low=1, acts=False),
+    Setting("offsets.retention.check.interval.ms", LONG, "600000", low=1, acts=False),
+    Setting("offsets.retention.minutes", INT, "1440", changed=(((2, 0), "10080"),), low=1),
+    Setting("offsets.topic.compression.codec", INT, "0", low=0, high=4, acts=False),
+    Setting("offsets.topic.num.partitions", INT, "50", low=1),
+    Setting("offsets.topic.replication.factor", SHORT, "3", low=1),
+    Setting("offsets.topic.segment.bytes", INT, "104857600", low=1, acts=False),
+    Setting("offsets.retention.override", STRING, "ignore", choices=("ignore", "honour"), is_kafkas=False),
+    # Groups with members.
+    Setting("group.initial.rebalance.delay.ms", INT, "0", changed=(((0, 11), "3000"),), low=0, acts=False),
+    Setting(
+        "group.max.session.timeout.ms",
+        INT,
+        "30000",
+        changed=(((0, 10, 1), "300000"), ((2, 3), "1800000")),
+        low=1,
+        acts=False,
+    ),
+    Setting("group.max.size", INT, "2147483647", low=1, acts=False),
+    Setting("group.min.session.timeout.ms", INT, "6000", low=1, acts=False),
+    # Transactions.
+    Setting("transaction.state.log.num.partitions", INT, "50", low=1),
+    Setting("transaction.state.log.replication.factor", SHORT, "3", low=1),
+)
+
+SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _TABLE})
+"""All settings by name."""
+
+
+class _Values:
+    """Typed access to settings by name. Every method raises KeyError where there is no such setting.
+
+    They stand in a class of their own because each hides the builtin that it is named after.
+    """
+
+    __slots__ = ("_values",)
+
+    _values: dict[builtins.str, builtins.str | None]
+
+    def str(self, name: builtins.str) -> builtins.str:
+        """The value as Kafka writes it; empty where it is not set and has no default."""
+        return self._values[name] or ""
+
+    def int(self, name: builtins.str) -> builtins.int:
+        """The value of a setting that is a number; 0 where it is not set and has no default."""
+        return int(self._values[name] or 0)
+
+    def bool(self, name: builtins.str) -> builtins.bool:
+        """The value of a setting that is true or false."""
+        return self._values[name] == "true"
+
+
+class Settings(_Values):
+    """The configuration of a broker: defaults of its profile's release, and what was set. Never changes; `with_x`
+    return another one."""
+
+    __slots__ = ("_given", "profile")
+
+    def __init__(self, profile: Profile | None = None, given: Mapping[str, str] | None = None) -> None:
+        self.profile = profile or Profile.named()
+        self._given = dict(given or {})
+        self._values = {
+            name: self._given.get(name, setting.default_in(self.profile)) for name, setting in SETTINGS.items()
+        }
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, str], profile: Profile | None = None) -> Settings:
+        """Settings by name, on top of the defaults of `profile` (all releases at once if not told).
+
+        Raises:
+            SettingError: a name or a value that cannot be.
+        """
+        return cls(profile).with_values(values)
+
+    def with_values(self, values: Mapping[str, str]) -> Settings:
+        """These settings, with those in `values` set.
+
+        Raises:
+            SettingError: a name or a value that cannot be.
+        """
+        return Settings(self.profile, self._given | {name: self._accepted(name, text) for name, text in values.items()})
+
+    def with_properties(self, text: str) -> Settings:
+        """These settings, with those of a .properties file's text set (`read_properties` has the format).
+
+        Raises:
+            SettingError: a name or a value that cannot be, or a line that is no property.
+        """
+        try:
+            return self.with_values(read_properties(text))
+        except PropertiesError as error:
+            raise SettingError(str(error)) from None
+
+    def with_assignments(self, assignments: Iterable[str]) -> Settings:
+        """These settings, with "name=value" strings set; of two for one name the last.
+
+        Raises:
+            SettingError: a name or a value that cannot be, or no "=".
+        """
+        values = {}
+        for assignment in assignments:
+            name, equals, value = assignment.partition("=")
+            if not equals:
+                raise SettingError(f"{assignment!r} sets nothing: write {assignment or 'name'}=VALUE")
+            values[name.strip()] = value
+        return self.with_values(values)
+
+    def _accepted(self, name: str, text: str) -> str:
+        setting = SETTINGS.get(name)
+        if setting is None:
+            raise SettingError(_unknown(name))
+        value, default = setting.check(text), setting.default_in(self.profile)
+        if not setting.acts and value != default:
+            advice = "leave it out" if default is None else f"leave it out, or at {default}"
+            raise SettingError(f"{name} does nothing in kproto yet: {advice}")
+        return value
+
+    def is_set(self, name: str) -> bool:
+        """Whether it was given, even if to its default."""
+        return name in self._given
+
+    def entries(self) -> Iterator[ConfigEntry]:
+        """Kafka's settings as DescribeConfigs tells them of a broker, by name."""
+        for name, setting in sorted(SETTINGS.items()):
+            if setting.is_kafkas:
+                yield ConfigEntry(
+                    name=name,
+                    type=setting.type,
+                    value=self._values[name],
+                    default=setting.default_in(self.profile),
+                    is_set=self.is_set(name),
+                    read_only=not setting.dynamic,
+                )
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches  # only on the way out
+
+    known = [setting.name for setting in _TABLE if setting.acts]
+    close = get_close_matches(name, SETTINGS, n=1)
+    advice = f"did you mean {close[0]}?" if close else f"kproto acts on {', '.join(known)}"
+    return f"no broker setting {name!r}: {advice}"

@@ -1,0 +1,202 @@
+"""Settings: Kafka's names, defaults by release, and the refusal of whatever cannot be."""
+
+import pytest
+from kproto_server._properties import PropertiesError, read_properties
+from kproto_server.profiles import Profile
+from kproto_server.settings import SETTINGS, ConfigType, SettingError, Settings
+
+
+def test_values_are_typed() -> None:
+    settings = Settings.from_mapping(
+        {
+            "offsets.retention.minutes": "1440",
+            "auto.create.topics.enable": "FALSE",
+            "offsets.retention.override": "honour",
+        }
+    )
+    assert settings.int("offsets.retention.minutes") == 1440
+    assert settings.bool("auto.create.topics.enable") is False
+    assert settings.str("offsets.retention.override") == "honour"
+    assert settings.str("broker.rack") == ""
+
+
+def test_blanks_around_a_value_do_not_count() -> None:
+    assert Settings.from_mapping({"num.partitions": " +7 "}).str("num.partitions") == "7"
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "default"),
+    [
+        ("offsets.retention.minutes", "1.1", "1440"),
+        ("offsets.retention.minutes", "2.0", "10080"),
+        ("offsets.retention.minutes", "latest", "10080"),
+        ("offset.metadata.max.bytes", "0.8.1", "1024"),
+        ("offset.metadata.max.bytes", "0.8.2", "4096"),
+        ("delete.topic.enable", "0.11", "false"),
+        ("delete.topic.enable", "1.0", "true"),
+        ("group.max.session.timeout.ms", "0.9", "30000"),
+        ("group.max.session.timeout.ms", "2.2", "300000"),
+        ("group.max.session.timeout.ms", "2.3", "1800000"),
+        ("offsets.topic.replication.factor", "4.4", "3"),
+    ],
+)
+def test_a_default_is_that_of_the_profiles_release(name: str, release: str, default: str) -> None:
+    assert Settings(Profile.named(release)).str(name) == default
+
+
+def test_a_setting_given_at_its_default_counts_as_set() -> None:
+    settings = Settings.from_mapping({"offsets.topic.replication.factor": "3"})
+    assert settings.is_set("offsets.topic.replication.factor")
+    assert not settings.is_set("offsets.topic.num.partitions")
+
+
+def test_later_settings_win_and_the_earlier_object_stays() -> None:
+    first = Settings.from_mapping({"num.partitions": "2", "offset.metadata.max.bytes": "10"})
+    second = first.with_properties("num.partitions: 3").with_assignments(["num.partitions=4", "num.partitions=5"])
+    assert first.int("num.partitions") == 2
+    assert second.int("num.partitions") == 5
+    assert second.int("offset.metadata.max.bytes") == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("num.partitions", "0", "num.partitions cannot be '0': give a whole number from 1 to 2147483647"),
+        ("num.partitions", "2147483648", "whole number"),
+        ("num.partitions", "many", "whole number"),
+        ("num.partitions", "", "whole number"),
+        ("num.partitions", "1_0", "whole number"),
+        ("num.partitions", "٣", "whole number"),
+        ("offsets.topic.replication.factor", "32768", "from 1 to 32767"),
+        ("offsets.retention.minutes", "-1", "from 1 to"),
+        ("auto.create.topics.enable", "yes", "auto.create.topics.enable cannot be 'yes': give true or false"),
+        ("offsets.retention.override", "Honour", "give one of ignore, honour"),
+    ],
+)
+def test_an_impossible_value_is_refused_in_one_line(name: str, value: str, why: str) -> None:
+    with pytest.raises(SettingError) as refused:
+        Settings.from_mapping({name: value})
+    assert why in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        (
+            "offset.retention.minutes",
+            "no broker setting 'offset.retention.minutes': did you mean offsets.retention.minutes?",
+        ),
+        ("zz", "no broker setting 'zz': kproto acts on "),
+    ],
+)
+def test_an_unknown_name_is_refused_in_one_line(name: str, why: str) -> None:
+    with pytest.raises(SettingError) as refused:
+        Settings.from_mapping({name: "1"})
+    assert str(refused.value).startswith(why)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_setting_without_effect_is_refused_but_at_its_default() -> None:
+    with pytest.raises(SettingError, match="does nothing in kproto yet: leave it out, or at 5000"):
+        Settings.from_mapping({"offsets.commit.timeout.ms": "6000"})
+    with pytest.raises(SettingError, match=r"does nothing in kproto yet: leave it out$"):
+        Settings.from_mapping({"log.retention.ms": "6000"})
+    assert Settings.from_mapping({"offsets.commit.timeout.ms": "5000"}).int("offsets.commit.timeout.ms") == 5000
+
+
+@pytest.mark.parametrize("assignment", ["num.partitions", "", "num.partitions 3"])
+def test_an_assignment_without_equals_is_refused(assignment: str) -> None:
+    with pytest.raises(SettingError, match=r"sets nothing: write .*=VALUE"):
+        Settings().with_assignments([assignment])
+
+
+def test_an_assignments_value_may_hold_equals() -> None:
+    with pytest.raises(SettingError, match="cannot be '3=4'"):
+        Settings().with_assignments(["num.partitions=3=4"])
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_default_is_a_value_that_would_be_accepted(name: str) -> None:
+    for release in ("0.8.0", "1.1", "2.0", "4.4"):
+        profile = Profile.named(release)
+        default = SETTINGS[name].default_in(profile)
+        if default is not None:
+            assert Settings.from_mapping({name: default}, profile).str(name) == default
+
+
+def test_entries_are_kafkas_settings_by_name() -> None:
+    settings = Settings.from_mapping({"offsets.topic.num.partitions": "5"})
+    entries = {entry.name: entry for entry in settings.entries()}
+    assert list(entries) == sorted(entries)
+    assert "offsets.retention.override" not in entries
+    entry = entries["offsets.topic.num.partitions"]
+    assert (entry.value, entry.default, entry.is_set, entry.read_only) == ("5", "50", True, True)
+    assert entry.type is ConfigType.INT
+    assert entries["broker.rack"].value is None
+    assert not entries["max.connections"].read_only
+
+
+def test_properties_are_read_as_java_reads_them() -> None:
+    text = "\n".join(
+        [
+            "# a comment",
+            "! another",
+            "",
+            "  plain=1",
+            "colon : 2",
+            "blank\t3",
+            "both = = 4",
+            "last",
+            "empty=",
+            "long = a,\\",
+            "       b,\\",
+            "    c",
+            "no\\=escape\\:here = x\\ty\\\\",
+            "snow\\u0020man = \\u2603",
+            "kept = trailing blank ",
+            "twice=1",
+            "twice=2",
+            "odd = \\q",
+        ]
+    )
+    assert read_properties(text) == {
+        "plain": "1",
+        "colon": "2",
+        "blank": "3",
+        "both": "= 4",
+        "last": "",
+        "empty": "",
+        "long": "a,b,c",
+        "no=escape:here": "x\ty\\",
+        "snow man": "☃",
+        "kept": "trailing blank ",
+        "twice": "2",
+        "odd": "q",
+    }
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_any_line_end_ends_a_line(end: str) -> None:
+    assert read_properties(f"a=1{end}#b=2{end}c=3\\{end} 4{end}") == {"a": "1", "c": "34"}
+
+
+def test_an_even_number_of_backslashes_continues_nothing() -> None:
+    assert read_properties("a=1\\\\\nb=2") == {"a": "1\\", "b": "2"}
+
+
+def test_a_backslash_at_the_end_of_the_text_continues_with_nothing() -> None:
+    assert read_properties("a=1\\") == {"a": "1"}
+
+
+@pytest.mark.parametrize("escape", ["\\u12", "\\uzzzz", "\\u", "\\u+123"])
+def test_a_broken_unicode_escape_is_refused_with_its_line(escape: str) -> None:
+    with pytest.raises(PropertiesError, match=r"^line 2: "):
+        read_properties(f"a=1\nb={escape}")
+    with pytest.raises(SettingError, match=r"^line 2: "):
+        Settings().with_properties(f"num.partitions=1\nb={escape}")
+
+
+def test_a_properties_file_sets_settings() -> None:
+    settings = Settings().with_properties("# broker\noffsets.retention.minutes=60\nnum.partitions : 3\n")
+    assert (settings.int("offsets.retention.minutes"), settings.int("num.partitions")) == (60, 3)
