@@ -54,8 +54,8 @@ def kproto_serve(log: Path, *flags: str) -> Iterator[str]:
 def wait_listening(process: subprocess.Popen[bytes], log: Path) -> str:
     limit = time.monotonic() + START_LIMIT_S
     while time.monotonic() < limit:
-        for line in log.read_text().splitlines():
-            if line.startswith(LISTENING):
+        for line in log.read_text().splitlines(keepends=True):
+            if line.startswith(LISTENING) and line.endswith("\n"):
                 return line.removeprefix(LISTENING).split()[0]
         assert process.poll() is None, f"kproto ended with {process.returncode}:\n{log.read_text()}"
         time.sleep(0.01)
