@@ -1,0 +1,23 @@
+"""What is told of a group, in the words of the profile's release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto_server.coordinator.groups import GroupState
+
+if TYPE_CHECKING:
+    from kproto_server.coordinator.groups import Group
+    from kproto_server.profiles import Profile
+
+
+def state_name(group: Group, profile: Profile) -> str:
+    """Return the group's state as the release calls it."""
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        return profile.completing_rebalance_name
+    return group.state.value
+
+
+def not_found(group_id: str) -> str:
+    """Return what is said of a group that does not exist, where there is a field for it."""
+    return f"Group {group_id} not found."

@@ -1,0 +1,24 @@
+"""Whether a group may be asked for its offsets by whoever asks (OF-36)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto_server.coordinator.commit import member_epoch_error
+
+if TYPE_CHECKING:
+    from kproto_server.coordinator.groups import Group
+
+
+def fetch_error(group: Group | None, member_id: str | None, member_epoch: int) -> int:
+    """Return why offsets are not shown; only a group of KIP-848 looks at who asks (OF-36).
+
+    An unknown group is no error: it has no offsets (OF-10, OF-37).
+    """
+    if group is None or group.kind == "classic" or (member_id is None and member_epoch < 0):
+        return 0
+    member = group.members.get(member_id or "")
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return 0 if member_epoch == member.epoch else member_epoch_error(member.speaks_classic)

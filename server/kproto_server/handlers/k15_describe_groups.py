@@ -1,0 +1,80 @@
+"""DescribeGroups (API key 15): groups of the classic protocol; of others and of none it says Dead (GP-40, GP-41)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k15_describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
+from kproto_server.coordinator.description import not_found, state_name
+from kproto_server.coordinator.groups import GroupState
+from kproto_server.coordinator.partitioning import owned_partition
+
+if TYPE_CHECKING:
+    from kproto.messages.k15_describe_groups import DescribeGroupsRequest
+    from kproto_server.call import Call
+    from kproto_server.coordinator.groups import Group
+
+NOT_FOUND_IS_AN_ERROR = 6
+"""The first version that has a message, and an error for groups that are not there."""
+
+OPERATIONS_NOT_ASKED = -(2**31)
+
+
+def handle(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
+    operations = OPERATIONS_NOT_ASKED
+    if request.include_authorized_operations:
+        operations = call.state.profile.group_authorized_operations
+    return DescribeGroupsResponse(groups=tuple([_describe(group_id, operations, call) for group_id in request.groups]))
+
+
+def _describe(group_id: str, operations: int, call: Call) -> DescribedGroup:
+    if owned_partition(call.state.cluster, call.node, group_id) is None:
+        return _without_members(group_id, "", ErrorCode.NOT_COORDINATOR)
+    group = call.state.groups.get(group_id)
+    if group is not None and group.kind == "classic":
+        return _classic(group, operations, call)
+    if call.api_version < NOT_FOUND_IS_AN_ERROR:
+        return _without_members(group_id, GroupState.DEAD.value, 0, operations=operations)
+    message = not_found(group_id) if group is None else f"Group {group_id} is not a classic group."
+    return _without_members(group_id, GroupState.DEAD.value, ErrorCode.GROUP_ID_NOT_FOUND, message)
+
+
+def _without_members(
+    group_id: str, state: str, error: int, message: str | None = None, operations: int = OPERATIONS_NOT_ASKED
+) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=error,
+        error_message=message,
+        group_id=group_id,
+        group_state=state,
+        protocol_type="",
+        protocol_data="",
+        members=(),
+        authorized_operations=operations,
+    )
+
+
+def _classic(group: Group, operations: int, call: Call) -> DescribedGroup:
+    stable = group.state is GroupState.STABLE
+    return DescribedGroup(
+        error_code=0,
+        group_id=group.group_id,
+        group_state=state_name(group, call.state.profile),
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol_name or "") if stable else "",
+        members=tuple(
+            [
+                DescribedGroupMember(
+                    member_id=member.member_id,
+                    group_instance_id=member.group_instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    member_metadata=member.metadata if stable else b"",
+                    member_assignment=member.assignment,
+                )
+                for member in group.members.values()
+            ]
+        ),
+        authorized_operations=operations,
+    )

@@ -1,0 +1,49 @@
+"""ListGroups (API key 16): the groups that this broker coordinates (GP-42)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.messages.k16_list_groups import ListedGroup, ListGroupsResponse
+from kproto_server.coordinator.description import state_name
+from kproto_server.coordinator.partitioning import owned_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from kproto.messages.k16_list_groups import ListGroupsRequest
+    from kproto_server.call import Call
+    from kproto_server.coordinator.groups import Group
+
+
+def handle(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
+    profile, cluster = call.state.profile, call.state.cluster
+    ignores_case = profile.group_filters_ignore_case
+    states, types = _filter(request.states_filter, ignores_case), _filter(request.types_filter, ignores_case)
+
+    def passes(group: Group) -> bool:
+        state = state_name(group, profile)
+        return (not states or (state.lower() if ignores_case else state) in states) and (
+            not types or group.kind in types
+        )
+
+    return ListGroupsResponse(
+        error_code=0,
+        groups=tuple(
+            [
+                ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type="consumer" if group.kind == "consumer" else group.protocol_type or "",
+                    group_state=state_name(group, profile),
+                    group_type=group.kind,
+                )
+                for group in call.state.groups
+                if passes(group) and owned_partition(cluster, call.node, group.group_id) is not None
+            ]
+        ),
+    )
+
+
+def _filter(names: Collection[str], ignores_case: bool) -> frozenset[str]:
+    """An empty filter lets everything pass, one of unknown names nothing."""
+    return frozenset(name.lower() for name in names) if ignores_case else frozenset(names)
