@@ -35,10 +35,8 @@ def group_delete_error(group: Group | None) -> int:
 
 def delete_group(state: BrokerState, group: Group) -> int:
     """Delete a group and its offsets; return the error of the write."""
-    stored = state.offsets.of_group(group.group_id)
-    return _delete(
-        state, group, [(topic, list(partitions)) for topic, partitions in stored.items()], removes_group=True
-    )
+    doomed = [(topic, list(stored)) for topic, stored in state.offsets.of_group(group.group_id).items()]
+    return _delete(state, group, doomed, removes_group=True)
 
 
 def delete_offsets(state: BrokerState, group: Group, topics: Mapping[str, Iterable[int]]) -> int:

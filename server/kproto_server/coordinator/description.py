@@ -15,7 +15,8 @@ def state_name(group: Group, profile: Profile) -> str:
     """Return the group's state as the release calls it."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         return profile.completing_rebalance_name
-    return group.state.value
+    name: str = group.state.value
+    return name
 
 
 def not_found(group_id: str) -> str:

@@ -153,7 +153,8 @@ def _by_id(topics: Iterable[OffsetFetchRequestTopics], call: Call) -> list[Asked
     asked = [(call.state.cluster.topic_by_id(topic.topic_id), topic) for topic in topics]
     asked.sort(key=lambda pair: pair[0] is None)
     return [
-        AskedTopic(known.name if known else None, topic.topic_id, topic.partition_indexes) for known, topic in asked
+        AskedTopic(None if known is None else known.name, topic.topic_id, topic.partition_indexes)
+        for known, topic in asked
     ]
 
 

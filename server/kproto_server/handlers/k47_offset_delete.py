@@ -29,21 +29,15 @@ def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
     error = offset_delete_error(group)
     if group is None or error:
         return _refused(error)
-    errors = [
-        [_error(group, topic.name, p.partition_index, call) for p in topic.partitions] for topic in request.topics
-    ]
+    topics = tuple([_decide(group, topic, call) for topic in request.topics])
     doomed: dict[str, list[int]] = {}
-    for topic, codes in zip(request.topics, errors, strict=True):
-        indexes = [p.partition_index for p, code in zip(topic.partitions, codes, strict=True) if not code]
-        doomed.setdefault(topic.name, []).extend(indexes)
+    for topic in topics:
+        accepted = [p.partition_index for p in topic.partitions if not p.error_code]
+        doomed.setdefault(topic.name, []).extend(accepted)
     failure = delete_offsets(state, group, doomed)
     if failure:
         return _refused(failure)
-    return OffsetDeleteResponse(
-        error_code=0,
-        throttle_time_ms=0,
-        topics=tuple([_answer(topic, codes) for topic, codes in zip(request.topics, errors, strict=True)]),
-    )
+    return OffsetDeleteResponse(error_code=0, throttle_time_ms=0, topics=topics)
 
 
 def _refused(error: int) -> OffsetDeleteResponse:
@@ -57,13 +51,12 @@ def _error(group: Group, topic_name: str, partition_index: int, call: Call) -> i
     return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to(topic_name) else 0
 
 
-def _answer(topic: OffsetDeleteRequestTopic, errors: list[int]) -> OffsetDeleteResponseTopic:
+def _decide(group: Group, topic: OffsetDeleteRequestTopic, call: Call) -> OffsetDeleteResponseTopic:
+    indexes = [asked.partition_index for asked in topic.partitions]
+    answers = [(index, _error(group, topic.name, index, call)) for index in indexes]
     return OffsetDeleteResponseTopic(
         name=topic.name,
         partitions=tuple(
-            [
-                OffsetDeleteResponsePartition(partition_index=asked.partition_index, error_code=error)
-                for asked, error in zip(topic.partitions, errors, strict=True)
-            ]
+            [OffsetDeleteResponsePartition(partition_index=index, error_code=error) for index, error in answers]
         ),
     )
