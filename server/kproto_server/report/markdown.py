@@ -1,0 +1,130 @@
+"""The report as Markdown, for a pull request or a wiki."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from kproto_server.report import words
+from kproto_server.report.model import error_name
+from kproto_server.report.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kproto_server.report.model import Report
+
+WORDS = {
+    Verdict.SERVED: "served",
+    Verdict.BREAKS: "**would break**",
+    Verdict.NEWER: "newer than the target",
+    Verdict.UNDECIDED: "not decided",
+}
+
+
+def render(report: Report) -> str:
+    sections = [_head(report), _breaks(report), _requests(report), _commits(report), _errors(report), _closed(report)]
+    return "\n".join(line for section in sections for line in section) + f"\n{words.MEANING}\n"
+
+
+def _head(report: Report) -> Iterator[str]:
+    target = report.target.name
+    yield f"# What clients sent, judged by Kafka {target}"
+    yield ""
+    if report.run is not None:
+        yield f"- command: {_code(words.command(report.run))}"
+        yield f"- {words.ended(report.run)}"
+    yield f"- broker: {words.broker(report)}"
+    clients, requests = words.plural(len(report.clients), "client"), words.plural(report.request_count, "request")
+    yield f"- {clients}, {requests}"
+    yield ""
+
+
+def _breaks(report: Report) -> Iterator[str]:
+    target = report.target.name
+    rows = [
+        (sent.name, f"{sent.count:,}", words.why(sent, client, target), words.who(client))
+        for client, sent in report.with_verdict(Verdict.BREAKS)
+    ]
+    yield f"## Would break on Kafka {target}"
+    yield ""
+    yield from _table(("Request", "Count", "Why", "Client"), rows, right=1) if rows else ("Nothing that was seen.", "")
+
+
+def _requests(report: Report) -> Iterator[str]:
+    yield "## Requests"
+    yield ""
+    rows = [
+        (words.who(client), sent.name, f"{sent.count:,}", f"{WORDS[sent.verdict]}{'; ' * bool(sent.why)}{sent.why}")
+        for client in report.clients
+        for sent in client.sent
+    ]
+    yield from _table(("Client", "Request", "Count", f"Kafka {report.target.name}"), rows, right=2)
+
+
+def _commits(report: Report) -> Iterator[str]:
+    rows = [
+        (f"v{version}", words.layout(version, name), f"{count:,}", words.overrides(overriding, count))
+        for (version, name), (count, overriding) in report.commits().items()
+    ]
+    if not rows:
+        return
+    yield "## OffsetCommit with a retention_time"
+    yield ""
+    yield from _table(("Version", "Layout", "Count", "Overrides"), rows, right=2)
+    if report.retention is not None:
+        retention = report.retention
+        yield f"Longest retention asked for: {words.duration(retention.largest_override_ms)}."
+        yield f"KIP-211: {words.advice(retention)} (here: {words.compared(retention)})."
+        yield ""
+
+
+def _errors(report: Report) -> Iterator[str]:
+    rows = [
+        (
+            words.who(client),
+            words.request_name(row.api_key, row.api_version),
+            f"{row.count:,}",
+            error_name(row.error_code),
+        )
+        for client in report.clients
+        for row in client.errors
+    ]
+    if rows:
+        yield "## Errors answered"
+        yield ""
+        yield from _table(("Client", "Request", "Count", "Error"), rows, right=2)
+
+
+def _closed(report: Report) -> Iterator[str]:
+    rows = [
+        (words.who(client), words.request_name(row.api_key, row.api_version), f"{row.count:,}", words.plain(row.reason))
+        for client in report.clients
+        for row in client.closed
+    ]
+    if rows:
+        yield "## Connections that the broker closed"
+        yield ""
+        yield from _table(("Client", "Request", "Count", "Reason"), rows, right=2)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: int) -> Iterator[str]:
+    yield f"| {' | '.join(heads)} |"
+    yield f"| {' | '.join('--:' if column == right else '---' for column in range(len(heads)))} |"
+    for row in rows:
+        yield f"| {' | '.join(_escaped(cell) for cell in row)} |"
+    yield ""
+
+
+def _escaped(cell: str) -> str:
+    """Client ids and reasons are a stranger's text: no markup, no new rows."""
+    plain = " ".join(cell.replace("\\", "\\\\").split())
+    for character in "|`<>[]_":
+        plain = plain.replace(character, f"\\{character}")
+    return plain
+
+
+def _code(text: str) -> str:
+    """Code that may hold backticks itself: the fence is longer than any run of them."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    return f"`{text}`" if longest == 0 else f"{'`' * (longest + 1)} {text} {'`' * (longest + 1)}"

@@ -1,0 +1,116 @@
+"""Phrases that the report's forms share."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from kproto_server.report.model import api_name, error_name
+
+if TYPE_CHECKING:
+    from kproto_server.report.model import Client, Report, Retention, Run, Sent
+
+UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
+
+MEANING = (
+    "A client that negotiates (it sends ApiVersions) takes the highest version that it and the broker share. "
+    "Against a broker that serves everything that is its own highest, so it breaks only where this is below the "
+    "target's lowest; where it is above the target's highest, the client steps down to an older version if it still "
+    "knows one, and that is no break. "
+    "A client that does not negotiate breaks wherever the target does not serve the version it sends."
+)
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def times(count: int) -> str:
+    return f"{count:,}x"
+
+
+def duration(total_ms: int) -> str:
+    """In the largest units that say it exactly, two of them at most, else in milliseconds: ``7 d``, ``1 h 30 min``."""
+    parts, rest = [], abs(total_ms)
+    for unit, size in UNITS_MS:
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count:,} {unit}")
+    if not parts or total_ms < 0 or len(parts) > 2:
+        return f"{total_ms:,} ms"
+    return " ".join(parts)
+
+
+def versions(span: tuple[int, int] | None) -> str:
+    """``v4-v17``, ``v0``, or that there is none."""
+    if span is None:
+        return "no version"
+    low, high = span
+    return f"v{low}" if low == high else f"v{low}-v{high}"
+
+
+def plain(text: str) -> str:
+    """A stranger's text on one line, without control characters: a client id must not steer a terminal."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+def who(client: Client) -> str:
+    """A client by its id, and its software if it told."""
+    name = plain(client.client_id) or "(no client id)"
+    return f"{name} ({plain(client.software)})" if client.software else name
+
+
+def command(run: Run) -> str:
+    """As one would type it."""
+    return plain(" ".join(shlex.join(run.command).split()))
+
+
+def ended(run: Run) -> str:
+    return f"exit code {run.exit_code} after {run.duration_seconds:.1f} s, started {run.started_at}"
+
+
+def broker(report: Report) -> str:
+    return "all releases at once" if report.profile.is_latest else f"Kafka {report.profile.name}"
+
+
+def why(sent: Sent, client: Client, target: str) -> str:
+    """Why the target does not serve what was sent."""
+    asks = "" if client.negotiates or sent.releases.last_before_target else "; the client does not negotiate"
+    if sent.target_versions is None:
+        return f"{sent.why}; {target} has no {api_name(sent.api_key)}{asks}"
+    return f"{sent.why}; {target} serves {versions(sent.target_versions)}{asks}"
+
+
+def layout(api_version: int, name: str) -> str:
+    """What an OffsetCommit of v2 to v4 looked like. Only v4 came in two layouts."""
+    return "with retention_time" if api_version < 4 else f"layout {name}"
+
+
+def overrides(count: int, of: int) -> str:
+    if count == 0:
+        return "no override"
+    return "all with an override" if count == of else f"{plural(count, 'override')}"
+
+
+def advice(retention: Retention) -> str:
+    """KIP-211's advice: brokers of v5 and later take no retention from a client."""
+    return f"set offsets.retention.minutes to at least {retention.advised_minutes:,}"
+
+
+def compared(retention: Retention) -> str:
+    """How this broker's setting compares with the advice."""
+    return f"{retention.broker_minutes:,}, " + ("enough" if retention.is_covered else "too little")
+
+
+def errors(report: Report) -> list[tuple[str, str, int]]:
+    """(API, error, count) of all clients, most frequent first."""
+    counts: dict[tuple[str, str], int] = {}
+    for row in (row for client in report.clients for row in client.errors):
+        key = (api_name(row.api_key), error_name(row.error_code))
+        counts[key] = counts.get(key, 0) + row.count
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [(api, error, count) for (api, error), count in ordered]
+
+
+def request_name(api_key: int, api_version: int) -> str:
+    return "not a request" if api_key < 0 else f"{api_name(api_key)} v{api_version}"
