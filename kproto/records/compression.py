@@ -1,0 +1,223 @@
+"""The compressions of batches (LF-2): gzip with Python's library, the others with the package cramjam.
+
+Theory of operation. Each has a detail that is Kafka's own. Snappy comes in the frame of a Java library (8 octets of
+magic, two int32 versions, then blocks behind int32 sizes), or without one from some clients. LZ4 is the frame format
+with independent blocks; in message sets of magic 0 the checksum of its frame header covers 4 octets too many. Nobody
+says how large the content is, so it is unpacked into a buffer that grows up to a limit: a few kilobytes on the wire
+may mean gigabytes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from kproto.errors import DecodeError
+from kproto.framing import FRAME_SIZE_MAX
+from kproto.records.errors import MissingPackage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CONTENT_SIZE_MAX = FRAME_SIZE_MAX
+"""Bytes that the content of one batch may have: as much as a request without compression could carry."""
+
+PACKAGE = "cramjam"
+GZIP_WINDOW = 31
+"""zlib's name for gzip: 15 bits of window, and 16 for gzip's header and trailer."""
+FIRST_GUESS = 16
+"""Content per compressed octet for which the first buffer has room."""
+SNAPPY_FRAME = b"\x82SNAPPY\x00" + bytes.fromhex("00000001 00000001")
+SNAPPY_MAGIC = SNAPPY_FRAME[:8]
+SNAPPY_BLOCK = 32 * 1024
+"""Bytes of content in one block, as the Java library has it."""
+LZ4_MAGIC = bytes.fromhex("04224d18")
+
+
+class Compression(IntEnum):
+    """Bits 0 to 2 of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+COMPRESSION_MASK = 7
+
+
+def compression_of(attributes: int, path: str, position: int) -> Compression:
+    """Return the compression that a batch's attributes name.
+
+    Raises:
+        DecodeError: there is no such compression.
+    """
+    number = attributes & COMPRESSION_MASK
+    if number > Compression.ZSTD:
+        raise DecodeError(path, position, f"there is no compression {number}")
+    return Compression(number)
+
+
+def compress(compression: Compression, content: bytes, *, magic: int = 2) -> bytes:
+    """Return the content in compressed form, as batches of this magic have it.
+
+    Raises:
+        MissingPackage: the compression needs a package that is not installed.
+    """
+    match compression:
+        case Compression.NONE:
+            return content
+        case Compression.GZIP:
+            packer = zlib.compressobj(wbits=GZIP_WINDOW)
+            return packer.compress(content) + packer.flush()
+        case Compression.SNAPPY:
+            return _snappy_blocks(content)
+        case Compression.LZ4:
+            frame = _lz4_frame(content)
+            return _with_header_checksum(frame, broken=True) if magic == 0 else frame
+        case Compression.ZSTD:
+            return bytes(_package(compression).zstd.compress(content))
+
+
+def decompress(compression: Compression, data: bytes, *, magic: int = 2, limit: int = CONTENT_SIZE_MAX) -> bytes:
+    """Return the content of compressed data.
+
+    Raises:
+        DecodeError: not of this compression, cut off, or more content than the limit.
+        MissingPackage: the compression needs a package that is not installed.
+    """
+    match compression:
+        case Compression.NONE:
+            return data
+        case Compression.GZIP:
+            return _gunzip(data, limit)
+        case Compression.SNAPPY:
+            return _unsnap(data, limit)
+        case Compression.LZ4:
+            data = _with_header_checksum(data) if magic == 0 else data
+            return _unpack(compression, _package(compression).lz4.decompress_into, data, limit)
+        case Compression.ZSTD:
+            return _unpack(compression, _package(compression).zstd.decompress_into, data, limit)
+
+
+def _package(compression: Compression) -> Any:
+    try:
+        return importlib.import_module(PACKAGE)
+    except ImportError:
+        raise MissingPackage(compression.name.lower(), PACKAGE) from None
+
+
+def _refuse(compression: Compression, reason: str) -> DecodeError:
+    return DecodeError(f"records ({compression.name.lower()})", 0, reason)
+
+
+def _too_large(compression: Compression, limit: int) -> DecodeError:
+    return _refuse(compression, f"more than {limit} bytes of content")
+
+
+def _gunzip(data: bytes, limit: int) -> bytes:
+    content = b""
+    while data:  # a gzip file is one or more members
+        unpacker = zlib.decompressobj(wbits=GZIP_WINDOW)
+        try:
+            content += unpacker.decompress(data, limit + 1 - len(content))
+        except zlib.error as error:
+            raise _refuse(Compression.GZIP, str(error)) from None
+        if len(content) > limit:
+            raise _too_large(Compression.GZIP, limit)
+        if not unpacker.eof:
+            raise _refuse(Compression.GZIP, "cut off")
+        data = unpacker.unused_data
+    return content
+
+
+def _unpack(compression: Compression, unpack_into: Callable[[bytes, bytearray], int], data: bytes, limit: int) -> bytes:
+    """Unpack into ever larger buffers. The package does not tell a full buffer from bad data, so both are retried."""
+    size = min(limit, FIRST_GUESS * len(data) + 1024)
+    while True:
+        buffer = bytearray(size)
+        try:
+            return bytes(memoryview(buffer)[: unpack_into(data, buffer)])
+        except _package(compression).DecompressionError as error:
+            if size == limit:
+                raise _refuse(compression, f"not {limit} bytes or less of content: {error}") from None
+        size = min(limit, size * FIRST_GUESS)
+
+
+def _unsnap(data: bytes, limit: int) -> bytes:
+    if not data.startswith(SNAPPY_MAGIC):
+        return _unsnap_block(data, limit, limit)
+    blocks, position, room = [], len(SNAPPY_FRAME), limit
+    while position < len(data):
+        start = position + 4
+        position = start + int.from_bytes(data[position:start], "big")
+        if start > len(data) or position > len(data):
+            raise _refuse(Compression.SNAPPY, "a block is cut off")
+        blocks.append(_unsnap_block(data[start:position], room, limit))
+        room -= len(blocks[-1])
+    return b"".join(blocks)
+
+
+def _unsnap_block(data: bytes, room: int, limit: int) -> bytes:
+    """Unpack one block of at most ``room`` bytes; it begins with the size of its content."""
+    cramjam = _package(Compression.SNAPPY)
+    try:
+        if cramjam.snappy.decompress_raw_len(data) > room:
+            raise _too_large(Compression.SNAPPY, limit)
+        return bytes(cramjam.snappy.decompress_raw(data))
+    except cramjam.DecompressionError as error:
+        raise _refuse(Compression.SNAPPY, str(error)) from None
+
+
+def _snappy_blocks(content: bytes) -> bytes:
+    compress_raw = _package(Compression.SNAPPY).snappy.compress_raw
+    parts = [SNAPPY_FRAME]
+    for start in range(0, len(content), SNAPPY_BLOCK):
+        block = bytes(compress_raw(content[start : start + SNAPPY_BLOCK]))
+        parts += len(block).to_bytes(4, "big"), block
+    return b"".join(parts)
+
+
+def _lz4_frame(content: bytes) -> bytes:
+    """One frame of independent blocks (Kafka reads no others), without a checksum of the content, as Kafka's own."""
+    packer = _package(Compression.LZ4).lz4.Compressor(content_checksum=False, block_linked=False)
+    packer.compress(content)
+    return bytes(packer.finish())
+
+
+def _with_header_checksum(frame: bytes, *, broken: bool = False) -> bytes:
+    """Return an LZ4 frame with the right checksum of its header, or with magic 0's, which covers the frame's magic too.
+
+    Only frames of our own get the latter: their header is the shortest.
+    """
+    if len(frame) < 7 or not frame.startswith(LZ4_MAGIC):
+        raise _refuse(Compression.LZ4, "no LZ4 frame")
+    end = 6 + (8 if frame[4] & 8 else 0) + (4 if frame[4] & 1 else 0)
+    checksum = xxh32_of_few(frame[:end] if broken else frame[4:end]) >> 8 & 0xFF
+    return frame[:end] + bytes((checksum,)) + frame[end + 1 :]
+
+
+PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
+
+
+def xxh32_of_few(data: bytes) -> int:
+    """Return xxHash32 with seed 0 of at most 15 octets: the header of an LZ4 frame has 2 to 14, and 4 of magic."""
+    assert len(data) < 16, "longer ones are hashed in stripes"
+    value = PRIME_5 + len(data)
+    whole = len(data) // 4 * 4
+    for start in range(0, whole, 4):
+        value = value + int.from_bytes(data[start : start + 4], "little") * PRIME_3 & 0xFFFFFFFF
+        value = _rotated(value, 17) * PRIME_4 & 0xFFFFFFFF
+    for octet in data[whole:]:
+        value = value + octet * PRIME_5 & 0xFFFFFFFF
+        value = _rotated(value, 11) * PRIME_1 & 0xFFFFFFFF
+    value = (value ^ value >> 15) * PRIME_2 & 0xFFFFFFFF
+    value = (value ^ value >> 13) * PRIME_3 & 0xFFFFFFFF
+    return value ^ value >> 16
+
+
+def _rotated(value: int, bits: int) -> int:
+    return (value << bits | value >> (32 - bits)) & 0xFFFFFFFF

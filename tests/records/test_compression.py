@@ -1,0 +1,162 @@
+"""Compressions: round trips, Kafka's own details, and content that is larger than it looks."""
+
+import gzip
+import importlib
+import zlib
+from types import ModuleType
+
+import cramjam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.errors import DecodeError
+from kproto.records.compression import (
+    CONTENT_SIZE_MAX,
+    SNAPPY_BLOCK,
+    SNAPPY_FRAME,
+    Compression,
+    compress,
+    compression_of,
+    decompress,
+    xxh32_of_few,
+)
+from kproto.records.errors import MissingPackage
+
+PACKED = [c for c in Compression if c is not Compression.NONE]
+FROM_PACKAGE = [Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]
+
+
+@pytest.mark.parametrize("compression", Compression)
+@pytest.mark.parametrize("magic", [0, 1, 2])
+@given(content=st.binary(max_size=400))
+def test_round_trip(compression: Compression, magic: int, content: bytes) -> None:
+    packed = compress(compression, content, magic=magic)
+    assert decompress(compression, packed, magic=magic) == content
+
+
+@pytest.mark.parametrize("compression", PACKED)
+@pytest.mark.parametrize("size", [SNAPPY_BLOCK - 1, SNAPPY_BLOCK, 3 * SNAPPY_BLOCK + 1, 1 << 22])
+def test_large_content(compression: Compression, size: int) -> None:
+    content = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    packed = compress(compression, content)
+    assert len(packed) < size // 4
+    assert decompress(compression, packed) == content
+
+
+@pytest.mark.parametrize("compression", PACKED)
+def test_content_as_large_as_the_limit_is_unpacked_and_one_more_byte_is_refused(compression: Compression) -> None:
+    packed = compress(compression, bytes(100_000))
+    assert decompress(compression, packed, limit=100_000) == bytes(100_000)
+    with pytest.raises(DecodeError, match="more than 99999|not 99999 bytes or less"):
+        decompress(compression, packed, limit=99_999)
+
+
+def test_the_limit_is_that_of_a_request() -> None:
+    assert CONTENT_SIZE_MAX == 100 * 1024 * 1024
+
+
+@pytest.mark.parametrize("compression", PACKED)
+@given(cut=st.floats(0, 0.999))
+def test_data_that_is_cut_off_is_refused_or_shorter(compression: Compression, cut: float) -> None:
+    """Blocks may be cut between: then there is less content, which the records in it will show."""
+    content = zlib.compress(bytes(range(256)) * 40)
+    packed = compress(compression, content)
+    try:
+        found = decompress(compression, packed[: int(cut * len(packed))], limit=10_000)
+    except DecodeError:
+        return
+    assert content.startswith(found)
+    assert found != content
+
+
+@pytest.mark.parametrize("compression", PACKED)
+@given(junk=st.binary(min_size=1, max_size=60))
+def test_junk_raises_nothing_but_decode_errors(compression: Compression, junk: bytes) -> None:
+    try:
+        found = decompress(compression, junk, limit=5000)
+    except DecodeError:
+        return
+    assert len(found) <= 5000
+
+
+def test_gzip_of_several_members_is_one_content() -> None:
+    assert decompress(Compression.GZIP, gzip.compress(b"one, ") + gzip.compress(b"two")) == b"one, two"
+
+
+def test_gzip_is_read_by_pythons_own() -> None:
+    assert gzip.decompress(compress(Compression.GZIP, b"content")) == b"content"
+
+
+def test_snappy_without_javas_frame_is_read() -> None:
+    assert decompress(Compression.SNAPPY, bytes(cramjam.snappy.compress_raw(b"content"))) == b"content"
+
+
+def test_snappy_is_written_in_javas_frame() -> None:
+    content = bytes(SNAPPY_BLOCK + 1)
+    packed = compress(Compression.SNAPPY, content)
+    assert packed.startswith(bytes.fromhex("82534e41505059 00 00000001 00000001"))
+    first = int.from_bytes(packed[16:20], "big")
+    assert cramjam.snappy.decompress_raw_len(packed[20 : 20 + first]) == SNAPPY_BLOCK
+    assert compress(Compression.SNAPPY, b"") == SNAPPY_FRAME
+
+
+def test_lz4_blocks_are_independent() -> None:
+    """Kafka refuses others: version 1, independent blocks; no size nor checksum of the content."""
+    assert compress(Compression.LZ4, b"content")[4] & 0b11101101 == 0b01100000
+
+
+def test_lz4_of_magic_0_has_the_checksum_of_header_and_magic_number() -> None:
+    good, broken = (compress(Compression.LZ4, b"content", magic=magic) for magic in (2, 0))
+    assert good[:6] == broken[:6]
+    assert good[7:] == broken[7:]
+    assert broken[6] == xxh32_of_few(broken[:6]) >> 8 & 0xFF
+    assert good[6] == xxh32_of_few(good[4:6]) >> 8 & 0xFF
+    with pytest.raises(DecodeError):
+        decompress(Compression.LZ4, broken, limit=1000)
+    assert decompress(Compression.LZ4, good, magic=0) == b"content"
+
+
+def test_lz4_of_magic_0_is_read_with_the_size_of_its_content_too() -> None:
+    """The size stands in the header; another 8 octets for the checksum."""
+    frame = bytearray(cramjam.lz4.compress(b"content" * 9))
+    assert frame[4] & 8 == 0
+    frame[4] |= 8
+    frame[6:7] = (63).to_bytes(8, "little") + b"\0"
+    assert decompress(Compression.LZ4, bytes(frame), magic=0) == b"content" * 9
+
+
+@pytest.mark.parametrize(
+    ("data", "digest"),
+    [(b"", 0x02CC5D05), (b"a", 0x550D7456), (b"abc", 0x32D153FF), (b"Nobody inspects", 0x9759CD1A)],
+)
+def test_xxh32_vectors(data: bytes, digest: int) -> None:
+    assert len(data) < 16
+    assert xxh32_of_few(data) == digest
+
+
+@pytest.mark.parametrize("compression", FROM_PACKAGE)
+def test_a_missing_package_is_named(compression: Compression, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = compress(compression, b"content")
+
+    def importing(name: str) -> ModuleType:
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(importlib, "import_module", importing)
+    named = f"{compression.name.lower()} compression needs the package cramjam"
+    with pytest.raises(MissingPackage, match=named):
+        compress(compression, b"content")
+    with pytest.raises(MissingPackage, match=named):
+        decompress(compression, packed)
+
+
+def test_gzip_needs_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(importlib, "import_module")
+    assert decompress(Compression.GZIP, compress(Compression.GZIP, b"content")) == b"content"
+
+
+@pytest.mark.parametrize("attributes", [5, 6, 7, 0x55])
+def test_there_are_no_other_compressions(attributes: int) -> None:
+    with pytest.raises(DecodeError, match=f"there is no compression {attributes & 7}"):
+        compression_of(attributes, "here", 0)
+    assert compression_of(attributes & ~7 | 3, "here", 0) is Compression.LZ4

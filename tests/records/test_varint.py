@@ -1,0 +1,85 @@
+"""Signed varints against the numbers of Kafka's format, the construct declaration, and hostile octets."""
+
+import io
+from collections.abc import Callable
+
+import pytest
+from construct import ConstructError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.errors import DecodeError, EncodeError
+from kproto.records.layout import VARINT, VARLONG, SignedVarint
+from kproto.records.varint import read_varint, read_varlong, varint, varlong
+
+INT32 = st.integers(-(2**31), 2**31 - 1)
+INT64 = st.integers(-(2**63), 2**63 - 1)
+
+VECTORS = {
+    0: "00", -1: "01", 1: "02", -2: "03", 63: "7e", -64: "7f", 64: "8001", -65: "8101", 8191: "fe7f", -8192: "ff7f",
+    8192: "808001", 1048575: "feff7f", 134217727: "feffff7f", 2**31 - 1: "feffffff0f", -(2**31): "ffffffff0f",
+}  # fmt: skip
+LONG_VECTORS = VECTORS | {2**63 - 1: "feffffffffffffffff01", -(2**63): "ffffffffffffffffff01", 2**31: "8080808010"}
+
+
+@pytest.mark.parametrize(("number", "octets"), VECTORS.items())
+def test_varint_vectors(number: int, octets: str) -> None:
+    assert varint(number).hex() == octets
+    assert read_varint(bytes.fromhex(octets), 0) == (number, len(octets) // 2)
+
+
+@pytest.mark.parametrize(("number", "octets"), LONG_VECTORS.items())
+def test_varlong_vectors(number: int, octets: str) -> None:
+    assert varlong(number).hex() == octets
+    assert read_varlong(bytes.fromhex(octets), 0) == (number, len(octets) // 2)
+
+
+@given(INT32, st.binary(max_size=3), st.binary(max_size=3))
+def test_varints_survive_a_round_trip_anywhere(number: int, before: bytes, after: bytes) -> None:
+    octets = varint(number)
+    assert read_varint(before + octets + after, len(before)) == (number, len(before + octets))
+
+
+@given(INT64, st.binary(max_size=3))
+def test_varlongs_survive_a_round_trip_anywhere(number: int, before: bytes) -> None:
+    octets = varlong(number)
+    assert read_varlong(before + octets, len(before)) == (number, len(before + octets))
+
+
+@given(st.binary(max_size=12))
+def test_any_octets_are_read_as_the_declaration_reads_them(octets: bytes) -> None:
+    readers: list[tuple[Callable[[bytes, int], tuple[int, int]], SignedVarint]]
+    readers = [(read_varint, VARINT), (read_varlong, VARLONG)]
+    for read, declared in readers:
+        stream = io.BytesIO(octets)
+        try:
+            expected = declared.parse_stream(stream)
+        except ConstructError:
+            with pytest.raises(DecodeError):
+                read(octets, 0)
+        else:
+            assert read(octets, 0) == (expected, stream.tell())
+
+
+@pytest.mark.parametrize("octets", ["", "80", "ffffffff", "ffffffff1f", "ffffffffff01", "ff" * 20])
+def test_a_varint_cut_off_or_too_long_is_refused(octets: str) -> None:
+    with pytest.raises(DecodeError, match="varint at byte 0: cut off, or of more than 32 bits"):
+        read_varint(bytes.fromhex(octets), 0)
+
+
+@pytest.mark.parametrize("octets", ["", "80", "ff" * 9, "ff" * 9 + "02", "ff" * 10 + "01", "ff" * 20])
+def test_a_varlong_cut_off_or_too_long_is_refused(octets: str) -> None:
+    with pytest.raises(DecodeError, match="varlong at byte 0: cut off, or of more than 64 bits"):
+        read_varlong(bytes.fromhex(octets), 0)
+
+
+@pytest.mark.parametrize("number", [2**31, -(2**31) - 1])
+def test_a_number_of_more_than_32_bits_is_no_varint(number: int) -> None:
+    with pytest.raises(EncodeError, match="is no int32"):
+        varint(number)
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1])
+def test_a_number_of_more_than_64_bits_is_no_varlong(number: int) -> None:
+    with pytest.raises(EncodeError, match="is no int64"):
+        varlong(number)
