@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle.cluster import AS_DELIVERED, real_kafka
+from tests.oracle.cluster import AS_DELIVERED, NEWEST, real_kafka
 
 KPROTO = Path(sys.executable).with_name("kproto")
 LISTENING = "kproto: listening on "
@@ -80,3 +80,15 @@ def broker_under_test(folder: Path, *flags: str) -> Iterator[TestedBroker]:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestedBroker]:
     with broker_under_test(tmp_path_factory.mktemp("broker")) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def tested_and_real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The addresses of the broker under test, in the newest release's profile, and of a real one of that release."""
+    profile = ".".join(NEWEST.split(".")[:2])
+    folder = tmp_path_factory.mktemp("tested")
+    with (
+        real_kafka(NEWEST, props=AS_DELIVERED) as real,
+        broker_under_test(folder, "--profile", profile) as tested,
+    ):
+        yield tested.bootstrap, real.bootstrap

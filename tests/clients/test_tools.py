@@ -8,10 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.clients.admin import commit, create_topic, wait_topic
-from tests.clients.conftest import broker_under_test
-from tests.clients.tools import GROUPS, OFFSETS, TOPICS, VERSIONS, Pair, running_tools
-from tests.oracle.cluster import AS_DELIVERED, NEWEST, real_kafka
+from tests.clients.tools import GROUPS, OFFSETS, TOPICS, VERSIONS, Pair, rows, running_tools
+from tests.oracle.cluster import NEWEST
 
 pytestmark = pytest.mark.oracle
 
@@ -19,37 +17,9 @@ GROUP_HEADER = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    folder = tmp_path_factory.mktemp("pair")
-    profile = ".".join(NEWEST.split(".")[:2])
-    with (
-        running_tools(NEWEST) as tools,
-        real_kafka(NEWEST, props=AS_DELIVERED) as real,
-        broker_under_test(folder, "--profile", profile) as tested,
-    ):
-        yield Pair(tools, tested.bootstrap, real.bootstrap)
-
-
-def new_topic(pair: Pair, topic: str, partitions: int) -> str:
-    for address in pair.addresses:
-        create_topic(address, topic, partitions)
-    return topic
-
-
-def new_group(pair: Pair, group: str, topic: str, offsets: dict[int, int]) -> str:
-    for address in pair.addresses:
-        commit(address, group, topic, offsets)
-    return group
-
-
-def wait_both(pair: Pair, topic: str, partitions: int) -> None:
-    for address in pair.addresses:
-        wait_topic(address, topic, partitions)
-
-
-def rows(text: str) -> list[str]:
-    """The lines that say something, with single spaces between their columns."""
-    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+def pair(tested_and_real: tuple[str, str]) -> Iterator[Pair]:
+    with running_tools(NEWEST) as tools:
+        yield Pair(tools, *tested_and_real)
 
 
 def test_broker_api_versions_are_those_of_the_release(pair: Pair) -> None:
@@ -62,7 +32,7 @@ def test_a_topic_is_created_once(pair: Pair) -> None:
     create = ("--create", "--topic", "created-once", "--partitions", "2")
 
     assert pair.same(TOPICS, *create).out == "Created topic created-once.\n"
-    wait_both(pair, "created-once", 2)
+    pair.wait_topic("created-once", 2)
     assert pair.same(TOPICS, *create).exit_code == 1
     assert pair.same(TOPICS, *create, "--if-not-exists").exit_code == 0
 
@@ -91,7 +61,7 @@ def test_an_impossible_topic_is_refused_in_the_same_words(pair: Pair, flags: lis
 
 
 def test_a_name_that_collides_is_refused_in_the_same_words(pair: Pair) -> None:
-    new_topic(pair, "colliding.name", 1)
+    pair.create_topic("colliding.name", 1)
 
     assert "collides with" in pair.same(TOPICS, "--create", "--topic", "colliding_name").out
 
@@ -99,8 +69,8 @@ def test_a_name_that_collides_is_refused_in_the_same_words(pair: Pair) -> None:
 def test_topics_are_described_with_their_configs(pair: Pair) -> None:
     configs = ("--config", "cleanup.policy=compact", "--config", "retention.ms=1000")
     pair.same(TOPICS, "--create", "--topic", "described", "--partitions", "3", *configs)
-    wait_both(pair, "described", 3)
-    new_topic(pair, "described-plain", 1)
+    pair.wait_topic("described", 3)
+    pair.create_topic("described-plain", 1)
 
     one = pair.same(TOPICS, "--describe", "--topic", "described")
     assert "cleanup.policy=compact,retention.ms=1000" in one.out
@@ -114,7 +84,7 @@ def test_topics_are_described_with_their_configs(pair: Pair) -> None:
 
 
 def test_the_offsets_topic_is_described(pair: Pair) -> None:
-    new_group(pair, "makes-the-offsets-topic", new_topic(pair, "for-the-offsets-topic", 1), {0: 0})
+    pair.commit("makes-the-offsets-topic", pair.create_topic("for-the-offsets-topic", 1), {0: 0})
 
     printed = pair.same(TOPICS, "--describe", "--topic", "__consumer_offsets")
 
@@ -133,10 +103,10 @@ def test_an_unknown_topic_is_told_in_the_same_words(pair: Pair) -> None:
 
 
 def test_partitions_are_added_but_not_taken_away(pair: Pair) -> None:
-    new_topic(pair, "growing", 2)
+    pair.create_topic("growing", 2)
 
     assert pair.same(TOPICS, "--alter", "--topic", "growing", "--partitions", "4").exit_code == 0
-    wait_both(pair, "growing", 4)
+    pair.wait_topic("growing", 4)
     assert "already has 4" in pair.same(TOPICS, "--alter", "--topic", "growing", "--partitions", "4").out
     assert (
         "would not be an increase"
@@ -146,19 +116,19 @@ def test_partitions_are_added_but_not_taken_away(pair: Pair) -> None:
 
 
 def test_topics_are_listed_and_deleted(pair: Pair) -> None:
-    new_topic(pair, "deleted-soon", 2)
+    pair.create_topic("deleted-soon", 2)
 
     assert "deleted-soon" in pair.same(TOPICS, "--list", "--exclude-internal").out.splitlines()
     assert pair.same(TOPICS, "--delete", "--topic", "deleted-soon").exit_code == 0
-    wait_both(pair, "deleted-soon", 0)
+    pair.wait_topic("deleted-soon", 0)
     assert "deleted-soon" not in pair.same(TOPICS, "--list", "--exclude-internal").out.splitlines()
     assert pair.same(TOPICS, "--delete", "--topic", "deleted-soon").exit_code == 1
 
 
 def test_groups_are_listed_with_state_and_type(pair: Pair) -> None:
-    topic = new_topic(pair, "for-lists", 1)
-    new_group(pair, "listed-1", topic, {0: 0})
-    new_group(pair, "listed-2", topic, {0: 0})
+    topic = pair.create_topic("for-lists", 1)
+    pair.commit("listed-1", topic, {0: 0})
+    pair.commit("listed-2", topic, {0: 0})
 
     assert "listed-1" in rows(pair.same(GROUPS, "--list", unordered=True).out)
     for flags in (["--state"], ["--state", "empty"], ["--state", "Empty,Stable"]):
@@ -174,7 +144,7 @@ def test_groups_are_listed_with_state_and_type(pair: Pair) -> None:
 
 
 def test_a_group_is_described_with_its_offsets(pair: Pair) -> None:
-    group = new_group(pair, "described", new_topic(pair, "for-offsets", 3), {0: 0, 2: 17})
+    group = pair.commit("described", pair.create_topic("for-offsets", 3), {0: 0, 2: 17})
 
     offsets = pair.same(GROUPS, "--describe", "--group", group)
     assert rows(offsets.out) == [
@@ -192,7 +162,7 @@ def test_a_group_is_described_with_its_offsets(pair: Pair) -> None:
 
 
 def test_all_groups_are_described(pair: Pair) -> None:
-    group = new_group(pair, "one-of-all", new_topic(pair, "for-all", 1), {0: 4})
+    group = pair.commit("one-of-all", pair.create_topic("for-all", 1), {0: 4})
 
     described = pair.same(GROUPS, "--describe", "--all-groups", unordered=True)
     assert f"{group} for-all 0 4 0 -4 - - -" in rows(described.out)
@@ -201,7 +171,7 @@ def test_all_groups_are_described(pair: Pair) -> None:
 
 
 def test_an_unknown_group_is_told_in_the_same_words(pair: Pair) -> None:
-    topic = new_topic(pair, "for-an-unknown-group", 1)
+    topic = pair.create_topic("for-an-unknown-group", 1)
     unknown = ("--group", "unknown-group")
 
     assert "Group unknown-group not found." in pair.same(GROUPS, "--describe", *unknown).out
@@ -213,8 +183,8 @@ def test_an_unknown_group_is_told_in_the_same_words(pair: Pair) -> None:
 
 
 def test_offsets_are_deleted(pair: Pair) -> None:
-    topic = new_topic(pair, "for-deletes", 3)
-    group = new_group(pair, "deleting", topic, {0: 1, 1: 2, 2: 3})
+    topic = pair.create_topic("for-deletes", 3)
+    group = pair.commit("deleting", topic, {0: 1, 1: 2, 2: 3})
     delete = ("--delete-offsets", "--group", group, "--topic")
 
     assert "for-deletes 1 Successful" in rows(pair.same(GROUPS, *delete, f"{topic}:1").out)
@@ -230,9 +200,9 @@ def test_offsets_are_deleted(pair: Pair) -> None:
 
 
 def test_groups_are_deleted(pair: Pair) -> None:
-    topic = new_topic(pair, "for-group-deletes", 1)
+    topic = pair.create_topic("for-group-deletes", 1)
     for group in ("going-1", "going-2"):
-        new_group(pair, group, topic, {0: 1})
+        pair.commit(group, topic, {0: 1})
 
     assert pair.same(GROUPS, "--delete", "--group", "going-1").exit_code == 0
     assert "could not be deleted" in pair.same(GROUPS, "--delete", "--group", "going-1").out
@@ -255,8 +225,8 @@ def test_groups_are_deleted(pair: Pair) -> None:
 )
 def test_offsets_are_reset(pair: Pair, to: list[str], new: int) -> None:
     """The topic is empty, so nearly every reset ends at its end, 0; partition 0 starts out beyond it."""
-    topic = new_topic(pair, f"for{to[0]}", 2)
-    group = new_group(pair, f"resets{to[0]}", topic, {0: 3, 1: 0})
+    topic = pair.create_topic(f"for{to[0]}", 2)
+    group = pair.commit(f"resets{to[0]}", topic, {0: 3, 1: 0})
     reset = ("--reset-offsets", "--group", group, "--topic", topic, *to)
     describe = ("--describe", "--group", group)
 
@@ -268,7 +238,7 @@ def test_offsets_are_reset(pair: Pair, to: list[str], new: int) -> None:
 
 
 def test_a_reset_makes_a_group(pair: Pair) -> None:
-    topic = new_topic(pair, "for-a-new-group", 2)
+    topic = pair.create_topic("for-a-new-group", 2)
     reset = ("--reset-offsets", "--group", "made-by-reset", "--to-earliest", "--execute", "--topic")
 
     pair.same(GROUPS, *reset, f"{topic}:1")
@@ -296,7 +266,7 @@ def test_a_reset_makes_a_group(pair: Pair) -> None:
     ],
 )
 def test_offsets_of_an_empty_topic_are_shown_for_each_time(pair: Pair, time: str) -> None:
-    new_topic(pair, f"at.{time}", 2)
+    pair.create_topic(f"at.{time}", 2)
 
     printed = pair.same(OFFSETS, "--topic", f"at.{time}", "--time", time)
 
@@ -305,7 +275,7 @@ def test_offsets_of_an_empty_topic_are_shown_for_each_time(pair: Pair, time: str
 
 
 def test_offsets_are_shown_for_chosen_partitions(pair: Pair) -> None:
-    topic = new_topic(pair, "shown", 4)
+    topic = pair.create_topic("shown", 4)
 
     assert rows(pair.same(OFFSETS, "--topic", topic, "--partitions", "1,3").out) == ["shown:1:0", "shown:3:0"]
     assert rows(pair.same(OFFSETS, "--topic-partitions", f"{topic}:1-3").out) == ["shown:1:0", "shown:2:0"]

@@ -3,12 +3,13 @@
 import base64
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tests.clients import admin
 from tests.oracle.cluster import kafka
 from tests.oracle.java import compiled, java_command
 
@@ -21,6 +22,7 @@ VERSIONS = "org.apache.kafka.tools.BrokerApiVersionsCommand"
 OLD_GROUPS = "kafka.admin.ConsumerGroupCommand"
 OLD_TOPICS = "kafka.admin.TopicCommand"
 OLD_VERSIONS = "kafka.admin.BrokerApiVersionsCommand"
+OLD_OFFSETS = "kafka.tools.GetOffsetShell"
 
 FIELDS_THAT_DIFFER = (
     (re.compile(r"TopicId: [\w-]{22}"), "TopicId: ID"),
@@ -38,6 +40,9 @@ class Printed:
     exit_code: int
     out: str
     err: str
+
+    def __str__(self) -> str:
+        return f"exit code {self.exit_code}\n{self.out}\n{self.err}"
 
     def normalised(self, address: str) -> "Printed":
         """Without what two clusters cannot share (address, node and topic ids), and without stack frames."""
@@ -90,6 +95,11 @@ def running_tools(version: str) -> Iterator[Tools]:
         process.stdout.close()
 
 
+def rows(text: str) -> list[str]:
+    """The lines that say something, with single spaces between their columns."""
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """The broker under test and a real one; what is done to the one is done to the other."""
@@ -102,13 +112,29 @@ class Pair:
     def addresses(self) -> tuple[str, str]:
         return self.tested, self.real
 
+    def create_topic(self, topic: str, partitions: int) -> str:
+        for address in self.addresses:
+            admin.create_topic(address, topic, partitions)
+        return topic
+
+    def wait_topic(self, topic: str, partitions: int) -> None:
+        for address in self.addresses:
+            admin.wait_topic(address, topic, partitions)
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> str:
+        for address in self.addresses:
+            admin.commit(address, group, topic, offsets)
+        return group
+
     def same(self, tool: str, *args: str, unordered: bool = False) -> Printed:
         """Run the tool against both, assert that it prints the same, and return that."""
         tested, real = (self.run(address, tool, *args) for address in self.addresses)
         if unordered:
             tested, real = tested.unordered(), real.unordered()
-        assert tested == real
+        command = " ".join((tool.rpartition(".")[2], *args))
+        assert tested == real, f"{command}\n-- under test\n{tested}\n-- real\n{real}"
         return real
 
     def run(self, address: str, tool: str, *args: str) -> Printed:
-        return self.tools.run(tool, "--bootstrap-server", address, *args).normalised(address)
+        flag = "--broker-list" if tool == OLD_OFFSETS else "--bootstrap-server"
+        return self.tools.run(tool, flag, address, *args).normalised(address)
