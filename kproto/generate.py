@@ -35,6 +35,9 @@ from kproto.primitives import (
 if TYPE_CHECKING:
     from kproto.declaration import Message
 
+PEELED = frozenset({8, 9})
+"""API keys whose arrays often have one element and are met on the hot path: OffsetCommit, OffsetFetch."""
+
 PREAMBLE = """\
 import struct
 from kproto.declaration import TaggedField
@@ -59,6 +62,16 @@ def prefix_code(node: Prefixed) -> str:
     return "B" if node.prefix is None else str(node.prefix.fmtstr[-1])
 
 
+def guessed_length(node: KafkaString, default: str | None) -> int | None:
+    """Return the length that says null where that is the default; None: nothing to guess.
+
+    An empty string is no guess: a member id is empty in a simple consumer's commit only.
+    """
+    if default is None and node.nullable:
+        return 0 if node.compact else -1
+    return None
+
+
 def size_min(node: Construct) -> int:
     """Return the fewest octets that a value of this construct can have."""
     if (code := fixed_code(node)) is not None:
@@ -74,8 +87,10 @@ def size_min(node: Construct) -> int:
 class Emitter:
     """Lines of one function, names for its temporaries, and the module's constants."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, *, peel: bool = False) -> None:
         self.module = module
+        self.peel = peel
+        """Whether an array of one element has code of its own, without a loop or a list."""
         self.lines: list[str] = []
         self.indent = 2
         self.count = 0
@@ -98,16 +113,80 @@ class Emitter:
 
 
 class DecoderEmitter(Emitter):
-    """Emit reads. ``pending`` holds (code, target) of fixed fields that one unpack will fill."""
+    """Emit reads. ``pending`` holds (code, target) of fixed fields that one unpack will fill.
+
+    A string whose default is null is guessed to be that, so that what stands before and behind it is one
+    unpack: ``guesses`` has, by place in ``pending``, the string whose length stands there. A wrong guess reads again.
+    """
+
+    def __init__(self, module: Module, *, peel: bool = False) -> None:
+        super().__init__(module, peel=peel)
+        self.guesses: dict[int, tuple[KafkaString, str, Any]] = {}
+        self.single: tuple[str, str] | None = None
+        """An array guessed to have one element, whose first fields are being collected: (name of its count, flag)."""
 
     def flush(self) -> None:
         if not self.pending:
+            return
+        if self.single is not None:
+            self.flush_single(*self.single)
+            return
+        if self.guesses:
+            self.flush_guesses()
             return
         codes = "".join(code for code, _ in self.pending)
         targets = "".join(f"{target}, " for _, target in self.pending)
         self.line(f"{targets.rstrip() if len(self.pending) == 1 else targets[:-2]} = {self.module.unpack(codes)}(b, p)")
         self.line(f"p += {struct.calcsize('>' + codes)}")
         self.pending = []
+
+    def flush_guesses(self) -> None:
+        pending, guesses = self.pending, self.guesses
+        self.guesses = {}
+        if max(guesses) == len(pending) - 1:  # nothing behind the last one to be read with it
+            (node, target, _), length = guesses.pop(max(guesses)), pending[-1][1]
+            self.guesses = guesses
+            self.flush()
+            self.content(node, length, target)
+            return
+        codes = "".join(code for code, _ in pending)
+        right = " and ".join(
+            f"{pending[place][1]} == {guessed_length(node, default)}" for place, (node, _, default) in guesses.items()
+        )
+        self.line(f"{', '.join(target for _, target in pending)} = {self.module.unpack(codes)}(b, p)")
+        self.line(f"if {right}:")
+        for _, target, default in guesses.values():
+            self.line(f"    {target} = {default!r}")
+        self.line(f"    p += {struct.calcsize('>' + codes)}")
+        self.line("else:")
+        self.indent += 1
+        start = 0
+        for place, (node, target, _) in guesses.items():
+            self.pending = pending[start : place + 1]
+            self.flush()
+            self.content(node, pending[place][1], target)
+            start = place + 1
+        self.pending = pending[start:]
+        self.flush()
+        self.indent -= 1
+
+    def flush_single(self, count: str, flag: str) -> None:
+        """Read up to and into an array's first element at once, if so much is there; go on inside ``if flag``."""
+        pending, guesses = self.pending, self.guesses
+        self.pending, self.guesses, self.single = [], {}, None
+        codes = "".join(code for code, _ in pending)
+        size = struct.calcsize(">" + codes)
+        right = [f"{pending[place][1]} == {guessed_length(node, value)}" for place, (node, _, value) in guesses.items()]
+        compact = any(target == count and code == "B" for code, target in pending)
+        self.line(f"{flag} = p + {size} <= size")
+        self.line(f"if {flag}:")
+        self.line(f"    {', '.join(target for _, target in pending)} = {self.module.unpack(codes)}(b, p)")
+        self.line(f"    {flag} = {' and '.join([*right, f'{count} == {2 if compact else 1}'])}")
+        self.line(f"if {flag}:")
+        self.indent += 1
+        for _, target, default in guesses.values():
+            self.line(f"{target} = {default!r}")
+        self.line(f"p += {size}")
 
     def value(self, node: Construct) -> str:
         """Emit the read of one value; return the expression for it, valid once everything is flushed."""
@@ -128,10 +207,22 @@ class DecoderEmitter(Emitter):
     def struct(self, node: TypedStruct) -> str:
         values = [self.constant(default) for default in node.defaults]
         for field in node.subcon.subcons:
-            values[node.indices[field.name]] = self.value(field.subcon)
+            guessed = isinstance(field.subcon, KafkaString) and field.name in node.cls._defaults
+            read = self.guess(field.subcon, node.cls._defaults[field.name]) if guessed else self.value(field.subcon)
+            values[node.indices[field.name]] = read
         if node.tags is not None:
             self.tags(node, values)
         return f"new({self.module.cls(node.cls)}, ({', '.join(values)},))"
+
+    def guess(self, node: KafkaString, default: str | None) -> str:
+        """Read a string that is likely to be its default: put off until it is known what stands behind it."""
+        target = self.name()
+        if guessed_length(node, default) is None or self.single is not None:
+            self.prefixed(node, target)
+            return target
+        self.guesses[len(self.pending)] = (node, target, default)
+        self.pending.append((prefix_code(node), self.name()))
+        return target
 
     def tags(self, node: TypedStruct, values: list[str]) -> None:
         assert node.tags is not None
@@ -185,8 +276,33 @@ class DecoderEmitter(Emitter):
 
     def prefixed(self, node: Prefixed, target: str) -> None:
         length = self.name()
+        if self.peel and self.single is None and isinstance(node, KafkaArray) and isinstance(node.element, TypedStruct):
+            self.peeled(node, length, target)
+            return
         self.pending.append((prefix_code(node), length))
         self.flush()
+        self.content(node, length, target)
+
+    def peeled(self, node: KafkaArray, count: str, target: str) -> None:
+        """An array that mostly has one element: guess that, without a loop or a list; else read the count again."""
+        pending, guesses = [*self.pending, (prefix_code(node), count)], dict(self.guesses)
+        outer = self.indent
+        self.single = (count, self.name())
+        flag = self.single[1]
+        self.pending.append(pending[-1])
+        expression = self.value(node.element)
+        self.flush()
+        self.line(f"{target} = ({expression},)")
+        self.indent = outer
+        self.line(f"if not {flag}:")
+        self.indent += 1
+        self.pending, self.guesses = pending, guesses
+        self.flush()
+        self.content(node, count, target)
+        self.indent -= 1
+
+    def content(self, node: Prefixed, length: str, target: str) -> None:
+        """Emit the read of what follows a length that has been read."""
         if node.compact:
             self.line(f"if {length} > 127: {length}, p = more_uvarint(b, p, {length})")
             if isinstance(node, KafkaString):
@@ -207,12 +323,18 @@ class DecoderEmitter(Emitter):
             self.array(node.element, length, target)
             return
         decode = ".decode()" if isinstance(node, KafkaString) else ""
+        if decode:
+            self.line(f"if not {length}: {target} = ''")
+            self.line("else:")
+            self.indent += 1
         end = self.name()
         self.line(f"{end} = p + {length}")
         self.line(f"{target} = b[p:{end}]{decode}")
         self.line(f"p = {end}")
         if not decode:
             self.line("if p > size: malformed()")
+        else:
+            self.indent -= 1
 
     def array(self, element: Construct, count: str, target: str) -> None:
         least = max(1, size_min(element))
@@ -227,7 +349,7 @@ class DecoderEmitter(Emitter):
             end = self.name()
             self.line(f"{end} = p + {count} * {least}")
             self.line(f"if {end} > size: malformed()")
-            self.line(f"{target} = {row.comprehension(f'{self.module.iter_unpack(row.before)}(b[p:{end}])')}")
+            self.line(f"{target} = {row.if_alike(f'{self.module.iter_unpack(row.before)}(b[p:{end}])')}")
             self.line(f"p = {end}")
         elif row is not None:
             self.alike(row, element, count, target)
@@ -235,19 +357,22 @@ class DecoderEmitter(Emitter):
             self.loop(element, count, target)
 
     def alike(self, row: Row, element: Construct, count: str, target: str) -> None:
-        """Many elements: in bulk if they are alike. One: no list. Else one by one."""
+        """Many elements: in bulk if their strings are all empty, or else alike; one by one if not."""
         found = self.name()
-        self.line(f"{found} = {self.module.alike(row)}(b, p, {count}) if {count} >= SCAN_MIN else None")
-        self.line(f"if {found}:")
-        self.line(f"    {found}, {row.string or '_'}, p = {found}")
-        self.line(f"    {target} = {row.comprehension(found)}")
-        self.line(f"elif {count} == 1:")
+        self.line(f"{target} = None")
+        self.line(f"if {count} >= SCAN_MIN:")
         self.indent += 1
-        expression = self.value(element)
-        self.flush()
-        self.line(f"{target} = ({expression},)")
+        place, octet = row.first_check
+        self.line(f"if b[p + {place}] == {octet}:")
+        self.line(f"    {target} = {row.if_empty(self.module, f'b[p : p + {count} * {row.size}]')}")
+        self.line(f"    if len({target}) == {count}: p += {count} * {row.size}")
+        self.line(f"    else: {target} = None")
+        if row.prefix:
+            self.line(f"elif {found} := {self.module.alike(row)}(b, p, {count}):")
+            self.line(f"    {found}, {row.string}, p = {found}")
+            self.line(f"    {target} = {row.if_alike(found)}")
         self.indent -= 1
-        self.line("else:")
+        self.line(f"if {target} is None:")
         self.indent += 1
         self.loop(element, count, target)
         self.indent -= 1
@@ -267,8 +392,16 @@ class DecoderEmitter(Emitter):
         self.line(f"{target} = tuple({items})")
 
 
+STRING = "<string>"
+"""Stands for the string in the expression that makes an element, until it is known how the string is read."""
+
+
 class Row:
-    """An array element of fixed fields with at most one string among them, as `kproto.runtime.Alike` reads it."""
+    """An array element of fixed fields with at most one string among them, read in bulk.
+
+    If all strings and tag sections are empty, an element is a row of ``columns``: struct code, name, and the number
+    that a length or tag count must be. If the strings are only alike, `kproto.runtime.Alike` reads ``targets``.
+    """
 
     def __init__(self) -> None:
         self.before = ""
@@ -278,6 +411,7 @@ class Row:
         self.string = ""
         self.nullable = False
         self.targets: list[str] = []
+        self.columns: list[tuple[str, str, int | None]] = []
         self.tags_before: list[int] = []
         self.tags_after: list[int] = []
         self.expression = ""
@@ -296,6 +430,21 @@ class Row:
         return not self.prefix and not self.tags_before
 
     @property
+    def size(self) -> int:
+        """Octets of an element whose string and tags are empty."""
+        return struct.calcsize(">" + "".join(code for code, _, _ in self.columns))
+
+    @property
+    def first_check(self) -> tuple[int, int]:
+        """The place in an element, and the octet there, that tell most quickly whether it is likely to be empty."""
+        position = 0
+        for code, _, number in self.columns:
+            position += struct.calcsize(">" + code)
+            if number is not None:
+                return position - 1, number
+        raise AssertionError("an element of fixed fields needs no check")
+
+    @property
     def zeros(self) -> tuple[int, ...]:
         """Where an element's empty tag sections stand: from its start, or, behind the string, from its end."""
         size = struct.calcsize(">" + self.after)
@@ -304,6 +453,7 @@ class Row:
     def add(self, node: Construct, emitter: Emitter) -> str | None:
         if (code := fixed_code(node)) is not None:
             self.targets.append(emitter.name())
+            self.columns.append((code, self.targets[-1], None))
             self.put(code)
             return self.targets[-1]
         if isinstance(node, KafkaString | KafkaBytes) and not self.prefix:
@@ -311,7 +461,8 @@ class Row:
             self.kind = "str" if isinstance(node, KafkaString) else "bytes"
             self.nullable = node.nullable
             self.string = emitter.name()
-            return self.string
+            self.columns.append((self.prefix, emitter.name(), 1 if node.compact else 0))
+            return STRING
         if isinstance(node, TypedStruct):
             return self.add_struct(node, emitter)
         return None
@@ -332,12 +483,24 @@ class Row:
         if node.tags is not None:
             codes, places = (self.after, self.tags_after) if self.prefix else (self.before, self.tags_before)
             places.append(struct.calcsize(">" + codes))
+            self.columns.append(("B", emitter.name(), 0))
             self.put("x")
         return f"new({emitter.module.cls(node.cls)}, ({', '.join(values)},))"
 
-    def comprehension(self, rows: str) -> str:
+    def if_alike(self, rows: str) -> str:
+        """The array, from rows of ``targets``; the string has its name already."""
         targets = ", ".join(self.targets) + ("," if len(self.targets) == 1 else "")
-        return f"tuple([{self.expression} for {targets} in {rows}])"
+        return f"tuple([{self.expression.replace(STRING, self.string)} for {targets} in {rows}])"
+
+    def if_empty(self, module: Module, chunk: str) -> str:
+        """The elements with an empty string and no tags, read as if all were: as many as there are if it is true."""
+        names = ", ".join(name for _, name, _ in self.columns)
+        checks = " and ".join(
+            f"{name} == {number}" if number else f"not {name}" for _, name, number in self.columns if number is not None
+        )
+        rows = module.iter_unpack("".join(code for code, _, _ in self.columns))
+        expression = self.expression.replace(STRING, "''" if self.kind == "str" else "b''")
+        return f"tuple([{expression} for {names}, in {rows}({chunk}) if {checks}])"
 
 
 class EncoderEmitter(Emitter):
@@ -454,7 +617,25 @@ class EncoderEmitter(Emitter):
 
     def array(self, node: KafkaArray, source: str) -> None:
         count = self.name()
+        element = node.element
         self.line(f"{count} = len({source})")
+        if self.peel and isinstance(element, TypedStruct):
+            before = list(self.pending)
+            self.line(f"if {count} == 1:")
+            self.indent += 1
+            self.pending.append(("B", "2") if node.compact else (prefix_code(node), "1"))
+            self.struct(element, f"{source}[0]")
+            self.flush()
+            self.indent -= 1
+            self.line("else:")
+            self.indent += 1
+            self.pending = before
+            self.many(node, count, source)
+            self.indent -= 1
+        else:
+            self.many(node, count, source)
+
+    def many(self, node: KafkaArray, count: str, source: str) -> None:
         self.length(node, count)
         self.flush()
         element = node.element
@@ -568,7 +749,8 @@ class Module:
         """Add the decoder and the encoder of one message in one version."""
         node = construct_of(cls, version)
         self.cls(cls)
-        decoder = DecoderEmitter(self)
+        peel = getattr(cls, "_api_key", None) in PEELED
+        decoder = DecoderEmitter(self, peel=peel)
         expression = decoder.struct(node)
         decoder.flush()
         self._function("decode", cls, version, "b, p", [
@@ -582,7 +764,7 @@ class Module:
             "    except FAILURES: pass",
             f"    raise decode_failed({cls.__name__}, {version}, b, start)",
         ])  # fmt: skip
-        encoder = EncoderEmitter(self)
+        encoder = EncoderEmitter(self, peel=peel)
         encoder.struct(node, "value")
         encoder.flush()
         self._function("encode", cls, version, "value", [

@@ -120,7 +120,7 @@ class InterpretedCodec:
         """
         stream = io.BytesIO(data)
         stream.seek(position)
-        value = self._guard(lambda: self.construct._parsereport(stream, _context(), self.cls.__name__), stream)
+        value = self._guard(lambda: self.construct.parse_stream(stream), stream)
         return value, stream.tell()
 
     def encode(self, value: Any) -> bytes:
@@ -131,7 +131,7 @@ class InterpretedCodec:
         """
         stream = io.BytesIO()
         try:
-            self.construct._build(value, stream, _context(), self.cls.__name__)
+            self.construct.build_stream(value, stream)
         except ConstructError as error:
             raise EncodeError(*_path_and_reason(error, self.cls.__name__)) from None
         except (struct.error, AttributeError, TypeError, IndexError, UnicodeEncodeError) as error:
@@ -146,18 +146,15 @@ class InterpretedCodec:
             raise DecodeError(path, stream.tell(), reason) from None
 
 
-def _context() -> Any:
-    from construct import Container
-
-    return Container(_parsing=True, _building=True, _root=None, _params=Container())
-
-
 _PATH_LINE = re.compile(r"Error in path (.*)\n?")
+_ROOT = re.compile(r"^\((parsing|building)\)")
 
 
-def _path_and_reason(error: ConstructError, fallback: str) -> tuple[str, str]:
+def _path_and_reason(error: ConstructError, name: str) -> tuple[str, str]:
     """construct puts the path into its text; take the two apart again."""
     text = str(error)
     found = _PATH_LINE.match(text)
     reason = _PATH_LINE.sub("", text).strip()
-    return (found[1] if found else error.path or fallback), reason or type(error).__name__
+    path = found[1] if found else error.path or ""
+    path = _ROOT.sub(name, path).replace(" -> ", ".") or name
+    return path, reason or type(error).__name__

@@ -264,8 +264,9 @@ class TypedStruct(Construct):  # type: ignore[misc]
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
         values = list(self.defaults)
+        parsed = self.subcon._parsereport(stream, context, path)
         for field in self.subcon.subcons:
-            values[self.indices[field.name]] = field.subcon._parsereport(stream, context, f"{path}.{field.name}")
+            values[self.indices[field.name]] = parsed[field.name]
         if self.tags is not None:
             values[-1] = self._parse_tags(values, stream, context, path)
         return tuple.__new__(self.cls, values)
@@ -290,8 +291,8 @@ class TypedStruct(Construct):  # type: ignore[misc]
         for name, index, default in self.absent:
             if obj[index] != default:
                 raise ValidationError("this version has no such field", path=f"{path}.{name}")
-        for field in self.subcon.subcons:
-            field.subcon._build(obj[self.indices[field.name]], stream, context, f"{path}.{field.name}")
+        untagged = {field.name: obj[self.indices[field.name]] for field in self.subcon.subcons}
+        self.subcon._build(untagged, stream, context, path)
         if self.tags is not None:
             self._build_tags(obj, stream, context, path)
         elif obj[-1]:
