@@ -1,6 +1,6 @@
-"""What `kproto serve` was told to do, checked and ready: the border between the command line and the broker.
+"""What `kproto serve` and `kproto run` were told to do, checked and ready: the border between command line and broker.
 
-A plain class: this module is on the way to a listening socket, and importing dataclasses takes longer than the rest of
+Plain classes: this module is on the way to a listening socket, and importing dataclasses takes longer than the rest of
 that way.
 """
 
@@ -50,3 +50,37 @@ class ServeOptions:
         if self.port == 0:
             return (0,) * self.brokers
         return tuple(range(self.port, self.port + self.brokers))
+
+
+class RunOptions:
+    """One `kproto run`: the command, the broker it gets, and what to report."""
+
+    __slots__ = (
+        "brokers", "clock", "command", "fail_on_removed", "port", "profile", "reports", "settings", "target",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        command: tuple[str, ...],
+        profile: Profile,
+        target: Profile,
+        settings: Settings,
+        clock: ClockMode,
+        brokers: int = 1,
+        port: int = 0,
+        reports: tuple[str, ...] = (),
+        fail_on_removed: bool = False,
+    ) -> None:
+        self.command = command
+        self.profile = profile
+        self.target = target
+        """The release that the report judges by."""
+        self.settings = settings
+        self.clock = clock
+        self.brokers = brokers
+        self.port = port
+        """Of the first broker; 0: free ones for all."""
+        self.reports = reports
+        """Files to write; their names tell the form."""
+        self.fail_on_removed = fail_on_removed

@@ -1,0 +1,7 @@
+"""``python -m kproto_server`` is ``kproto``."""
+
+import sys
+
+from kproto_server.cli import main
+
+sys.exit(main())

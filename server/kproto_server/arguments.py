@@ -1,0 +1,121 @@
+"""Reading a command line: long options with values, one line for each mistake, help made from the same table.
+
+Written by hand for the sake of start-up (argparse takes 6 ms to import) and of its messages: one line that says what
+is wrong and what to do.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HELP = ("-h", "--help")
+
+
+class UsageError(Exception):
+    """What was typed can't be done; the text is one line for the user."""
+
+
+class HelpAsked(Exception):
+    """``--help`` was typed; the text is the help."""
+
+
+class Option:
+    """One option. Without a ``metavar`` it is a switch; ``repeats``: each occurrence counts, else the last one."""
+
+    __slots__ = ("help", "metavar", "name", "repeats")
+
+    def __init__(self, name: str, metavar: str, help: str, *, repeats: bool = False) -> None:
+        self.name = name
+        self.metavar = metavar
+        self.help = help
+        self.repeats = repeats
+
+    @property
+    def head(self) -> str:
+        return f"{self.name} {self.metavar}".rstrip()
+
+
+class Command:
+    """A subcommand: its options, and what follows them (nothing, or another program's command line)."""
+
+    def __init__(self, name: str, summary: str, rest: str, options: Sequence[Option]) -> None:
+        self.name = name
+        self.summary = summary
+        self.rest = rest
+        """What stands after the options, as the help shows it; empty: nothing may."""
+        self.options = {option.name: option for option in options}
+
+    def help(self) -> str:
+        width = max(len(option.head) for option in self.options.values())
+        lines = [f"usage: kproto {self.name} [options] {self.rest}".rstrip(), "", self.summary, "", "options:"]
+        for option in self.options.values():
+            first, *more = option.help.splitlines()
+            lines.append(f"  {option.head.ljust(width)}  {first}")
+            lines += [f"  {' ' * width}  {line}" for line in more]
+        return "\n".join(lines) + "\n"
+
+    def parse(self, arguments: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+        """Return each given option's values (a switch's are empty), and what follows the options.
+
+        Options end at ``--`` or at the first word that is none.
+
+        Raises:
+            UsageError: an unknown option, one without its value, or something that does not belong there.
+            HelpAsked: with the help.
+        """
+        given: dict[str, list[str]] = {}
+        rest = list(arguments)
+        while rest and rest[0].startswith("-") and rest[0] != "-":
+            word = rest.pop(0)
+            if word == "--":
+                break
+            if word in HELP:
+                raise HelpAsked(self.help())
+            name, equals, value = word.partition("=")
+            option = self._option(name)
+            if option.metavar and not equals:
+                if not rest:
+                    raise self.error(f"{name} needs a value: write {option.head}")
+                value = rest.pop(0)
+            elif equals and not option.metavar:
+                raise self.error(f"{name} takes no value: write {name}")
+            values = given.setdefault(name, [])
+            if not option.repeats:
+                values.clear()
+            values.append(value)
+        if rest and not self.rest:
+            raise self.error(f"{rest[0]!r} is too much: there is nothing after the options")
+        return given, rest
+
+    def error(self, text: str) -> UsageError:
+        """Return an error that names this subcommand."""
+        return UsageError(f"kproto {self.name}: {text}")
+
+    def _option(self, name: str) -> Option:
+        option = self.options.get(name)
+        if option is None:
+            raise self.error(
+                f"no option {name!r}: {_suggestion(name, self.options)} (kproto {self.name} --help lists all)"
+            )
+        return option
+
+
+def _suggestion(word: str, known: dict[str, Option]) -> str:
+    from difflib import get_close_matches  # only on the way out
+
+    close = get_close_matches(word, list(known), n=1)
+    return f"did you mean {close[0]}?" if close else "check its spelling"
+
+
+def whole_number(command: Command, name: str, text: str, low: int, high: int) -> int:
+    """Read an option's number.
+
+    Raises:
+        UsageError: it is none, or out of bounds.
+    """
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
+    if not low <= number <= high:
+        raise command.error(f"{name} can't be {text!r}: give a whole number from {low} to {high}")
+    return number

@@ -1,0 +1,278 @@
+"""The command ``kproto``: what was typed, checked before anything starts.
+
+Exit codes: 2 for a mistake on the command line, with one line that says what to do; `kproto run` else ends as its
+command did. Nothing is imported that a subcommand does not need: `kproto serve` is on the way to a listening socket.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from kproto_server.arguments import Command, HelpAsked, Option, UsageError, whole_number
+from kproto_server.options import DEFAULT_HOST, DEFAULT_PORT, PORT_MAX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    from kproto_server.clock import ClockMode
+    from kproto_server.options import RunOptions, ServeOptions
+    from kproto_server.profiles import Profile
+    from kproto_server.settings import Settings
+
+    Given = dict[str, list[str]]
+    T = TypeVar("T")
+
+USAGE_ERROR = 2
+INTERRUPTED = 130
+BROKERS_MAX = 1000
+"""More would run out of ports and file descriptors long before they were of use."""
+
+PROFILE = Option("--profile", "RELEASE", "be this Kafka release, 0.8.2 to 4.4 (default: latest, all of them at once)")
+BROKERS = Option("--brokers", "N", "this many brokers, each with a port of its own (default 1)")
+SET = Option("--set", "NAME=VALUE", "a broker setting by Kafka's name; may be repeated", repeats=True)
+CONFIG = Option("--config", "FILE", "broker settings from a file like server.properties; --set goes on top")
+CLOCK = Option("--clock", "CLOCK", "real, scaled:N (N times as fast), manual, or auto (jumps when idle)")
+
+SERVE = Command(
+    "serve",
+    "A broker that stays until Ctrl-C or SIGTERM.",
+    "",
+    (
+        Option("--host", "HOST", f"address to listen on (default {DEFAULT_HOST})"),
+        Option(
+            "--port",
+            "PORT",
+            f"port of the first broker, the others take the next; 0: free ones (default {DEFAULT_PORT})",
+        ),
+        Option("--port-file", "FILE", "write HOST:PORT here once listening, a line for each broker"),
+        BROKERS,
+        PROFILE,
+        SET,
+        CONFIG,
+        CLOCK,
+    ),
+)
+RUN = Command(
+    "run",
+    "Run a command with KAFKA_BOOTSTRAP_SERVERS set to a broker of its own, end as it does, and report\n"
+    "what its Kafka clients sent: on standard error, so that the command's own output can be piped.",
+    "-- COMMAND [ARGUMENT ...]",
+    (
+        Option("--target", "RELEASE", "report what would break on this Kafka release (default: the newest)"),
+        Option("--fail-on-removed", "", "exit with 1 if something would break there"),
+        Option("--report", "FILE", "write the whole report: .json, .md or .html; may be repeated", repeats=True),
+        BROKERS,
+        Option("--port", "PORT", "port of the first broker, for a command that can't be told (default: free ones)"),
+        PROFILE,
+        SET,
+        CONFIG,
+        CLOCK,
+    ),
+)
+COMMANDS = {"serve": SERVE, "run": RUN}
+
+HELP = """usage: kproto COMMAND [options]
+
+A Kafka broker for people who test and check Kafka clients.
+
+commands:
+  run [options] -- COMMAND  a broker for the length of a command, then a report of what its clients sent
+  serve [options]           a broker that stays
+
+kproto run --help and kproto serve --help tell their options, kproto --version the version.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says (``sys.argv`` unless told); return the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _command(words)
+    except HelpAsked as help_asked:
+        print(help_asked, end="")
+        return 0
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return USAGE_ERROR
+    except KeyboardInterrupt:  # before the command, or after it
+        return INTERRUPTED
+
+
+def _command(words: list[str]) -> int:
+    match words:
+        case ["--version"]:
+            from importlib.metadata import version
+
+            print(f"kproto {version('kproto')}")
+            return 0
+        case ["-h" | "--help" | "help"]:
+            raise HelpAsked(HELP)
+        case ["help", ("serve" | "run") as name]:
+            raise HelpAsked(COMMANDS[name].help())
+        case ["serve", *rest]:
+            return _serve(rest)
+        case ["run", *rest]:
+            return _run(rest)
+        case []:
+            raise UsageError("kproto: no command given: use run or serve, see kproto --help")
+    raise UsageError(f"kproto: no command {words[0]!r}: use run or serve, see kproto --help")
+
+
+def _serve(words: list[str]) -> int:
+    options = serve_options(words)
+
+    from kproto_server.serve import CannotListen, serve
+
+    try:
+        return serve(options)
+    except CannotListen as error:
+        raise SERVE.error(str(error)) from None
+
+
+def _run(words: list[str]) -> int:
+    options = run_options(words)
+
+    from kproto_server.run import CannotRun, run
+    from kproto_server.serve import CannotListen
+
+    try:
+        return run(options)
+    except CannotListen as error:
+        raise RUN.error(str(error)) from None
+    except CannotRun as error:
+        print(RUN.error(str(error)), file=sys.stderr)
+        return error.exit_code
+
+
+def serve_options(words: Sequence[str]) -> ServeOptions:
+    """Read what stands after ``kproto serve``.
+
+    Raises:
+        UsageError: with one line for the user.
+        HelpAsked: with the help.
+    """
+    from kproto_server.options import ServeOptions
+
+    given, _ = SERVE.parse(words)
+    profile = _profile(SERVE, given)
+    brokers = _brokers(SERVE, given)
+    port_file = _last(given, "--port-file")
+    if port_file is not None:
+        _check_writable(SERVE, "--port-file", port_file)
+    return ServeOptions(
+        profile=profile,
+        settings=_settings(SERVE, given, profile),
+        clock=_clock(SERVE, given),
+        host=_last(given, "--host") or DEFAULT_HOST,
+        port=_port(SERVE, given, brokers, DEFAULT_PORT),
+        port_file=port_file,
+        brokers=brokers,
+    )
+
+
+def run_options(words: Sequence[str]) -> RunOptions:
+    """Read what stands after ``kproto run``.
+
+    Raises:
+        UsageError: with one line for the user.
+        HelpAsked: with the help.
+    """
+    from kproto_server.options import RunOptions
+    from kproto_server.report.files import SUFFIXES
+    from kproto_server.report.verdict import target_named
+
+    given, command = RUN.parse(words)
+    if not command:
+        raise RUN.error("nothing to run: write kproto run -- COMMAND")
+    profile = _profile(RUN, given)
+    brokers = _brokers(RUN, given)
+    reports = given.get("--report", [])
+    for path in reports:
+        if not path.endswith(SUFFIXES):
+            raise RUN.error(
+                f"--report can't be {path!r}: its name ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+            )
+        _check_writable(RUN, "--report", path)
+    return RunOptions(
+        command=tuple(command),
+        profile=profile,
+        target=_checked(RUN, "--target", lambda: target_named(_last(given, "--target"))),
+        settings=_settings(RUN, given, profile),
+        clock=_clock(RUN, given),
+        brokers=brokers,
+        port=_port(RUN, given, brokers, 0),
+        reports=tuple(reports),
+        fail_on_removed="--fail-on-removed" in given,
+    )
+
+
+def _last(given: Given, name: str) -> str | None:
+    values = given.get(name)
+    return values[-1] if values else None
+
+
+def _checked(command: Command, name: str, read: Callable[[], T]) -> T:
+    """Return what ``read`` makes of an option; what it does not accept becomes one line."""
+    try:
+        return read()
+    except ValueError as error:
+        raise command.error(f"{name}: {error}") from None
+
+
+def _profile(command: Command, given: Given) -> Profile:
+    from kproto_server.profiles import LATEST, Profile
+
+    return _checked(command, "--profile", lambda: Profile.named(_last(given, "--profile") or LATEST))
+
+
+def _clock(command: Command, given: Given) -> ClockMode:
+    from kproto_server.clock import ClockMode
+
+    return _checked(command, "--clock", lambda: ClockMode.parse(_last(given, "--clock") or "real"))
+
+
+def _brokers(command: Command, given: Given) -> int:
+    return whole_number(command, "--brokers", _last(given, "--brokers") or "1", 1, BROKERS_MAX)
+
+
+def _port(command: Command, given: Given, brokers: int, default: int) -> int:
+    """The first port; all of them must be ports."""
+    return whole_number(command, "--port", _last(given, "--port") or str(default), 0, PORT_MAX - brokers + 1)
+
+
+def _settings(command: Command, given: Given, profile: Profile) -> Settings:
+    """Defaults, then the file, then what was set on the command line."""
+    from kproto_server.settings import Settings
+
+    settings = Settings(profile)
+    path = _last(given, "--config")
+    if path is not None:
+        text = _read(command, path)
+        settings = _checked(command, f"--config {path}", lambda: Settings(profile).with_properties(text))
+    return _checked(command, "--set", lambda: settings.with_assignments(given.get("--set", [])))
+
+
+def _read(command: Command, path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise command.error(f"--config: can't read {path!r}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise command.error(f"--config: {path!r} is not a text file in UTF-8") from None
+
+
+def _check_writable(command: Command, name: str, path: str) -> None:
+    """Find out now, not after an hour's run, that a file can't be written."""
+    import os
+
+    try:
+        existed = os.path.exists(path)
+        with open(path, "ab"):
+            pass
+        if not existed:
+            os.remove(path)
+    except OSError as error:
+        raise command.error(f"{name}: can't write {path!r}: {error.strerror}") from None

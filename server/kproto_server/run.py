@@ -1,0 +1,156 @@
+"""`kproto run`: a broker for the length of a command, then the report.
+
+The command has the terminal to itself: it inherits standard input, output and error, and gets every signal that is
+meant for it. The report goes to standard error, after the command's last word, so that a pipe behind
+``kproto run -- COMMAND`` gets the command's output and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import datetime
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from kproto_server.broker import Broker
+from kproto_server.report import files, text
+from kproto_server.report.model import Run, build
+
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from kproto_server.options import RunOptions
+    from kproto_server.report.model import Report
+
+BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
+"""The variable by which the command learns where the broker is."""
+
+FROM_THE_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
+FORWARDED = (*FROM_THE_KEYBOARD, signal.SIGTERM, signal.SIGHUP)
+
+REMOVED = 1
+"""Exit code of --fail-on-removed."""
+NOT_EXECUTABLE = 126
+NOT_FOUND = 127
+SIGNALLED = 128
+"""Plus the number of the signal that ended the command; these four are what shells use."""
+
+
+class CannotRun(Exception):
+    """The command can't be started; the text is one line for the user."""
+
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
+def run(options: RunOptions) -> int:
+    """Run the command beside a broker and report; return the exit code.
+
+    Raises:
+        CannotRun: no such command, or it is none.
+        CannotListen: the port is taken.
+    """
+    started_at, started = datetime.now().astimezone(), monotonic()
+    with Broker.running(
+        profile=options.profile,
+        settings=options.settings,
+        clock=options.clock,
+        brokers=options.brokers,
+        port=options.port,
+    ) as broker:
+        observations = broker.observations
+        exit_code = _run_command(options.command, broker.bootstrap_servers)
+    report = build(
+        observations.snapshot(),
+        profile=options.profile,
+        target=options.target,
+        offsets_retention_minutes=options.settings.int("offsets.retention.minutes"),
+        run=Run(options.command, exit_code, started_at.isoformat(timespec="seconds"), monotonic() - started),
+    )
+    _tell(report, options.reports)
+    return REMOVED if exit_code == 0 and options.fail_on_removed and report.would_break else exit_code
+
+
+def _run_command(command: tuple[str, ...], bootstrap_servers: str) -> int:
+    environment = os.environ | {BOOTSTRAP_SERVERS: bootstrap_servers}
+    with _Forwarding() as forwarding:
+        try:
+            process = subprocess.Popen(command, env=environment)
+        except FileNotFoundError:
+            raise CannotRun(f"no command {command[0]!r}: check its name and PATH", NOT_FOUND) from None
+        except OSError as error:
+            raise CannotRun(f"can't run {command[0]!r}: {error.strerror}", NOT_EXECUTABLE) from None
+        forwarding.to(process)
+        code = process.wait()
+    return SIGNALLED - code if code < 0 else code
+
+
+class _Forwarding:
+    """Passes signals on to the command instead of ending by them: it decides, and the report still comes.
+
+    A terminal sends Ctrl-C to the whole foreground process group, the command included. Sent on it would arrive twice,
+    which many programs take for impatience.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._waiting: list[int] = []
+        """Came before the command was there."""
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in FORWARDED:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup: the command ignores it too
+                self._before[number] = signal.signal(number, self._forward)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def to(self, process: subprocess.Popen[bytes]) -> None:
+        """This is the command; it gets what came for it meanwhile."""
+        self._process = process
+        while self._waiting:
+            process.send_signal(self._waiting.pop(0))
+
+    def _forward(self, number: int, _frame: object) -> None:
+        if self._process is None:
+            self._waiting.append(number)
+        elif not (number in FROM_THE_KEYBOARD and _in_foreground()):
+            self._process.send_signal(number)
+
+
+def _in_foreground() -> bool:
+    """Whether this process group is the one that its terminal sends Ctrl-C to."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+def _tell(report: Report, paths: tuple[str, ...]) -> None:
+    for path in paths:
+        files.write(report, path)
+    stream = sys.stderr
+    colour = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    saved_as = ", ".join(paths) or None
+    stream.write(text.render(report, width=_columns(), colour=colour, saved_as=saved_as))
+    stream.flush()
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except OSError:
+        return text.WIDTH_MAX
