@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from kproto_server.clock import Clock, ClockMode
-from kproto_server.cluster.cluster import Cluster
+from kproto_server.cluster.cluster import Cluster, Node, topic_defaults
 from kproto_server.observe import Observations
 from kproto_server.shell.host import Host, real_ms
 from kproto_server.shell.server import Server
@@ -30,8 +30,9 @@ def assemble(
 ) -> tuple[Host, Server]:
     """Return the loop and the server for these listening sockets, one node each, in the order of node ids from 1."""
     clock = Clock(time.time() * 1000.0, real_ms(), clock_mode)
-    addresses = [(advertised_host, sock.getsockname()[1]) for sock in sockets]
-    cluster = Cluster.of(addresses, profile=profile, settings=settings)
+    rack = settings.str("broker.rack") if settings.is_set("broker.rack") else None
+    nodes = [Node(number, advertised_host, sock.getsockname()[1], rack) for number, sock in enumerate(sockets, 1)]
+    cluster = Cluster(nodes, profile, topic_defaults(settings, len(nodes)))
     state = BrokerState(profile, settings, cluster)
     host = Host(clock)
     return host, Server(host, state, Observations())

@@ -29,6 +29,13 @@ class BrokerState:
         self.v0_offsets = OffsetStore()
         """What OffsetCommit v0 wrote: the store that was ZooKeeper, apart from the rest (OC-20)."""
 
+    def notes(self) -> list[str]:
+        """What a user should be told at start: settings that follow from others."""
+        factor = self.cluster.defaults.offsets_replication_factor
+        if len(self.cluster.nodes) == 1 and not self.settings.is_set("offsets.topic.replication.factor"):
+            return [f"offsets.topic.replication.factor is {factor}, as this is the only broker (KIP-115: 3 elsewhere)"]
+        return []
+
     def reset(self) -> None:
         """Forget topics, groups and offsets; nodes and their addresses stay."""
         self.cluster.reset()

@@ -145,13 +145,16 @@ class Server:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._per_ip[ip] = self._per_ip.get(ip, 0) + 1
 
+        info = ConnectionInfo(client_host=f"/{ip}")
+
         def closed(connection: Connection) -> None:
+            self.observations.disconnected(info)
             listener.connections.discard(connection)
             self._per_ip[ip] -= 1
             if not self._per_ip[ip]:
                 del self._per_ip[ip]
 
-        session = Session(self.dispatcher, listener.node, ConnectionInfo(client_host=f"/{ip}"))
+        session = Session(self.dispatcher, listener.node, info)
         listener.connections.add(Connection(self.host, sock, session, closed))
 
     async def _close_idle(self) -> None:
