@@ -22,6 +22,8 @@ from kproto_server._api_versions import HISTORY, INTERNAL, LINES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from kproto.codes import ErrorCode
+
 __all__ = ["LATEST", "Mode", "Profile", "UnknownProfile", "profile_names", "releases_serving", "removed_in"]
 
 Mode = Literal["zookeeper", "kraft"]
@@ -247,7 +249,42 @@ class Profile:
         all that is looked for (OC-10 row 7; M[1.1.1, 2.0.1])."""
         return self.at_least(2, 0)
 
+    @cached_property
+    def stores_any_commit(self) -> bool:
+        """Whether a commit v1 is stored without a look at topic, partition, generation or member: up to 0.8.2, whose
+        coordinator knows no members (M[0.8.2.2, 0.9.0.1])."""
+        return not self.at_least(0, 9)
+
+    @cached_property
+    def fetch_of_unknown_topic_error(self) -> int:
+        """The error of OffsetFetch v1 and later for a topic that does not exist: none (OF-10), but 3 in 0.8.2
+        (M[0.8.2.2, 0.9.0.1])."""
+        return 0 if self.at_least(0, 9) else 3
+
+    @cached_property
+    def no_offsets_topic_error(self) -> int:
+        """The error of a commit while there is no offsets topic: 16, but 15 in 0.8.2 (OC-10 row 12; M[0.8.2.2,
+        0.11.0.3])."""
+        return 16 if self.at_least(0, 9) else 15
+
     # Groups.
+
+    @cached_property
+    def offsets_make_a_group(self) -> bool:
+        """Whether a group that only commits exists, Empty. In 0.9 its offsets are all there is of it: DescribeGroups
+        says Dead, and a generation gets 22 (M[0.9.0.1, 0.10.2.2])."""
+        return self.at_least(0, 10)
+
+    @cached_property
+    def merges_repeated_groups(self) -> bool:
+        """Whether DescribeGroups answers a group named twice once: up to 2.2 (M[2.2.2, 2.3.1])."""
+        return not self.at_least(2, 3)
+
+    @cached_property
+    def unasked_authorized_operations(self) -> int:
+        """What stands for authorized operations that were not asked for, in DescribeGroups and Metadata: 0 in 2.3 and
+        2.4, which have them first, then the least int32 (BA-36; M[2.4.1, 2.5.1])."""
+        return -(2**31) if self.at_least(2, 5) else 0
 
     @cached_property
     def dead_group_error(self) -> int:
@@ -266,6 +303,12 @@ class Profile:
         """Whether a commit with a group instance id that the group does not know is refused, from 3.0 on. Before, only
         one that another member has is (OC-23; M[2.8.2, 3.9.2])."""
         return self.at_least(3, 0)
+
+    @cached_property
+    def simple_commit_may_name_a_member(self) -> bool:
+        """Whether a commit without a generation into an Empty group passes whatever member it names; from 3.0 to 3.2 a
+        named member has to exist (KAFKA-14201; GroupCoordinator.validateOffsetCommit of 3.2.3 and 3.3.0)."""
+        return not self.at_least(3, 0) or self.at_least(3, 3)
 
     @cached_property
     def completing_rebalance_name(self) -> str:
@@ -292,12 +335,62 @@ class Profile:
     # FindCoordinator.
 
     def find_coordinator_success_message(self, api_version: int) -> str | None:
-        """The error_message of a coordinator that was found; v0 has no such field (BA-41)."""
+        """The error_message of a coordinator that was found; v0 has no such field (BA-41; M[2.2.2, 2.3.1])."""
         if api_version >= 4:
             return ""
-        return "NONE" if self.at_least(2, 4) else None
+        return "NONE" if self.at_least(2, 3) else None
+
+    def find_coordinator_error_message(self, error: ErrorCode) -> str | None:
+        """The error_message of v1 to v3 where no coordinator was found (BA-42; M[2.2.2, 2.3.1])."""
+        return error.message if self.at_least(2, 3) else None
+
+    @cached_property
+    def answers_unknown_coordinator_type(self) -> bool:
+        """Whether a type that there is not is answered: from 2.3 on. Before, it closes the connection (BA-43; M[2.2.2,
+        2.3.1])."""
+        return self.at_least(2, 3)
+
+    @cached_property
+    def unknown_coordinator_type_error(self) -> int:
+        """The error of that answer: -1 up to 2.7, then 42 (M[2.3.1 to 2.7.2, 2.8.2])."""
+        return 42 if self.at_least(2, 8) else -1
+
+    # Reading.
+
+    @cached_property
+    def refuses_unknown_list_offsets_timestamps(self) -> bool:
+        """Whether a special timestamp that the version of ListOffsets does not know is error 35; before 3.9 it is taken
+        for a time (BA-81)."""
+        return self.at_least(3, 9)
+
+    def fetch_unknown_partition_error(self, api_version: int) -> int:
+        """The error of a Fetch by name for a partition that does not exist; 2.1 is mistaken below v10 (BA-74)."""
+        return 76 if self.release == (2, 1) and api_version < 10 else 3
 
     # Topics.
+
+    @cached_property
+    def checks_topic_name_first(self) -> bool:
+        """Whether Metadata answers 17 to a name that cannot be even where no topic may be created, rather than 3: from
+        2.8 on, in both modes (BA-32; M[2.7.2, 2.8.2])."""
+        return self.at_least(2, 8)
+
+    @cached_property
+    def metadata_makes_internal_topics_unasked(self) -> bool:
+        """Whether Metadata that names an internal topic makes it, whatever settings and request allow: up to 2.7, in
+        which too few brokers are then error 38. From 2.8 on a missing one is 3 (BA-50; M[2.7.2, 2.8.2])."""
+        return not self.at_least(2, 8)
+
+    @cached_property
+    def creates_topics_with_defaults(self) -> bool:
+        """Whether CreateTopics takes -1 partitions or replicas for the broker's default, in any version: from 2.4 on
+        (BA-90; M[2.3.1, 2.4.1])."""
+        return self.at_least(2, 4)
+
+    @cached_property
+    def bad_config_error(self) -> int:
+        """The error of CreateTopics for a config value that cannot be: 40, but -1 up to 2.0 (M[2.0.1, 2.1.1])."""
+        return 40 if self.at_least(2, 1) else -1
 
     @cached_property
     def auto_create_answers_leader_not_available(self) -> bool:
@@ -309,6 +402,19 @@ class Profile:
         """Whether the offsets topic is never made with fewer replicas than configured: from 0.11 on (KIP-115). Before,
         it gets as many as there are brokers (BA-50)."""
         return self.at_least(0, 11)
+
+    # Records.
+
+    @cached_property
+    def rejects_unknown_special_timestamps(self) -> bool:
+        """Whether ListOffsets answers 35 to a negative timestamp that means nothing in the version, before it looks for
+        the topic. Earlier releases take it for a time (BA-81; M[3.3.2, 3.9.2])."""
+        return self.at_least(3, 9)
+
+    def unknown_topic_fetch_error(self, api_version: int) -> int:
+        """The error of a Fetch by name from a topic or partition that there is not: 3, but by mistake 76 in 2.1 below
+        v10 (BA-74; M[2.1.1, 2.2.2])."""
+        return 76 if self.release == (2, 1) and api_version < 10 else 3
 
 
 def releases_serving(api_key: int, api_version: int) -> list[str]:

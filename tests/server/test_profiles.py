@@ -13,10 +13,12 @@ from kproto_server.profiles import (
     removed_in,
 )
 
+from kproto.codes import ErrorCode
 from tests.fixture_files import WireSurface, api_versions, golden
 
 PRODUCE, METADATA, OFFSET_COMMIT, OFFSET_FETCH, CONTROLLED_SHUTDOWN, JOIN_GROUP = 0, 3, 8, 9, 7, 11
 API_VERSIONS = 18
+COORDINATOR_TEXT = "The coordinator is not available."
 
 
 @pytest.mark.parametrize("surface", api_versions().surfaces, ids=lambda s: f"{s.line}-{s.mode}")
@@ -196,3 +198,42 @@ def test_ex_40_offsets_carry_their_deadline_before_kip_211(name: str, carry: boo
 @pytest.mark.parametrize(("name", "enforced"), [("0.10.2", False), ("0.11", True), ("4.4", True)])
 def test_ba_50_the_offsets_topic_gets_its_replicas_or_is_not_made(name: str, enforced: bool) -> None:
     assert Profile.named(name).enforces_offsets_replication_factor is enforced
+
+
+MEASURED: list[tuple[str, int | None, dict[str, object]]] = [
+    ("find_coordinator_success_message", 1, {"2.2": None, "2.3": "NONE", "2.8": "NONE", "4.4": "NONE"}),
+    ("find_coordinator_success_message", 4, {"3.0": "", "3.9-zookeeper": "", "4.4": ""}),
+    ("find_coordinator_error_message", ErrorCode.COORDINATOR_NOT_AVAILABLE, {"2.2": None, "2.3": COORDINATOR_TEXT}),
+    ("answers_unknown_coordinator_type", None, {"0.11": False, "2.2": False, "2.3": True, "4.4": True}),
+    ("unknown_coordinator_type_error", None, {"2.3": -1, "2.7": -1, "2.8": 42, "4.4": 42}),
+    (
+        "auto_create_answers_leader_not_available",
+        None,
+        {"0.8.2": True, "3.9-zookeeper": True, "4.4": False},
+    ),
+    ("checks_topic_name_first", None, {"2.1": False, "2.7": False, "2.8": True, "3.9-zookeeper": True, "4.4": True}),
+    ("metadata_makes_internal_topics_unasked", None, {"0.11": True, "2.7": True, "2.8": False, "4.4": False}),
+    ("creates_topics_with_defaults", None, {"2.3": False, "2.4": True, "4.4": True}),
+    ("bad_config_error", None, {"0.10.2": -1, "2.0": -1, "2.1": 40, "4.4": 40}),
+    ("stores_any_commit", None, {"0.8.2": True, "0.9": False, "4.4": False}),
+    ("checks_partitions_of_commit", None, {"0.9": False, "1.1": False, "2.0": True, "4.4": True}),
+    ("fetch_of_unknown_topic_error", None, {"0.8.2": 3, "0.9": 0, "4.4": 0}),
+    ("no_offsets_topic_error", None, {"0.8.2": 15, "0.11": 16, "4.4": 16}),
+    ("offsets_make_a_group", None, {"0.9": False, "0.10.2": True, "4.4": True}),
+    ("merges_repeated_groups", None, {"0.10.2": True, "2.2": True, "2.3": False, "4.4": False}),
+    ("unasked_authorized_operations", None, {"2.3": 0, "2.4": 0, "2.5": -(2**31), "4.4": -(2**31)}),
+    ("group_authorized_operations", None, {"2.3": 328, "3.9": 328, "4.0": 3400, "4.4": 3400}),
+    ("rejects_unknown_special_timestamps", None, {"2.8": False, "3.3": False, "3.9": True, "4.4": True}),
+    ("unknown_topic_fetch_error", 9, {"2.0": 3, "2.1": 76, "2.2": 3, "4.4": 3}),
+    ("unknown_topic_fetch_error", 10, {"2.1": 3}),
+]
+
+
+@pytest.mark.parametrize(
+    ("switch", "argument", "name", "value"),
+    [(switch, argument, name, value) for switch, argument, values in MEASURED for name, value in values.items()],
+)
+def test_a_switch_is_as_measured(switch: str, argument: int | None, name: str, value: object) -> None:
+    """Each release named here was asked over the wire; for the rules see the switches."""
+    found = getattr(Profile.named(name), switch)
+    assert (found if argument is None else found(argument)) == value
