@@ -48,7 +48,7 @@ def test_large_content(compression: Compression, size: int) -> None:
 def test_content_as_large_as_the_limit_is_unpacked_and_one_more_byte_is_refused(compression: Compression) -> None:
     packed = compress(compression, bytes(100_000))
     assert decompress(compression, packed, limit=100_000) == bytes(100_000)
-    with pytest.raises(DecodeError, match="more than 99999|not 99999 bytes or less"):
+    with pytest.raises(DecodeError, match=r"more than 99999|not 99999 bytes or less"):
         decompress(compression, packed, limit=99_999)
 
 

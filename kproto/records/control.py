@@ -1,0 +1,96 @@
+"""Control records: what brokers write between the records of clients (LF-21).
+
+A control batch holds one record. Its key is two int16: a version and a type; its value depends on the type.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from kproto.declaration import Int16, Int32, Message
+from kproto.errors import DecodeError
+from kproto.records.record import Record
+from kproto.records.record_batch import CONTROL, TRANSACTIONAL, build_record_batch
+
+KEY_VERSION = 0
+MARKER_VERSION = 0
+
+
+class ControlType(IntEnum):
+    """What a control record says; from 2 on only in the log of a KRaft quorum."""
+
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+class ControlRecordTypeSchema(Message, versions=(0, 0)):
+    """The key, behind its version."""
+
+    type: Int16
+
+
+class EndTxnMarker(Message, versions=(0, 0)):
+    """The value of a COMMIT or ABORT, behind its version."""
+
+    coordinator_epoch: Int32
+
+
+def control_type(key: bytes | None) -> int:
+    """Return the type of a control record: a `ControlType`, or a number that newer brokers know.
+
+    As in Kafka, a newer version of the key is read by its first fields.
+
+    Raises:
+        DecodeError: the key is null or too short, or has a negative version.
+    """
+    if key is None or len(key) < 4:
+        raise DecodeError("control record key", 0, "null" if key is None else f"{len(key)} bytes, 4 are the least")
+    version, number = (int.from_bytes(key[start : start + 2], "big", signed=True) for start in (0, 2))
+    if version < KEY_VERSION:
+        raise DecodeError("control record key", 0, f"version {version}")
+    return number
+
+
+def read_end_marker(record: Record) -> tuple[ControlType, int]:
+    """Return ``(COMMIT or ABORT, coordinator epoch)``.
+
+    Raises:
+        DecodeError: another control record, or not this layout.
+    """
+    number = control_type(record.key)
+    if number not in (ControlType.ABORT, ControlType.COMMIT):
+        raise DecodeError("control record key", 2, f"type {number} ends no transaction")
+    value = record.value
+    if value is None or len(value) < 6:
+        raise DecodeError("EndTxnMarker", 0, "null" if value is None else f"{len(value)} bytes, 6 are the least")
+    if int.from_bytes(value[:2], "big", signed=True) < MARKER_VERSION:
+        raise DecodeError("EndTxnMarker", 0, "negative version")
+    return ControlType(number), EndTxnMarker.decode(value[2:6], MARKER_VERSION).coordinator_epoch
+
+
+def build_end_marker(
+    outcome: ControlType,
+    *,
+    offset: int,
+    timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    partition_leader_epoch: int,
+) -> bytes:
+    """Return the batch by which a broker ends a producer's transaction in a partition."""
+    assert outcome in (ControlType.ABORT, ControlType.COMMIT), f"{outcome!r} ends no transaction"
+    key = KEY_VERSION.to_bytes(2, "big") + ControlRecordTypeSchema(type=outcome).encode(KEY_VERSION)
+    value = MARKER_VERSION.to_bytes(2, "big") + EndTxnMarker(coordinator_epoch=coordinator_epoch).encode(MARKER_VERSION)
+    return build_record_batch(
+        [Record(key, value, timestamp=timestamp, offset=offset)],
+        partition_leader_epoch=partition_leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        flags=TRANSACTIONAL | CONTROL,
+    )

@@ -1,0 +1,175 @@
+"""Records, and how a batch of magic 2 holds them (LF-3).
+
+Wire:
+    varint size of what follows, int8 attributes (0), varlong timestamp delta, varint offset delta, varint key size (-1
+    is null), key, varint value size, value, varint count of headers; per header: varint size, key, varint size, value.
+
+`kproto.records.layout` declares the same with construct; this is the path that is run. As in Kafka, a record has to
+fill its announced size, and the records the payload.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kproto.errors import DecodeError, EncodeError
+from kproto.records.varint import more_varlong, varint, varlong
+from kproto.runtime import FAILURES, malformed, more_uvarint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+RECORD_SIZE_MIN = 7
+"""Octets of the smallest record: each of its seven parts has one at least."""
+NO_TIMESTAMP = -1
+
+
+class RecordHeader(NamedTuple):
+    """A name and a value that stand beside a record's key and value."""
+
+    key: str
+    value: bytes | None
+
+
+class Record(NamedTuple):
+    """One record; in which generation of batch it stands is not its matter."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[RecordHeader, ...] = ()
+    timestamp: int = NO_TIMESTAMP
+    """Milliseconds; -1 in a message set of magic 0, which has none."""
+    offset: int = 0
+
+
+_new: Any = tuple.__new__
+
+
+def decode_records(
+    data: bytes, count: int, *, base_offset: int = 0, base_timestamp: int = 0, append_time: int | None = None
+) -> list[Record]:
+    """Read the records of a batch, which fill ``data``.
+
+    ``append_time`` is the timestamp of each, where the batch says that the broker's clock counts (LF-2, bit 3).
+
+    Raises:
+        DecodeError: cut off, or a size or count that does not fit; ``position`` counts from the first record.
+    """
+    if not 0 <= count * RECORD_SIZE_MIN <= len(data):
+        raise DecodeError("records", 0, f"{count} records announced, {len(data)} bytes left")
+    records: list[Record] = []
+    position = 0
+    try:
+        for _ in range(count):
+            position = _decode_record(data, position, base_offset, base_timestamp, append_time, records)
+    except FAILURES:
+        raise DecodeError(f"records[{len(records)}]", position, "its sizes do not fit") from None
+    if position != len(data):
+        raise DecodeError("records", position, f"{len(data) - position} bytes after the last of {count} records")
+    return records
+
+
+def _decode_record(
+    data: bytes, p: int, base_offset: int, base_timestamp: int, append_time: int | None, records: list[Record]
+) -> int:
+    """Read one record; return the position after it. Varints are read in place: most have one octet."""
+    size = data[p]
+    p += 1
+    if size > 0x7F:
+        size, p = more_uvarint(data, p, size)
+    end = p + (size >> 1)
+    if size & 1 or end > len(data):
+        malformed()
+    p += 1  # attributes: no bit has a meaning
+    timestamp = data[p]
+    p += 1
+    if timestamp > 0x7F:
+        timestamp, p = more_varlong(data, p, timestamp)
+    offset = data[p]
+    p += 1
+    if offset > 0x7F:
+        offset, p = more_uvarint(data, p, offset)
+    key, p = _octets(data, p)
+    value, p = _octets(data, p)
+    count = data[p]
+    p += 1
+    headers: tuple[RecordHeader, ...] = ()
+    if count:
+        headers, p = _headers(data, p, count)
+    if p != end:
+        malformed()
+    moment = base_timestamp + ((timestamp >> 1) ^ -(timestamp & 1)) if append_time is None else append_time
+    place = base_offset + ((offset >> 1) ^ -(offset & 1))
+    records.append(_new(Record, (key, value, headers, moment, place)))
+    return p
+
+
+def _octets(data: bytes, p: int) -> tuple[bytes | None, int]:
+    """Read a nullable key or value; any negative size is null, as in Kafka."""
+    size = data[p]
+    p += 1
+    if size > 0x7F:
+        size, p = more_uvarint(data, p, size)
+    if size & 1:
+        return None, p
+    end = p + (size >> 1)
+    if end > len(data):
+        malformed()
+    return data[p:end], end
+
+
+def _headers(data: bytes, p: int, count: int) -> tuple[tuple[RecordHeader, ...], int]:
+    if count > 0x7F:
+        count, p = more_uvarint(data, p, count)
+    if count & 1 or count > len(data) - p:  # twice the count, and no header has less than two octets
+        malformed()
+    headers = []
+    for _ in range(count >> 1):
+        key, p = _octets(data, p)
+        if key is None:
+            malformed()
+        else:
+            name = key.decode()
+            value, p = _octets(data, p)
+            headers.append(RecordHeader(name, value))
+    return tuple(headers), p
+
+
+def encode_records(records: Iterable[Record], *, base_offset: int = 0, base_timestamp: int = 0) -> bytes:
+    """Return the records as a batch of magic 2 holds them.
+
+    Raises:
+        EncodeError: an offset or timestamp too far from the batch's, or a value of a wrong type.
+    """
+    parts: list[bytes] = []
+    for index, record in enumerate(records):
+        try:
+            body = _encode_record(record, base_offset, base_timestamp)
+        except (EncodeError, AttributeError, TypeError, ValueError) as error:
+            raise EncodeError(f"records[{index}]", str(error)) from None
+        parts += varint(len(body)), body
+    return b"".join(parts)
+
+
+def _encode_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
+    key, value, headers, timestamp, offset = record
+    parts = [b"\0", varlong(timestamp - base_timestamp), varint(offset - base_offset)]
+    _put_octets(parts, key)
+    _put_octets(parts, value)
+    parts.append(varint(len(headers)))
+    for name, content in headers:
+        _put_octets(parts, name.encode())
+        _put_octets(parts, content)
+    return b"".join(parts)
+
+
+def _put_octets(parts: list[bytes], octets: bytes | None) -> None:
+    if octets is None:
+        parts.append(b"\1")
+    else:
+        parts += varint(len(octets)), octets
+
+
+def batch_end(records: list[Record], base_offset: int) -> int:
+    """Return the offset of the last record of a batch; of one without records, the one before its first offset."""
+    return records[-1].offset if records else base_offset - 1

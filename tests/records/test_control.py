@@ -1,0 +1,73 @@
+"""Control records (LF-21): the marker of the specification, and records that are none."""
+
+import pytest
+
+from kproto.errors import DecodeError
+from kproto.records.control import ControlType, build_end_marker, control_type, read_end_marker
+from kproto.records.record import Record
+from kproto.records.record_batch import read_record_batch
+from tests.records.made import COMMIT_MARKER, NOW
+
+COMMIT, ABORT = ControlType.COMMIT, ControlType.ABORT
+
+
+def test_the_marker_of_the_specification() -> None:
+    """LF-6."""
+    batch, _ = read_record_batch(COMMIT_MARKER)
+    assert batch.is_control
+    assert batch.is_transactional
+    (record,) = batch.records()
+    assert read_end_marker(record) == (COMMIT, 0)
+    made = build_end_marker(
+        COMMIT,
+        offset=2,
+        timestamp=NOW,
+        producer_id=4000,
+        producer_epoch=3,
+        coordinator_epoch=0,
+        partition_leader_epoch=0,
+    )
+    assert made == COMMIT_MARKER
+
+
+@pytest.mark.parametrize("outcome", [COMMIT, ABORT])
+def test_round_trip(outcome: ControlType) -> None:
+    data = build_end_marker(
+        outcome,
+        offset=9,
+        timestamp=8,
+        producer_id=7,
+        producer_epoch=6,
+        coordinator_epoch=5,
+        partition_leader_epoch=4,
+    )
+    batch, _ = read_record_batch(data)
+    header = batch.header
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 6, -1)
+    assert (header.base_offset, header.base_timestamp, header.partition_leader_epoch) == (9, 8, 4)
+    assert read_end_marker(batch.records()[0]) == (outcome, 5)
+
+
+def test_newer_versions_are_read_by_their_first_fields() -> None:
+    record = Record(bytes.fromhex("0001 0000 77"), bytes.fromhex("0001 00000003 77"))
+    assert read_end_marker(record) == (ABORT, 3)
+
+
+@pytest.mark.parametrize("number", [*range(2, 7), 7, -1, 32767])
+def test_other_types_are_told_but_end_no_transaction(number: int) -> None:
+    key = b"\0\0" + number.to_bytes(2, "big", signed=True)
+    assert control_type(key) == number
+    with pytest.raises(DecodeError, match=f"type {number} ends no transaction"):
+        read_end_marker(Record(key, bytes(6)))
+
+
+@pytest.mark.parametrize("key", [None, b"", b"\0\0\0", bytes.fromhex("ffff0000")])
+def test_a_key_that_is_none_is_refused(key: bytes | None) -> None:
+    with pytest.raises(DecodeError, match="control record key"):
+        control_type(key)
+
+
+@pytest.mark.parametrize("value", [None, b"", bytes(5), bytes.fromhex("ffff00000000")])
+def test_a_value_that_is_none_is_refused(value: bytes | None) -> None:
+    with pytest.raises(DecodeError, match="EndTxnMarker"):
+        read_end_marker(Record(bytes(4), value))

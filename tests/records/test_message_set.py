@@ -1,0 +1,223 @@
+"""Message sets of magic 0 and 1 (LF-4): layouts by hand, wrappers with both kinds of offsets, damage."""
+
+import zlib
+
+import pytest
+from hypothesis import given
+
+from kproto import registry
+from kproto.errors import DecodeError, EncodeError
+from kproto.interpret import InterpretedCodec
+from kproto.records.batches import read_batches
+from kproto.records.compression import Compression, compress
+from kproto.records.errors import CorruptBatch
+from kproto.records.message_set import (
+    APPEND_TIME,
+    LegacyMessage,
+    build_message_set,
+    read_legacy_batch,
+    seal_legacy,
+)
+from kproto.records.record import Record, RecordHeader
+from tests.records.made import rising_records
+
+OLD = [c for c in Compression if c is not Compression.ZSTD]
+PACKED = [c for c in OLD if c is not Compression.NONE]
+
+
+def by_hand(offset: int, magic: int, attributes: int, rest: bytes) -> bytes:
+    """One message, from its octets after the attributes."""
+    checked = bytes((magic, attributes)) + rest
+    message = zlib.crc32(checked).to_bytes(4, "big") + checked
+    return offset.to_bytes(8, "big") + len(message).to_bytes(4, "big") + message
+
+
+KEY_AND_VALUE = bytes.fromhex("00000001 6b 00000002 7631")
+V0 = by_hand(5, 0, 0, KEY_AND_VALUE)
+V1 = by_hand(6, 1, 0, (99).to_bytes(8, "big") + KEY_AND_VALUE)
+NULLS = by_hand(7, 0, 0, bytes.fromhex("ffffffff ffffffff"))
+
+
+def test_messages_made_by_hand_are_read() -> None:
+    found = [record for batch in read_batches(V0 + V1 + NULLS) for record in batch.records()]
+    assert found == [
+        Record(b"k", b"v1", offset=5),
+        Record(b"k", b"v1", timestamp=99, offset=6),
+        Record(None, None, offset=7),
+    ]
+
+
+def test_messages_are_written_as_by_hand() -> None:
+    assert build_message_set([Record(b"k", b"v1", offset=5)], magic=0) == V0
+    assert build_message_set([Record(b"k", b"v1", timestamp=99, offset=6)], magic=1) == V1
+    assert build_message_set([Record(None, None, offset=7)], magic=0) == NULLS
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("compression", OLD)
+def test_round_trip(magic: int, compression: Compression) -> None:
+    @given(rising_records(headers=False, timestamps=magic == 1))
+    def check(records: list[Record]) -> None:
+        data = build_message_set(records, magic=magic, compression=compression)
+        batches = list(read_batches(data))
+        assert sum(batch.size for batch in batches) == len(data)
+        assert [record for batch in batches for record in batch.records()] == records
+        assert all(batch.magic == magic and batch.compression is compression for batch in batches)
+        assert not any(batch.is_control or batch.is_transactional for batch in batches)
+        if records:
+            assert batches[-1].last_offset == records[-1].offset
+            assert len(batches) == (len(records) if compression is Compression.NONE else 1)
+
+    check()
+
+
+RECORDS = [Record(b"a", b"1", timestamp=10, offset=40), Record(b"b", b"2", timestamp=30, offset=42)]
+
+
+def inner_of(data: bytes) -> list[LegacyMessage]:
+    """The messages in a gzip wrapper."""
+    value = read_legacy_batch(data)[0].message.value
+    assert value is not None
+    content = zlib.decompress(value, wbits=31)
+    inner = []
+    position = 0
+    while position < len(content):
+        batch, position = read_legacy_batch(content, position)
+        inner.append(batch.message)
+    return inner
+
+
+def test_inner_offsets_of_magic_0_are_real_and_of_magic_1_count_from_0() -> None:
+    old, new = (
+        build_message_set(
+            [r._replace(timestamp=-1) if magic == 0 else r for r in RECORDS],
+            magic=magic,
+            compression=Compression.GZIP,
+        )
+        for magic in (0, 1)
+    )
+    assert [message.offset for message in inner_of(old)] == [40, 42]
+    assert [message.offset for message in inner_of(new)] == [0, 2]
+    assert read_legacy_batch(old)[0].message.offset == read_legacy_batch(new)[0].message.offset == 42
+    assert read_legacy_batch(new)[0].message.timestamp == 30
+
+
+def test_a_broker_stores_a_wrapper_of_magic_1_by_its_offset_alone() -> None:
+    data = build_message_set(RECORDS, magic=1, compression=Compression.GZIP)
+    stored = read_legacy_batch((1042).to_bytes(8, "big") + data[8:])[0]
+    assert [record.offset for record in stored.records()] == [1040, 1042]
+
+
+@pytest.mark.parametrize("compression", OLD)
+def test_the_brokers_clock_is_the_time_of_all_messages(compression: Compression) -> None:
+    data = build_message_set(RECORDS, magic=1, compression=compression, append_time=77)
+    batches = list(read_batches(data))
+    assert all(batch.has_append_time for batch in batches)
+    assert [record.timestamp for batch in batches for record in batch.records()] == [77, 77]
+
+
+def test_no_records_are_no_bytes() -> None:
+    assert build_message_set([], magic=1) == build_message_set([], magic=0, compression=Compression.GZIP) == b""
+
+
+def wrapper(content: bytes | None, *, magic: int = 1, compression: Compression = Compression.GZIP) -> bytes:
+    return seal_legacy(
+        LegacyMessage(
+            offset=1,
+            message_size=0,
+            crc=0,
+            magic=magic,
+            attributes=compression,
+            timestamp=-1,
+            key=None,
+            value=None if content is None else compress(compression, content, magic=magic),
+        )
+    )
+
+
+def test_odd_wrappers_are_refused() -> None:
+    plain = build_message_set([Record(b"k", b"v")], magic=1)
+    packed = build_message_set([Record(b"k", b"v")], magic=1, compression=Compression.GZIP)
+    older = build_message_set([Record(b"k", b"v")], magic=0)
+    bad_crc = plain[:-1] + b"!"
+    cases = {
+        "null, but it is compressed": wrapper(None),
+        "without messages": wrapper(b""),
+        "compressed twice": wrapper(packed),
+        "0 within 1": wrapper(older),
+        "its content has": wrapper(bad_crc),
+        "cut off before its magic": wrapper(plain[:10]),
+        "gzip": wrapper(plain)[:-1],
+    }
+    for reason, data in cases.items():
+        batch, _ = read_legacy_batch(data if reason != "gzip" else resealed(data))
+        with pytest.raises(DecodeError, match=reason):
+            batch.records()
+
+
+def resealed(data: bytes) -> bytes:
+    """A wrapper whose value lost its last octet, made whole again as a message."""
+    whole = data + b"\0"
+    message = read_legacy_batch(whole, check_crc=False)[0].message
+    assert message.value is not None
+    return seal_legacy(message.replace(value=message.value[:-1]))
+
+
+@pytest.mark.parametrize("data", [V0, V1, NULLS])
+def test_a_message_cut_at_any_byte_or_with_a_flipped_bit_is_refused(data: bytes) -> None:
+    for size in range(len(data)):
+        with pytest.raises(DecodeError):
+            read_legacy_batch(data[:size])
+    for bit in range(8 * 8, 8 * len(data)):  # the offset before is outside of the checksum
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(DecodeError):
+            read_legacy_batch(bytes(flipped))
+
+
+def test_a_wrong_checksum_has_an_error_of_its_own_and_may_be_passed_over() -> None:
+    data = V0[:-1] + b"!"
+    with pytest.raises(CorruptBatch, match=r"LegacyMessage\.crc at byte 12"):
+        read_legacy_batch(data)
+    assert read_legacy_batch(data, check_crc=False)[0].records() == [Record(b"k", b"v!", offset=5)]
+
+
+def test_a_size_that_key_and_value_do_not_fill_is_refused() -> None:
+    data = V0[:8] + (len(V0) - 12 + 3).to_bytes(4, "big") + V0[12:] + b"abc"
+    with pytest.raises(DecodeError, match="key and value end after"):
+        read_legacy_batch(data, check_crc=False)
+
+
+@pytest.mark.parametrize("magic", [2, 3, 0x7F, 0xFF])
+def test_other_magics_are_refused(magic: int) -> None:
+    with pytest.raises(DecodeError, match=f"{magic}, not 0 or 1"):
+        read_legacy_batch(V0[:16] + bytes((magic,)) + V0[17:])
+
+
+def test_what_message_sets_lack_is_refused() -> None:
+    record = Record(b"k", b"v")
+    with pytest.raises(EncodeError, match="no headers"):
+        build_message_set([record._replace(headers=(RecordHeader("h", b""),))], magic=1)
+    with pytest.raises(EncodeError, match="zstd came with magic 2"):
+        build_message_set([record], magic=1, compression=Compression.ZSTD)
+    with pytest.raises(EncodeError, match="magic 0 has no timestamps"):
+        build_message_set([record], magic=0, append_time=5)
+    with pytest.raises(EncodeError, match="timestamp"):
+        build_message_set([record._replace(timestamp=5)], magic=0)
+    with pytest.raises(EncodeError, match="2 is no magic of a message set"):
+        build_message_set([record], magic=2)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_the_generated_and_the_interpreted_codec_agree(magic: int) -> None:
+    plain = InterpretedCodec(LegacyMessage, magic)
+    quick = registry.message_codec(LegacyMessage, magic)
+    data = (V0, V1)[magic]
+    assert plain.decode(data) == quick.decode(data, 0)
+    value = plain.decode(data)[0]
+    assert plain.encode(value) == quick.encode(value) == data
+
+
+def test_bit_3_means_nothing_in_magic_0() -> None:
+    data = by_hand(5, 0, APPEND_TIME, KEY_AND_VALUE)
+    assert not read_legacy_batch(data)[0].has_append_time
