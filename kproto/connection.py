@@ -173,4 +173,3 @@ class ClientConnection:
 def is_answered(request: Request) -> bool:
     """Whether a broker answers this request: always, but for Produce with acks=0 (BA-9)."""
     return not (type(request)._api_key == PRODUCE and getattr(request, "acks", None) == 0)
-
