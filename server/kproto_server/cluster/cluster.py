@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from kproto_server.cluster.creation import BROKER_DEFAULT, check_assignments, check_counts, check_name
 from kproto_server.cluster.placement import stripe
 from kproto_server.cluster.topics import (
+    INTERNAL_TOPICS,
     NO_LEADER,
     OFFSETS_TOPIC,
     TRANSACTION_TOPIC,
@@ -88,9 +89,12 @@ class Cluster:
         return cls(nodes, profile, topic_defaults(settings, len(nodes)), random_bytes)
 
     def reset(self) -> None:
-        """Forget all topics; nodes, their addresses and the cluster's id stay."""
-        self.topics.clear()
-        self._topics_by_id.clear()
+        """Forget topics; nodes and their addresses, the cluster's id, and the internal topics that were made stay.
+
+        A client of the next test then finds its coordinator at the first try, as with any broker that ran for a while.
+        """
+        for name in [name for name in self.topics if name not in INTERNAL_TOPICS]:
+            self.delete_topic(name)
 
     # Nodes.
 
@@ -102,7 +106,7 @@ class Cluster:
         return node_id in self.nodes and self.nodes[node_id].alive
 
     def counted_nodes(self) -> list[Node]:
-        """Return the nodes that count for a replication factor: live ones, and in KRaft those that once were (BA-52)."""
+        """Return the nodes that count for a replication factor: the live, and in KRaft those that once were (BA-52)."""
         return [n for _, n in sorted(self.nodes.items()) if n.alive or (self.profile.is_kraft and n.registered)]
 
     def add_node(self, node: Node) -> None:

@@ -1,0 +1,80 @@
+"""Which features of KIP-584 each release supports and, as it comes, has finalized: what ApiVersions tells from 2.7 on.
+
+Only KRaft brokers have any; level and range of ``metadata.version`` grow with each release, the other features came
+one by one. Clients go by two of them: ``transaction.version`` (2: the newer transactions) and ``group.version``.
+
+Source:
+    ApiVersions v3 and v4 answers of running brokers, 2.7.2 to 4.4.0 (fixtures/topics); 3.4 to 3.8: the levels of
+    metadata.version are those of the releases' own lists.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kproto_server.profiles import Profile
+
+NO_EPOCH = -1
+
+
+class Features(NamedTuple):
+    """What ApiVersions tells of features."""
+
+    supported: tuple[tuple[str, int, int], ...] = ()
+    """Name, least and greatest level."""
+    finalized: tuple[tuple[str, int], ...] = ()
+    """Name and level: the cluster's, least and greatest alike."""
+    epoch: int = NO_EPOCH
+    """Grows with each change of the finalized ones; -1: not told."""
+
+
+METADATA_OLDEST = {(3,): 1, (4,): 7}
+METADATA_NEWEST = {
+    (3, 3): 7,
+    (3, 4): 8,
+    (3, 5): 11,
+    (3, 6): 14,
+    (3, 7): 19,
+    (3, 8): 20,
+    (3, 9): 21,
+    (4, 0): 25,
+    (4, 1): 27,
+    (4, 2): 29,
+    (4, 3): 30,
+    (4, 4): 33,
+}
+
+SUPPORTED_SINCE = (
+    ("group.version", (4, 0), 1),
+    ("kraft.version", (3, 9), 1),
+    ("share.version", (4, 1), 1),
+    ("share.version", (4, 4), 2),
+    ("streams.version", (4, 2), 1),
+    ("transaction.version", (4, 0), 2),
+    ("eligible.leader.replicas.version", (4, 0), 1),
+)
+"""Name, release, greatest level from it on; the least is 0."""
+
+FINALIZED_SINCE = (
+    ("group.version", (4, 0), 1),
+    ("streams.version", (4, 2), 1),
+    ("transaction.version", (4, 0), 2),
+    ("eligible.leader.replicas.version", (4, 1), 1),
+    ("share.version", (4, 2), 1),
+    ("share.version", (4, 4), 2),
+)
+"""Name, release, level of a cluster that was made with it."""
+
+
+def features_of(profile: Profile) -> Features:
+    """Return the features of a fresh cluster of the profile's release."""
+    if not profile.is_kraft:
+        return Features(epoch=0 if profile.at_least(2, 7) else NO_EPOCH)
+    newest = METADATA_NEWEST[profile.release[:2]]
+    supported = {name: (name, 0, level) for name, since, level in SUPPORTED_SINCE if profile.at_least(*since)}
+    supported["metadata.version"] = ("metadata.version", METADATA_OLDEST[profile.release[:1]], newest)
+    finalized = {name: (name, level) for name, since, level in FINALIZED_SINCE if profile.at_least(*since)}
+    finalized["metadata.version"] = ("metadata.version", newest)
+    # Each finalized feature is a record of its own in a fresh metadata log; some records precede them.
+    return Features(tuple(supported.values()), tuple(finalized.values()), epoch=len(finalized) + 9)

@@ -1,0 +1,39 @@
+"""How a partition's state is told: shared by the APIs that describe topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto_server.cluster.topics import NO_LEADER
+
+if TYPE_CHECKING:
+    from kproto_server.cluster.cluster import Cluster
+    from kproto_server.cluster.topics import Partition
+
+
+def partition_error(partition: Partition) -> ErrorCode:
+    """Return what Metadata says of a partition (BA-35)."""
+    return ErrorCode.LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else ErrorCode.NONE
+
+
+def offline_replicas(cluster: Cluster, partition: Partition) -> tuple[int, ...]:
+    """Return the replicas that are on nodes that are down."""
+    return tuple(replica for replica in partition.replicas if not cluster.is_alive(replica))
+
+
+def leader_error(partition: Partition | None, node_id: int, current_leader_epoch: int) -> ErrorCode:
+    """Say why a node can't answer for a partition as its leader (BA-74, BA-83).
+
+    ``current_leader_epoch`` is what the client takes for the epoch; -1: it does not say.
+    """
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if current_leader_epoch >= 0:
+        if current_leader_epoch < partition.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if current_leader_epoch > partition.leader_epoch:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+    if partition.leader != node_id:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.NONE

@@ -1,0 +1,158 @@
+"""Fetch, as far as it goes while nothing can be written: partitions are empty, so consumers wait (BA-70..77).
+
+A fetch at the end of its partitions is parked for ``max_wait_ms``. An error of a partition's log ends the wait at
+once; a partition that does not exist does so only where no other is left, as real brokers have it.
+
+DEVIATION: no fetch sessions. The answer's session id is always 0, which tells a client to go on without (BA-76).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto.codes import ErrorCode
+from kproto.messages.k01_fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from kproto_server.call import Wait
+from kproto_server.handlers._partitions import leader_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kproto_server.call import Call
+    from kproto_server.cluster.topics import Partition, Topic
+
+SESSIONS_SINCE = 7
+IDS_SINCE = 13
+LEADER_HINTS_SINCE = 16
+"""From here on an answer names the leader that a client should have asked (KIP-951)."""
+
+FINAL_EPOCH = -1
+INITIAL_EPOCH = 0
+
+NO_EPOCH = -1
+UNKNOWN_OFFSET = -1
+
+
+class Read(NamedTuple):
+    """What became of one partition of the request."""
+
+    data: PartitionData
+    is_missing: bool
+    """The partition does not exist: it takes no part in the wait."""
+
+
+def handle(request: FetchRequest, call: Call) -> FetchResponse | Wait:
+    refusal = _session_error(request, call.api_version)
+    if refusal:
+        return FetchResponse(error_code=refusal, responses=())
+    response, can_wait = _fetch(request, call)
+    if can_wait and request.min_bytes > 0 and request.max_wait_ms > 0:
+        return Wait(call.now_ms + request.max_wait_ms, lambda: _fetch(request, call)[0])
+    return response
+
+
+def _session_error(request: FetchRequest, api_version: int) -> ErrorCode:
+    """Refuse a request that goes on with a session: there are none."""
+    if api_version >= SESSIONS_SINCE and request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
+        return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    return ErrorCode.NONE
+
+
+def _fetch(request: FetchRequest, call: Call) -> tuple[FetchResponse, bool]:
+    """Return the answer as of now, and whether a client has to wait for it: nothing is wrong, and nothing is there."""
+    topics = []
+    reads: list[Read] = []
+    for asked in request.topics:
+        of_topic = list(_topic(asked, request, call))
+        reads += of_topic
+        topics.append(
+            FetchableTopicResponse(
+                topic=asked.topic, topic_id=asked.topic_id, partitions=tuple(read.data for read in of_topic)
+            )
+        )
+    existing = [read for read in reads if not read.is_missing]
+    can_wait = bool(existing) and not any(read.data.error_code for read in existing)
+    return FetchResponse(responses=tuple(topics), node_endpoints=_endpoints(reads, call)), can_wait
+
+
+def _topic(asked: FetchTopic, request: FetchRequest, call: Call) -> Iterator[Read]:
+    by_id = call.api_version >= IDS_SINCE
+    cluster = call.state.cluster
+    topic = cluster.topic_by_id(asked.topic_id) if by_id else cluster.topic(asked.topic)
+    # A partition that stands twice counts once, as it stands last.
+    for partition in {partition.partition: partition for partition in asked.partitions}.values():
+        yield _partition(topic, partition, request, call)
+
+
+def _partition(topic: Topic | None, asked: FetchPartition, request: FetchRequest, call: Call) -> Read:
+    if topic is None and call.api_version >= IDS_SINCE:
+        return _missing(asked, ErrorCode.UNKNOWN_TOPIC_ID)
+    partition = topic and topic.partition(asked.partition)
+    if not partition:
+        return _missing(asked, call.state.profile.fetch_unknown_partition_error(call.api_version))
+    error = _error(partition, asked, request, call)
+    if error:
+        return Read(_failed(partition, asked, error, call), is_missing=False)
+    return Read(
+        PartitionData(
+            partition_index=asked.partition,
+            error_code=ErrorCode.NONE,
+            high_watermark=partition.high_watermark,
+            last_stable_offset=partition.high_watermark,
+            log_start_offset=partition.log_start_offset,
+            aborted_transactions=() if request.isolation_level else None,
+            records=b"",
+        ),
+        is_missing=False,
+    )
+
+
+def _error(partition: Partition, asked: FetchPartition, request: FetchRequest, call: Call) -> ErrorCode:
+    error = leader_error(partition, call.node.node_id, asked.current_leader_epoch)
+    if error:
+        return error
+    replica_id = max(request.replica_id, request.replica_state.replica_id)
+    if replica_id >= 0 and replica_id not in partition.replicas:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    in_range = partition.log_start_offset <= asked.fetch_offset <= partition.high_watermark
+    if not in_range or asked.last_fetched_epoch > partition.leader_epoch:
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    return ErrorCode.NONE
+
+
+def _missing(asked: FetchPartition, error: int) -> Read:
+    data = PartitionData(partition_index=asked.partition, error_code=error, high_watermark=UNKNOWN_OFFSET, records=b"")
+    return Read(data, is_missing=True)
+
+
+def _failed(partition: Partition, asked: FetchPartition, error: ErrorCode, call: Call) -> PartitionData:
+    leader = LeaderIdAndEpoch()
+    if call.api_version >= LEADER_HINTS_SINCE and error in (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+    ):
+        leader = LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+    return PartitionData(
+        partition_index=asked.partition,
+        error_code=error,
+        high_watermark=UNKNOWN_OFFSET,
+        current_leader=leader,
+        aborted_transactions=None,
+        records=b"",
+    )
+
+
+def _endpoints(reads: list[Read], call: Call) -> tuple[NodeEndpoint, ...]:
+    """Tell the addresses of the leaders that the answer points to."""
+    leaders = {read.data.current_leader.leader_id for read in reads}
+    nodes = (node for node in call.state.cluster.alive_nodes() if node.node_id in leaders)
+    return tuple(NodeEndpoint(node_id=n.node_id, host=n.host, port=n.port, rack=n.rack) for n in nodes)

@@ -1,0 +1,121 @@
+"""ListOffsets: where a partition begins and ends, or a time lies in it (BA-80..83).
+
+Nothing can be written to a topic yet, so every partition is empty: the special timestamps that name an end of the log
+find offset 0, all others find nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto.codes import ErrorCode
+from kproto.messages.k02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResponse,
+)
+from kproto_server.handlers._partitions import leader_error
+
+if TYPE_CHECKING:
+    from kproto_server.call import Call
+    from kproto_server.cluster.topics import Partition
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+
+SINCE_VERSION = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""The special timestamps, and the version that brought each (BA-80)."""
+
+NONE_FOUND = -1
+NO_EPOCH = -1
+
+ISOLATION_LEVELS = (0, 1)
+
+
+class Position(NamedTuple):
+    """Where a timestamp lies."""
+
+    offset: int = NONE_FOUND
+    leader_epoch: int = NO_EPOCH
+
+
+def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=tuple(
+            ListOffsetsTopicResponse(name=topic.name, partitions=_partitions(topic, request.isolation_level, call))
+            for topic in request.topics
+        )
+    )
+
+
+def _partitions(asked: ListOffsetsTopic, isolation_level: int, call: Call) -> tuple[ListOffsetsPartitionResponse, ...]:
+    """Answer each partition once; one that was asked for twice is refused (BA-82)."""
+    indexes = [partition.partition_index for partition in asked.partitions]
+    answers = {}
+    for partition in asked.partitions:
+        index = partition.partition_index
+        if isolation_level not in ISOLATION_LEVELS:
+            answers[index] = _refused(index, ErrorCode.UNKNOWN_SERVER_ERROR)
+        elif indexes.count(index) > 1 and call.api_version > 0:
+            answers[index] = _refused(index, ErrorCode.INVALID_REQUEST)
+        else:
+            answers[index] = _partition(asked.name, partition, call)
+    return tuple(answers.values())
+
+
+def _partition(topic_name: str, asked: ListOffsetsPartition, call: Call) -> ListOffsetsPartitionResponse:
+    topic = call.state.cluster.topic(topic_name)
+    partition = topic and topic.partition(asked.partition_index)
+    error = leader_error(partition or None, call.node.node_id, asked.current_leader_epoch)
+    if not error and asked.timestamp < 0 and not _is_known(asked.timestamp, call):
+        error = ErrorCode.UNSUPPORTED_VERSION
+    if error or not partition:
+        return _refused(asked.partition_index, error)
+    position = _position(partition, asked.timestamp, call)
+    if call.api_version == 0:
+        return _old_style(asked, position)
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        error_code=error,
+        offset=position.offset,
+        leader_epoch=position.leader_epoch if call.api_version >= 4 else NO_EPOCH,
+    )
+
+
+def _refused(index: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=index, error_code=error)
+
+
+def _is_known(timestamp: int, call: Call) -> bool:
+    """Whether a special timestamp means something in this version; old releases take any for a time (BA-81)."""
+    if not call.state.profile.refuses_unknown_list_offsets_timestamps:
+        return True
+    return timestamp in SINCE_VERSION and SINCE_VERSION[timestamp] <= call.api_version
+
+
+def _position(partition: Partition, timestamp: int, call: Call) -> Position:
+    known = SINCE_VERSION.get(timestamp, call.api_version + 1) <= call.api_version
+    if known and timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return Position(partition.log_start_offset, partition.leader_epoch)
+    if known and timestamp == LATEST:
+        return Position(partition.high_watermark, partition.leader_epoch)
+    return Position()
+
+
+def _old_style(asked: ListOffsetsPartition, position: Position) -> ListOffsetsPartitionResponse:
+    """Version 0 asks for up to so many segment starts at or before a time, newest first (BA-82)."""
+    found = () if position.offset == NONE_FOUND else (position.offset,)
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        error_code=ErrorCode.NONE,
+        old_style_offsets=found[: max(0, asked.max_num_offsets)],
+    )

@@ -1,0 +1,146 @@
+"""Metadata: the live brokers, and the topics that were asked for (BA-30..36)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.declaration import ZERO_UUID
+from kproto.messages.k03_metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kproto_server.cluster.auto_creation import missing_topic_error
+from kproto_server.cluster.topics import INTERNAL_TOPICS
+from kproto_server.handlers import _operations
+from kproto_server.handlers._partitions import offline_replicas, partition_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kproto_server.call import Call
+    from kproto_server.cluster.cluster import Cluster, Node
+    from kproto_server.cluster.topics import Partition, Topic
+
+BY_ID_SINCE = 12
+
+
+def handle(request: MetadataRequest, call: Call) -> MetadataResponse:
+    asked = request.topics
+    refusal = _refusal(asked, call.api_version)
+    if refusal:
+        return _refused(asked or (), refusal)
+    cluster = call.state.cluster
+    operations = _operations.ON_TOPIC if request.include_topic_authorized_operations else _operations.NOT_ASKED
+    return MetadataResponse(
+        brokers=tuple(map(_broker, cluster.alive_nodes())),
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.controller_id,
+        topics=_topics(request, call, operations),
+        cluster_authorized_operations=(
+            _operations.ON_CLUSTER if request.include_cluster_authorized_operations else _operations.NOT_ASKED
+        ),
+    )
+
+
+def _refusal(asked: Sequence[MetadataRequestTopic] | None, api_version: int) -> ErrorCode:
+    """Say what is wrong with the request as such: an id before v12, or neither a name nor an id (BA-30)."""
+    for topic in asked or ():
+        has_id = topic.topic_id != ZERO_UUID
+        if api_version < BY_ID_SINCE and (has_id or topic.name is None):
+            return ErrorCode.INVALID_REQUEST
+        if not has_id and topic.name is None:
+            return ErrorCode.UNKNOWN_SERVER_ERROR  # a broker of 4.4.0 trips over it
+    return ErrorCode.NONE
+
+
+def _refused(asked: Sequence[MetadataRequestTopic], error: ErrorCode) -> MetadataResponse:
+    return MetadataResponse(
+        brokers=(),
+        topics=tuple(
+            MetadataResponseTopic(error_code=error, name=topic.name or "", topic_id=topic.topic_id, partitions=())
+            for topic in asked
+        ),
+        error_code=error,
+    )
+
+
+def _topics(request: MetadataRequest, call: Call, operations: int) -> tuple[MetadataResponseTopic, ...]:
+    cluster, asked = call.state.cluster, request.topics
+    if asked is None or (not asked and call.api_version == 0):
+        return tuple(_found(cluster, topic, call.api_version, operations) for topic in cluster.topics.values())
+    ids = [topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID]
+    if ids:  # then names do not count
+        return _by_id(call, dict.fromkeys(ids), operations)
+    return _by_name(request, call, operations)
+
+
+def _by_id(call: Call, ids: dict[bytes, None], operations: int) -> tuple[MetadataResponseTopic, ...]:
+    cluster = call.state.cluster
+    unknown, known = [], []
+    for topic_id in ids:
+        topic = cluster.topic_by_id(topic_id)
+        if topic is not None:
+            known.append(_found(cluster, topic, call.api_version, operations))
+        else:
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+            unknown.append(MetadataResponseTopic(error_code=error, name=None, topic_id=topic_id, partitions=()))
+    return (*unknown, *known)
+
+
+def _by_name(request: MetadataRequest, call: Call, operations: int) -> tuple[MetadataResponseTopic, ...]:
+    """Each name once, those that exist first: what does not is looked at only then, and perhaps made."""
+    cluster = call.state.cluster
+    names = dict.fromkeys(topic.name for topic in request.topics or () if topic.name is not None)
+    found = [cluster.topics[name] for name in names if name in cluster.topics]
+    known = tuple(_found(cluster, topic, call.api_version, operations) for topic in found)
+    unknown = tuple(
+        MetadataResponseTopic(
+            error_code=missing_topic_error(cluster, name, request.allow_auto_topic_creation, call.now_ms),
+            name=name,
+            is_internal=name in INTERNAL_TOPICS,
+            partitions=(),
+            topic_authorized_operations=operations,
+        )
+        for name in names
+        if name not in {topic.name for topic in found}
+    )
+    return known + unknown
+
+
+def _broker(node: Node) -> MetadataResponseBroker:
+    return MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+
+
+def _found(cluster: Cluster, topic: Topic, api_version: int, operations: int) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.internal,
+        partitions=tuple(_partition(cluster, partition, api_version) for partition in topic.partitions),
+        topic_authorized_operations=operations,
+    )
+
+
+def _partition(cluster: Cluster, partition: Partition, api_version: int) -> MetadataResponsePartition:
+    error = partition_error(partition)
+    replicas, isr = tuple(partition.replicas), tuple(partition.isr)
+    offline = offline_replicas(cluster, partition)
+    if offline and api_version == 0:
+        # The oldest clients can't bear a node id that is not in the list of brokers.
+        replicas, isr = (tuple(r for r in nodes if r not in offline) for nodes in (replicas, isr))
+        error = error or ErrorCode.REPLICA_NOT_AVAILABLE
+    return MetadataResponsePartition(
+        error_code=error,
+        partition_index=partition.index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=offline,
+    )

@@ -1,0 +1,104 @@
+"""FindCoordinator: which node leads the partition that holds a group, or a transactional id (BA-40..45, KIP-115)."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
+
+from kproto.codes import ErrorCode
+from kproto.messages.k10_find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from kproto_server.call import CloseConnection
+
+if TYPE_CHECKING:
+    from kproto_server.call import Call
+    from kproto_server.cluster.cluster import Node
+
+BATCHED_SINCE = 4
+SHARE_SINCE = 6
+
+
+class KeyType(enum.IntEnum):
+    """What a key names."""
+
+    GROUP = 0
+    TRANSACTION = 1
+    SHARE = 2
+
+
+_KEY_TYPES = {key_type.value: key_type for key_type in KeyType}
+
+NO_NODE = -1
+NO_PORT = -1
+
+
+class Found(NamedTuple):
+    """The answer for one key: a node, or why there is none."""
+
+    error: ErrorCode
+    node: Node | None = None
+
+
+def handle(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
+    key_type = _key_type(request.key_type, call)
+    if call.api_version >= BATCHED_SINCE:
+        # One key's error has no text, that of the request as a whole has.
+        text = ErrorCode.INVALID_REQUEST.message if key_type is None else ""
+        return FindCoordinatorResponse(
+            coordinators=tuple(_coordinator(key, _find(key, key_type, call), text) for key in request.coordinator_keys)
+        )
+    error, node = _find(request.key, key_type, call)
+    profile = call.state.profile
+    message = (
+        profile.find_coordinator_error_message(error)
+        if node is None
+        else profile.find_coordinator_success_message(call.api_version)
+    )
+    return FindCoordinatorResponse(error_code=error, error_message=message, **_address(node))
+
+
+def _key_type(number: int, call: Call) -> KeyType | None:
+    """Return what the keys name; None if the release has no such thing but says so (BA-43)."""
+    profile = call.state.profile
+    if number == KeyType.SHARE and not profile.serves(call.api_key, SHARE_SINCE):
+        number = -1
+    found = _KEY_TYPES.get(number)
+    if found is None and not profile.answers_unknown_coordinator_type:
+        raise CloseConnection(f"FindCoordinator: no coordinator type {number}")
+    return found
+
+
+def _coordinator(key: str, found: Found, error_message: str) -> Coordinator:
+    return Coordinator(key=key, error_code=found.error, error_message=error_message, **_address(found.node))
+
+
+def _find(key: str, key_type: KeyType | None, call: Call) -> Found:
+    cluster, now_ms = call.state.cluster, call.now_ms
+    match key_type:
+        case KeyType.GROUP:
+            node = cluster.coordinator_of(key)
+            make_topic = cluster.ensure_offsets_topic
+        case KeyType.TRANSACTION:
+            node = cluster.transaction_coordinator_of(key)
+            make_topic = cluster.ensure_transaction_topic
+        case KeyType.SHARE:
+            # DEVIATION: no share coordinator; brokers alone ask for it.
+            return Found(ErrorCode.INVALID_REQUEST)
+        case None:
+            return Found(ErrorCode(call.state.profile.unknown_coordinator_type_error))
+    if node is not None:
+        return Found(ErrorCode.NONE, node)
+    # Made now if it can be: the client comes back and finds it (BA-45, BA-53).
+    make_topic(now_ms)
+    return Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+class _Address(TypedDict):
+    node_id: int
+    host: str
+    port: int
+
+
+def _address(node: Node | None) -> _Address:
+    if node is None:
+        return {"node_id": NO_NODE, "host": "", "port": NO_PORT}
+    return {"node_id": node.node_id, "host": node.host, "port": node.port}

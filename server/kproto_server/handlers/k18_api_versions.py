@@ -1,0 +1,83 @@
+"""ApiVersions: what the profile offers (BA-20..26)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k18_api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from kproto_server._features import features_of
+
+if TYPE_CHECKING:
+    from kproto_server.call import Call
+    from kproto_server.profiles import Profile
+
+API_VERSIONS = 18
+
+SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""What a client's software name and version may look like (BA-22)."""
+
+NO_NODE = -1
+
+
+def handle(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
+    profile = call.state.profile
+    error = _refusal(request, call)
+    if error:
+        return ApiVersionsResponse(error_code=error, api_keys=())
+    if call.api_version >= 3:
+        call.connection.software_name = request.client_software_name
+        call.connection.software_version = request.client_software_version
+    features = features_of(profile)
+    return ApiVersionsResponse(
+        error_code=ErrorCode.NONE,
+        api_keys=_api_keys(profile),
+        supported_features=tuple(
+            SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, low, high in features.supported
+            if low > 0 or call.api_version >= 4  # older clients take a least level of 0 for a mistake (BA-24)
+        ),
+        finalized_features_epoch=features.epoch,
+        finalized_features=tuple(
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in features.finalized
+        ),
+    )
+
+
+def _refusal(request: ApiVersionsRequest, call: Call) -> ErrorCode:
+    if call.api_version >= 3 and not (
+        SOFTWARE.fullmatch(request.client_software_name) and SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return ErrorCode.INVALID_REQUEST
+    other_cluster = request.cluster_id is not None and request.cluster_id != call.state.cluster.cluster_id
+    other_node = request.node_id not in (NO_NODE, call.node.node_id)
+    if other_cluster or other_node:
+        return ErrorCode.REBOOTSTRAP_REQUIRED
+    return ErrorCode.NONE
+
+
+def unsupported_version_response(profile: Profile) -> ApiVersionsResponse:
+    """Return the answer to a version that is too new, to be encoded as v0 whatever was asked (BA-21)."""
+    itself = profile.api_versions.get(API_VERSIONS)
+    if itself is None or not profile.api_versions_downgrade_lists_itself:
+        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=())
+    low, high = itself
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=(ApiVersion(api_key=API_VERSIONS, min_version=low, max_version=high),),
+    )
+
+
+def _api_keys(profile: Profile) -> tuple[ApiVersion, ...]:
+    return tuple(
+        ApiVersion(api_key=api_key, min_version=low, max_version=high)
+        for api_key, (low, high) in profile.api_versions.items()
+    )

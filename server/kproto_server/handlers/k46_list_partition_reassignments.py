@@ -1,0 +1,20 @@
+"""ListPartitionReassignments: there are none, since partitions never move from node to node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k46_list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+if TYPE_CHECKING:
+    from kproto_server.call import Call
+
+
+def handle(request: ListPartitionReassignmentsRequest, call: Call) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse(
+        throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=()
+    )

@@ -1,0 +1,56 @@
+"""DescribeCluster: the brokers and the controller, for Admin clients (BA-94)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k60_describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from kproto_server.handlers import _operations
+
+if TYPE_CHECKING:
+    from kproto_server.call import Call
+
+BROKERS, CONTROLLERS = 1, 2
+"""Types of endpoint: what the client believes to speak to."""
+
+
+def handle(request: DescribeClusterRequest, call: Call) -> DescribeClusterResponse:
+    cluster = call.state.cluster
+    if request.endpoint_type == CONTROLLERS:
+        return _refused(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+        )
+    if request.endpoint_type != BROKERS:
+        return _refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+    nodes = cluster.counted_nodes() if request.include_fenced_brokers else cluster.alive_nodes()
+    return DescribeClusterResponse(
+        throttle_time_ms=0,
+        error_code=ErrorCode.NONE,
+        cluster_id=cluster.cluster_id,
+        controller_id=cluster.controller_id,
+        brokers=tuple(
+            DescribeClusterBroker(
+                broker_id=node.node_id,
+                host=node.host,
+                port=node.port,
+                rack=node.rack,
+                is_fenced=not node.alive,
+            )
+            for node in nodes
+        ),
+        cluster_authorized_operations=(
+            _operations.ON_CLUSTER if request.include_cluster_authorized_operations else _operations.NOT_ASKED
+        ),
+    )
+
+
+def _refused(error: ErrorCode, message: str) -> DescribeClusterResponse:
+    return DescribeClusterResponse(
+        throttle_time_ms=0, error_code=error, error_message=message, cluster_id="", brokers=()
+    )

@@ -1,0 +1,111 @@
+"""DescribeTopicPartitions: topics page by page, in the order of their names, for Admin clients (KIP-966)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.declaration import ZERO_UUID
+from kproto.messages.k75_describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseCursor,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from kproto_server.cluster.topics import INTERNAL_TOPICS, name_problem
+from kproto_server.handlers import _operations
+from kproto_server.handlers._partitions import offline_replicas, partition_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kproto_server.call import Call
+    from kproto_server.cluster.cluster import Cluster
+    from kproto_server.cluster.topics import Partition, Topic
+
+PAGE_PARTITIONS_MAX = 2000
+"""Kafka's max.request.partition.size.limit: more are never sent at once, whatever the client asks for."""
+
+
+def handle(request: DescribeTopicPartitionsRequest, call: Call) -> DescribeTopicPartitionsResponse:
+    cluster, cursor = call.state.cluster, request.cursor
+    asked = [topic.name for topic in request.topics]
+    if cursor is not None and (cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)):
+        return _refused(asked, ErrorCode.INVALID_REQUEST)
+    if any(name_problem(name) is not None for name in asked):
+        return _refused(asked, ErrorCode.UNKNOWN_SERVER_ERROR)  # what 4.4.0 answers, for all of them
+    names = sorted(set(asked or cluster.topics))
+    first_partition = 0
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+        first_partition = cursor.partition_index if names[:1] == [cursor.topic_name] else 0
+    limit = max(1, min(request.response_partition_limit, PAGE_PARTITIONS_MAX))
+    return _page(cluster, names, first_partition, limit)
+
+
+def _page(cluster: Cluster, names: Sequence[str], first_partition: int, limit: int) -> DescribeTopicPartitionsResponse:
+    """Describe topics from a partition of the first one on, until ``limit`` partitions are told."""
+    topics, cursor, room = [], None, limit
+    for name in names:
+        topic = cluster.topic(name)
+        if topic is None:
+            topics.append(_unknown(name))
+            continue
+        left = topic.partitions[first_partition:]
+        if not room:
+            cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=0)
+            break
+        topics.append(_topic(cluster, topic, left[:room]))
+        if len(left) > room:
+            cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=first_partition + room)
+            break
+        room -= len(left)
+        first_partition = 0
+    return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=tuple(topics), next_cursor=cursor)
+
+
+def _topic(cluster: Cluster, topic: Topic, partitions: Sequence[Partition]) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.internal,
+        partitions=tuple(_partition(cluster, partition) for partition in partitions),
+        topic_authorized_operations=_operations.ON_TOPIC,
+    )
+
+
+def _partition(cluster: Cluster, partition: Partition) -> DescribeTopicPartitionsResponsePartition:
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=partition_error(partition),
+        partition_index=partition.index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=tuple(partition.replicas),
+        isr_nodes=tuple(partition.isr),
+        eligible_leader_replicas=(),
+        last_known_elr=(),
+        offline_replicas=offline_replicas(cluster, partition),
+    )
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        name=name,
+        topic_id=ZERO_UUID,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=(),
+        topic_authorized_operations=_operations.ON_TOPIC,
+    )
+
+
+def _refused(names: Sequence[str], error: ErrorCode) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(
+        throttle_time_ms=0,
+        topics=tuple(
+            DescribeTopicPartitionsResponseTopic(error_code=error, name=name, topic_id=ZERO_UUID, partitions=())
+            for name in names
+        ),
+    )
