@@ -52,15 +52,22 @@ def commit_error(group: Group | None, request: OffsetCommitRequest, api_version:
     """Return why a group does not take this commit; 0 if it does (OC-21 to OC-26)."""
     generation = request.generation_id_or_member_epoch
     if group is None:
-        return 0 if generation < 0 else profile.unknown_group_error(api_version)
+        if generation >= 0:
+            return profile.unknown_group_error(api_version)
+        return 0 if _is_simple(request, profile) else ErrorCode.UNKNOWN_MEMBER_ID
     if group.kind == "consumer":
         return _consumer_group_error(group, generation, request.member_id, api_version)
     state = group.state
-    if generation < 0 and state is GroupState.EMPTY:
+    if state is GroupState.EMPTY and generation < 0 and _is_simple(request, profile):
         return 0
     if state is GroupState.DEAD:
         return profile.dead_group_error
     return _member_error(group, generation, request.member_id, request.group_instance_id, profile)
+
+
+def _is_simple(request: OffsetCommitRequest, profile: Profile) -> bool:
+    """Whether a commit without a generation is by nobody in particular."""
+    return profile.simple_commit_may_name_a_member or not (request.member_id or request.group_instance_id is not None)
 
 
 def _member_error(
