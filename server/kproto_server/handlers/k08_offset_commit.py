@@ -177,7 +177,7 @@ def _handle_v0(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse
     """What was once written to ZooKeeper: no group, no coordinator, no log, and a store of its own (OC-20)."""
     state = call.state
     unsupported = state.profile.offset_commit_v0_store != "zookeeper"
-    topics = _without_duplicates(request.topics)
+    topics = request.topics if unsupported else _without_duplicates(request.topics)
     decision = _decide(topics, request, call, ErrorCode.UNSUPPORTED_VERSION if unsupported else 0)
     if decision.entries:
         state.v0_offsets.apply(CommitBatch(request.group_id, decision.entries))
