@@ -1,6 +1,7 @@
 """Real Kafka for tests: clusters of any release, started and stopped through the script `kafka` beside this file."""
 
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.requirements import need_java, need_maven
+from tests.requirements import missing, need_java, need_maven
 
 SCRIPT = Path(__file__).with_name("kafka")
 
@@ -22,9 +23,11 @@ AS_DELIVERED = {"log.index.size.max.bytes": ""}
 
 def kafka(*args: str) -> str:
     """Run the script; return what it prints. Skips the test where Java or Maven is missing."""
+    if sys.platform != "linux":
+        missing("needs Linux: the script that runs real Kafka watches its processes through /proc")
     need_java()
     need_maven()
-    done = subprocess.run([str(SCRIPT), *args], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, str(SCRIPT), *args], capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.fail(f"kafka {' '.join(args)}: {done.stdout}{done.stderr}", pytrace=False)
     return done.stdout.strip()

@@ -1,0 +1,102 @@
+"""The processes of a cluster: each has a folder with its settings, its output and its pid. Linux only (/proc)."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.oracle.releases import classpath
+
+JAVA = str(Path(os.environ["JAVA_HOME"]) / "bin/java") if os.environ.get("JAVA_HOME") else "java"
+GENTLY = ((signal.SIGTERM, 20.0), (signal.SIGKILL, 5.0))
+AT_ONCE = ((signal.SIGKILL, 5.0),)
+
+
+# Old releases reach into the JDK by reflection; the flags are harmless to the new ones.
+JVM = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "-XX:-UsePerfData",
+    "-Dzookeeper.jmx.log4j.disable=true",
+    "-Djava.awt.headless=true",
+    "-Djava.net.preferIPv4Stack=true",
+    *(f"--add-opens=java.base/{p}=ALL-UNNAMED" for p in ("java.lang", "java.nio", "java.util", "sun.nio.ch")),
+)
+QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
+
+def java(jars: Path, conf: Path, level: str, heap: str) -> list[str]:
+    """The start of a command that runs a class of these jars; the configuration of its log is written to `conf`."""
+    flags = os.environ.get("KAFKA_JVM", QUICK_START).split()
+    return [JAVA, f"-Xmx{heap}", *JVM, *flags, *_logging(conf, level), "-cp", classpath(jars)]
+
+
+def spawn(folder: Path, command: list[str]) -> "subprocess.Popen[bytes]":
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "out.log").open("ab") as log:
+        process = subprocess.Popen(
+            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    (folder / "pid").write_text(f"{process.pid} {_began(str(process.pid))}")
+    return process
+
+
+def alive(process: Path) -> int | None:
+    """The pid of the process that was started in this folder, if it lives."""
+    try:
+        pid, began = (process / "pid").read_text().split()
+        dead = _stat(pid)[0] == "Z"
+    except (OSError, ValueError):
+        return None
+    return int(pid) if not dead and began == _began(pid) else None
+
+
+def end(process: Path, signals: Sequence[tuple[signal.Signals, float]]) -> None:
+    """Send one signal after the other until the process is gone; each has its seconds to work."""
+    pid = alive(process)
+    for number_of_signal, limit_s in signals:
+        limit = time.monotonic() + limit_s
+        if pid and alive(process):
+            os.kill(pid, number_of_signal)
+        while alive(process) and time.monotonic() < limit:
+            time.sleep(0.05)
+    (process / "pid").unlink(missing_ok=True)
+
+
+def _logging(folder: Path, level: str) -> list[str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "log4j.properties").write_text(
+        f"log4j.rootLogger={level}, out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
+        "log4j.appender.out.target=System.err\nlog4j.appender.out.layout=org.apache.log4j.PatternLayout\n"
+        "log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
+    )
+    (folder / "log4j2.properties").write_text(
+        f"rootLogger.level={level}\nrootLogger.appenderRef.out.ref=out\nappender.out.type=Console\n"
+        "appender.out.name=out\nappender.out.target=SYSTEM_ERR\nappender.out.layout.type=PatternLayout\n"
+        "appender.out.layout.pattern=[%d] %p %m (%c)%n\n"
+    )
+    return [
+        f"-Dlog4j.configuration=file:{folder}/log4j.properties",
+        f"-Dlog4j2.configurationFile={folder}/log4j2.properties",
+    ]
+
+
+def log_level(default: str = "INFO") -> str:
+    return os.environ.get("KAFKA_LOG_LEVEL", default)
+
+
+def heap_size() -> str:
+    return os.environ.get("KAFKA_HEAP", "512m")
+
+
+def _stat(pid: str) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def _began(pid: str) -> str | None:
+    """The kernel's start time of a process: with it a recycled pid is not taken for ours."""
+    try:
+        return _stat(pid)[19]
+    except OSError:
+        return None
