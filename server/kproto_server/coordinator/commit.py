@@ -54,20 +54,25 @@ def commit_error(group: Group | None, request: OffsetCommitRequest, api_version:
     if group is None:
         if generation >= 0:
             return profile.unknown_group_error(api_version)
-        return 0 if _is_simple(request, profile) else ErrorCode.UNKNOWN_MEMBER_ID
+        if profile.simple_commit_may_name_a_member or not _names_a_member(request):
+            return 0
+        return ErrorCode.UNKNOWN_MEMBER_ID
     if group.kind == "consumer":
         return _consumer_group_error(group, generation, request.member_id, api_version)
     state = group.state
-    if state is GroupState.EMPTY and generation < 0 and _is_simple(request, profile):
+    if (
+        state is GroupState.EMPTY
+        and generation < 0
+        and (profile.simple_commit_may_name_a_member or not _names_a_member(request))
+    ):
         return 0
     if state is GroupState.DEAD:
         return profile.dead_group_error
     return _member_error(group, generation, request.member_id, request.group_instance_id, profile)
 
 
-def _is_simple(request: OffsetCommitRequest, profile: Profile) -> bool:
-    """Whether a commit without a generation is by nobody in particular."""
-    return profile.simple_commit_may_name_a_member or not (request.member_id or request.group_instance_id is not None)
+def _names_a_member(request: OffsetCommitRequest) -> bool:
+    return request.member_id != "" or request.group_instance_id is not None
 
 
 def _member_error(

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.commit import append_error
 from kproto_server.coordinator.groups import GroupState
-from kproto_server.coordinator.offsets import DeletionBatch
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from kproto_server.coordinator.groups import Group
+    from kproto_server.coordinator.offsets import DeletionEntries
     from kproto_server.state import BrokerState
 
 
@@ -66,17 +66,15 @@ def forget_topics(state: BrokerState, names: Iterable[str]) -> None:
                 delete_offsets(state, group, {name: list(state.offsets.of_group(group_id)[name])})
 
 
-def _delete(
-    state: BrokerState, group: Group, topics: Sequence[tuple[str, Sequence[int]]], *, removes_group: bool
-) -> int:
+def _delete(state: BrokerState, group: Group, topics: DeletionEntries, *, removes_group: bool) -> int:
     """Append, sync, apply."""
     partition = partition_for(group.group_id, len(state.cluster.topics[OFFSETS_TOPIC].partitions))
-    batch = DeletionBatch(group.group_id, topics, removes_group)
     offsets = state.offsets
-    failure = offsets.log.append(partition, batch) or offsets.log.sync(partition)
+    log = offsets.log
+    failure = log.append_deletion(partition, group.group_id, topics, removes_group) or log.sync(partition)
     if failure:
         return append_error(failure, state.profile)
-    offsets.apply_deletion(batch)
+    offsets.apply_deletion(group.group_id, topics)
     if removes_group:
         state.groups.remove(group.group_id)
     return 0

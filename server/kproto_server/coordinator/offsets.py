@@ -5,9 +5,9 @@ appended to the log of the group's offsets partition, synced, and only then appl
 that nothing ever has to be undone (OS-24) and a reader sees all of a commit or nothing of it (OS-26). Whoever makes a
 change does these three visibly, one after the other::
 
-    error = offsets.log.append(partition, batch) or offsets.log.sync(partition)
+    error = log.append_commit(partition, group_id, entries) or log.sync(partition)
     if not error:
-        offsets.apply(batch)
+        offsets.apply_commit(group_id, entries)
 
 `MemoryOffsetLog` is a log that keeps nothing: in memory the table is all there is.
 """
@@ -19,6 +19,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    CommitEntries = Sequence[tuple[str, Sequence[tuple[int, "OffsetAndMetadata"]]]]
+    """Topics with partitions and their offsets; of a partition named twice the last counts, but both are logged."""
+    DeletionEntries = Sequence[tuple[str, Sequence[int]]]
+    """Topics with partitions."""
 
 NOTHING: Mapping[str, Mapping[int, OffsetAndMetadata]] = MappingProxyType({})
 
@@ -37,27 +42,18 @@ class OffsetAndMetadata(NamedTuple):
     """Of the topic at the time of the commit."""
 
 
-class CommitBatch(NamedTuple):
-    """The entries of one commit: all become visible together (OC-33, OS-20)."""
-
-    group_id: str
-    topics: Sequence[tuple[str, Sequence[tuple[int, OffsetAndMetadata]]]]
-    """Topic names with partitions and their offsets; of a partition named twice the last counts, both are logged."""
-
-
-class DeletionBatch(NamedTuple):
-    """Tombstones of one group's offsets, and of the group itself if it goes with them (EX-30, EX-31)."""
-
-    group_id: str
-    topics: Sequence[tuple[str, Sequence[int]]]
-    removes_group: bool
-
-
 class OffsetLog(Protocol):
-    """Where changes are kept before they are visible. Errors are Kafka's codes of a failed write; 0 is success."""
+    """Where changes are kept before they are visible. A batch is written whole or not at all (OS-20).
 
-    def append(self, partition: int, batch: CommitBatch | DeletionBatch) -> int:
-        """Add a batch to the log of an offsets partition: whole or not at all."""
+    What is returned is Kafka's code of a failed write, 0 for success.
+    """
+
+    def append_commit(self, partition: int, group_id: str, entries: CommitEntries) -> int:
+        """Add one commit, as one batch, to the log of an offsets partition (OC-33)."""
+        ...
+
+    def append_deletion(self, partition: int, group_id: str, entries: DeletionEntries, removes_group: bool) -> int:
+        """Add tombstones of offsets, and of the group itself if it goes with them (EX-30, EX-31)."""
         ...
 
     def sync(self, partition: int) -> int:
@@ -66,9 +62,12 @@ class OffsetLog(Protocol):
 
 
 class MemoryOffsetLog:
-    """A log that forgets: appending always succeeds."""
+    """A log that forgets: writing always succeeds."""
 
-    def append(self, partition: int, batch: CommitBatch | DeletionBatch) -> int:
+    def append_commit(self, partition: int, group_id: str, entries: CommitEntries) -> int:
+        return 0
+
+    def append_deletion(self, partition: int, group_id: str, entries: DeletionEntries, removes_group: bool) -> int:
         return 0
 
     def sync(self, partition: int) -> int:
@@ -84,31 +83,31 @@ class OffsetStore:
         self.log: OffsetLog = log or MemoryOffsetLog()
         self._groups: dict[str, dict[str, dict[int, OffsetAndMetadata]]] = {}
 
-    def apply(self, batch: CommitBatch) -> None:
+    def apply_commit(self, group_id: str, entries: CommitEntries) -> None:
         """Make a commit visible that the log has."""
-        topics = self._groups.get(batch.group_id)
+        topics = self._groups.get(group_id)
         if topics is None:
-            topics = self._groups[batch.group_id] = {}
-        for name, partitions in batch.topics:
+            topics = self._groups[group_id] = {}
+        for name, partitions in entries:
             stored = topics.get(name)
             if stored is None:
                 topics[name] = dict(partitions)
             else:
                 stored.update(partitions)
 
-    def apply_deletion(self, batch: DeletionBatch) -> None:
+    def apply_deletion(self, group_id: str, entries: DeletionEntries) -> None:
         """Forget offsets whose tombstones the log has."""
-        topics = self._groups.get(batch.group_id)
+        topics = self._groups.get(group_id)
         if topics is None:
             return
-        for name, partitions in batch.topics:
+        for name, partitions in entries:
             stored = topics.get(name, {})
             for partition in partitions:
                 stored.pop(partition, None)
             if not stored:
                 topics.pop(name, None)
         if not topics:
-            del self._groups[batch.group_id]
+            del self._groups[group_id]
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, OffsetAndMetadata]]:
         """Return a group's offsets by topic and partition; a view, empty if there are none."""

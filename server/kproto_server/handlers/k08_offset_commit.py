@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kproto.codes import ErrorCode
 from kproto.messages.k08_offset_commit import (
@@ -21,7 +20,7 @@ from kproto_server.coordinator.commit import (
     metadata_too_large,
     timestamps_of_v1,
 )
-from kproto_server.coordinator.offsets import CommitBatch, OffsetAndMetadata
+from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.partitioning import owned_partition
 
 if TYPE_CHECKING:
@@ -33,26 +32,42 @@ if TYPE_CHECKING:
 TOPIC_IDS = 10
 """The first version that names topics by id."""
 
+UNKNOWN_TOPIC_ID = int(ErrorCode.UNKNOWN_TOPIC_ID)
+UNKNOWN_TOPIC_OR_PARTITION = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+ANY_PARTITION = (-(2**31), 2**31)
+
+ANSWERS_KEPT_MAX = 65536
+"""Answers to accepted partitions are kept; only a profile that does not check partitions could be asked for more."""
+
 Answer = tuple[OffsetCommitRequestTopic, list[OffsetCommitResponsePartition]]
 
-_new_offset = OffsetAndMetadata._make
+_new: Any = tuple.__new__
+"""Makes a struct of its values in order, in half the time of its keyword-only constructor."""
 
 
-@lru_cache(maxsize=4096)
-def partition_answer(partition_index: int, error_code: int) -> OffsetCommitResponsePartition:
-    """Return a partition's answer; answers are values, and the same few are given all the time."""
-    return OffsetCommitResponsePartition(partition_index=partition_index, error_code=error_code)
+class _Accepted(dict[int, OffsetCommitResponsePartition]):
+    """What an accepted partition is answered, by its number: values, made when first needed."""
+
+    def __missing__(self, index: int) -> OffsetCommitResponsePartition:
+        answer = OffsetCommitResponsePartition(partition_index=index, error_code=0)
+        if len(self) < ANSWERS_KEPT_MAX:
+            self[index] = answer
+        return answer
 
 
-class Decision(NamedTuple):
-    """What becomes of each partition of a request."""
+_accepted = _Accepted()
 
-    entries: list[tuple[str, list[tuple[int, OffsetAndMetadata]]]]
-    """What is to be written."""
-    answered: list[Answer]
-    """Partitions that exist: the coordinator decided."""
-    refused: list[Answer]
-    """Partitions that do not: the coordinator was not asked (OC-10 rows 4 to 8)."""
+
+def _refusal(index: int, error: int) -> OffsetCommitResponsePartition:
+    return OffsetCommitResponsePartition(partition_index=index, error_code=error)
+
+
+Entries = list[tuple[str, list[tuple[int, OffsetAndMetadata]]]]
+
+Decision = tuple[Entries, list[Answer], list[Answer]]
+"""What is to be written; the answers for partitions that exist, on which the coordinator decided; and for those that do
+not, of which it is not asked (OC-10 rows 4 to 8)."""
 
 
 def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
@@ -69,67 +84,72 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
         error: int = ErrorCode.NOT_COORDINATOR
     else:
         error = commit_error(group, request, version, profile)
-    decision = _decide(topics, request, call, error)
+    entries, answered, refused = _decide(topics, request, call, error)
 
-    if partition is not None and not error and decision.answered:
-        if decision.entries:
-            batch = CommitBatch(group_id, decision.entries)
+    if partition is not None and not error and answered:
+        if entries:
             offsets = state.offsets
+            log = offsets.log
             # Append and sync: until both have succeeded, nothing has changed (OC-36).
-            failure = offsets.log.append(partition, batch) or offsets.log.sync(partition)
+            failure = log.append_commit(partition, group_id, entries) or log.sync(partition)
             if failure:
-                return _response(_failed(decision.answered, append_error(failure, profile)), decision.refused)
+                return _response(_failed(answered, append_error(failure, profile)), refused)
             # Apply.
-            offsets.apply(batch)
+            offsets.apply_commit(group_id, entries)
         if group is None:
             state.groups.create(group_id, call.now_ms)
 
     # Reply.
-    return _response(decision.answered, decision.refused)
+    return _response(answered, refused)
 
 
 def _decide(
     topics: Iterable[OffsetCommitRequestTopic], request: OffsetCommitRequest, call: Call, error: int
 ) -> Decision:
-    """Judge each partition; ``error`` is the coordinator's for all that exist (OC-10)."""
+    """Judge each partition; ``error`` is the coordinator's for all that exist (OC-10).
+
+    This is the hot path: what the loops need is looked up before them, and structs are taken apart as the tuples that
+    they are.
+    """
     version, now_ms = call.api_version, call.now_ms
     profile, cluster, limits = call.state.profile, call.state.cluster, limits_of(call.state.settings)
     commit_ms, expire_ms = now_ms, expire_timestamp(now_ms, request.retention_time_ms, limits, profile)
-    unknown = ErrorCode.UNKNOWN_TOPIC_ID if version >= TOPIC_IDS else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    decision = Decision([], [], [])
+    all_entries: Entries = []
+    all_answered: list[Answer] = []
+    all_refused: list[Answer] = []
     for topic in topics:
         known = cluster.topic_by_id(topic.topic_id) if version >= TOPIC_IDS else cluster.topics.get(topic.name)
         if known is None:
-            decision.refused.append((topic, [partition_answer(p.partition_index, unknown) for p in topic.partitions]))
+            unknown = UNKNOWN_TOPIC_ID if version >= TOPIC_IDS else UNKNOWN_TOPIC_OR_PARTITION
+            all_refused.append((topic, [_refusal(p.partition_index, unknown) for p in topic.partitions]))
             continue
-        count = len(known.partitions) if profile.checks_partitions_of_commit else 1 << 31
+        first, end = (0, len(known.partitions)) if profile.checks_partitions_of_commit else ANY_PARTITION
         topic_id = known.topic_id
         entries: list[tuple[int, OffsetAndMetadata]] = []
         answered: list[OffsetCommitResponsePartition] = []
         refused: list[OffsetCommitResponsePartition] = []
-        for asked in topic.partitions:
-            index = asked.partition_index
-            metadata = asked.committed_metadata or ""  # null is stored and returned as empty (OC-6)
-            if index >= count or (index < 0 and profile.checks_partitions_of_commit):
-                refused.append(partition_answer(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        partitions: Any = topic.partitions
+        for index, offset, leader_epoch, timestamp_ms, metadata, _ in partitions:
+            if not first <= index < end:
+                refused.append(_refusal(index, UNKNOWN_TOPIC_OR_PARTITION))
             elif error:
-                answered.append(partition_answer(index, error))
+                answered.append(_refusal(index, error))
             elif metadata and metadata_too_large(metadata, limits.metadata_max_bytes):
-                answered.append(partition_answer(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+                answered.append(_refusal(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
             else:
                 if version == 1:
-                    commit_ms, expire_ms = timestamps_of_v1(asked.commit_timestamp, now_ms, limits, profile)
-                epoch = asked.committed_leader_epoch
-                stored = (asked.committed_offset, epoch, metadata, commit_ms, expire_ms, topic_id)
-                entries.append((index, _new_offset(stored)))
-                answered.append(partition_answer(index, 0))
+                    commit_ms, expire_ms = timestamps_of_v1(timestamp_ms, now_ms, limits, profile)
+                # Null metadata is stored and returned as empty (OC-6).
+                stored = (offset, leader_epoch, metadata or "", commit_ms, expire_ms, topic_id)
+                entries.append((index, _new(OffsetAndMetadata, stored)))
+                answered.append(_accepted[index])
         if entries:
-            decision.entries.append((known.name, entries))
+            all_entries.append((known.name, entries))
         if answered:
-            decision.answered.append((topic, answered))
+            all_answered.append((topic, answered))
         if refused:
-            decision.refused.append((topic, refused))
-    return decision
+            all_refused.append((topic, refused))
+    return all_entries, all_answered, all_refused
 
 
 def _without_duplicates(topics: Sequence[OffsetCommitRequestTopic]) -> Sequence[OffsetCommitRequestTopic]:
@@ -149,7 +169,7 @@ def _failed(answered: list[Answer], error: int) -> list[Answer]:
     return [
         (
             topic,
-            [answer if answer.error_code else partition_answer(answer.partition_index, error) for answer in answers],
+            [answer if answer.error_code else _refusal(answer.partition_index, error) for answer in answers],
         )
         for topic, answers in answered
     ]
@@ -163,14 +183,11 @@ def _response(answered: list[Answer], refused: list[Answer]) -> OffsetCommitResp
         for topic, partitions in [*refused, *answered]:
             merged.setdefault((topic.name, topic.topic_id), (topic, []))[1].extend(partitions)
         answers = list(merged.values())
-    return OffsetCommitResponse(
-        topics=tuple(
-            [
-                OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions))
-                for topic, partitions in answers
-            ]
-        )
-    )
+    topics = [
+        _new(OffsetCommitResponseTopic, (topic.name, topic.topic_id, tuple(partitions), ()))
+        for topic, partitions in answers
+    ]
+    return OffsetCommitResponse(topics=tuple(topics))
 
 
 def _handle_v0(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
@@ -178,7 +195,8 @@ def _handle_v0(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse
     state = call.state
     unsupported = state.profile.offset_commit_v0_store != "zookeeper"
     topics = request.topics if unsupported else _without_duplicates(request.topics)
-    decision = _decide(topics, request, call, ErrorCode.UNSUPPORTED_VERSION if unsupported else 0)
-    if decision.entries:
-        state.v0_offsets.apply(CommitBatch(request.group_id, decision.entries))
-    return _response(decision.answered, decision.refused)
+    error = ErrorCode.UNSUPPORTED_VERSION if unsupported else 0
+    entries, answered, refused = _decide(topics, request, call, error)
+    if entries:
+        state.v0_offsets.apply_commit(request.group_id, entries)
+    return _response(answered, refused)
