@@ -104,9 +104,7 @@ class Definition:
     fields: tuple[FieldFacts, ...]
 
 
-def _fields(
-    rows: list[dict[str, Any]], structures: Mapping[str, list[dict[str, Any]]]
-) -> tuple[FieldFacts, ...]:
+def _fields(rows: list[dict[str, Any]], structures: Mapping[str, list[dict[str, Any]]]) -> tuple[FieldFacts, ...]:
     return tuple(_field(row, structures) for row in rows)
 
 
@@ -292,3 +290,53 @@ def api_versions() -> ApiVersionsTable:
             for row in table["releases"]
         ),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigFacts:
+    """A config as the definitions of one release have it."""
+
+    type: str
+    default: str | None
+    """None is Kafka's null."""
+    valid: str | None
+    """Kafka's own words for what it may be: "[1,...]", "[compact, delete]"; None: anything of the type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigsTable:
+    """`fixtures/kafka-configs.json`."""
+
+    releases: tuple[str, ...]
+    """Those whose definitions were read, oldest first."""
+    broker: Mapping[str, Mapping[str, ConfigFacts]]
+    """Release: name: facts, of those broker settings that kproto knows."""
+    topic: Mapping[str, Mapping[str, ConfigFacts]]
+    """Release: name: facts, of all topic configs."""
+    synonyms: Mapping[str, str]
+    """Topic config: the broker setting that is its default, where DescribeConfigs names one."""
+
+
+@cache
+def configs() -> ConfigsTable:
+    """The configuration definitions of Kafka's releases."""
+    table: dict[str, Any] = json.loads((FIXTURES / "kafka-configs.json").read_text())
+    releases = tuple(table["releases"])
+    return ConfigsTable(
+        releases=releases,
+        broker=_by_release(releases, table["broker"]),
+        topic=_by_release(releases, table["topic"]),
+        synonyms=table["synonyms"],
+    )
+
+
+def _by_release(releases: tuple[str, ...], histories: dict[str, list[list[Any]]]) -> dict[str, dict[str, ConfigFacts]]:
+    found: dict[str, dict[str, ConfigFacts]] = {release: {} for release in releases}
+    for name, history in histories.items():
+        steps = {since: facts for since, *facts in history}
+        now: list[Any] = [None]
+        for release in releases:
+            now = steps.get(release, now)
+            if now != [None]:
+                found[release][name] = ConfigFacts(type=now[0], default=now[1], valid=now[2])
+    return found

@@ -19,10 +19,11 @@ from kproto_server.profiles import Profile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["SETTINGS", "ConfigEntry", "ConfigType", "Setting", "SettingError", "Settings"]
+__all__ = ["SETTINGS", "ConfigEntry", "ConfigType", "Setting", "SettingError", "Settings", "whole_number"]
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
+LONG_DIGITS = 19
 
 
 class SettingError(ValueError):
@@ -48,6 +49,16 @@ LIMITS = {
     ConfigType.INT: (-(2**31), INT_MAX),
     ConfigType.LONG: (-(2**63), LONG_MAX),
 }
+
+
+def whole_number(text: str, type_: ConfigType) -> int | None:
+    """The number that a text is, as Java reads it; None if it is none, or too large for the type."""
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits.lstrip("0")) > LONG_DIGITS:
+        return None
+    low, high = LIMITS[type_]
+    number = int(text)
+    return number if low <= number <= high else None
 
 
 class Setting(NamedTuple):
@@ -101,13 +112,9 @@ class Setting(NamedTuple):
         low, high = LIMITS[self.type]
         low = low if self.low is None else self.low
         high = high if self.high is None else self.high
-        wanted = f"a whole number from {low} to {high}"
-        digits = value[1:] if value[:1] in ("-", "+") else value
-        if not (digits.isascii() and digits.isdigit()):
-            raise self._refusal(value, wanted)
-        number = int(value)
-        if not low <= number <= high:
-            raise self._refusal(value, wanted)
+        number = whole_number(value, self.type)
+        if number is None or not low <= number <= high:
+            raise self._refusal(value, f"a whole number from {low} to {high}")
         return number
 
     def _refusal(self, value: str, wanted: str) -> SettingError:

@@ -1,0 +1,189 @@
+"""Topic-level configuration: what a release knows, which values it takes, and what DescribeConfigs tells.
+
+A topic's value is its own if it was given one, else that of a broker setting (its synonym), else the default. Refusals
+have the words of real brokers: clients print them.
+
+Source:
+    CreateTopics and DescribeConfigs answers of running brokers, and their configuration definitions
+    (fixtures/kafka-configs.json).
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto_server._topic_configs import CHOICES, NOT_YET, TABLE
+from kproto_server.settings import SETTINGS, ConfigType, whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kproto_server.profiles import Profile
+    from kproto_server.settings import Settings
+
+__all__ = ["ConfigSource", "TopicConfig", "TopicConfigEntry", "config_problem", "describe_topic", "topic_configs"]
+
+
+NO_TIERED_STORAGE = (
+    "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
+)
+
+
+class ConfigSource(enum.IntEnum):
+    """Where a value comes from, as DescribeConfigs v1 and later number it."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+class TopicConfig(NamedTuple):
+    """One config of one release."""
+
+    name: str
+    type: ConfigType
+    synonym: str | None
+    """The broker setting that is its default; None for those that DescribeConfigs names no such setting of."""
+    default: str
+    low: int | None
+    high: int | None
+    choices: tuple[str, ...]
+
+    def parse(self, text: str) -> str:
+        """Return a value as Kafka writes it.
+
+        Raises:
+            InvalidValue: it is none.
+        """
+        value = text.strip()
+        match self.type:
+            case ConfigType.BOOLEAN:
+                if value.lower() not in ("true", "false"):
+                    raise InvalidValue(text, "Expected value to be either true or false")
+                return value.lower()
+            case ConfigType.INT | ConfigType.LONG:
+                return str(self._bounded(whole_number(value, self.type), text))
+            case ConfigType.DOUBLE:
+                return str(self._bounded(_decimal_number(value), text))
+            case ConfigType.LIST:
+                return ",".join(self._items(value))
+            case _:
+                return self._chosen(value)
+
+    def _bounded(self, number: float | None, text: str) -> float:
+        if number is None:
+            raise InvalidValue(text, f"Not a number of type {self.type.name}")
+        if self.name == "compression.gzip.level" and not (number == -1 or 1 <= number <= 9):
+            raise InvalidValue(number, "Value must be between 1 and 9 or equal to -1")
+        if self.low is not None and number < self.low:
+            raise InvalidValue(number, f"Value must be at least {self.low}")
+        if self.high is not None and number > self.high:
+            raise InvalidValue(number, f"Value must be no more than {self.high}")
+        return number
+
+    def _items(self, value: str) -> list[str]:
+        items = re.split(r"\s*,\s*", value) if value else []
+        if self.choices:
+            return [self._chosen(item) for item in items]
+        if items != ["*"] and not all(re.fullmatch(r"[0-9]+:[0-9]+", item) for item in items):
+            raise InvalidValue(
+                f"[{', '.join(items)}]",
+                f"{self.name} must be the literal '*' or a list of replicas in the following format: "
+                "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
+            )
+        return items
+
+    def _chosen(self, value: str) -> str:
+        if self.choices and value not in self.choices:
+            raise InvalidValue(value, f"String must be one of: {', '.join(self.choices)}")
+        return value
+
+
+class InvalidValue(ValueError):
+    """A value that a config cannot have, and why, in a broker's words."""
+
+    def __init__(self, value: object, reason: str) -> None:
+        super().__init__(reason)
+        self.value = value
+        self.reason = reason
+
+
+class TopicConfigEntry(NamedTuple):
+    """A config of a topic as DescribeConfigs tells it."""
+
+    name: str
+    type: ConfigType
+    value: str
+    source: ConfigSource
+    synonyms: tuple[tuple[str, str, ConfigSource], ...]
+    """Name, value and source of all that could decide, the one that does first."""
+
+
+def _decimal_number(value: str) -> float | None:
+    return float(value) if re.fullmatch(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?", value) else None
+
+
+@cache
+def topic_configs(profile: Profile) -> Mapping[str, TopicConfig]:
+    """The configs that topics have in the profile's release, by name."""
+    known = {}
+    for name, kind, synonym, steps in TABLE:
+        reached = [step for step in steps if profile.at_least(*step[0])]
+        _, default, low, high = reached[-1] if reached else NOT_YET
+        if default is not None:
+            choices = [choices for release, choices in CHOICES.get(name, ()) if profile.at_least(*release)]
+            known[name] = TopicConfig(name, kind, synonym, default, low, high, choices[-1] if choices else ())
+    return MappingProxyType(dict(sorted(known.items())))
+
+
+def config_problem(profile: Profile, given: Mapping[str, str]) -> str | None:
+    """Say in a broker's words why a topic cannot have these configs: None if it can (BA-90, error 40)."""
+    known = topic_configs(profile)
+    for name in given:
+        if name not in known:
+            return f"Unknown topic config name: {name}"
+    values = {}
+    for name, text in given.items():
+        try:
+            values[name] = known[name].parse(text)
+        except InvalidValue as invalid:
+            return f"Invalid value {invalid.value} for configuration {name}: {invalid.reason}"
+    return _conflict(values)
+
+
+def _conflict(values: Mapping[str, str]) -> str | None:
+    low, high = values.get("min.compaction.lag.ms"), values.get("max.compaction.lag.ms")
+    if low is not None and high is not None and int(low) > int(high):
+        return f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})"
+    if values.get("remote.storage.enable") == "true":
+        return NO_TIERED_STORAGE
+    return None
+
+
+def describe_topic(profile: Profile, settings: Settings, given: Mapping[str, str]) -> Iterator[TopicConfigEntry]:
+    """All configs of a topic that was given some, by name (BA-92)."""
+    for config in topic_configs(profile).values():
+        deciding = list(_deciding(config, profile, settings, given))
+        listed = [one for one in deciding if config.synonym is not None or one[2] is ConfigSource.TOPIC]
+        _, value, source = deciding[0]
+        yield TopicConfigEntry(config.name, config.type, value, source, tuple(listed))
+
+
+def _deciding(
+    config: TopicConfig, profile: Profile, settings: Settings, given: Mapping[str, str]
+) -> Iterator[tuple[str, str, ConfigSource]]:
+    if config.name in given:
+        yield config.name, config.parse(given[config.name]), ConfigSource.TOPIC
+    setting = config.synonym or ""
+    if setting == "min.insync.replicas" and profile.is_kraft and profile.at_least(4, 1):
+        # A cluster with eligible leader replicas keeps this one as a dynamic default of its own (M[4.0.2, 4.1.2]).
+        yield setting, settings.str(setting), ConfigSource.DYNAMIC_DEFAULT_BROKER
+    if setting in SETTINGS and settings.is_set(setting):
+        yield setting, settings.str(setting), ConfigSource.STATIC_BROKER
+    yield setting, config.default, ConfigSource.DEFAULT
