@@ -156,10 +156,10 @@ def _cell(api: str, cell: Cell) -> str:
 
 
 def _short(count: int) -> str:
-    """At most four characters, for a narrow cell."""
+    """Rounded down to four characters, for a narrow cell."""
     for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if count >= size:
-            return f"{count / size:.1f}{unit}" if count < 10 * size else f"{count // size}{unit}"
+            return f"{count // size}{unit}" if count >= 10 * size else f"{count * 10 // size / 10}{unit}"
     return str(count)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kproto_server.report import words
 from kproto_server.report.verdict import Verdict
@@ -21,50 +21,54 @@ API_LINES_MAX = 2
 FEW_CLIENTS = 3
 """So many get two lines of APIs each, more of them one."""
 
-RED, GREEN, YELLOW, BOLD = "31", "32", "33", "1"
+RED, GREEN, YELLOW, BOLD, PLAIN = "31", "32", "33", "1", ""
 
 
-class Paint:
-    """Colours a text if it is for a terminal that shows them."""
+class Line(NamedTuple):
+    """One line before it is cut to the terminal's width, and the code of its colour."""
 
-    def __init__(self, colour: bool) -> None:
-        self._colour = colour
-
-    def __call__(self, code: str, text: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self._colour else text
+    text: str
+    style: str = PLAIN
 
 
 def render(report: Report, *, width: int = WIDTH_MAX, colour: bool = False, saved_as: str | None = None) -> str:
     """Return the lines, each ended; no line is wider than ``width``, which is held between 40 and 100."""
     width = min(max(width, WIDTH_MIN), WIDTH_MAX)
-    paint = Paint(colour)
     lines = [
-        _headline(report, paint),
+        *_headline(report),
         *_clients(report, width),
-        *_verdict(report, paint, width),
-        *_commits(report, paint, width),
-        *_errors(report, width),
-        *_closed(report, paint, width),
+        *_verdict(report),
+        *_commits(report),
+        *_errors(report),
+        *_closed(report),
     ]
     if saved_as is not None:
-        lines.append(f"whole report: {saved_as}")
-    return "".join(f"{line}\n" for line in lines)
+        lines.append(Line(f"whole report: {saved_as}"))
+    return "".join(f"{_painted(_cut(text, width), style if colour else PLAIN)}\n" for text, style in lines)
 
 
-def _headline(report: Report, paint: Paint) -> str:
-    if not report.clients:
-        return paint(BOLD, "kproto: no client connected") + " (the command is told where by KAFKA_BOOTSTRAP_SERVERS)"
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _painted(text: str, style: str) -> str:
+    return f"\x1b[{style}m{text}\x1b[0m" if style else text
+
+
+def _headline(report: Report) -> Iterator[Line]:
     clients, requests = words.plural(len(report.clients), "client"), words.plural(report.request_count, "request")
     to_whom = "" if report.profile.is_latest else f" to a broker of Kafka {report.profile.name}"
-    return paint(BOLD, f"kproto: {clients} sent {requests}{to_whom}")
+    yield Line(f"kproto: {clients} sent {requests}{to_whom}" if report.clients else "kproto: no client connected", BOLD)
+    if not report.clients:
+        yield Line("  a command learns where the broker is by KAFKA_BOOTSTRAP_SERVERS")
 
 
-def _clients(report: Report, width: int) -> Iterator[str]:
+def _clients(report: Report, width: int) -> Iterator[Line]:
+    lines_max = API_LINES_MAX if len(report.clients) <= FEW_CLIENTS else 1
     for client in report.clients[:ROWS_MAX]:
-        yield _cut(f"  {words.who(client)}: {words.plural(client.request_count, 'request')}", width)
-        lines_max = API_LINES_MAX if len(report.clients) <= FEW_CLIENTS else 1
-        for line in _names_in(lines_max, [sent.name for sent in client.sent], width - 4):
-            yield f"    {line}"
+        yield Line(f"  {words.who(client)}: {words.plural(client.request_count, 'request')}")
+        names = [sent.name for sent in client.sent]
+        yield from (Line(f"    {line}") for line in _names_in(lines_max, names, width - 4))
     yield from _rest(report.clients, "client")
 
 
@@ -79,82 +83,74 @@ def _names_in(lines_max: int, names: Sequence[str], width: int) -> list[str]:
     return []
 
 
-def _verdict(report: Report, paint: Paint, width: int) -> Iterator[str]:
+def _verdict(report: Report) -> Iterator[Line]:
     target = report.target.name
     breaks = list(report.with_verdict(Verdict.BREAKS))
     undecided = list(report.with_verdict(Verdict.UNDECIDED))
     newer = list(report.with_verdict(Verdict.NEWER))
     if breaks:
-        yield paint(RED, f"would break on Kafka {target}:")
-        yield from _table(
-            [(s.name, words.times(s.count), words.why(s, c, target), words.who(c)) for c, s in breaks], width
-        )
+        yield Line(f"would break on Kafka {target}:", RED)
+        yield from _table([(s.name, words.times(s.count), words.why(s, c, target), words.who(c)) for c, s in breaks])
     elif undecided:
-        yield paint(YELLOW, f"nothing seen that would break on Kafka {target}, but not all is decided")
+        yield Line(f"nothing seen that would break on Kafka {target}, but not all is decided", YELLOW)
     elif report.clients:
-        yield paint(GREEN, f"nothing would break on Kafka {target}")
+        yield Line(f"nothing would break on Kafka {target}", GREEN)
     if newer:
-        yield _cut(f"newer than {target}, clients that negotiate step down where they can: {_names(newer)}", width)
+        yield Line(f"newer than {target}, clients that negotiate step down where they can: {_names(newer)}")
     if undecided:
-        yield _cut(f"not decided, since profile {report.profile.name} was the limit: {_names(undecided)}", width)
-        yield "  to decide, run with --profile latest"
+        yield Line(f"not decided, since profile {report.profile.name} was the limit: {_names(undecided)}")
+        yield Line("  to decide, run with --profile latest")
 
 
-def _commits(report: Report, paint: Paint, width: int) -> Iterator[str]:
+def _commits(report: Report) -> Iterator[Line]:
     for (api_version, name), (count, overriding) in report.commits().items():
         told = f"{words.layout(api_version, name)}, {words.times(count)}, {words.overrides(overriding, count)}"
-        yield _cut(f"OffsetCommit v{api_version} {told}", width)
+        yield Line(f"OffsetCommit v{api_version} {told}")
     retention = report.retention
     if retention is not None:
-        yield f"  longest retention asked for: {words.duration(retention.largest_override_ms)}"
+        yield Line(f"  longest retention asked for: {words.duration(retention.largest_override_ms)}")
         advice = f"  {words.advice(retention)} (here: {words.compared(retention)})"
-        yield advice if retention.is_covered else paint(YELLOW, advice)
+        yield Line(advice, PLAIN if retention.is_covered else YELLOW)
 
 
-def _errors(report: Report, width: int) -> Iterator[str]:
+def _errors(report: Report) -> Iterator[Line]:
     rows = words.errors(report)
     if rows:
-        yield "errors answered:"
-        yield from _table([(api, words.times(count), error) for api, error, count in rows], width)
+        yield Line("errors answered:")
+        yield from _table([(api, words.times(count), error) for api, error, count in rows])
 
 
-def _closed(report: Report, paint: Paint, width: int) -> Iterator[str]:
-    rows = [(client, row) for client in report.clients for row in client.closed]
+def _closed(report: Report) -> Iterator[Line]:
+    rows = [
+        (
+            words.request_name(row.api_key, row.api_version),
+            words.times(row.count),
+            words.plain(row.reason),
+            words.who(client),
+        )
+        for client in report.clients
+        for row in client.closed
+    ]
     if rows:
-        yield paint(YELLOW, "connections that the broker closed:")
-        cells = [
-            (
-                words.request_name(row.api_key, row.api_version),
-                words.times(row.count),
-                words.plain(row.reason),
-                words.who(client),
-            )
-            for client, row in rows
-        ]
-        yield from _table(cells, width)
+        yield Line("connections that the broker closed:", YELLOW)
+        yield from _table(rows)
 
 
 def _names(rows: Sequence[tuple[Client, Sent]]) -> str:
     return ", ".join(dict.fromkeys(sent.name for _, sent in rows))
 
 
-def _table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[Line]:
     """Rows in columns; the second one holds counts and stands to the right."""
     shown = rows[:ROWS_MAX]
-    widths = [max(len(row[column]) for row in shown) for column in range(len(shown[0]))]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     for row in shown:
-        cells = [
-            cell.rjust(size) if column == 1 else cell.ljust(size)
-            for column, (cell, size) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield _cut("  " + "  ".join(cells).rstrip(), width)
+        cells = [cell.ljust(size) for cell, size in zip(row, widths, strict=True)]
+        cells[1] = row[1].rjust(widths[1])
+        yield Line(f"  {'  '.join(cells)}".rstrip())
     yield from _rest(rows, "row")
 
 
-def _rest(rows: Sequence[object], noun: str) -> Iterator[str]:
+def _rest(rows: Sequence[object], noun: str) -> Iterator[Line]:
     if len(rows) > ROWS_MAX:
-        yield f"  and {words.plural(len(rows) - ROWS_MAX, f'more {noun}')} (--report FILE has all)"
-
-
-def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width else line[: width - 3] + "..."
+        yield Line(f"  and {words.plural(len(rows) - ROWS_MAX, f'more {noun}')} (--report FILE has all)")

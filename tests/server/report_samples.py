@@ -1,0 +1,72 @@
+"""Reports for tests: hand-made observations, and what real clients' recorded conversations make of one."""
+
+from __future__ import annotations
+
+from kproto_server.call import ConnectionInfo
+from kproto_server.observe import API_VERSIONS, Observations
+from kproto_server.profiles import Profile
+from kproto_server.report.model import Report, Run, build
+from kproto_server.report.verdict import target_named
+
+from kproto.headers import read_request_header
+from kproto.messages.k18_api_versions import ApiVersionsRequest
+from tests.fixture_files import conversations
+
+DEFAULT_RETENTION_MINUTES = 10080
+
+
+def report_of(
+    observations: Observations,
+    *,
+    profile: str = "latest",
+    target: str | None = None,
+    offsets_retention_minutes: int = DEFAULT_RETENTION_MINUTES,
+    run: Run | None = None,
+) -> Report:
+    return build(
+        observations.snapshot(),
+        profile=Profile.named(profile),
+        target=target_named(target),
+        offsets_retention_minutes=offsets_retention_minutes,
+        run=run,
+    )
+
+
+def conversation(name: str) -> Observations:
+    """What a broker would have observed of a recording."""
+    observations = Observations()
+    connections: dict[int, ConnectionInfo] = {}
+    for frame in conversations()[name]:
+        if not frame.is_request:
+            continue
+        info = connections.setdefault(frame.connection, ConnectionInfo("/127.0.0.1"))
+        header = read_request_header(frame.frame)
+        observations.request(info, header.client_id or "", header.api_key, header.api_version)
+        if header.api_key == API_VERSIONS and header.api_version >= 3:
+            body = ApiVersionsRequest.decode(frame.frame[header.body_position :], header.api_version)
+            info.software_name, info.software_version = body.client_software_name, body.client_software_version
+    return observations
+
+
+def old_consumer() -> Observations:
+    """A consumer that does not negotiate, as Java's 0.9: two of its versions are gone in 4.0."""
+    observations, info = Observations(), ConnectionInfo("/127.0.0.1")
+    for api_key, api_version, count in ((1, 1, 12), (2, 0, 2), (3, 0, 3), (8, 2, 4), (9, 1, 2), (10, 0, 1)):
+        observations.request(info, "consumer-1", api_key, api_version, count)
+    return observations
+
+
+def everything() -> Observations:
+    """A bit of all that a report can tell, by two clients."""
+    observations, info = old_consumer(), ConnectionInfo("/127.0.0.1")
+    observations.commit_layout(info, "consumer-1", 2, "v2", 691_200_001, 3)
+    observations.commit_layout(info, "consumer-1", 2, "v2", -1)
+    observations.errors(info, "consumer-1", 8, 2, [3, 3, 12])
+    observations.closed(info, "", -1, -1, "a frame of 3 bytes is too short for a request header")
+    modern = ConnectionInfo("/127.0.0.1", software_name="apache-kafka-java", software_version="4.3.1")
+    for api_key, api_version in ((18, 4), (3, 13), (8, 10), (9, 10)):
+        observations.request(modern, "billing", api_key, api_version)
+    return observations
+
+
+FINISHED = Run(("java", "-jar", "an app.jar"), 0, "2026-11-01T12:00:00+01:00", 3.21)

@@ -1,0 +1,347 @@
+"""The report in its four forms: right, complete, and safe against what clients call themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from kproto_server.call import ConnectionInfo
+from kproto_server.observe import Observations
+from kproto_server.report import files, html_page, json_file, markdown, text
+from kproto_server.report.model import Report
+
+from tests.server.report_samples import FINISHED, conversation, everything, old_consumer, report_of
+
+HOSTILE = "\x1b[2J<script>alert(1)</script>|`x`\n# head\x07\u202e&amp;"
+
+
+@pytest.fixture
+def full() -> Report:
+    return report_of(everything(), target="4.0", run=FINISHED)
+
+
+@pytest.fixture
+def hostile() -> Report:
+    observations = Observations()
+    info = ConnectionInfo("/127.0.0.1", software_name=HOSTILE, software_version=HOSTILE)
+    observations.request(info, HOSTILE, 1, 1)
+    observations.commit_layout(info, HOSTILE, 3, HOSTILE, 5)
+    observations.closed(info, HOSTILE, 3, 1, HOSTILE)
+    return report_of(observations, target="4.0", run=FINISHED)
+
+
+class TestTerminal:
+    def test_a_run_with_all_there_is_to_tell(self, full: Report) -> None:
+        assert text.render(full, width=100, saved_as="out.html") == (
+            "kproto: 3 clients sent 28 requests\n"
+            "  (no client id): 0 requests\n"
+            "  billing (apache-kafka-java 4.3.1): 4 requests\n"
+            "    Metadata v13, OffsetCommit v10, OffsetFetch v10, ApiVersions v4\n"
+            "  consumer-1: 24 requests\n"
+            "    Fetch v1, ListOffsets v0, Metadata v0, OffsetCommit v2, OffsetFetch v1, FindCoordinator v0\n"
+            "would break on Kafka 4.0:\n"
+            "  Fetch v1        12x  last served by 3.9; 4.0 serves v4-v17  consumer-1\n"
+            "  ListOffsets v0   2x  last served by 3.9; 4.0 serves v1-v10  consumer-1\n"
+            "newer than 4.0, clients that negotiate step down where they can: OffsetCommit v10, OffsetFetch v10\n"
+            "OffsetCommit v2 with retention_time, 4x, 3 overrides\n"
+            "  longest retention asked for: 8 d 1 ms\n"
+            "  set offsets.retention.minutes to at least 11,521 (here: 10,080, too little)\n"
+            "errors answered:\n"
+            "  OffsetCommit  2x  UNKNOWN_TOPIC_OR_PARTITION\n"
+            "  OffsetCommit  1x  OFFSET_METADATA_TOO_LARGE\n"
+            "connections that the broker closed:\n"
+            "  not a request  1x  a frame of 3 bytes is too short for a request header  (no client id)\n"
+            "whole report: out.html\n"
+        )
+
+    def test_a_run_without_a_complaint(self) -> None:
+        assert text.render(report_of(conversation("4.4.0-java-1.1.1-consumer"), target="4.4"), width=80) == (
+            "kproto: 1 client sent 13 requests\n"
+            "  consumer-1: 13 requests\n"
+            "    Fetch v7, ListOffsets v2, Metadata v5, OffsetCommit v3, OffsetFetch v3,\n"
+            "    FindCoordinator v1, JoinGroup v2, LeaveGroup v1, SyncGroup v1, and 1 more\n"
+            "nothing would break on Kafka 4.4\n"
+        )
+
+    def test_a_run_without_a_client_says_where_a_client_learns_of_the_broker(self) -> None:
+        told = text.render(report_of(Observations()))
+        assert told == (
+            "kproto: no client connected\n  a command learns where the broker is by KAFKA_BOOTSTRAP_SERVERS\n"
+        )
+
+    def test_what_the_profile_hides_is_said_not_to_be_decided(self) -> None:
+        observations, info = Observations(), ConnectionInfo("/127.0.0.1")
+        observations.request(info, "app", 18, 0)
+        observations.request(info, "app", 2, 0)
+
+        assert text.render(report_of(observations, profile="0.10.0", target="4.0")) == (
+            "kproto: 1 client sent 2 requests to a broker of Kafka 0.10.0\n"
+            "  app: 2 requests\n"
+            "    ListOffsets v0, ApiVersions v0\n"
+            "nothing seen that would break on Kafka 4.0, but not all is decided\n"
+            "not decided, since profile 0.10.0 was the limit: ListOffsets v0\n"
+            "  to decide, run with --profile latest\n"
+        )
+
+    @pytest.mark.parametrize("width", [1, 40, 79, 100, 400])
+    def test_no_line_is_wider_than_the_terminal(self, full: Report, hostile: Report, width: int) -> None:
+        for report in (full, hostile):
+            lines = text.render(report, width=width).splitlines()
+            assert max(map(len, lines)) <= min(max(width, text.WIDTH_MIN), text.WIDTH_MAX)
+
+    def test_many_rows_are_counted_rather_than_shown(self) -> None:
+        observations, info = Observations(), ConnectionInfo("/127.0.0.1")
+        for number in range(40):
+            observations.request(info, f"app-{number:02}", 1, 1)
+
+        told = text.render(report_of(observations, target="4.0"))
+        assert "  and 34 more clients (--report FILE has all)\n" in told
+        assert "  and 34 more rows (--report FILE has all)\n" in told
+        assert len(told.splitlines()) <= 24
+
+    def test_colours_only_where_asked_for(self, full: Report) -> None:
+        plain, coloured = text.render(full), text.render(full, colour=True)
+        assert "\x1b" not in plain
+        assert "\x1b[31mwould break on Kafka 4.0:\x1b[0m" in coloured
+        assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
+
+    def test_a_client_cannot_steer_the_terminal(self, hostile: Report) -> None:
+        lines = text.render(hostile).split("\n")
+        assert all(line.isprintable() for line in lines)
+
+
+class TestJson:
+    def test_the_fields_are_those_that_the_document_tells(self, full: Report) -> None:
+        document = (Path(__file__).parents[2] / "server" / "REPORT.md").read_text(encoding="utf-8")
+        told = set(
+            re.findall(r"^\| `([a-z_.\[\]]+)` \| (?:array|integer|string|boolean|object|number)", document, re.M)
+        )
+        assert set(fields(json.loads(json_file.render(full)))) == told
+
+    def test_what_breaks_is_told_with_its_client(self, full: Report) -> None:
+        found = json.loads(json_file.render(full))
+        assert found["would_break"] is True
+        assert found["breaks"][1] == {
+            "api_key": 2,
+            "api": "ListOffsets",
+            "api_version": 0,
+            "count": 2,
+            "first_served_by": "0.8.0",
+            "last_served_by": "3.9",
+            "target_min_version": 1,
+            "target_max_version": 10,
+            "client_id": "consumer-1",
+            "software_name": None,
+            "software_version": None,
+        }
+
+    def test_the_run_and_the_advice(self, full: Report) -> None:
+        found = json.loads(json_file.render(full))
+        assert (found["schema"], found["profile"], found["target"]) == (1, "latest", "4.0")
+        assert found["run"] == {
+            "command": ["java", "-jar", "an app.jar"],
+            "exit_code": 0,
+            "started_at": "2026-11-01T12:00:00+01:00",
+            "duration_seconds": 3.21,
+        }
+        assert found["retention"] == {
+            "largest_override_ms": 691_200_001,
+            "advised_offsets_retention_minutes": 11521,
+            "offsets_retention_minutes": 10080,
+        }
+
+    def test_a_client_whole(self, full: Report) -> None:
+        client = json.loads(json_file.render(full))["clients"][2]
+        assert client["negotiates"] is False
+        assert client["requests"][0]["verdict"] == "breaks"
+        assert client["offset_commits"] == [{"api_version": 2, "layout": "v2", "count": 4, "overrides": 3}]
+        assert client["errors"][0] == {
+            "api_key": 8,
+            "api": "OffsetCommit",
+            "api_version": 2,
+            "error_code": 3,
+            "error": "UNKNOWN_TOPIC_OR_PARTITION",
+            "count": 2,
+        }
+
+    def test_a_frame_that_is_no_request_has_no_api(self, full: Report) -> None:
+        closed = json.loads(json_file.render(full))["clients"][0]["closed"]
+        assert closed == [
+            {
+                "api_key": None,
+                "api": None,
+                "api_version": None,
+                "reason": "a frame of 3 bytes is too short for a request header",
+                "count": 1,
+            }
+        ]
+
+    def test_names_are_what_the_client_sent(self, hostile: Report) -> None:
+        assert json.loads(json_file.render(hostile))["clients"][0]["client_id"] == HOSTILE
+
+    def test_a_report_without_a_run_or_an_override_has_nulls(self) -> None:
+        found = json.loads(json_file.render(report_of(old_consumer())))
+        assert found["run"] is None
+        assert found["retention"] is None
+
+
+def fields(value: object, path: str = "") -> Iterator[str]:
+    """The paths of all fields; ``breaks`` repeats those of requests and is not entered."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            here = f"{path}.{name}" if path else name
+            yield here
+            if name != "breaks":
+                yield from fields(inner, here)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from fields(inner, f"{path}[]")
+
+
+class TestMarkdown:
+    def test_what_breaks_is_a_table(self, full: Report) -> None:
+        assert (
+            "## Would break on Kafka 4.0\n\n"
+            "| Request | Count | Why | Client |\n"
+            "| --- | --: | --- | --- |\n"
+            "| Fetch v1 | 12 | last served by 3.9; 4.0 serves v4-v17 | consumer-1 |\n"
+        ) in markdown.render(full)
+
+    def test_all_of_it_is_there(self, full: Report) -> None:
+        told = markdown.render(full)
+        for line in (
+            "- command: `java -jar 'an app.jar'`",
+            "- exit code 0 after 3.2 s, started 2026-11-01T12:00:00+01:00",
+            "- broker: all releases at once",
+            "| billing (apache-kafka-java 4.3.1) | OffsetCommit v10 | 1 | newer than the target; first served by 4.2 |",
+            "| v2 | with retention\\_time | 4 | 3 overrides |",
+            "KIP-211: set offsets.retention.minutes to at least 11,521 (here: 10,080, too little).",
+            "| consumer-1 | OffsetCommit v2 | 2 | UNKNOWN\\_TOPIC\\_OR\\_PARTITION |",
+            "| (no client id) | not a request | 1 | a frame of 3 bytes is too short for a request header |",
+        ):
+            assert f"{line}\n" in told
+
+    def test_nothing_breaks_is_said(self) -> None:
+        told = markdown.render(report_of(old_consumer(), target="3.9"))
+        assert "## Would break on Kafka 3.9\n\nNothing that was seen.\n" in told
+
+    def test_a_client_adds_no_markup_and_no_row(self, hostile: Report) -> None:
+        told = markdown.render(hostile)
+        assert "<script>" not in told.replace("\\<script", "")
+        assert not re.search(r"^# head", told, re.M)
+        cells = [len(re.findall(r"(?<!\\)\|", line)) for line in told.splitlines() if line.startswith("|")]
+        assert set(cells) == {5}
+
+    def test_a_command_with_backticks_stays_code(self) -> None:
+        run = type(FINISHED)(("sh", "-c", "echo ``"), 0, "2026-11-01T12:00:00+01:00", 1.0)
+        assert "- command: ``` sh -c 'echo ``' ```\n" in markdown.render(report_of(old_consumer(), run=run))
+
+
+class Page(HTMLParser):
+    """What a page is made of: tags in order, open ones, and its text."""
+
+    VOID = frozenset({"meta", "br"})
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.words: list[str] = []
+        self.attributes: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+class TestHtml:
+    def test_the_page_is_well_formed(self, full: Report, hostile: Report) -> None:
+        for report in (full, hostile, report_of(Observations()), report_of(old_consumer(), target="3.9")):
+            assert Page(html_page.render(report)).open == []
+
+    def test_the_page_needs_nothing_else(self, full: Report) -> None:
+        page = html_page.render(full)
+        assert not re.search(r"https?:|url\(|@import", page)
+        assert not {"script", "link", "img", "iframe"} & set(Page(page).tags)
+        assert not {"src", "href"} & set(Page(page).attributes)
+
+    def test_all_of_it_is_there(self, full: Report) -> None:
+        told = "".join(Page(html_page.render(full)).words)
+        for part in (
+            "Kafka clients and Kafka 4.0",
+            "java -jar 'an app.jar'",
+            "2 request versions would break on Kafka 4.0",
+            "last served by 3.9; 4.0 serves v4-v17",
+            "apache-kafka-java 4.3.1",
+            "does not ask for versions",
+            "3 overrides",
+            "set offsets.retention.minutes to at least 11,521",
+            "OFFSET_METADATA_TOO_LARGE",
+            "a frame of 3 bytes is too short for a request header",
+        ):
+            assert part in told
+
+    def test_the_matrix_marks_what_was_sent_and_what_the_target_removed(self, full: Report) -> None:
+        page = html_page.render(full)
+        removed = "last served by 3.9"
+        assert f'<td class="removed" title="Fetch v0: 0 requests; {removed}"></td>' in page
+        assert (
+            f'<td class="sent breaks" title="Fetch v1: 12 requests; {removed}">\N{MULTIPLICATION SIGN}12</td>' in page
+        )
+        assert '<td class="served" title="Fetch v4: 0 requests"></td>' in page
+        assert '<td class="future" title="Fetch v18: 0 requests; first served by 4.1"></td>' in page
+        assert '<td class="sent other" title="OffsetCommit v10: 1 request; first served by 4.2">1</td>' in page
+        assert '<td class="sent ok" title="Metadata v13: 1 request">1</td>' in page
+
+    def test_large_counts_fit_their_cells(self) -> None:
+        observations, info = Observations(), ConnectionInfo("/127.0.0.1")
+        for api_version, count in ((2, 999), (3, 1000), (4, 9_960), (5, 10_000), (6, 1_250_000), (7, 12_000_000_000)):
+            observations.request(info, "app", 8, api_version, count)
+
+        page = html_page.render(report_of(observations))
+        cells = re.findall(r'<td class="sent ok"[^>]*>([^<]*)</td>', page)
+        assert cells == ["999", "1.0k", "9.9k", "10k", "1.2M", "12G"]
+
+    @pytest.mark.parametrize(
+        ("observations", "target", "banner"),
+        [
+            (old_consumer(), "3.9", "Nothing that was seen would break on Kafka 3.9"),
+            (Observations(), None, "No client connected"),
+        ],
+    )
+    def test_the_banner_says_how_it_went(self, observations: Observations, target: str | None, banner: str) -> None:
+        assert f'role="status">{banner}</div>' in html_page.render(report_of(observations, target=target))
+
+    def test_a_client_adds_no_tags(self, hostile: Report) -> None:
+        page = html_page.render(hostile)
+        assert "script" not in Page(page).tags
+        assert "\x1b" not in page
+        assert "<script>alert(1)</script>" in "".join(Page(page).words)
+
+
+class TestFiles:
+    @pytest.mark.parametrize(("name", "begin"), [("r.json", "{"), ("r.md", "# "), ("r.html", "<!DOCTYPE html>")])
+    def test_the_name_tells_the_form(self, full: Report, tmp_path: Path, name: str, begin: str) -> None:
+        path = tmp_path / name
+        path.write_text("of an earlier run" * 10_000, encoding="utf-8")
+        files.write(full, str(path))
+        assert path.read_text(encoding="utf-8").startswith(begin)
+        assert "earlier run" not in path.read_text(encoding="utf-8")
+
+    def test_other_names_are_refused(self, full: Report, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match=r"no report is a '\.txt' file"):
+            files.write(full, str(tmp_path / "r.txt"))

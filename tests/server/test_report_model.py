@@ -1,0 +1,130 @@
+"""What a report says of what was observed."""
+
+from __future__ import annotations
+
+import pytest
+from kproto_server.call import ConnectionInfo
+from kproto_server.observe import Observations
+from kproto_server.report import words
+from kproto_server.report.model import Retention, error_name
+from kproto_server.report.verdict import Verdict
+
+from tests.server.report_samples import everything, report_of
+
+OFFSET_COMMIT = 8
+
+
+@pytest.fixture
+def observations() -> Observations:
+    return Observations()
+
+
+@pytest.fixture
+def info() -> ConnectionInfo:
+    return ConnectionInfo("/127.0.0.1")
+
+
+def test_a_request_that_closed_the_connection_was_sent_all_the_same(
+    observations: Observations, info: ConnectionInfo
+) -> None:
+    observations.closed(info, "old", 1, 1, "version 1 is not served by profile 4.0")
+
+    report = report_of(observations, profile="4.0", target="4.0")
+    assert [(sent.name, sent.count, sent.verdict) for sent in report.clients[0].sent] == [
+        ("Fetch v1", 1, Verdict.BREAKS)
+    ]
+
+
+def test_a_request_that_was_counted_and_then_closed_the_connection_counts_once(
+    observations: Observations, info: ConnectionInfo
+) -> None:
+    observations.request(info, "app", 3, 5)
+    observations.closed(info, "app", 3, 5, "truncated")
+
+    assert report_of(observations).request_count == 1
+
+
+@pytest.mark.parametrize("api_key", [-1, 70, 9999])
+def test_frames_of_no_api_are_closed_connections_and_no_requests(
+    observations: Observations, info: ConnectionInfo, api_key: int
+) -> None:
+    observations.closed(info, "app", api_key, 0, "not served")
+
+    report = report_of(observations)
+    assert report.clients[0].sent == ()
+    assert len(report.clients[0].closed) == 1
+    assert not report.would_break
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "minutes"), [(60_000, 1), (60_001, 2), (604_800_000, 10080), (1, 1), (0, 1), (-5, 1)]
+)
+def test_the_advice_is_the_largest_override_in_minutes_rounded_up(
+    observations: Observations, info: ConnectionInfo, retention_ms: int, minutes: int
+) -> None:
+    observations.commit_layout(info, "app", 3, "v3", retention_ms)
+
+    assert report_of(observations).retention == Retention(retention_ms, minutes, 10080)
+
+
+@pytest.mark.parametrize(("broker_minutes", "covered"), [(10079, False), (10080, True)])
+def test_the_advice_is_compared_with_the_brokers_setting(
+    observations: Observations, info: ConnectionInfo, broker_minutes: int, covered: bool
+) -> None:
+    observations.commit_layout(info, "app", 3, "v3", 604_800_000)
+
+    retention = report_of(observations, offsets_retention_minutes=broker_minutes).retention
+    assert retention is not None
+    assert retention.is_covered is covered
+
+
+def test_without_overrides_there_is_no_advice(observations: Observations, info: ConnectionInfo) -> None:
+    observations.commit_layout(info, "app", 3, "v3", -1)
+
+    assert report_of(observations).retention is None
+
+
+def test_layouts_are_added_up_over_clients(observations: Observations, info: ConnectionInfo) -> None:
+    observations.commit_layout(info, "a", 4, "released", 5000)
+    observations.commit_layout(info, "b", 4, "released", -1)
+    observations.commit_layout(info, "b", 4, "KIP-211", -1)
+
+    assert dict(report_of(observations).commits()) == {(4, "KIP-211"): (1, 0), (4, "released"): (2, 1)}
+
+
+def test_errors_are_added_up_over_clients_and_the_most_frequent_come_first(
+    observations: Observations, info: ConnectionInfo
+) -> None:
+    observations.errors(info, "a", OFFSET_COMMIT, 3, [12])
+    observations.errors(info, "b", OFFSET_COMMIT, 4, [3, 3, 12, 3])
+
+    assert words.errors(report_of(observations)) == [
+        ("OffsetCommit", "UNKNOWN_TOPIC_OR_PARTITION", 3),
+        ("OffsetCommit", "OFFSET_METADATA_TOO_LARGE", 2),
+    ]
+
+
+def test_a_code_that_kafka_does_not_have_is_told_by_number() -> None:
+    assert error_name(31_000) == "error 31000"
+
+
+@pytest.mark.parametrize(
+    ("total_ms", "text"),
+    [
+        (0, "0 ms"),
+        (1, "1 ms"),
+        (86_400_000, "1 d"),
+        (604_800_000, "7 d"),
+        (5_400_000, "1 h 30 min"),
+        (604_800_001, "7 d 1 ms"),
+        (90_061_000, "90,061,000 ms"),
+        (-5, "-5 ms"),
+    ],
+)
+def test_durations_are_told_exactly(total_ms: int, text: str) -> None:
+    assert words.duration(total_ms) == text
+
+
+def test_a_client_without_a_name_is_told_so() -> None:
+    names = [words.who(client) for client in report_of(everything()).clients]
+    assert names == ["(no client id)", "billing (apache-kafka-java 4.3.1)", "consumer-1"]
