@@ -159,6 +159,10 @@ class Session:
         except (DecodeError, CloseConnection) as error:
             self._close(str(error), api_key, api_version)
             return b""
+        except Exception:  # a defect of ours ends this connection, never the others (BA-13)
+            logger.exception("API key %d version %d from %r", api_key, api_version, self._client_id)
+            self._close("the broker failed on this request; its log says how", api_key, api_version)
+            return b""
         if isinstance(response, Wait):
             self.parked = Parked(response, call, correlation_id, endpoint)
             return b""
