@@ -1,0 +1,269 @@
+"""Where releases of Kafka differ: one named switch for each question that a handler has (D3).
+
+Every switch names the rule or the measurement it rests on: M[2.2.2, 2.3.1] was asked of running brokers on both sides
+of the turn. Where only one side is named, the switch turns at the first release that is known to be so.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from kproto.codes import ErrorCode
+
+__all__ = ["Mode", "Quirks"]
+
+Mode = Literal["zookeeper", "kraft"]
+"""Where a broker keeps its cluster's metadata. From 3.3 to 3.9 there were both, before ZooKeeper, since KRaft."""
+
+
+class Quirks:
+    """The switches of one release. Each is worked out at its first use and then a plain attribute."""
+
+    def __init__(self, release: tuple[int, ...], mode: Mode, *, is_latest: bool) -> None:
+        self.release = release
+        """The release line in numbers; the newest release's for "latest"."""
+        self.mode = mode
+        self.is_latest = is_latest
+        """Whether this is all releases at once."""
+
+    def at_least(self, *release: int) -> bool:
+        """Whether this is that release or a later one: ``at_least(2, 1)``."""
+        return self.release >= release
+
+    @property
+    def is_kraft(self) -> bool:
+        return self.mode == "kraft"
+
+    # The wire as such.
+
+    @cached_property
+    def has_api_versions(self) -> bool:
+        """Whether ApiVersions exists: from 0.10.0 on. Before, the request closes the connection (BA-6)."""
+        return self.at_least(0, 10)
+
+    @cached_property
+    def checks_versions(self) -> bool:
+        """Whether a version beyond the newest closes the connection. 0.8 reads it with the newest layout that it
+        knows, but for OffsetCommit (fixtures/PROVENANCE.md)."""
+        return self.at_least(0, 9)
+
+    # ApiVersions.
+
+    @cached_property
+    def api_versions_downgrade_lists_itself(self) -> bool:
+        """Whether the answer to an ApiVersions version that is too new names the versions of ApiVersions that would
+        do: from 2.4 on (KIP-511); before, the list is empty (BA-21)."""
+        return self.at_least(2, 4)
+
+    # Offsets.
+
+    @cached_property
+    def new_group_coordinator(self) -> bool:
+        """Whether the group coordinator is the one that 4.0 brought (it differs in OC-14, OC-21, OC-35, EX-3)."""
+        return self.at_least(4, 0)
+
+    @cached_property
+    def merges_duplicate_partitions(self) -> bool:
+        """Whether a partition named twice is answered once, and the last offset of a commit wins: up to 3.9 (OC-14,
+        OF-17). There the answers stand in the order of a hash map; since, those that were refused before the
+        coordinator was asked come first, the others in the order of the request."""
+        return not self.new_group_coordinator
+
+    def unknown_group_error(self, api_version: int) -> int:
+        """The error of an OffsetCommit with a generation into a group that does not exist (OC-21)."""
+        return 69 if self.new_group_coordinator and api_version >= 9 else 22
+
+    @cached_property
+    def offset_commit_v0_store(self) -> Literal["zookeeper", "unsupported", "absent"]:
+        """What OffsetCommit and OffsetFetch v0 do: a store of their own; error 35 per partition in a KRaft broker up to
+        3.9; or no such version (OC-20, OF-11). "latest" serves v0 with a store of its own, as any version."""
+        if self.is_latest or not self.is_kraft:
+            return "zookeeper"
+        return "absent" if self.at_least(4, 0) else "unsupported"
+
+    @cached_property
+    def offsets_carry_expiry(self) -> bool:
+        """Whether each offset has a deadline from the commit on, whatever becomes of its group: before KIP-211, that is
+        up to 2.0 (OC-40, EX-40)."""
+        return not self.at_least(2, 1)
+
+    @cached_property
+    def commit_timestamp_is_the_clients(self) -> bool:
+        """Whether an explicit timestamp of OffsetCommit v1 is the time of the commit, from 2.1 on; from 0.9 to 2.0 it
+        only moves the deadline, in 0.8.2 it is all that is stored (OC-40)."""
+        return self.at_least(2, 1) or not self.at_least(0, 9)
+
+    @cached_property
+    def checks_partitions_of_commit(self) -> bool:
+        """Whether a commit to a partition that its topic does not have is refused: from 2.0 on. Before, the topic is
+        all that is looked for (OC-10 row 7; M[1.1.1, 2.0.1])."""
+        return self.at_least(2, 0)
+
+    @cached_property
+    def stores_any_commit(self) -> bool:
+        """Whether a commit v1 is stored without a look at topic, partition, generation or member: up to 0.8.2, whose
+        coordinator knows no members (M[0.8.2.2, 0.9.0.1])."""
+        return not self.at_least(0, 9)
+
+    @cached_property
+    def fetch_of_unknown_topic_error(self) -> int:
+        """The error of OffsetFetch v1 and later for a topic that does not exist: none (OF-10), but 3 in 0.8.2
+        (M[0.8.2.2, 0.9.0.1])."""
+        return 0 if self.at_least(0, 9) else 3
+
+    @cached_property
+    def no_offsets_topic_error(self) -> int:
+        """The error of a commit while there is no offsets topic: 16, but 15 in 0.8.2 (OC-10 row 12; M[0.8.2.2,
+        0.11.0.3])."""
+        return 16 if self.at_least(0, 9) else 15
+
+    # Groups.
+
+    @cached_property
+    def offsets_make_a_group(self) -> bool:
+        """Whether a group that only commits exists, Empty. In 0.9 its offsets are all there is of it: DescribeGroups
+        says Dead, and a generation gets 22 (M[0.9.0.1, 0.10.2.2])."""
+        return self.at_least(0, 10)
+
+    @cached_property
+    def merges_repeated_groups(self) -> bool:
+        """Whether DescribeGroups answers a group named twice once: up to 2.2 (M[2.2.2, 2.3.1])."""
+        return not self.at_least(2, 3)
+
+    @cached_property
+    def unasked_authorized_operations(self) -> int:
+        """What stands for authorized operations that were not asked for, in DescribeGroups and Metadata: 0 in 2.3 and
+        2.4, which have them first, then the least int32 (BA-36; M[2.4.1, 2.5.1])."""
+        return -(2**31) if self.at_least(2, 5) else 0
+
+    @cached_property
+    def dead_group_error(self) -> int:
+        """The error of a commit into a group that is just being removed: look for the coordinator again from 2.3 on,
+        before that the member is unknown (OC-22)."""
+        return 15 if self.at_least(2, 3) else 25
+
+    @cached_property
+    def rebalance_hides_membership(self) -> bool:
+        """Whether everyone who commits while a group completes a rebalance is told to rejoin, whoever it is: up to 2.3
+        (OC-22)."""
+        return not self.at_least(2, 4)
+
+    @cached_property
+    def checks_instance_of_commit(self) -> bool:
+        """Whether a commit with a group instance id that the group does not know is refused, from 3.0 on. Before, only
+        one that another member has is (OC-23; M[2.8.2, 3.9.2])."""
+        return self.at_least(3, 0)
+
+    @cached_property
+    def simple_commit_may_name_a_member(self) -> bool:
+        """Whether a commit without a generation into an Empty group passes whatever member it names; from 3.0 to 3.2 a
+        named member has to exist (KAFKA-14201; GroupCoordinator.validateOffsetCommit of 3.2.3 and 3.3.0)."""
+        return not self.at_least(3, 0) or self.at_least(3, 3)
+
+    @cached_property
+    def completing_rebalance_name(self) -> str:
+        """What the state between join and sync is called: renamed in 1.1 (M[0.11.0.3, 1.1.1])."""
+        return "CompletingRebalance" if self.at_least(1, 1) else "AwaitingSync"
+
+    @cached_property
+    def group_authorized_operations(self) -> int:
+        """Everything that may be done with a group, as bits: read, delete, describe, and from 4.0 on describe and alter
+        its configs (M[3.9.2, 4.4.0])."""
+        return 0b1101_0100_1000 if self.at_least(4, 0) else 0b0001_0100_1000
+
+    @cached_property
+    def group_filters_ignore_case(self) -> bool:
+        """Whether the filters of ListGroups take a name in any letters: from 3.8 on (GP-42; M[2.8.2, 3.9.2])."""
+        return self.at_least(3, 8)
+
+    @cached_property
+    def deleting_last_offset_removes_group(self) -> bool:
+        """Whether an Empty group goes at once with the last offset that OffsetDelete or the deletion of a topic takes
+        from it, rather than at the next sweep: up to 3.9 (M[2.8.2, 3.9.2, 4.4.0])."""
+        return not self.new_group_coordinator
+
+    # FindCoordinator.
+
+    def find_coordinator_success_message(self, api_version: int) -> str | None:
+        """The error_message of a coordinator that was found; v0 has no such field (BA-41; M[2.2.2, 2.3.1])."""
+        if api_version >= 4:
+            return ""
+        return "NONE" if self.at_least(2, 3) else None
+
+    def find_coordinator_error_message(self, error: ErrorCode) -> str | None:
+        """The error_message of v1 to v3 where no coordinator was found (BA-42; M[2.2.2, 2.3.1])."""
+        return error.message if self.at_least(2, 3) else None
+
+    @cached_property
+    def answers_unknown_coordinator_type(self) -> bool:
+        """Whether a type that there is not is answered: from 2.3 on. Before, it closes the connection (BA-43; M[2.2.2,
+        2.3.1])."""
+        return self.at_least(2, 3)
+
+    @cached_property
+    def unknown_coordinator_type_error(self) -> int:
+        """The error of that answer: -1 up to 2.7, then 42 (M[2.3.1 to 2.7.2, 2.8.2])."""
+        return 42 if self.at_least(2, 8) else -1
+
+    # Reading.
+
+    @cached_property
+    def refuses_unknown_list_offsets_timestamps(self) -> bool:
+        """Whether a special timestamp that the version of ListOffsets does not know is error 35; before 3.9 it is taken
+        for a time (BA-81)."""
+        return self.at_least(3, 9)
+
+    def fetch_unknown_partition_error(self, api_version: int) -> int:
+        """The error of a Fetch by name for a partition that does not exist; 2.1 is mistaken below v10 (BA-74)."""
+        return 76 if self.release == (2, 1) and api_version < 10 else 3
+
+    # Topics.
+
+    @cached_property
+    def checks_topic_name_first(self) -> bool:
+        """Whether Metadata answers 17 to a name that cannot be even where no topic may be created, rather than 3: from
+        2.8 on, in both modes (BA-32; M[2.7.2, 2.8.2])."""
+        return self.at_least(2, 8)
+
+    @cached_property
+    def metadata_makes_internal_topics_unasked(self) -> bool:
+        """Whether Metadata that names an internal topic makes it, whatever settings and request allow: up to 2.7, in
+        which too few brokers are then error 38. From 2.8 on a missing one is 3 (BA-50; M[2.7.2, 2.8.2])."""
+        return not self.at_least(2, 8)
+
+    @cached_property
+    def creates_topics_with_defaults(self) -> bool:
+        """Whether CreateTopics takes -1 partitions or replicas for the broker's default, in any version: from 2.4 on
+        (BA-90; M[2.3.1, 2.4.1])."""
+        return self.at_least(2, 4)
+
+    @cached_property
+    def bad_config_error(self) -> int:
+        """The error of CreateTopics for a config value that cannot be: 40, but -1 up to 2.0 (M[2.0.1, 2.1.1])."""
+        return 40 if self.at_least(2, 1) else -1
+
+    @cached_property
+    def auto_create_answers_leader_not_available(self) -> bool:
+        """Whether Metadata answers 5 for a topic that it has just begun to create, rather than 3 (BA-32)."""
+        return not self.is_kraft
+
+    @cached_property
+    def enforces_offsets_replication_factor(self) -> bool:
+        """Whether the offsets topic is never made with fewer replicas than configured: from 0.11 on (KIP-115). Before,
+        it gets as many as there are brokers (BA-50)."""
+        return self.at_least(0, 11)
+
+    # Records.
+
+    @cached_property
+    def rejects_unknown_special_timestamps(self) -> bool:
+        """Whether ListOffsets answers 35 to a negative timestamp that means nothing in the version, before it looks for
+        the topic. Earlier releases take it for a time (BA-81; M[3.3.2, 3.9.2])."""
+        return self.at_least(3, 9)
+
+    def unknown_topic_fetch_error(self, api_version: int) -> int:
+        """The error of a Fetch by name from a topic or partition that there is not: 3, but by mistake 76 in 2.1 below
+        v10 (BA-74; M[2.1.1, 2.2.2])."""
+        return 76 if self.release == (2, 1) and api_version < 10 else 3
