@@ -27,11 +27,19 @@ def assemble(
     profile: Profile,
     settings: Settings,
     clock_mode: ClockMode,
+    started: int | None = None,
 ) -> tuple[Host, Server]:
-    """Return the loop and the server for these listening sockets, one node each, in the order of node ids from 1."""
+    """Return the loop and the server for these sockets, one node each, in the order of node ids from 1.
+
+    The first ``started`` nodes are up and their sockets listen; the others have never been up (BA-52).
+    """
     clock = Clock(time.time() * 1000.0, real_ms(), clock_mode)
     rack = settings.str("broker.rack") if settings.is_set("broker.rack") else None
-    nodes = [Node(number, advertised_host, sock.getsockname()[1], rack) for number, sock in enumerate(sockets, 1)]
+    up = len(sockets) if started is None else started
+    nodes = [
+        Node(number, advertised_host, sock.getsockname()[1], rack, alive=number <= up)
+        for number, sock in enumerate(sockets, 1)
+    ]
     cluster = Cluster(nodes, profile, topic_defaults(settings, len(nodes)))
     state = BrokerState(profile, settings, cluster)
     host = Host(clock)

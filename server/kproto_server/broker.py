@@ -63,6 +63,7 @@ class Broker:
     Args:
         profile: the Kafka release to be, ``"0.8.2"`` to ``"4.4"``, or ``"latest"``: all versions of all releases.
         brokers: how many nodes, each with a node id (from 1) and a port of its own.
+        started: how many of them are up at first (all); the others have an address, but were never seen: `start_node`.
         settings: Kafka's broker settings by name: ``{"offsets.retention.minutes": 60}``.
         host, port: where to listen; port 0 is a free one, else node N listens on ``port + N - 1``.
         clock: ``"real"``, ``"manual"``, ``"auto"`` or ``"scaled:N"``.
@@ -77,6 +78,7 @@ class Broker:
         *,
         profile: str | Profile = "latest",
         brokers: int = 1,
+        started: int | None = None,
         settings: Mapping[str, object] | Settings | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -84,11 +86,14 @@ class Broker:
     ) -> None:
         if brokers < 1:
             raise ValueError(f"a broker has at least one node, not {brokers}")
+        if started is not None and not 1 <= started <= brokers:
+            raise ValueError(f"of {brokers} nodes 1 to {brokers} can be started, not {started}")
         self.profile = profile if isinstance(profile, Profile) else Profile.named(profile)
         self.settings = _settings(settings, self.profile)
         self.clock = BrokerClock(self)
         self._clock_mode = clock if isinstance(clock, ClockMode) else ClockMode.parse(clock)
         self._address = host, port, brokers
+        self._started = started
         self._thread: threading.Thread | None = None
         self._server: Server | None = None
 
@@ -108,13 +113,14 @@ class Broker:
         from kproto_server.assembly import assemble
 
         host_name, port, count = self._address
-        sockets = open_sockets(host_name, tuple(port + i if port else 0 for i in range(count)))
+        sockets = open_sockets(host_name, tuple(port + i if port else 0 for i in range(count)), self._started)
         host, server = assemble(
             sockets,
             advertised_host=host_name,
             profile=self.profile,
             settings=self.settings,
             clock_mode=self._clock_mode,
+            started=self._started,
         )
         ready = threading.Event()
         failure: list[BaseException] = []
@@ -174,7 +180,7 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """``HOST:PORT`` of every node, comma-separated, as clients take it."""
+        """``HOST:PORT`` of every node, up or not, comma-separated, as clients take it."""
         return self._call(lambda server: ",".join(f"{n.host}:{n.port}" for n in server.state.cluster.nodes.values()))
 
     @property

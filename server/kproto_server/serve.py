@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kproto_server.shell.listening import listen
+from kproto_server.shell.listening import listen, reserve
 
 if TYPE_CHECKING:
     import socket
@@ -27,16 +27,17 @@ class CannotListen(Exception):
     """An address that can't be had; the text is one line for the user."""
 
 
-def open_sockets(host: str, ports: tuple[int, ...]) -> list[socket.socket]:
-    """Return a listening socket a port.
+def open_sockets(host: str, ports: tuple[int, ...], started: int | None = None) -> list[socket.socket]:
+    """Return a socket a port: the first ``started`` (all) listen, the others only hold their addresses.
 
     Raises:
         CannotListen: with what to do.
     """
     sockets: list[socket.socket] = []
     try:
-        for port in ports:
-            sockets.append(listen(host, port))
+        for number, port in enumerate(ports):
+            open_socket = listen if started is None or number < started else reserve
+            sockets.append(open_socket(host, port))
     except OSError as error:
         for sock in sockets:
             sock.close()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
@@ -49,6 +50,8 @@ class Host:
         self._wake_receive.setblocking(False)
         self._wake_send.setblocking(False)
         self.poller.register(self._wake_receive.fileno(), READ)
+        self._wake_lock = threading.Lock()
+        self._closed = False
         self._done = False
         self._outcome: Any = None
 
@@ -65,8 +68,9 @@ class Host:
     def post(self, action: Callable[[], object]) -> None:
         """Have an action run in the loop's thread, soon; for any thread."""
         self._posted.append(action)
-        with contextlib.suppress(BlockingIOError):  # a pipe full of wake-ups wakes too
-            self._wake_send.send(b"\0")
+        with self._wake_lock, contextlib.suppress(BlockingIOError):  # a pipe full of wake-ups wakes too
+            if not self._closed:  # trio's thread may have a last word after the end
+                self._wake_send.send(b"\0")
 
     def run(self, main: Callable[[], Awaitable[Any]]) -> Any:
         """Run ``main`` under trio as guest, and the loop as its host, until main has ended; return its result."""
@@ -83,8 +87,10 @@ class Host:
                 self._round()
         finally:
             self.poller.close()
-            self._wake_receive.close()
-            self._wake_send.close()
+            with self._wake_lock:
+                self._closed = True
+                self._wake_receive.close()
+                self._wake_send.close()
         return self._outcome.unwrap()
 
     def _finish(self, outcome: Any) -> None:

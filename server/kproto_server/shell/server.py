@@ -14,7 +14,7 @@ import trio
 from kproto_server.call import ConnectionInfo
 from kproto_server.dispatch import Dispatcher, Session
 from kproto_server.shell.host import real_ms
-from kproto_server.shell.listening import listen
+from kproto_server.shell.listening import BACKLOG, reserve
 from kproto_server.shell.transport import Connection
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ class Server:
         self.observations = observations
         self.dispatcher = Dispatcher(state, observations)
         self.listeners: dict[int, NodeListener] = {}
+        self._reserved: dict[int, socket.socket] = {}
+        """Node id -> the bound socket of a node that is down."""
         self.token: trio.lowlevel.TrioToken | None = None
         """Set once `main` runs: the way in for other threads."""
         self._stop = trio.Event()
@@ -78,7 +80,10 @@ class Server:
                 self._nursery = nursery
                 self.token = trio.lowlevel.current_trio_token()
                 for node_id, sock in sockets.items():
-                    self._open(NodeListener(self.state.cluster.nodes[node_id], sock))
+                    if self.state.cluster.nodes[node_id].alive:
+                        self._open(NodeListener(self.state.cluster.nodes[node_id], sock))
+                    else:
+                        self._reserved[node_id] = sock
                 nursery.start_soon(self._close_idle)
                 ready()
                 await self._stop.wait()
@@ -87,6 +92,8 @@ class Server:
         finally:
             for listener in self.listeners.values():
                 listener.close()
+            for sock in self._reserved.values():
+                sock.close()
 
     def stop(self) -> None:
         """Begin an orderly end: no new connections, answer what was read, then return from `main`."""
@@ -100,18 +107,21 @@ class Server:
         """
         self.listeners.pop(node_id).close()
         self.state.cluster.stop_node(node_id)
+        node = self.state.cluster.nodes[node_id]
+        self._reserved[node_id] = reserve(node.host, node.port)
 
     def start_node(self, node_id: int) -> None:
-        """Bring a stopped broker back on its old address.
+        """Bring a broker up on its address; nothing happens if it is.
 
         Raises:
             KeyError: no such node.
-            OSError: somebody else has taken its port.
         """
+        node = self.state.cluster.nodes[node_id]
         if node_id in self.listeners:
             return
-        node = self.state.cluster.nodes[node_id]
-        self._open(NodeListener(node, listen(node.host, node.port)))
+        sock = self._reserved.pop(node_id)
+        sock.listen(BACKLOG)
+        self._open(NodeListener(node, sock))
         self.state.cluster.start_node(node_id)
 
     def _open(self, listener: NodeListener) -> None:
