@@ -1,0 +1,120 @@
+"""OC-30 to OC-32, OC-35, OC-40 to OC-42: what is too long, what a failed write is called, and when offsets end."""
+
+from __future__ import annotations
+
+import pytest
+from kproto_server.coordinator.commit import (
+    CommitLimits,
+    append_error,
+    expire_timestamp,
+    limits_of,
+    metadata_too_large,
+    timestamps_of_v1,
+)
+from kproto_server.profiles import Profile
+from kproto_server.settings import Settings
+
+NOW = 1_000_000
+RETENTION = 60_000
+
+
+@pytest.mark.parametrize(
+    ("metadata", "too_large"),
+    [
+        ("", False),
+        ("a" * 4096, False),
+        ("a" * 4097, True),
+        ("☃" * 4096, False),
+        ("☃" * 4097, True),
+        ("\U0001f600" * 2048, False),
+        ("\U0001f600" * 2049, True),
+        ("\U0001f600" * 2047 + "ab", False),
+        ("\U0001f600" * 2047 + "abc", True),
+    ],
+)
+def test_metadata_is_counted_in_utf_16_units(metadata: str, too_large: bool) -> None:
+    """OC-30, OC-31."""
+    assert metadata_too_large(metadata, 4096) is too_large
+
+
+def test_limits_are_read_by_kafka_s_names() -> None:
+    """OC-30, EX-1, D2."""
+    given = {"offset.metadata.max.bytes": "10", "offsets.retention.minutes": "2"}
+    limits = limits_of(Settings.from_mapping(given, Profile.named("4.4")))
+    assert (limits.metadata_max_bytes, limits.retention_ms, limits.honours_overrides) == (10, 120_000, False)
+
+
+@pytest.mark.parametrize(
+    ("log_error", "old", "new"),
+    [
+        (3, 15, 15),
+        (19, 15, 15),
+        (20, 15, 20),
+        (7, 7, 15),
+        (6, 16, 16),
+        (56, 16, 16),
+        (10, 28, -1),
+        (18, 28, -1),
+        (4, 28, -1),
+        (13, 13, 14),
+        (-1, -1, -1),
+    ],
+)
+def test_failed_write_is_told_in_the_coordinator_s_words(log_error: int, old: int, new: int) -> None:
+    """OC-35."""
+    assert [append_error(log_error, Profile.named(name)) for name in ("2.0", "3.9")] == [old, old]
+    assert [append_error(log_error, Profile.named(name)) for name in ("4.0", "4.4", "latest")] == [new, new, new]
+
+
+IGNORING = CommitLimits(metadata_max_bytes=4096, retention_ms=RETENTION, honours_overrides=False)
+HONOURING = CommitLimits(metadata_max_bytes=4096, retention_ms=RETENTION, honours_overrides=True)
+
+
+@pytest.mark.parametrize(("profile", "expected"), [("0.9", NOW + RETENTION), ("2.0", NOW + RETENTION), ("2.1", None)])
+@pytest.mark.parametrize("override_ms", [-1, 1, 0, -2, 10**9])
+def test_overrides_are_ignored_unless_told_otherwise(profile: str, override_ms: int, expected: int | None) -> None:
+    """D2: whatever a request says, offsets live as the broker is set, or as their group does."""
+    assert expire_timestamp(NOW, override_ms, IGNORING, Profile.named(profile)) == expected
+
+
+@pytest.mark.parametrize("profile", ["0.9", "1.1", "2.0", "2.1", "3.9", "4.4", "latest"])
+@pytest.mark.parametrize("override_ms", [1, 0, -2, 10**9])
+def test_honoured_overrides_end_an_offset_by_themselves(profile: str, override_ms: int) -> None:
+    """OC-40, OC-41: any value but -1 is taken as it is; OC-42: longer or shorter than the broker's own."""
+    assert expire_timestamp(NOW, override_ms, HONOURING, Profile.named(profile)) == NOW + override_ms
+
+
+@pytest.mark.parametrize(("profile", "expected"), [("0.9", NOW + RETENTION), ("2.0", NOW + RETENTION), ("2.1", None)])
+def test_honouring_leaves_the_default_alone(profile: str, expected: int | None) -> None:
+    """OC-40, OC-41: -1."""
+    assert expire_timestamp(NOW, -1, HONOURING, Profile.named(profile)) == expected
+
+
+def test_longest_retention_overflows_as_in_java() -> None:
+    """OC-40 in 64 bits: a client that asks for ever gets an offset that has expired."""
+    assert expire_timestamp(NOW, 2**63 - 1, HONOURING, Profile.named("4.4")) == NOW - 1 - 2**63
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected"),
+    [
+        ("0.8.2", (500, 500 + RETENTION)),
+        ("0.9", (NOW, 500 + RETENTION)),
+        ("2.0", (NOW, 500 + RETENTION)),
+        ("2.1", (500, None)),
+        ("3.9", (500, None)),
+    ],
+)
+def test_timestamp_of_v1(profile: str, expected: tuple[int, int | None]) -> None:
+    """OC-40."""
+    assert timestamps_of_v1(500, NOW, IGNORING, Profile.named(profile)) == expected
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected"),
+    [("0.8.2", NOW + RETENTION), ("0.9", NOW + RETENTION), ("2.0", NOW + RETENTION), ("2.1", None)],
+)
+def test_default_timestamp_of_v1_is_now(profile: str, expected: int | None) -> None:
+    """OC-40, OC-41: -1, and no other negative."""
+    assert timestamps_of_v1(-1, NOW, IGNORING, Profile.named(profile)) == (NOW, expected)
+    assert timestamps_of_v1(-2, NOW, IGNORING, Profile.named("2.1")) == (-2, None)

@@ -1,0 +1,55 @@
+"""Groups as values: states, clocks, subscriptions, and the registry."""
+
+from __future__ import annotations
+
+from kproto_server.coordinator.groups import Group, GroupRegistry, GroupState, Member
+
+
+def test_new_group_is_empty_and_its_clock_runs() -> None:
+    """EX-10, EX-11, EX-14: a group made by a commit has no protocol type, and generation 0 (OC-21)."""
+    group = Group("g", 5000)
+    assert (group.state, group.state_timestamp_ms) == (GroupState.EMPTY, 5000)
+    assert (group.protocol_type, group.generation, group.members) == (None, 0, {})
+
+
+def test_every_transition_starts_the_clock_anew() -> None:
+    """EX-11: also into the state it is in."""
+    group = Group("g", 1)
+    group.transition_to(GroupState.PREPARING_REBALANCE, 2)
+    group.transition_to(GroupState.EMPTY, 3)
+    assert group.state_timestamp_ms == 3
+    group.transition_to(GroupState.EMPTY, 4)
+    assert group.state_timestamp_ms == 4
+
+
+def test_unknown_subscription_of_members_is_one_to_everything() -> None:
+    """EX-22."""
+    group = Group("g", 0)
+    assert not group.is_subscribed_to("t")
+    group.add_member(Member("m"))
+    assert group.is_subscribed_to("t")
+    group.subscribed_topics = frozenset({"u"})
+    assert [group.is_subscribed_to(topic) for topic in ("t", "u")] == [False, True]
+
+
+def test_static_member_is_found_by_its_instance() -> None:
+    """OC-23."""
+    group = Group("g", 0)
+    group.add_member(Member("m1", group_instance_id="i"))
+    group.add_member(Member("m2"))
+    assert group.static_members == {"i": "m1"}
+    assert list(group.members) == ["m1", "m2"]
+
+
+def test_removed_group_is_dead_and_its_id_free() -> None:
+    """EX-36: the next one of that id is another group."""
+    groups = GroupRegistry()
+    first = groups.create("g", 1)
+    groups.remove("g")
+    groups.remove("g")
+    assert first.state is GroupState.DEAD
+    assert groups.get("g") is None
+    second = groups.create("g", 2)
+    assert second is not first
+    assert list(groups) == [second]
+    assert len(groups) == 1

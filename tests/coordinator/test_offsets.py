@@ -1,0 +1,71 @@
+"""The table of committed offsets: what a batch changes, and nothing else."""
+
+from __future__ import annotations
+
+from kproto_server.coordinator.offsets import MemoryOffsetLog, OffsetAndMetadata, OffsetStore
+
+
+def stored(offset: int, metadata: str = "") -> OffsetAndMetadata:
+    return OffsetAndMetadata(offset, -1, metadata, 1000, None, bytes(16))
+
+
+def test_commit_is_seen_whole() -> None:
+    """OS-26: topics and partitions of one commit together."""
+    offsets = OffsetStore()
+    offsets.apply_commit("g", [("t", [(0, stored(1)), (1, stored(2))]), ("u", [(0, stored(3))])])
+    assert {t: {p: v.offset for p, v in ps.items()} for t, ps in offsets.of_group("g").items()} == {
+        "t": {0: 1, 1: 2},
+        "u": {0: 3},
+    }
+    assert len(offsets) == 3
+
+
+def test_later_commit_replaces_only_what_it_names() -> None:
+    offsets = OffsetStore()
+    offsets.apply_commit("g", [("t", [(0, stored(1)), (1, stored(2))])])
+    offsets.apply_commit("g", [("t", [(1, stored(7, "m"))])])
+    assert offsets.of_group("g")["t"] == {0: stored(1), 1: stored(7, "m")}
+
+
+def test_last_of_a_partition_named_twice_counts() -> None:
+    """OC-14."""
+    offsets = OffsetStore()
+    offsets.apply_commit("g", [("t", [(0, stored(5)), (0, stored(6))])])
+    assert offsets.of_group("g")["t"] == {0: stored(6)}
+
+
+def test_groups_do_not_see_each_other() -> None:
+    offsets = OffsetStore()
+    offsets.apply_commit("g", [("t", [(0, stored(1))])])
+    offsets.apply_commit("", [("t", [(0, stored(2))])])
+    assert offsets.of_group("g")["t"][0].offset == 1
+    assert offsets.of_group("")["t"][0].offset == 2
+    assert offsets.of_group("h") == {}
+
+
+def test_deletion_takes_what_it_names_and_leaves_no_empty_topics() -> None:
+    """EX-30: whether a group has offsets left is what decides on its end."""
+    offsets = OffsetStore()
+    offsets.apply_commit("g", [("t", [(0, stored(1)), (1, stored(2))]), ("u", [(0, stored(3))])])
+    offsets.apply_deletion("g", [("t", [0]), ("u", [0, 9]), ("v", [0])])
+    assert offsets.of_group("g") == {"t": {1: stored(2)}}
+    assert list(offsets.groups_with("u")) == []
+    offsets.apply_deletion("g", [("t", [1])])
+    assert not offsets.has_offsets("g")
+    offsets.apply_deletion("g", [("t", [1])])
+    assert len(offsets) == 0
+
+
+def test_groups_of_a_topic_are_found() -> None:
+    """EX-60."""
+    offsets = OffsetStore()
+    for group_id, topic in (("a", "t"), ("b", "u"), ("c", "t")):
+        offsets.apply_commit(group_id, [(topic, [(0, stored(1))])])
+    assert sorted(offsets.groups_with("t")) == ["a", "c"]
+
+
+def test_memory_log_takes_everything() -> None:
+    log = MemoryOffsetLog()
+    assert log.append_commit(0, "g", [("t", [(0, stored(1))])]) == 0
+    assert log.append_deletion(0, "g", [("t", [0])], removes_group=True) == 0
+    assert log.sync(0) == 0
