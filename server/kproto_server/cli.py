@@ -78,7 +78,7 @@ HELP = """usage: kproto COMMAND [options]
 A Kafka broker for people who test and check Kafka clients.
 
 commands:
-  run [options] -- COMMAND  a broker for the length of a command, then a report of what its clients sent
+  run [options] -- COMMAND  a broker while a command runs, then a report on its clients
   serve [options]           a broker that stays
 
 kproto run --help and kproto serve --help tell their options, kproto --version the version.

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ FORWARDED = (*FROM_THE_KEYBOARD, signal.SIGTERM, signal.SIGHUP)
 
 REMOVED = 1
 """Exit code of --fail-on-removed."""
+NOT_WRITTEN = 2
+"""Exit code where the command succeeded, but a report could not be written after it."""
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
 SIGNALLED = 128
@@ -72,6 +75,12 @@ def run(options: RunOptions) -> int:
         run=Run(options.command, exit_code, started_at.isoformat(timespec="seconds"), monotonic() - started),
     )
     _tell(report, options.reports)
+    for path in options.reports:
+        try:
+            files.write(report, path)
+        except OSError as error:  # it was writable before the command ran
+            print(f"kproto run: --report: can't write {path!r}: {error.strerror}", file=sys.stderr)
+            exit_code = exit_code or NOT_WRITTEN
     return REMOVED if exit_code == 0 and options.fail_on_removed and report.would_break else exit_code
 
 
@@ -140,13 +149,11 @@ def _in_foreground() -> bool:
 
 
 def _tell(report: Report, paths: tuple[str, ...]) -> None:
-    for path in paths:
-        files.write(report, path)
-    stream = sys.stderr
-    colour = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    saved_as = ", ".join(paths) or None
-    stream.write(text.render(report, width=_columns(), colour=colour, saved_as=saved_as))
-    stream.flush()
+    colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    told = text.render(report, width=_columns(), colour=colour, saved_as=paths)
+    with suppress(BrokenPipeError):  # whoever read standard error has gone; the exit code and the files still tell
+        sys.stderr.write(told)
+        sys.stderr.flush()
 
 
 def _columns() -> int:

@@ -36,7 +36,7 @@ def hostile() -> Report:
 
 class TestTerminal:
     def test_a_run_with_all_there_is_to_tell(self, full: Report) -> None:
-        assert text.render(full, width=100, saved_as="out.html") == (
+        assert text.render(full, width=100, saved_as=["out.json", "out.html"]) == (
             "kproto: 3 clients sent 28 requests\n"
             "  (no client id): 0 requests\n"
             "  billing (apache-kafka-java 4.3.1): 4 requests\n"
@@ -55,6 +55,7 @@ class TestTerminal:
             "  OffsetCommit  1x  OFFSET_METADATA_TOO_LARGE\n"
             "connections that the broker closed:\n"
             "  not a request  1x  a frame of 3 bytes is too short for a request header  (no client id)\n"
+            "whole report: out.json\n"
             "whole report: out.html\n"
         )
 

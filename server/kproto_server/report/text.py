@@ -31,8 +31,8 @@ class Line(NamedTuple):
     style: str = PLAIN
 
 
-def render(report: Report, *, width: int = WIDTH_MAX, colour: bool = False, saved_as: str | None = None) -> str:
-    """Return the lines, each ended; no line is wider than ``width``, which is held between 40 and 100."""
+def render(report: Report, *, width: int = WIDTH_MAX, colour: bool = False, saved_as: Sequence[str] = ()) -> str:
+    """Return the lines, each ended. None is wider than ``width``, held between 40 and 100, but for the files' names."""
     width = min(max(width, WIDTH_MIN), WIDTH_MAX)
     lines = [
         *_headline(report),
@@ -42,9 +42,8 @@ def render(report: Report, *, width: int = WIDTH_MAX, colour: bool = False, save
         *_errors(report),
         *_closed(report),
     ]
-    if saved_as is not None:
-        lines.append(Line(f"whole report: {saved_as}"))
-    return "".join(f"{_painted(_cut(text, width), style if colour else PLAIN)}\n" for text, style in lines)
+    told = [_painted(_cut(text, width), style if colour else PLAIN) for text, style in lines]
+    return "".join(f"{line}\n" for line in (*told, *(f"whole report: {path}" for path in saved_as)))
 
 
 def _cut(text: str, width: int) -> str:

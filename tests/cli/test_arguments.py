@@ -1,0 +1,92 @@
+"""Command lines are read by the table of options; each mistake is one line."""
+
+from __future__ import annotations
+
+import pytest
+from kproto_server.arguments import Command, HelpAsked, Option, UsageError, whole_number
+
+SWITCH = Option("--quiet", "", "say less")
+FILE = Option("--file", "FILE", "where to\nwrite it")
+SET = Option("--set", "NAME=VALUE", "set it", repeats=True)
+PLAIN = Command("plain", "Does a thing.", "", (SWITCH, FILE, SET))
+WITH_REST = Command("with-rest", "Runs a thing.", "-- COMMAND", (SWITCH, FILE))
+
+
+def mistake(command: Command, *words: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        command.parse(words)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("words", [["--file", "a"], ["--file=a"], ["--file", "b", "--file=a"]])
+def test_an_option_has_its_last_value(words: list[str]) -> None:
+    assert PLAIN.parse(words) == ({"--file": ["a"]}, [])
+
+
+def test_an_option_that_repeats_has_all_values_in_order() -> None:
+    assert PLAIN.parse(["--set", "a=1", "--set=b=2"]) == ({"--set": ["a=1", "b=2"]}, [])
+
+
+def test_a_switch_has_no_value() -> None:
+    assert PLAIN.parse(["--quiet"]) == ({"--quiet": [""]}, [])
+    assert mistake(PLAIN, "--quiet=yes") == "kproto plain: --quiet takes no value: write --quiet"
+
+
+def test_a_value_may_look_like_an_option_or_be_empty() -> None:
+    assert PLAIN.parse(["--file", "--quiet"]) == ({"--file": ["--quiet"]}, [])
+    assert PLAIN.parse(["--file="]) == ({"--file": [""]}, [])
+
+
+@pytest.mark.parametrize("words", [["--", "ls", "--file", "x"], ["ls", "--file", "x"]])
+def test_options_end_at_two_dashes_or_at_the_first_other_word(words: list[str]) -> None:
+    assert WITH_REST.parse(["--quiet", *words]) == ({"--quiet": [""]}, ["ls", "--file", "x"])
+
+
+def test_a_word_where_none_belongs() -> None:
+    assert mistake(PLAIN, "x") == "kproto plain: 'x' is too much: there is nothing after the options"
+    assert mistake(PLAIN, "--", "x") == "kproto plain: 'x' is too much: there is nothing after the options"
+
+
+def test_a_missing_value() -> None:
+    assert mistake(PLAIN, "--file") == "kproto plain: --file needs a value: write --file FILE"
+
+
+def test_an_unknown_option_and_what_may_have_been_meant() -> None:
+    assert mistake(PLAIN, "--fil", "x") == (
+        "kproto plain: no option '--fil': did you mean --file? (kproto plain --help lists all)"
+    )
+    assert mistake(PLAIN, "-xyzzy=3") == (
+        "kproto plain: no option '-xyzzy': check its spelling (kproto plain --help lists all)"
+    )
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_help_is_made_from_the_same_table(word: str) -> None:
+    with pytest.raises(HelpAsked) as caught:
+        WITH_REST.parse(["--quiet", word, "--nonsense"])
+    assert str(caught.value) == (
+        "usage: kproto with-rest [options] -- COMMAND\n"
+        "\n"
+        "Runs a thing.\n"
+        "\n"
+        "options:\n"
+        "  --quiet      say less\n"
+        "  --file FILE  where to\n"
+        "               write it\n"
+    )
+
+
+def test_help_behind_the_options_end_belongs_to_the_command() -> None:
+    assert WITH_REST.parse(["--", "ls", "--help"]) == ({}, ["ls", "--help"])
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "+1", "4", "1.0", " 1", "\N{ARABIC-INDIC DIGIT ONE}", "9" * 5000])
+def test_a_number_out_of_bounds_or_no_number(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        whole_number(PLAIN, "--n", text, 0, 3)
+    assert str(caught.value) == f"kproto plain: --n can't be {text!r}: give a whole number from 0 to 3"
+
+
+@pytest.mark.parametrize(("text", "number"), [("0", 0), ("3", 3), ("007", 7)])
+def test_a_number_within_bounds(text: str, number: int) -> None:
+    assert whole_number(PLAIN, "--n", text, 0, 7) == number

@@ -1,0 +1,226 @@
+"""Each option reaches the broker's options; each mistake is one line on standard error and exit code 2."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from kproto_server import cli
+from kproto_server.clock import ClockMode
+from kproto_server.profiles import profile_names
+
+CONFIG = "# ours\noffsets.retention.minutes = 60\nnum.partitions: 3\n"
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The one line that a mistake gets."""
+    assert cli.main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    return err[:-1]
+
+
+class TestServe:
+    def test_defaults_stay_on_loopback_at_kafkas_port(self) -> None:
+        options = cli.serve_options([])
+        assert (options.host, options.ports, options.port_file) == ("127.0.0.1", (9092,), None)
+        assert options.profile.is_latest
+        assert options.clock == ClockMode()
+        assert not options.settings.is_set("offsets.retention.minutes")
+
+    def test_every_option(self, tmp_path: Path) -> None:
+        config, port_file = tmp_path / "server.properties", tmp_path / "ports"
+        config.write_text(CONFIG)
+        options = cli.serve_options(
+            [
+                *("--host", "192.0.2.7", "--port", "1000", "--port-file", str(port_file), "--brokers", "3"),
+                *("--profile", "2.0", "--set", "offsets.retention.minutes=7", "--config", str(config)),
+                *("--clock", "scaled:60"),
+            ]
+        )
+        assert (options.host, options.ports) == ("192.0.2.7", (1000, 1001, 1002))
+        assert (options.profile.name, options.clock) == ("2.0", ClockMode(rate=60.0))
+        assert options.settings.int("offsets.retention.minutes") == 7
+        assert options.settings.int("num.partitions") == 3
+        assert options.port_file == str(port_file)
+        assert not port_file.exists()
+
+    def test_port_0_is_a_free_one_for_each_broker(self) -> None:
+        assert cli.serve_options(["--port", "0", "--brokers", "2"]).ports == (0, 0)
+
+    @pytest.mark.parametrize(
+        ("words", "line"),
+        [
+            (["--port", "x"], "kproto serve: --port can't be 'x': give a whole number from 0 to 65535"),
+            (
+                ["--port", "65535", "--brokers", "2"],
+                "kproto serve: --port can't be '65535': give a whole number from 0 to 65534",
+            ),
+            (["--brokers", "0"], "kproto serve: --brokers can't be '0': give a whole number from 1 to 1000"),
+            (
+                ["--clock", "sundial"],
+                "kproto serve: --clock: clock 'sundial' is not known: "
+                "use real, manual, auto, or scaled:N with N above 0",
+            ),
+            (["--set", "x"], "kproto serve: --set: 'x' sets nothing: write x=VALUE"),
+            (
+                ["--set", "offsets.retention.minutes=soon"],
+                "kproto serve: --set: offsets.retention.minutes cannot be 'soon': "
+                "give a whole number from 1 to 2147483647",
+            ),
+            (
+                ["--set", "offset.retention.minutes=5"],
+                "kproto serve: --set: no broker setting 'offset.retention.minutes': "
+                "did you mean offsets.retention.minutes?",
+            ),
+            (
+                ["--config", "/no/such.properties"],
+                "kproto serve: --config: can't read '/no/such.properties': No such file or directory",
+            ),
+            (
+                ["--port-file", "/no/such/folder/ports"],
+                "kproto serve: --port-file: can't write '/no/such/folder/ports': No such file or directory",
+            ),
+            (["out.txt"], "kproto serve: 'out.txt' is too much: there is nothing after the options"),
+        ],
+    )
+    def test_mistakes(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
+        assert told(capsys, "serve", *words) == line
+
+    def test_a_profile_that_is_none_is_told_with_those_that_are(self, capsys: pytest.CaptureFixture[str]) -> None:
+        line = told(capsys, "serve", "--profile", "9.9")
+        assert line.startswith("kproto serve: --profile: no Kafka release '9.9': use latest, or one of 0.8.0, ")
+
+    def test_a_config_file_with_a_mistake_is_told_with_its_name(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        path = tmp_path / "server.properties"
+        path.write_text("num.partitions=none\n")
+        assert told(capsys, "serve", "--config", str(path)) == (
+            f"kproto serve: --config {path}: num.partitions cannot be 'none': give a whole number from 1 to 2147483647"
+        )
+
+    def test_a_config_file_that_is_no_text(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        path = tmp_path / "server.properties"
+        path.write_bytes(b"\xff\xfe")
+        line = told(capsys, "serve", "--config", str(path))
+        assert line == f"kproto serve: --config: {str(path)!r} is not a text file in UTF-8"
+
+
+class TestRun:
+    def test_defaults(self) -> None:
+        options = cli.run_options(["--", "pytest", "-q"])
+        assert options.command == ("pytest", "-q")
+        assert options.profile.is_latest
+        assert options.target.name == profile_names()[-1]
+        assert (options.brokers, options.port, options.reports, options.fail_on_removed) == (1, 0, (), False)
+
+    def test_every_option(self, tmp_path: Path) -> None:
+        config, report = tmp_path / "server.properties", str(tmp_path / "r.json")
+        config.write_text(CONFIG)
+        options = cli.run_options(
+            [
+                *("--target", "4.0", "--fail-on-removed", "--report", report, "--report=r.md", "--brokers", "3"),
+                *("--port", "9092", "--profile", "3.9-zookeeper", "--set", "num.partitions=5"),
+                *("--config", str(config), "--clock", "auto"),
+                *("./my-app", "--port", "1"),
+            ]
+        )
+        assert options.command == ("./my-app", "--port", "1")
+        assert (options.target.name, options.profile.name) == ("4.0", "3.9-zookeeper")
+        assert (options.brokers, options.port, options.fail_on_removed) == (3, 9092, True)
+        assert options.settings.int("num.partitions") == 5
+        assert options.settings.int("offsets.retention.minutes") == 60
+        assert options.clock == ClockMode(auto=True)
+        assert options.reports == (report, "r.md")
+
+    def test_checking_a_report_file_leaves_it_as_it_was(self, tmp_path: Path) -> None:
+        absent, present = tmp_path / "absent.json", tmp_path / "present.json"
+        present.write_text("earlier")
+        cli.run_options(["--report", str(absent), "--report", str(present), "--", "true"])
+        assert not absent.exists()
+        assert present.read_text() == "earlier"
+
+    @pytest.mark.parametrize(
+        ("words", "line"),
+        [
+            ([], "kproto run: nothing to run: write kproto run -- COMMAND"),
+            (["--fail-on-removed", "--"], "kproto run: nothing to run: write kproto run -- COMMAND"),
+            (
+                ["--fail-on-remove", "--", "true"],
+                "kproto run: no option '--fail-on-remove': did you mean --fail-on-removed? "
+                "(kproto run --help lists all)",
+            ),
+            (
+                ["--report", "r.txt", "--", "true"],
+                "kproto run: --report can't be 'r.txt': its name ends in .json, .md or .html",
+            ),
+            (
+                ["--report", "/no/such/folder/r.md", "--", "true"],
+                "kproto run: --report: can't write '/no/such/folder/r.md': No such file or directory",
+            ),
+        ],
+    )
+    def test_mistakes(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
+        assert told(capsys, "run", *words) == line
+
+    def test_a_target_that_is_no_release(self, capsys: pytest.CaptureFixture[str]) -> None:
+        line = told(capsys, "run", "--target", "five", "--", "true")
+        assert line.startswith("kproto run: --target: no Kafka release 'five': use latest, or one of 0.8.0, ")
+
+    def test_a_report_on_a_folder(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        folder = tmp_path / "r.html"
+        folder.mkdir()
+        line = told(capsys, "run", "--report", str(folder), "--", "true")
+        assert line == f"kproto run: --report: can't write {str(folder)!r}: Is a directory"
+
+
+class TestKproto:
+    @pytest.mark.parametrize(
+        ("words", "line"),
+        [
+            ([], "kproto: no command given: use run or serve, see kproto --help"),
+            (["srv"], "kproto: no command 'srv': use run or serve, see kproto --help"),
+            (["--port", "1"], "kproto: no command '--port': use run or serve, see kproto --help"),
+        ],
+    )
+    def test_mistakes(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
+        assert told(capsys, *words) == line
+
+    def test_version(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert cli.main(["--version"]) == 0
+        assert capsys.readouterr().out == f"kproto {version('kproto')}\n"
+
+    @pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
+    def test_help(self, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+        assert cli.main(words) == 0
+        assert "run [options] -- COMMAND" in capsys.readouterr().out
+
+    @pytest.mark.parametrize("name", ["serve", "run"])
+    @pytest.mark.parametrize("words", [["{}", "--help"], ["help", "{}"]])
+    def test_help_of_a_command_tells_every_option(
+        self, capsys: pytest.CaptureFixture[str], name: str, words: list[str]
+    ) -> None:
+        assert cli.main([word.format(name) for word in words]) == 0
+        help_text = capsys.readouterr().out
+        assert re.findall(r"^  (--[a-z-]+)", help_text, re.M) == list(cli.COMMANDS[name].options)
+
+    def test_help_fits_a_page_of_100_columns(self) -> None:
+        for text in (cli.HELP, *(command.help() for command in cli.COMMANDS.values())):
+            assert max(map(len, text.splitlines())) <= 100
+
+    def test_the_command_line_alone_imports_nothing_heavy(self) -> None:
+        """The way to a listening socket: no argparse, no report, no trio, no asyncio, no construct."""
+        program = "import sys; import kproto_server.cli as c; c.serve_options(['--port', '0']); print(*sys.modules)"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        heavy = {"argparse", "trio", "asyncio", "construct", "json", "kproto_server.report", "kproto_server.run"}
+        before = subprocess.run(
+            [sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True, check=True
+        )
+        assert heavy & (set(done.stdout.split()) - set(before.stdout.split())) == set()

@@ -1,0 +1,72 @@
+"""`kproto run` with real clients: what the report makes of them, and the README's example."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import kproto
+from tests.clients.programs import java, python
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "tests" / "examples" / "commit_with_kafka_python.py"
+TWO_PARTITIONS = ("--set", "num.partitions=2")
+
+
+def verbs(client: list[str], *lines: str) -> tuple[str, ...]:
+    """A command that runs a program of tests/clients with each of these: VERB GROUP TOPIC [OFFSET...]."""
+    calls = []
+    for line in lines:
+        verb, _, rest = line.partition(" ")
+        calls.append(f'"$@" {verb} "$KAFKA_BOOTSTRAP_SERVERS" {rest}')
+    return ("sh", "-ec", "\n".join(calls), "sh", *client)
+
+
+def test_the_example_of_the_readme_commits_and_the_report_tells_how() -> None:
+    done = kproto("run", "--", sys.executable, str(EXAMPLE))
+    assert (done.returncode, done.stdout) == (
+        0,
+        "orders-0: offset 42, metadata 'after invoice 1041'\norders-1: offset 7, metadata 'after invoice 1006'\n",
+    ), done.stderr
+    assert "(kafka-python " in done.stderr
+    assert "OffsetCommit v" in done.stderr
+    assert "nothing would break on Kafka " in done.stderr
+
+
+def test_aiokafka_commits_by_v3_and_overrides_no_retention(tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+    client = python("aiokafka_client.py")()
+    commands = verbs(client, "commit billing orders 0:42:note 1:7:note", "fetch billing orders")
+    done = kproto("run", *TWO_PARTITIONS, "--target", "4.0", "--fail-on-removed", f"--report={report}", "--", *commands)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == {"0": [42, "note"], "1": [7, "note"]}
+    assert "OffsetCommit v3 with retention_time, 1x, no override\n" in done.stderr
+    assert "nothing would break on Kafka 4.0\n" in done.stderr
+
+    clients = json.loads(report.read_text())["clients"]
+    commits = [row for client in clients for row in client["offset_commits"]]
+    assert commits == [{"api_version": 3, "layout": "v3", "count": 1, "overrides": 0}]
+
+
+@pytest.mark.oracle
+def test_java_0_9_would_break_on_4_0_and_is_told_by_which_versions(tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+    commands = verbs(java("0.9.0.1")(), "commit billing orders 0:0:note 1:0:note", "poll billing orders")
+    done = kproto("run", *TWO_PARTITIONS, "--target", "4.0", "--fail-on-removed", f"--report={report}", "--", *commands)
+    assert done.returncode == 1, done.stderr
+    assert "would break on Kafka 4.0:\n" in done.stderr
+    assert "Fetch v1" in done.stderr
+
+    breaks = {(row["api"], row["api_version"]) for row in json.loads(report.read_text())["breaks"]}
+    assert ("Fetch", 1) in breaks
+
+
+@pytest.mark.oracle
+def test_java_1_1_of_the_same_work_breaks_nothing_on_4_0() -> None:
+    commands = verbs(java("1.1.1")(), "commit billing orders 0:0:note 1:0:note", "poll billing orders")
+    done = kproto("run", *TWO_PARTITIONS, "--target", "4.0", "--fail-on-removed", "--", *commands)
+    assert done.returncode == 0, done.stderr
+    assert "nothing would break on Kafka 4.0\n" in done.stderr

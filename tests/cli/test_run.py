@@ -1,0 +1,269 @@
+"""`kproto run` as users have it: a process beside another one, its exit code, its signals, its report."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import KPROTO, LIMIT_S, OLD_CLIENT, kproto, kproto_started, line_of, python
+
+SHOW_ADDRESS = python("import os; print(os.environ['KAFKA_BOOTSTRAP_SERVERS'])")
+
+
+class TestTheCommand:
+    def test_has_standard_output_for_itself(self) -> None:
+        done = kproto("run", "--", *python("print('mine')"))
+        assert (done.returncode, done.stdout) == (0, "mine\n")
+        assert done.stderr.startswith("kproto: no client connected\n")
+
+    def test_has_standard_input(self) -> None:
+        program = "import sys; print(sys.stdin.read().upper())"
+        done = subprocess.run(
+            [*KPROTO, "run", "--", *python(program)],
+            input="typed",
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=True,
+        )
+        assert done.stdout == "TYPED\n"
+
+    def test_is_told_a_free_port_on_loopback(self) -> None:
+        found = [kproto("run", "--", *SHOW_ADDRESS).stdout for _ in range(2)]
+        assert all(re.fullmatch(r"127\.0\.0\.1:[0-9]+\n", line) for line in found)
+
+    def test_is_told_all_brokers_and_each_answers(self) -> None:
+        program = """
+import os, socket
+for address in os.environ["KAFKA_BOOTSTRAP_SERVERS"].split(","):
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(bytes.fromhex("0000000a 0012 0000 00000001 ffff"))  # ApiVersions v0
+        print(connection.recv(8)[4:].hex())
+"""
+        done = kproto("run", "--brokers", "3", "--", *python(program))
+        assert done.stdout.split() == ["00000001"] * 3
+
+    def test_may_have_a_port_that_it_can_not_be_told(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as sock:
+            port = sock.getsockname()[1]
+        assert kproto("run", "--port", str(port), "--", *SHOW_ADDRESS).stdout == f"127.0.0.1:{port}\n"
+
+    @pytest.mark.parametrize("exit_code", [0, 1, 3, 255])
+    def test_gives_the_exit_code(self, exit_code: int) -> None:
+        assert kproto("run", "--", *python(f"raise SystemExit({exit_code})")).returncode == exit_code
+
+    def test_ended_by_a_signal_gives_128_and_its_number(self) -> None:
+        done = kproto("run", "--", *python("import os; os.kill(os.getpid(), 9)"))
+        assert done.returncode == 128 + 9
+
+    def test_that_does_not_exist_gives_127(self) -> None:
+        done = kproto("run", "--", "no-such-command-anywhere")
+        assert done.returncode == 127
+        assert done.stderr == "kproto run: no command 'no-such-command-anywhere': check its name and PATH\n"
+
+    def test_that_is_not_executable_gives_126(self, tmp_path: Path) -> None:
+        script = tmp_path / "script"
+        script.write_text("echo no\n")
+        done = kproto("run", "--", str(script))
+        assert done.returncode == 126
+        assert done.stderr == f"kproto run: can't run {str(script)!r}: Permission denied\n"
+
+
+class TestSignals:
+    PROGRAM = """
+import signal, sys
+count = 0
+def interrupted(*_):
+    global count
+    count += 1
+    print("interrupted", flush=True)
+def terminated(*_):
+    print("interrupts:", count, flush=True)
+    sys.exit(7)
+signal.signal(signal.SIGINT, interrupted)
+signal.signal(signal.SIGTERM, terminated)
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
+    def test_go_to_the_command_and_the_report_comes(self, number: signal.Signals) -> None:
+        program = f"""
+import signal, sys
+signal.signal({number}, lambda *_: sys.exit(7))
+print("ready", flush=True)
+signal.pause()
+"""
+        with kproto_started("run", "--", *python(program)) as process:
+            assert line_of(process) == "ready"
+            process.send_signal(number)
+            _, err = process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 7
+        assert err.startswith("kproto: no client connected\n")
+
+    def test_that_end_the_command_are_its_exit_code(self) -> None:
+        program = "import signal; print('ready', flush=True); signal.pause()"
+        with kproto_started("run", "--", *python(program)) as process:
+            assert line_of(process) == "ready"
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 128 + signal.SIGTERM
+
+    def test_of_the_keyboard_come_once(self) -> None:
+        """The terminal sends Ctrl-C to both; the command must not get it again from kproto.
+
+        What kproto sends on comes in order, so the count at SIGTERM has all that SIGINT caused.
+        """
+        with on_terminal("run", "--", *python(self.PROGRAM)) as (process_id, terminal):
+            assert b"ready" in read(terminal, b"ready")
+            os.write(terminal, b"\x03")
+            assert b"interrupted" in read(terminal, b"interrupted")
+            os.kill(process_id, signal.SIGTERM)
+            assert b"interrupts: 1\r\n" in read(terminal)
+            _, status = os.waitpid(process_id, 0)
+        assert os.waitstatus_to_exitcode(status) == 7
+
+    def test_ignored_by_kproto_are_ignored_by_the_command(self) -> None:
+        program = "import signal; print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
+        command = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *KPROTO, "run", "--", *python(program)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True)
+        assert done.stdout == "True\n"
+
+
+@contextmanager
+def on_terminal(*words: str, env: Mapping[str, str] | None = None) -> Iterator[tuple[int, int]]:
+    """kproto in the foreground of a terminal of its own: its process id, and the terminal's other end."""
+    process_id, terminal = pty.fork()
+    if process_id == 0:
+        os.execve(sys.executable, [*KPROTO, *words], os.environ | dict(env or {}))
+    try:
+        yield process_id, terminal
+    finally:
+        os.close(terminal)  # which ends by SIGHUP what has not ended yet
+
+
+def read(terminal: int, wanted: bytes | None = None) -> bytes:
+    """Read until this has come, else until nobody is left to write."""
+    seen = b""
+    while wanted is None or wanted not in seen:
+        try:
+            seen += os.read(terminal, 4096)
+        except OSError:  # Linux: EIO
+            break
+    return seen
+
+
+class TestTheReport:
+    def test_names_what_would_break(self) -> None:
+        done = kproto("run", "--target", "4.0", "--", *OLD_CLIENT)
+        assert (done.returncode, done.stdout) == (0, "2\n")
+        assert done.stderr == (
+            "kproto: 1 client sent 2 requests\n"
+            "  consumer-1: 2 requests\n"
+            "    ListOffsets v0, Metadata v0\n"
+            "would break on Kafka 4.0:\n"
+            "  ListOffsets v0  1x  last served by 3.9; 4.0 serves v1-v10  consumer-1\n"
+        )
+
+    def test_decides_the_exit_code_where_asked_to(self) -> None:
+        assert kproto("run", "--target", "4.0", "--fail-on-removed", "--", *OLD_CLIENT).returncode == 1
+        assert kproto("run", "--target", "3.9", "--fail-on-removed", "--", *OLD_CLIENT).returncode == 0
+
+    def test_leaves_the_commands_own_failure_alone(self) -> None:
+        fails = ("sh", "-c", '"$@"; exit 3', "sh", *OLD_CLIENT)
+        assert kproto("run", "--target", "4.0", "--fail-on-removed", "--", *fails).returncode == 3
+
+    def test_names_what_a_release_itself_refused(self) -> None:
+        done = kproto("run", "--profile", "4.0", "--target", "4.0", "--fail-on-removed", "--", *OLD_CLIENT)
+        assert done.returncode == 1
+        assert "  ListOffsets v0  1x  last served by 3.9; 4.0 serves v1-v10  consumer-1\n" in done.stderr
+        assert "connections that the broker closed:\n" in done.stderr
+
+    def test_is_written_whole_into_files(self, tmp_path: Path) -> None:
+        paths = [tmp_path / name for name in ("r.json", "r.md", "r.html")]
+        done = kproto("run", "--target", "4.0", *(f"--report={path}" for path in paths), "--", *OLD_CLIENT)
+        assert done.stderr.endswith("".join(f"whole report: {path}\n" for path in paths))
+        found = json.loads(paths[0].read_text())
+        assert found["would_break"] is True
+        assert found["run"]["command"] == list(OLD_CLIENT)
+        assert found["run"]["exit_code"] == 0
+        assert 0 < found["run"]["duration_seconds"] < LIMIT_S
+        assert "| ListOffsets v0 | 1 |" in paths[1].read_text()
+        assert "would break on Kafka 4.0" in paths[2].read_text()
+
+    def test_that_can_no_longer_be_written_is_told_and_is_a_failure(self, tmp_path: Path) -> None:
+        folder = tmp_path / "reports"
+        folder.mkdir()
+        done = kproto("run", "--report", str(folder / "r.json"), "--", "rmdir", str(folder))
+        assert done.returncode == 2
+        assert done.stderr.endswith(
+            f"kproto run: --report: can't write {str(folder / 'r.json')!r}: No such file or directory\n"
+        )
+
+    def test_is_no_trouble_where_nobody_reads_it(self) -> None:
+        gone, pipe = os.pipe()
+        os.close(gone)
+        done = subprocess.run(
+            [*KPROTO, "run", "--", *python("print('mine')")],
+            stdout=subprocess.PIPE,
+            stderr=pipe,
+            timeout=LIMIT_S,
+            check=False,
+        )
+        os.close(pipe)
+        assert (done.returncode, done.stdout) == (0, b"mine\n")
+
+    @pytest.mark.parametrize(
+        ("env", "coloured"),
+        [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+    )
+    def test_has_colour_on_a_terminal_that_wants_it(self, env: dict[str, str], coloured: bool) -> None:
+        with on_terminal("run", "--", "true", env=env) as (process_id, terminal):
+            seen = read(terminal)
+            os.waitpid(process_id, 0)
+        assert b"kproto: no client connected" in seen
+        assert (b"\x1b[1mkproto: no client connected\x1b[0m" in seen) is coloured
+
+
+class TestTheBroker:
+    def test_that_can_not_have_its_port_is_one_line(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as sock:
+            port = sock.getsockname()[1]
+            done = kproto("run", "--port", str(port), "--", "true")
+        assert done.returncode == 2
+        assert done.stderr == (
+            f"kproto run: can't listen on 127.0.0.1:{port}: Address already in use; "
+            "choose another --host or --port (0: a free one)\n"
+        )
+
+    def test_has_the_settings_it_was_given(self, tmp_path: Path) -> None:
+        report = tmp_path / "r.json"
+        program = """
+import os, socket
+from kproto.messages.k08_offset_commit import OffsetCommitRequest
+import struct
+body = OffsetCommitRequest(group_id="g", retention_time_ms=604800000, topics=()).encode(3)
+frame = struct.pack(">hhih", 8, 3, 1, 3) + b"app" + body
+host, _, port = os.environ["KAFKA_BOOTSTRAP_SERVERS"].rpartition(":")
+with socket.create_connection((host, int(port))) as connection:
+    connection.sendall(struct.pack(">i", len(frame)) + frame)
+    assert connection.recv(4)
+"""
+        done = kproto("run", "--set", "offsets.retention.minutes=60", "--report", str(report), "--", *python(program))
+        assert done.returncode == 0, done.stderr
+        assert "OffsetCommit v3 with retention_time, 1x, all with an override\n" in done.stderr
+        assert "  set offsets.retention.minutes to at least 10,080 (here: 60, too little)\n" in done.stderr
+        assert json.loads(report.read_text())["retention"]["offsets_retention_minutes"] == 60
