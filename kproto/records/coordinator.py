@@ -1,0 +1,125 @@
+"""Keys and values of the coordinators' logs, whatever their topic (LF-10).
+
+Wire:
+    key: int16 record type, then the key's fields, never flexible; value: int16 version, then the value's fields.
+
+A record without a value is a tombstone: what its key names is gone. A type that is not known is no error, since newer
+brokers write some; a value that can't be read is one, since state would be missing (LF-36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kproto import registry
+from kproto.declaration import Message
+from kproto.errors import DecodeError, EncodeError
+
+if TYPE_CHECKING:
+    from typing import ClassVar
+
+PREFIX_SIZE = 2
+"""Octets of a key's type, and of a value's version."""
+KEY_VERSION = 0
+
+
+class CoordinatorKey(Message):
+    """What a record is about; ``record_type`` is Kafka's number for it."""
+
+    if TYPE_CHECKING:
+        _record_type: ClassVar[int]
+
+    def __init_subclass__(cls, *, record_type: int = -1) -> None:
+        super().__init_subclass__()
+        cls._record_type = record_type
+
+
+class CoordinatorValue(Message):
+    """What a record says of its key."""
+
+
+RecordTypes = Mapping[int, tuple[type[CoordinatorKey], type[CoordinatorValue]]]
+"""Record type -> its key and its value."""
+
+
+class CoordinatorRecord(NamedTuple):
+    """A record of a known type."""
+
+    key: CoordinatorKey
+    value: CoordinatorValue | None
+    """None: a tombstone."""
+    value_version: int
+    """-1 for a tombstone."""
+
+
+class UnknownRecord(NamedTuple):
+    """A record of a type that this version of kproto does not know."""
+
+    record_type: int
+    key: bytes
+    value: bytes | None
+
+
+def read_record(types: RecordTypes, key: bytes | None, value: bytes | None) -> CoordinatorRecord | UnknownRecord:
+    """Read key and value of a record.
+
+    Raises:
+        DecodeError: no key, a version of the value that is not known, or not their layout; bytes left over too.
+    """
+    if key is None or len(key) < PREFIX_SIZE:
+        raise DecodeError("record key", 0, "null" if key is None else "cut off before its type")
+    record_type = int.from_bytes(key[:PREFIX_SIZE], "big", signed=True)
+    classes = types.get(record_type)
+    if classes is None:
+        return UnknownRecord(record_type, key, value)
+    decoded_key: CoordinatorKey = _decode(classes[0], KEY_VERSION, key)
+    if value is None:
+        return CoordinatorRecord(decoded_key, None, -1)
+    version = value_version(classes[1], value)
+    return CoordinatorRecord(decoded_key, _decode(classes[1], version, value), version)
+
+
+def value_version(cls: type[CoordinatorValue], value: bytes) -> int:
+    """Return the version of an encoded value.
+
+    Raises:
+        DecodeError: too short, or a version that is not known.
+    """
+    if len(value) < PREFIX_SIZE:
+        raise DecodeError(cls.__name__, 0, "cut off before its version")
+    version = int.from_bytes(value[:PREFIX_SIZE], "big", signed=True)
+    first, last = cls._versions
+    if not first <= version <= last:
+        raise DecodeError(cls.__name__, 0, f"version {version}, only {first} to {last} are known")
+    return version
+
+
+def _decode(cls: type[Message], version: int, data: bytes) -> Any:
+    decoded, end = registry.message_codec(cls, version).decode(data, PREFIX_SIZE)
+    if end != len(data):
+        raise DecodeError(cls.__name__, end, f"{len(data) - end} bytes after the end")
+    return decoded
+
+
+def encode_key(key: CoordinatorKey) -> bytes:
+    """Return a key with its type before it.
+
+    Raises:
+        EncodeError: a field's value does not fit.
+    """
+    record_type = type(key)._record_type
+    if record_type < 0:
+        raise EncodeError(type(key).__name__, "has no record type")
+    return record_type.to_bytes(PREFIX_SIZE, "big") + key.encode(KEY_VERSION)
+
+
+def encode_value(value: CoordinatorValue, version: int) -> bytes:
+    """Return a value with its version before it.
+
+    Raises:
+        EncodeError: a field's value has no form in this version.
+        UnsupportedVersion: the version is not declared.
+    """
+    body = value.encode(version)
+    return version.to_bytes(PREFIX_SIZE, "big") + body

@@ -1,0 +1,234 @@
+"""What Kafka's DumpLogSegments prints: read from its output, and said again of what kproto decoded.
+
+A printed line is facts ("offset: 3"), then key and payload in a form that depends on the tool's release:
+offsets and groups as text up to 2.x, JSON in 4.x.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from kproto.declaration import Message, Struct, fields_of
+from kproto.records.batches import read_batches
+from kproto.records.consumer_group_records import ConsumerGroupMemberMetadataValue
+from kproto.records.consumer_protocol import read_assignment, read_subscription
+from kproto.records.control import read_end_marker
+from kproto.records.coordinator import CoordinatorRecord, UnknownRecord
+from kproto.records.group_records import GroupMetadataKey, GroupMetadataValue
+from kproto.records.offset_records import OffsetCommitKey, OffsetCommitValue
+from kproto.records.record import Record
+from kproto.records.record_batch import RecordBatch
+from kproto.records.transaction_state import TransactionLogKey, TransactionLogValue, TransactionStatus
+
+Read = Callable[[bytes | None, bytes | None], CoordinatorRecord | UnknownRecord]
+FACT = re.compile(r"(\w+): (\S+)")
+BEGINNINGS = ("baseOffset: ", "| offset: ", "offset: ")
+
+
+class Line(NamedTuple):
+    """A line of a dump; names and values of facts in lower case, as releases differ there."""
+
+    facts: dict[str, str]
+    key: str | None
+    payload: str | None
+
+    @property
+    def is_batch(self) -> bool:
+        return "count" in self.facts
+
+
+def lines_of(text: str) -> Iterator[Line]:
+    """Yield the lines about batches and records; where the tool died, the facts that it had printed before."""
+    for line in text.splitlines():
+        if line.startswith(BEGINNINGS):
+            facts, _, content = line.partition("Exception in thread")[0].partition(" key: ")
+            key, payload = content.split(" payload: ", 1) if content else (None, None)
+            yield Line({name.lower(): value.lower() for name, value in FACT.findall(facts)}, key, payload)
+
+
+class Decoded(NamedTuple):
+    """A record with the batch around it, and what that batch's place in the file is."""
+
+    position: int
+    batch: RecordBatch
+    record: Record
+
+
+def decoded(data: bytes) -> Iterator[tuple[int, RecordBatch, list[Decoded]]]:
+    """Yield ``(position, batch, records)`` of a segment."""
+    position = 0
+    for batch in read_batches(data):
+        assert isinstance(batch, RecordBatch)
+        yield position, batch, [Decoded(position, batch, record) for record in batch.records()]
+        position += batch.size
+    assert position == len(data)
+
+
+def batch_facts(position: int, batch: RecordBatch) -> dict[str, str]:
+    """What a dump says of a batch, in lower case."""
+    header = batch.header
+    horizon = batch.delete_horizon_ms
+    facts = {
+        "baseoffset": batch.base_offset,
+        "lastoffset": batch.last_offset,
+        "count": header.record_count,
+        "basesequence": header.base_sequence,
+        "lastsequence": sequence(batch, batch.last_offset),
+        "producerid": header.producer_id,
+        "producerepoch": header.producer_epoch,
+        "partitionleaderepoch": header.partition_leader_epoch,
+        "istransactional": batch.is_transactional,
+        "iscontrol": batch.is_control,
+        "deletehorizonms": "OptionalLong.empty" if horizon is None else f"OptionalLong[{horizon}]",
+        "position": position,
+        "createtime": header.max_timestamp,
+        "size": batch.size,
+        "magic": batch.magic,
+        "compresscodec": batch.compression.name,
+        "crc": header.crc,
+        "isvalid": True,
+    }
+    return {name: str(value).lower() for name, value in facts.items()}
+
+
+def record_facts(place: Decoded) -> dict[str, str]:
+    """What a dump says of a record beside key and payload, in lower case."""
+    position, batch, record = place
+    facts = {
+        "offset": record.offset,
+        "createtime": record.timestamp,
+        "keysize": -1 if record.key is None else len(record.key),
+        "valuesize": -1 if record.value is None else len(record.value),
+        "sequence": sequence(batch, record.offset),
+        "headerkeys": f"[{','.join(header.key for header in record.headers)}]",
+        "batchsize": batch.size,
+        "compresstype": batch.compression.name,
+        "crc": None,
+    }
+    if batch.is_control:
+        outcome, epoch = read_end_marker(record)
+        facts |= {"endtxnmarker": outcome.name, "coordinatorepoch": epoch}
+    return batch_facts(position, batch) | {name: printed(value) for name, value in facts.items()}
+
+
+def sequence(batch: RecordBatch, offset: int) -> int:
+    first = batch.header.base_sequence
+    return -1 if first < 0 else first + offset - batch.base_offset
+
+
+def printed(value: object) -> str:
+    return "null" if value is None else str(value).lower()
+
+
+def as_json(found: CoordinatorRecord) -> tuple[Any, Any]:
+    """Key and payload as 4.x prints them."""
+    key = {"type": str(type(found.key)._record_type), "data": struct_json(found.key, 0)}
+    if found.value is None:
+        return key, "<DELETE>"
+    return key, {"version": str(found.value_version), "data": struct_json(found.value, found.value_version)}
+
+
+def struct_json(value: Struct, version: int) -> dict[str, Any]:
+    """A value by Kafka's names; tagged fields only where they differ from their default."""
+    found: dict[str, Any] = {}
+    for field in fields_of(type(value)):
+        content = getattr(value, field.name)
+        tagged = field.tag is not None and field.tag.versions.covers(version)
+        if field.versions.covers(version) and not (tagged and content == field.default):
+            found[camel(field.name)] = field_json(field.name, content, version)
+    if isinstance(value, ConsumerGroupMemberMetadataValue):
+        classic = value.classic_member_metadata
+        found["classicMemberMetadata"] = None if classic is None else struct_json(classic, 0)
+    return found
+
+
+def field_json(name: str, content: Any, version: int) -> Any:
+    if isinstance(content, Struct):
+        return struct_json(content, version)
+    if isinstance(content, tuple):
+        return [field_json(name, item, version) for item in content]
+    if isinstance(content, bytes):
+        return bytes_json(name, content)
+    return content
+
+
+def bytes_json(name: str, content: bytes) -> Any:
+    """Topic ids are 22 characters; what members said is taken apart, with the fields of its own version."""
+    if name.endswith("topic_id"):
+        return base64.urlsafe_b64encode(content).decode().rstrip("=")
+    said: tuple[int, Message] = (read_subscription if name == "subscription" else read_assignment)(content)
+    return {
+        camel(field.name): said_json(getattr(said[1], field.name))
+        for field in fields_of(type(said[1]))
+        if field.versions.covers(said[0])
+    }
+
+
+def said_json(content: Any) -> Any:
+    if isinstance(content, tuple) and content and isinstance(content[0], Struct):
+        return [struct_json(item, 0) for item in content]
+    return list(content) if isinstance(content, tuple) else content
+
+
+def camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)
+
+
+def as_text_of_2_8(found: CoordinatorRecord) -> tuple[str, str]:
+    """Key and payload as 2.8 prints them."""
+    match found.key, found.value:
+        case OffsetCommitKey() as key, value:
+            text = f"offset_commit::group={key.group},partition={key.topic}-{key.partition}"
+            if value is None:
+                return text, "<DELETE>"
+            assert isinstance(value, OffsetCommitValue)
+            metadata = f",metadata={value.metadata}" if value.metadata else ""
+            return text, f"offset={value.offset}{metadata}"
+        case GroupMetadataKey() as key, value:
+            return f"group_metadata::group={key.group}", "<DELETE>" if value is None else group_text_of_2_8(value)
+    raise AssertionError(f"2.8 prints no {found.key!r}")
+
+
+def group_text_of_2_8(value: Message) -> str:
+    assert isinstance(value, GroupMetadataValue)
+    parts = []
+    for member in value.members:
+        assigned = read_assignment(member.assignment)[1].assigned_partitions
+        partitions = ", ".join(f"{topic.topic}-{p}" for topic in assigned for p in topic.partitions)
+        parts.append(f"{member.member_id}=[{partitions}]")
+    group = {
+        "protocolType": value.protocol_type,
+        "protocol": value.protocol,
+        "generationId": value.generation,
+        "assignment": f"{{{', '.join(parts)}}}",
+    }
+    return json.dumps(group, separators=(",", ":"))
+
+
+def as_text_of_2_0(found: CoordinatorRecord) -> tuple[str, str]:
+    """Key and payload as 2.0 and 2.1 print them."""
+    match found.key, found.value:
+        case OffsetCommitKey() as key, OffsetCommitValue() as value:
+            metadata = f":{value.metadata}" if value.metadata else ""
+            return f"offset::{key.group}:{key.topic}:{key.partition}", f"{value.offset}{metadata}"
+        case TransactionLogKey() as key, TransactionLogValue() as value:
+            return f"transactionalId={key.transactional_id}", transaction_text(value)
+    raise AssertionError(f"2.0 prints no {found.key!r}")
+
+
+def transaction_text(value: TransactionLogValue) -> str:
+    state = "".join(word.capitalize() for word in TransactionStatus(value.transaction_status).name.split("_"))
+    topics = value.transaction_partitions or ()
+    partitions = ", ".join(f"{topic.topic}-{number}" for topic in topics for number in topic.partition_ids)
+    facts = [
+        f"producerId:{value.producer_id}",
+        f"producerEpoch:{value.producer_epoch}",
+        f"state={state}",
+        f"partitions=Set({partitions})",
+        f"txnLastUpdateTimestamp={value.transaction_last_update_timestamp_ms}",
+        f"txnTimeoutMs={value.transaction_timeout_ms}",
+    ]
+    return ",".join(facts)

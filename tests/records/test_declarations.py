@@ -1,0 +1,233 @@
+"""Each record's declaration is Kafka's definition, field by field, in every version; and both codecs agree on it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kproto import registry
+from kproto.declaration import Field, Message, Struct, TaggedField, WireType, fields_of
+from kproto.errors import DecodeError
+from kproto.interpret import InterpretedCodec
+from kproto.records import offsets_topic, transaction_state
+from kproto.records.consumer_group_records import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
+from kproto.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kproto.records.control import ControlRecordTypeSchema, EndTxnMarker
+from kproto.records.message_set import LegacyMessage
+from kproto.records.record_batch import RecordBatchHeader
+from tests.fixture_files import Definition, FieldFacts, definitions
+
+PAIRS = (*offsets_topic.RECORD_TYPES.values(), *transaction_state.RECORD_TYPES.values())
+BY_DEFINITION: tuple[type[Message], ...] = (
+    *(key for key, _ in PAIRS),
+    *(value for _, value in PAIRS),
+    ConsumerProtocolSubscription,
+    ConsumerProtocolAssignment,
+    ControlRecordTypeSchema,
+    EndTxnMarker,
+)
+BY_HAND: tuple[type[Message], ...] = (RecordBatchHeader, LegacyMessage, ClassicMemberMetadata)
+"""Layouts that Kafka defines in code, or within another definition."""
+ALL_VERSIONS = [(cls, v) for cls in BY_DEFINITION + BY_HAND for v in range(cls._versions[0], cls._versions[1] + 1)]
+each_version = pytest.mark.parametrize(
+    ("cls", "version"), ALL_VERSIONS, ids=[f"{cls.__name__} v{version}" for cls, version in ALL_VERSIONS]
+)
+
+ONLY_IN_3_9 = {"ShareGroupPartitionMetadataKey", "ShareGroupPartitionMetadataValue"}
+OF_THE_SHARE_TOPIC = {"ShareSnapshotKey", "ShareUpdateKey"}
+KEPT_AS_TAG = {("ConsumerGroupMemberMetadataValue", "ClassicMemberMetadata")}
+"""Declared apart, as its class says."""
+
+
+def definition_of(cls: type[Message]) -> Definition:
+    return definitions("3.9.2" if cls.__name__ in ONLY_IN_3_9 else "4.4.0")[cls.__name__]
+
+
+def test_every_record_type_of_kafkas_two_topics_is_declared() -> None:
+    kafkas = {
+        (facts.api_key, name)
+        for name, facts in definitions("4.4.0").items()
+        if facts.kind == "coordinator-key" and name not in OF_THE_SHARE_TOPIC
+    }
+    ours = {(key._record_type, key.__name__) for key, _ in PAIRS}
+    assert ours - kafkas == {(9, "ShareGroupPartitionMetadataKey")}
+    assert kafkas <= ours
+
+
+def test_a_key_and_its_value_are_of_one_type() -> None:
+    for key, value in PAIRS:
+        assert key.__name__.removesuffix("Key") == value.__name__.removesuffix("Value")
+        if key.__name__ not in ONLY_IN_3_9:
+            assert definition_of(value).api_key == key._record_type
+
+
+each_definition = pytest.mark.parametrize("cls", BY_DEFINITION, ids=lambda cls: cls.__name__)
+
+
+def asked_version(cls: type[Message], version: int) -> int:
+    """The version in the definition's terms: 3.9.2 calls the type of a key its version."""
+    return 9 if cls.__name__ == "ShareGroupPartitionMetadataKey" else version
+
+
+@each_definition
+def test_versions_are_kafkas(cls: type[Message]) -> None:
+    facts = definition_of(cls)
+    first, last = cls._versions
+    assert (asked_version(cls, first), asked_version(cls, last)) == (
+        facts.valid_versions.low,
+        facts.valid_versions.high,
+    )
+    for version in range(first, last + 1):
+        assert cls._flexible.covers(version) == (asked_version(cls, version) in facts.flexible_versions)
+
+
+@each_definition
+def test_fields_are_kafkas(cls: type[Message]) -> None:
+    for version in range(cls._versions[0], cls._versions[1] + 1):
+        check_fields(cls, definition_of(cls).fields, version, asked_version(cls, version))
+
+
+def check_fields(cls: type[Struct], facts: tuple[FieldFacts, ...], version: int, asked: int) -> None:
+    """Compare the fields of one version in their order; tagged ones by their number."""
+    ours = [field for field in fields_of(cls) if field.versions.covers(version)]
+    theirs = [f for f in facts if asked in f.versions and (cls.__name__, f.name) not in KEPT_AS_TAG]
+    assert [field.name.replace("_", "") for field in ours] == [fact.name.lower() for fact in theirs]
+    for field, fact in zip(ours, theirs, strict=True):
+        check_field(field, fact, version, asked)
+
+
+def check_field(field: Field, fact: FieldFacts, version: int, asked: int) -> None:
+    tag = field.tag.number if field.tag is not None and field.tag.versions.covers(version) else None
+    assert tag == (fact.tag if asked in fact.tagged_versions else None)
+    assert field.nullable_versions.covers(version) == (asked in fact.nullable_versions)
+    assert field.ignorable == fact.ignorable
+    if fact.has_default:
+        assert field.default == fact.default
+    check_type(field.type, fact.type, fact.fields, version, asked)
+
+
+def check_type(ours: WireType, theirs: str, inner: tuple[FieldFacts, ...], version: int, asked: int) -> None:
+    if theirs.startswith("[]"):
+        assert ours.kind == "array"
+        assert ours.element is not None
+        check_type(ours.element, theirs[2:], inner, version, asked)
+    elif inner:
+        assert ours.struct is not None
+        check_fields(ours.struct, inner, version, asked)
+    else:
+        assert ours.kind == theirs
+
+
+INTEGERS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+def values_of(kind: WireType, version: int, flexible: bool) -> st.SearchStrategy[Any]:
+    match kind.kind:
+        case "string":
+            return TEXT
+        case "bytes":
+            return st.binary(max_size=30)
+        case "uuid":
+            return st.binary(min_size=16, max_size=16)
+        case "array":
+            assert kind.element is not None
+            return st.lists(values_of(kind.element, version, flexible), max_size=3).map(tuple)
+        case "struct":
+            assert kind.struct is not None
+            return structs(kind.struct, version, flexible)
+        case "uint16":
+            return st.integers(0, 2**16 - 1)
+        case "uint32":
+            return st.integers(0, 2**32 - 1)
+        case number:
+            half = 2 ** (INTEGERS[number] - 1)
+            return st.integers(-half, half - 1)
+
+
+def structs(cls: type[Struct], version: int, flexible: bool) -> st.SearchStrategy[Any]:
+    """Values of a class that have a form in this version."""
+    fields = {}
+    for field in fields_of(cls):
+        if field.versions.covers(version):
+            value = values_of(field.type, version, flexible)
+            fields[field.name] = st.none() | value if field.nullable_versions.covers(version) else value
+        else:
+            fields[field.name] = st.just(field.default)
+    tags = st.lists(st.integers(100, 2**31), max_size=2 if flexible else 0, unique=True).map(sorted)
+    unknown = tags.map(lambda numbers: tuple(TaggedField(number, b"tagged") for number in numbers))
+    return st.builds(cls, **fields, unknown_tagged_fields=unknown)
+
+
+@each_version
+def test_both_codecs_agree_on_any_value(cls: type[Message], version: int) -> None:
+    plain, quick = InterpretedCodec(cls, version), registry.message_codec(cls, version)
+
+    @settings(max_examples=30)
+    @given(structs(cls, version, cls._flexible.covers(version)))
+    def check(value: Message) -> None:
+        data = plain.encode(value)
+        assert quick.encode(value) == data
+        assert plain.decode(data) == quick.decode(data, 0) == (value, len(data))
+
+    check()
+
+
+@each_version
+def test_both_codecs_judge_damaged_bytes_alike(cls: type[Message], version: int) -> None:
+    plain, quick = InterpretedCodec(cls, version), registry.message_codec(cls, version)
+
+    @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+    @given(structs(cls, version, cls._flexible.covers(version)), st.data())
+    def check(value: Message, choice: st.DataObject) -> None:
+        data = bytearray(quick.encode(value))
+        if data:
+            data[choice.draw(st.integers(0, len(data) - 1))] = choice.draw(st.integers(0, 255))
+        damaged = bytes(data[: choice.draw(st.integers(0, len(data)))])
+        assert outcome(lambda: quick.decode(damaged, 0)) == outcome(lambda: plain.decode(damaged))
+
+    check()
+
+
+def outcome(decode: Callable[[], Any]) -> Any:
+    """What is decoded, or what is said against it."""
+    try:
+        return decode()
+    except DecodeError as error:
+        return str(error)
+
+
+MEMBER = ConsumerGroupMemberMetadataValue(
+    instance_id=None,
+    rack_id=None,
+    client_id="c",
+    client_host="/127.0.0.1",
+    subscribed_topic_names=("t",),
+    subscribed_topic_regex="",
+    server_assignor="uniform",
+)
+
+
+def test_a_null_struct_in_a_tag_is_an_octet_as_kafka_writes_it() -> None:
+    """The tag section at the end of the 4.4.0 log's record: one tag, number 0, one octet, 0."""
+    assert MEMBER.classic_member_metadata is None
+    told = MEMBER.with_classic_member_metadata(None)
+    assert told.encode(0) == MEMBER.encode(0)[:-1] + bytes.fromhex("01 00 01 00")
+    assert told.classic_member_metadata is None
+
+
+def test_a_struct_in_a_tag_stands_behind_an_octet() -> None:
+    classic = ClassicMemberMetadata(session_timeout_ms=5, supported_protocols=())
+    told = MEMBER.replace(unknown_tagged_fields=(TaggedField(0, b"\0"), TaggedField(7, b"newer")))
+    told = told.with_classic_member_metadata(classic)
+    assert told.encode(0) == MEMBER.encode(0)[:-1] + bytes.fromhex("02 00 07 01 00000005 01 00 07 05") + b"newer"
+    assert ConsumerGroupMemberMetadataValue.decode(told.encode(0), 0).classic_member_metadata == classic
+
+
+@pytest.mark.parametrize("content", ["", "02", "01", "0100000005", "01000000050100ff"])
+def test_another_octet_or_struct_in_the_tag_is_refused(content: str) -> None:
+    told = MEMBER.replace(unknown_tagged_fields=(TaggedField(0, bytes.fromhex(content)),))
+    with pytest.raises(DecodeError):
+        _ = told.classic_member_metadata
