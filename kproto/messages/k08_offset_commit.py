@@ -57,6 +57,19 @@ class OffsetCommitRequest(Request, api_key=8, versions=(0, 10), flexible=8):
     topics: Array[OffsetCommitRequestTopic]
 
 
+class OffsetCommitRequestKip211(Request, api_key=8, versions=(4, 4)):
+    """Version 4 as KIP-211 declares it: retention_time_ms is gone.
+
+    Released Kafka spent version 4 on something else and dropped the field in version 5, so every real client of version
+    4 sends the layout of `OffsetCommitRequest`; `kproto.offset_commit_v4` tells the two apart (D1, OC-3).
+    """
+
+    group_id: String
+    generation_id_or_member_epoch: Int32 = -1
+    member_id: String = ""
+    topics: Array[OffsetCommitRequestTopic]
+
+
 class OffsetCommitResponsePartition(Struct):
     partition_index: Int32
     error_code: Int16
