@@ -175,7 +175,7 @@ class Quirks:
 
     @cached_property
     def group_filters_ignore_case(self) -> bool:
-        """Whether the filters of ListGroups take a name in any letters: from 3.8 on (GP-42; M[2.8.2, 3.9.2])."""
+        """Whether the filters of ListGroups take a name in any letters: from 3.8 on (GP-42; M[3.7.2, 3.8.1])."""
         return self.at_least(3, 8)
 
     @cached_property
@@ -206,18 +206,6 @@ class Quirks:
     def unknown_coordinator_type_error(self) -> int:
         """The error of that answer: -1 up to 2.7, then 42 (M[2.3.1 to 2.7.2, 2.8.2])."""
         return 42 if self.at_least(2, 8) else -1
-
-    # Reading.
-
-    @cached_property
-    def refuses_unknown_list_offsets_timestamps(self) -> bool:
-        """Whether a special timestamp that the version of ListOffsets does not know is error 35; before 3.9 it is taken
-        for a time (BA-81)."""
-        return self.at_least(3, 9)
-
-    def fetch_unknown_partition_error(self, api_version: int) -> int:
-        """The error of a Fetch by name for a partition that does not exist; 2.1 is mistaken below v10 (BA-74)."""
-        return 76 if self.release == (2, 1) and api_version < 10 else 3
 
     # Topics.
 
@@ -260,7 +248,7 @@ class Quirks:
     @cached_property
     def rejects_unknown_special_timestamps(self) -> bool:
         """Whether ListOffsets answers 35 to a negative timestamp that means nothing in the version, before it looks for
-        the topic. Earlier releases take it for a time (BA-81; M[3.3.2, 3.9.2])."""
+        the topic. Earlier releases take it for a time (BA-81; M[3.8.1, 3.9.2])."""
         return self.at_least(3, 9)
 
     def unknown_topic_fetch_error(self, api_version: int) -> int:

@@ -23,6 +23,7 @@ from kproto_server.cluster.topics import (
     Refusal,
     Topic,
     TopicDefaults,
+    internal_topic_configs,
 )
 
 if TYPE_CHECKING:
@@ -226,31 +227,17 @@ class Cluster:
 
     def ensure_offsets_topic(self, now_ms: int) -> bool:
         """Make the offsets topic if it is missing and can be made now; return whether it is there (KIP-115, BA-50)."""
-        return self._ensure(
-            OFFSETS_TOPIC, self.defaults.offsets_num_partitions, self.defaults.offsets_replication_factor, now_ms
-        )
+        return self.ensure_internal_topic(OFFSETS_TOPIC, now_ms)
 
-    def ensure_transaction_topic(self, now_ms: int) -> bool:
-        """Do the same for the topic of transactions (BA-51)."""
-        return self._ensure(
-            TRANSACTION_TOPIC,
-            self.defaults.transaction_num_partitions,
-            self.defaults.transaction_replication_factor,
-            now_ms,
-        )
-
-    def _ensure(self, name: str, partition_count: int, replication_factor: int, now_ms: int) -> bool:
+    def ensure_internal_topic(self, name: str, now_ms: int) -> bool:
+        """Do that for one of `COORDINATED_TOPICS` (BA-51)."""
         if name in self.topics:
             return True
+        count, factor = self.defaults.internal_topic(name)
         if not self.profile.enforces_offsets_replication_factor:
-            replication_factor = max(1, min(replication_factor, len(self.alive_nodes())))
-        made = self.create_topic(
-            name,
-            partition_count=partition_count,
-            replication_factor=replication_factor,
-            configs={"cleanup.policy": "compact"},
-            now_ms=now_ms,
-        )
+            factor = max(1, min(factor, len(self.alive_nodes())))
+        configs = internal_topic_configs(name, factor)
+        made = self.create_topic(name, partition_count=count, replication_factor=factor, configs=configs, now_ms=now_ms)
         return isinstance(made, Topic)
 
     def coordinator_of(self, group_id: str) -> Node | None:

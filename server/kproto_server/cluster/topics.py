@@ -14,7 +14,10 @@ OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
 
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC})
+COORDINATED_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC})
+"""Topics that brokers make for themselves: their partitions decide who coordinates a group, or a transaction."""
+
+INTERNAL_TOPICS = COORDINATED_TOPICS | {SHARE_STATE_TOPIC}
 """Topics that clients may read but not write or change; Metadata marks them."""
 
 NAME_LENGTH_MAX = 249
@@ -88,6 +91,24 @@ class TopicDefaults(NamedTuple):
     offsets_replication_factor: int = 3
     transaction_num_partitions: int = 50
     transaction_replication_factor: int = 3
+
+    def internal_topic(self, name: str) -> tuple[int, int]:
+        """Return the numbers of partitions and of replicas of one of `COORDINATED_TOPICS`."""
+        if name == OFFSETS_TOPIC:
+            return self.offsets_num_partitions, self.offsets_replication_factor
+        return self.transaction_num_partitions, self.transaction_replication_factor
+
+
+def internal_topic_configs(name: str, replication_factor: int) -> dict[str, str]:
+    """Return the configs with which brokers make one of `COORDINATED_TOPICS`."""
+    compacted = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
+    if name == OFFSETS_TOPIC:
+        return compacted | {"compression.type": "producer"}
+    return compacted | {
+        "compression.type": "uncompressed",
+        "min.insync.replicas": str(min(2, replication_factor)),
+        "unclean.leader.election.enable": "false",
+    }
 
 
 def name_problem(name: str) -> str | None:

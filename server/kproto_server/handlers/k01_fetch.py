@@ -98,7 +98,7 @@ def _partition(topic: Topic | None, asked: FetchPartition, request: FetchRequest
         return _missing(asked, ErrorCode.UNKNOWN_TOPIC_ID)
     partition = topic and topic.partition(asked.partition)
     if not partition:
-        return _missing(asked, call.state.profile.fetch_unknown_partition_error(call.api_version))
+        return _missing(asked, call.state.profile.unknown_topic_fetch_error(call.api_version))
     error = _error(partition, asked, request, call)
     if error:
         return Read(_failed(partition, asked, error, call), is_missing=False)

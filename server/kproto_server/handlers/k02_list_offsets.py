@@ -73,12 +73,12 @@ def _partitions(asked: ListOffsetsTopic, isolation_level: int, call: Call) -> tu
 
 
 def _partition(topic_name: str, asked: ListOffsetsPartition, call: Call) -> ListOffsetsPartitionResponse:
+    if asked.timestamp < 0 and _is_refused(asked.timestamp, call):
+        return _refused(asked.partition_index, ErrorCode.UNSUPPORTED_VERSION)
     topic = call.state.cluster.topic(topic_name)
-    partition = topic and topic.partition(asked.partition_index)
-    error = leader_error(partition or None, call.node.node_id, asked.current_leader_epoch)
-    if not error and asked.timestamp < 0 and not _is_known(asked.timestamp, call):
-        error = ErrorCode.UNSUPPORTED_VERSION
-    if error or not partition:
+    partition = (topic and topic.partition(asked.partition_index)) or None
+    error = leader_error(partition, call.node.node_id, asked.current_leader_epoch)
+    if error or partition is None:
         return _refused(asked.partition_index, error)
     position = _position(partition, asked.timestamp, call)
     if call.api_version == 0:
@@ -95,11 +95,10 @@ def _refused(index: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(partition_index=index, error_code=error)
 
 
-def _is_known(timestamp: int, call: Call) -> bool:
-    """Whether a special timestamp means something in this version; old releases take any for a time (BA-81)."""
-    if not call.state.profile.refuses_unknown_list_offsets_timestamps:
-        return True
-    return timestamp in SINCE_VERSION and SINCE_VERSION[timestamp] <= call.api_version
+def _is_refused(timestamp: int, call: Call) -> bool:
+    """Whether a special timestamp means nothing in this version; old releases take it for a time (BA-81)."""
+    unknown = timestamp not in SINCE_VERSION or SINCE_VERSION[timestamp] > call.api_version
+    return unknown and call.state.profile.rejects_unknown_special_timestamps
 
 
 def _position(partition: Partition, timestamp: int, call: Call) -> Position:

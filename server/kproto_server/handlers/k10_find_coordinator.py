@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 from kproto.codes import ErrorCode
 from kproto.messages.k10_find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from kproto_server.call import CloseConnection
+from kproto_server.cluster.topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 
 if TYPE_CHECKING:
     from kproto_server.call import Call
@@ -72,14 +73,14 @@ def _coordinator(key: str, found: Found, error_message: str) -> Coordinator:
 
 
 def _find(key: str, key_type: KeyType | None, call: Call) -> Found:
-    cluster, now_ms = call.state.cluster, call.now_ms
+    cluster = call.state.cluster
     match key_type:
         case KeyType.GROUP:
             node = cluster.coordinator_of(key)
-            make_topic = cluster.ensure_offsets_topic
+            topic_name = OFFSETS_TOPIC
         case KeyType.TRANSACTION:
             node = cluster.transaction_coordinator_of(key)
-            make_topic = cluster.ensure_transaction_topic
+            topic_name = TRANSACTION_TOPIC
         case KeyType.SHARE:
             # DEVIATION: no share coordinator; brokers alone ask for it.
             return Found(ErrorCode.INVALID_REQUEST)
@@ -88,7 +89,7 @@ def _find(key: str, key_type: KeyType | None, call: Call) -> Found:
     if node is not None:
         return Found(ErrorCode.NONE, node)
     # Made now if it can be: the client comes back and finds it (BA-45, BA-53).
-    make_topic(now_ms)
+    cluster.ensure_internal_topic(topic_name, call.now_ms)
     return Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 

@@ -57,9 +57,16 @@ def _refusal(request: ApiVersionsRequest, call: Call) -> ErrorCode:
         SOFTWARE.fullmatch(request.client_software_name) and SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ErrorCode.INVALID_REQUEST
-    other_cluster = request.cluster_id is not None and request.cluster_id != call.state.cluster.cluster_id
-    other_node = request.node_id not in (NO_NODE, call.node.node_id)
-    if other_cluster or other_node:
+    return _address_error(request, call)
+
+
+def _address_error(request: ApiVersionsRequest, call: Call) -> ErrorCode:
+    """Say whether a client (v5, KIP-1242) is with whom it means to be. It names cluster and node, or neither (BA-24)."""
+    if request.cluster_id is None and request.node_id == NO_NODE:
+        return ErrorCode.NONE
+    if request.cluster_id is None or request.node_id < 0:
+        return ErrorCode.INVALID_REQUEST
+    if (request.cluster_id, request.node_id) != (call.state.cluster.cluster_id, call.node.node_id):
         return ErrorCode.REBOOTSTRAP_REQUIRED
     return ErrorCode.NONE
 

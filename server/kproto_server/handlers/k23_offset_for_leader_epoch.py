@@ -1,0 +1,48 @@
+"""OffsetForLeaderEpoch: where a leader's epoch ended, by which a consumer sees whether its position still is one.
+
+Nothing can be written to a topic yet: the only epoch that a log knows of is the present one, and it ends at offset 0.
+Consumers ask before they read from a position that was committed with an epoch (Java from 2.1 on).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k23_offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from kproto_server.handlers._partitions import leader_error
+
+if TYPE_CHECKING:
+    from kproto_server.call import Call
+
+
+def handle(request: OffsetForLeaderEpochRequest, call: Call) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(_partition(topic.topic, partition, call) for partition in topic.partitions),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _partition(topic_name: str, asked: OffsetForLeaderPartition, call: Call) -> EpochEndOffset:
+    topic = call.state.cluster.topic(topic_name)
+    partition = (topic and topic.partition(asked.partition)) or None
+    error = leader_error(partition, call.node.node_id, asked.current_leader_epoch)
+    if error or partition is None or asked.leader_epoch != partition.leader_epoch:
+        return EpochEndOffset(error_code=error, partition=asked.partition)
+    return EpochEndOffset(
+        error_code=ErrorCode.NONE,
+        partition=asked.partition,
+        leader_epoch=partition.leader_epoch,
+        end_offset=partition.high_watermark,
+    )

@@ -1,0 +1,261 @@
+"""The APIs that do nothing here: each is answered, none closes the connection (but Produce with acks 0, which has no
+answer to put an error into, as with a real broker: BA-9).
+
+One rule for the choice of an error: a client must stop at once, and say why. So it is never a retriable one, and where
+a real broker has one that says the truth, it is that ("no such transactional id", "no authorizer"); otherwise it is
+UNSUPPORTED_VERSION, which every client takes for "this broker can't". Where there is nothing to tell (client quotas),
+the answer is an empty list without an error. server/DEVIATIONS.md has them all, with reasons.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto import registry
+from kproto.codes import ErrorCode
+from kproto.messages import APIS
+from kproto_server.call import CloseConnection
+from kproto_server.handlers._error_answers import ITSELF, Answer, Items, make
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kproto.declaration import Request, Response
+    from kproto_server.call import Call
+
+PRODUCE = 0
+NO_ACKS = 0
+
+UNKNOWN = -1
+"""Stands for offsets, epochs and times that there are not."""
+
+_API_KEYS = {name: api_key for api_key, name in APIS.items()}
+
+_INDEX = {"partition_index": ITSELF}
+_SAME_INDEX = {"partition_index": "partition_index"}
+_NAME = {"name": "name"}
+_BY_ID_OR_NAME = {"name": "name", "topic_id": "topic_id"}
+
+_UNSUPPORTED = Answer(ErrorCode.UNSUPPORTED_VERSION)
+_BROKERS_ONLY = Answer(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+_NO_MEMBER = Answer(ErrorCode.UNKNOWN_MEMBER_ID)
+_NO_TRANSACTION = Answer(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+_NO_TOKENS = Answer(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+_NO_SUCH_GROUP = Answer(ErrorCode.GROUP_ID_NOT_FOUND)
+_SASL_NOT_NOW = Answer(
+    ErrorCode.ILLEGAL_SASL_STATE, "SaslAuthenticate request received after successful authentication"
+)
+_NOTHING = Answer(ErrorCode.NONE, message="")
+
+_CONFIGS_ARE_FIXED = Answer(
+    ErrorCode.POLICY_VIOLATION,
+    "kproto changes no configuration while it runs: set it when the topic is created, or the broker started",
+    items=(Items("responses", "resources", {"resource_type": "resource_type", "resource_name": "resource_name"}),),
+)
+
+
+def _no_authorizer(*items: Items) -> Answer:
+    return Answer(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.", items)
+
+
+_OF_SHARE_STATE = Answer(
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    items=(
+        Items(
+            "results",
+            "topics",
+            {"topic_id": "topic_id"},
+            Items("partitions", "partitions", {"partition": "partition"}),
+        ),
+    ),
+)
+
+
+ANSWERS: dict[str, Answer] = {
+    # Records: nothing is stored yet, so a topic can be made but not written, as internal ones can't.
+    "Produce": Answer(
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "kproto stores no records: topics can be created and read, not written",
+        items=(
+            Items(
+                "responses",
+                "topic_data",
+                _BY_ID_OR_NAME,
+                Items("partition_responses", "partition_data", {"index": "index"}),
+            ),
+        ),
+        values={"base_offset": UNKNOWN},
+    ),
+    "DeleteRecords": Answer(
+        ErrorCode.POLICY_VIOLATION,
+        items=(Items("topics", "topics", _NAME, Items("partitions", "partitions", _SAME_INDEX)),),
+        values={"low_watermark": UNKNOWN},
+    ),
+    "DescribeProducers": Answer(
+        ErrorCode.NONE, items=(Items("topics", "topics", _NAME, Items("partitions", "partition_indexes", _INDEX)),)
+    ),
+    # Members of groups.
+    "JoinGroup": Answer(ErrorCode.UNSUPPORTED_VERSION, values={"generation_id": UNKNOWN}),
+    "SyncGroup": _NO_MEMBER,
+    "Heartbeat": _NO_MEMBER,
+    "LeaveGroup": Answer(
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        items=(Items("members", "members", {"member_id": "member_id", "group_instance_id": "group_instance_id"}),),
+    ),
+    "ConsumerGroupHeartbeat": _UNSUPPORTED,
+    "ShareGroupHeartbeat": _UNSUPPORTED,
+    "StreamsGroupHeartbeat": _UNSUPPORTED,
+    "StreamsGroupTopologyDescriptionUpdate": _UNSUPPORTED,
+    "ShareFetch": _UNSUPPORTED,
+    "ShareAcknowledge": _UNSUPPORTED,
+    "ShareGroupDescribe": Answer(
+        ErrorCode.GROUP_ID_NOT_FOUND, items=(Items("groups", "group_ids", {"group_id": ITSELF}),)
+    ),
+    "StreamsGroupDescribe": Answer(
+        ErrorCode.GROUP_ID_NOT_FOUND, items=(Items("groups", "group_ids", {"group_id": ITSELF}),)
+    ),
+    "DescribeShareGroupOffsets": Answer(
+        ErrorCode.GROUP_ID_NOT_FOUND, items=(Items("groups", "groups", {"group_id": "group_id"}),)
+    ),
+    "AlterShareGroupOffsets": _NO_SUCH_GROUP,
+    "DeleteShareGroupOffsets": _NO_SUCH_GROUP,
+    # Transactions: no producer has an id.
+    "InitProducerId": Answer(ErrorCode.UNSUPPORTED_VERSION, values={"producer_id": UNKNOWN, "producer_epoch": UNKNOWN}),
+    "AddPartitionsToTxn": Answer(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        items=(
+            Items(
+                "results_by_transaction",
+                "transactions",
+                {"transactional_id": "transactional_id"},
+                Items("topic_results", "topics", _NAME, Items("results_by_partition", "partitions", _INDEX)),
+            ),
+            Items(
+                "results_by_topic_v3_and_below",
+                "v3_and_below_topics",
+                _NAME,
+                Items("results_by_partition", "partitions", _INDEX),
+            ),
+        ),
+    ),
+    "AddOffsetsToTxn": _NO_TRANSACTION,
+    "EndTxn": _NO_TRANSACTION,
+    "TxnOffsetCommit": Answer(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        items=(Items("topics", "topics", _BY_ID_OR_NAME, Items("partitions", "partitions", _SAME_INDEX)),),
+    ),
+    "DescribeTransactions": Answer(
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+        items=(Items("transaction_states", "transactional_ids", {"transactional_id": ITSELF}),),
+        values={"producer_id": UNKNOWN, "producer_epoch": UNKNOWN},
+    ),
+    "ListTransactions": _NOTHING,
+    # Security: there is none.
+    "SaslHandshake": _SASL_NOT_NOW,
+    "SaslAuthenticate": _SASL_NOT_NOW,
+    "DescribeAcls": Answer(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker"),
+    "CreateAcls": _no_authorizer(Items("results", "creations", {})),
+    "DeleteAcls": _no_authorizer(Items("filter_results", "filters", {})),
+    "CreateDelegationToken": Answer(
+        ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+        values={
+            "principal_type": "User",
+            "principal_name": "ANONYMOUS",
+            "token_requester_principal_type": "User",
+            "token_requester_principal_name": "ANONYMOUS",
+            "issue_timestamp_ms": UNKNOWN,
+            "expiry_timestamp_ms": UNKNOWN,
+            "max_timestamp_ms": UNKNOWN,
+        },
+    ),
+    "RenewDelegationToken": _NO_TOKENS._replace(values={"expiry_timestamp_ms": UNKNOWN}),
+    "ExpireDelegationToken": _NO_TOKENS._replace(values={"expiry_timestamp_ms": UNKNOWN}),
+    "DescribeDelegationToken": _NO_TOKENS,
+    "DescribeUserScramCredentials": Answer(
+        ErrorCode.RESOURCE_NOT_FOUND,
+        "Attempt to describe a user credential that does not exist",
+        items=(Items("results", "users", {"user": "name"}),),
+    ),
+    "AlterUserScramCredentials": Answer(
+        ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+        items=(Items("results", "deletions", {"user": "name"}), Items("results", "upsertions", {"user": "name"})),
+    ),
+    # Administration.
+    "AlterConfigs": _CONFIGS_ARE_FIXED,
+    "IncrementalAlterConfigs": _CONFIGS_ARE_FIXED,
+    "ListConfigResources": _UNSUPPORTED,
+    "DescribeClientQuotas": _NOTHING,
+    "AlterClientQuotas": Answer(
+        ErrorCode.UNSUPPORTED_VERSION,
+        items=(
+            Items(
+                "entries",
+                "entries",
+                {},
+                Items("entity", "entity", {"entity_type": "entity_type", "entity_name": "entity_name"}),
+            ),
+        ),
+    ),
+    "DescribeLogDirs": _NOTHING,
+    "AlterReplicaLogDirs": Answer(
+        ErrorCode.LOG_DIR_NOT_FOUND,
+        items=(Items("results", "dirs.topics", {"topic_name": "name"}, Items("partitions", "partitions", _INDEX)),),
+    ),
+    "ElectLeaders": Answer(
+        ErrorCode.ELECTION_NOT_NEEDED,
+        items=(
+            Items(
+                "replica_election_results",
+                "topic_partitions",
+                {"topic": "topic"},
+                Items("partition_result", "partitions", {"partition_id": ITSELF}),
+            ),
+        ),
+    ),
+    "AlterPartitionReassignments": _UNSUPPORTED,
+    "UpdateFeatures": Answer(ErrorCode.FEATURE_UPDATE_FAILED, "kproto changes no features: choose another profile"),
+    "DescribeQuorum": _UNSUPPORTED,
+    "AddRaftVoter": _UNSUPPORTED,
+    "RemoveRaftVoter": _UNSUPPORTED,
+    "UnregisterBroker": _UNSUPPORTED,
+    "UnregisterController": _UNSUPPORTED,
+    "GetTelemetrySubscriptions": _UNSUPPORTED,
+    "PushTelemetry": _UNSUPPORTED,
+    # What only brokers and controllers say to each other.
+    "LeaderAndIsr": _BROKERS_ONLY,
+    "StopReplica": _BROKERS_ONLY,
+    "UpdateMetadata": _BROKERS_ONLY,
+    "ControlledShutdown": _BROKERS_ONLY,
+    "AlterPartition": _BROKERS_ONLY,
+    "Envelope": _BROKERS_ONLY,
+    "AllocateProducerIds": _BROKERS_ONLY,
+    "WriteTxnMarkers": Answer(
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        items=(
+            Items(
+                "markers",
+                "markers",
+                {"producer_id": "producer_id"},
+                Items("topics", "topics", _NAME, Items("partitions", "partition_indexes", _INDEX)),
+            ),
+        ),
+    ),
+    "InitializeShareGroupState": _OF_SHARE_STATE,
+    "ReadShareGroupState": _OF_SHARE_STATE,
+    "WriteShareGroupState": _OF_SHARE_STATE,
+    "DeleteShareGroupState": _OF_SHARE_STATE,
+    "ReadShareGroupStateSummary": _OF_SHARE_STATE,
+}
+"""What each API answers, by its name."""
+
+
+def handler(api_name: str) -> Callable[[Request, Call], Response]:
+    """Return the function that answers an API which does nothing here."""
+    answer, response_class = ANSWERS[api_name], registry.response_class(_API_KEYS[api_name])
+
+    def handle(request: Request, call: Call) -> Response:
+        if call.api_key == PRODUCE and getattr(request, "acks", None) == NO_ACKS:
+            raise CloseConnection("Produce with acks 0: nothing is stored, and there is no answer to say so in")
+        return make(answer, request, response_class, call.api_version)
+
+    return handle
