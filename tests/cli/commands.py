@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).parent
 KPROTO = (sys.executable, "-m", "kproto_server")
 LIMIT_S = 60.0
-"""A process that takes longer hangs; the slowest here takes two seconds."""
+"""A process that takes longer hangs; the slowest here, two Java programs after each other, take ten seconds."""
 
 Process = subprocess.Popen[str]
 
 
-def kproto(*words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def kproto(*words: str) -> subprocess.CompletedProcess[str]:
     """Run kproto to its end."""
-    return subprocess.run(
-        [*KPROTO, *words],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-        env=os.environ | dict(env or {}),
-        stdin=subprocess.DEVNULL,
-    )
+    with kproto_started(*words) as process:
+        out, err = process.communicate(timeout=LIMIT_S)
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
 @contextmanager
 def kproto_started(*words: str) -> Iterator[Process]:
-    """kproto as a running process without a terminal; ended the hard way if it has not ended by itself."""
+    """kproto as a running process without a terminal; ended the hard way, with its command, if it has not by itself."""
     process = subprocess.Popen(
         [*KPROTO, *words],
         stdout=subprocess.PIPE,
@@ -44,7 +39,8 @@ def kproto_started(*words: str) -> Iterator[Process]:
     try:
         yield process
     finally:
-        process.kill()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=LIMIT_S)
 
 
