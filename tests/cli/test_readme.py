@@ -1,0 +1,68 @@
+"""Every command and program of the README does what it says: they are taken from its text and run.
+
+The two commands that set up a virtual environment are run by CI itself, on a fresh clone; here the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+README = (ROOT / "README.md").read_text()
+OWN_PROCESS_S = 60
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of a language, but those between HTML comments (the set-up commands)."""
+    text = re.sub(r"<!-- (\S+) -->.*?<!-- /\1 -->", "", README, flags=re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+def environment() -> dict[str, str]:
+    bin_folder = str(Path(sys.executable).parent)
+    return {**os.environ, "PATH": os.pathsep.join([bin_folder, os.environ.get("PATH", "")])}
+
+
+def test_the_readme_has_what_these_tests_run() -> None:
+    assert len(blocks("sh")) >= 3
+    assert len(blocks("python")) >= 3
+
+
+@pytest.mark.parametrize("command", [line for block in blocks("sh") for line in block.splitlines()])
+def test_command_of_the_readme(command: str, tmp_path: Path) -> None:
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    words = ["bash", "-c", f"exec {command}"]
+    if " serve " in command:
+        process = subprocess.Popen(words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("kproto: listening on ")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(OWN_PROCESS_S) == 0
+        assert len((tmp_path / "brokers.txt").read_text().splitlines()) == 3
+    else:
+        done = subprocess.run(
+            words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=OWN_PROCESS_S
+        )
+        assert done.returncode == 0, done.stderr
+        assert "orders-0: offset 42" in done.stdout
+        assert "OffsetCommit" in done.stderr
+    if "report.html" in command:
+        assert "<html" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("program", blocks("python"))
+def test_program_of_the_readme(program: str, tmp_path: Path) -> None:
+    is_test = "def test_" in program
+    file = tmp_path / ("test_readme_example.py" if is_test else "example.py")
+    file.write_text(program)
+    runner = ["-m", "pytest", "-q", "-p", "no:cacheprovider"] if is_test else []
+    words = [sys.executable, *runner, file.name]
+    done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=OWN_PROCESS_S)
+    assert done.returncode == 0, done.stdout + done.stderr
