@@ -114,6 +114,12 @@ class Quirks:
         return 0 if self.at_least(0, 9) else 3
 
     @cached_property
+    def empty_fetch_means_all(self) -> bool:
+        """Whether OffsetFetch v1 without topics is answered with all that the group has: from 0.9 to 0.10.1. After that
+        v2 with null topics says so (OF-13; M[0.8.2.2, 0.9.0.1, 0.10.1.1, 0.10.2.2])."""
+        return self.at_least(0, 9) and not self.at_least(0, 10, 2)
+
+    @cached_property
     def no_offsets_topic_error(self) -> int:
         """The error of a commit while there is no offsets topic: 16, but 15 in 0.8.2 (OC-10 row 12; M[0.8.2.2,
         0.11.0.3])."""
@@ -123,9 +129,9 @@ class Quirks:
 
     @cached_property
     def offsets_make_a_group(self) -> bool:
-        """Whether a group that only commits exists, Empty. In 0.9 its offsets are all there is of it: DescribeGroups
-        says Dead, and a generation gets 22 (M[0.9.0.1, 0.10.2.2])."""
-        return self.at_least(0, 10)
+        """Whether a group that only commits exists, Empty: from 0.10.1 on. Before, its offsets are all there is of it:
+        DescribeGroups says Dead, and a generation gets 22 (M[0.10.0.1, 0.10.1.1])."""
+        return self.at_least(0, 10, 1)
 
     @cached_property
     def merges_repeated_groups(self) -> bool:

@@ -178,7 +178,7 @@ _TABLE = (
         "group.max.session.timeout.ms",
         INT,
         "30000",
-        changed=(((0, 10, 1), "300000"), ((2, 3), "1800000")),
+        changed=(((0, 10), "300000"), ((2, 3), "1800000")),
         low=1,
         acts=False,
     ),

@@ -35,6 +35,7 @@ def test_blanks_around_a_value_do_not_count() -> None:
         ("delete.topic.enable", "0.11", "false"),
         ("delete.topic.enable", "1.0", "true"),
         ("group.max.session.timeout.ms", "0.9", "30000"),
+        ("group.max.session.timeout.ms", "0.10.0", "300000"),
         ("group.max.session.timeout.ms", "2.2", "300000"),
         ("group.max.session.timeout.ms", "2.3", "1800000"),
         ("offsets.topic.replication.factor", "4.4", "3"),
