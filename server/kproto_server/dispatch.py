@@ -182,15 +182,16 @@ class Session:
 
     def _decode_offset_commit(self, endpoint: Endpoint, api_version: int, frame: bytes, position: int) -> Any:
         """OffsetCommit v2-v4 carry a retention override, and v4 comes in two layouts (D1, D2): note both."""
+        layout: str
         if api_version == 4:
             from kproto.offset_commit_v4 import decode_v4
 
             request, _, layout = decode_v4(frame, position)
         else:
-            (request, _), layout = endpoint.decode(frame, position), f"v{api_version}"
-        self.dispatcher.observations.commit_layout(
-            self.info, self._client_id, api_version, str(layout), request.retention_time_ms
-        )
+            request, _ = endpoint.decode(frame, position)
+            layout = f"v{api_version}"
+        observations = self.dispatcher.observations
+        observations.commit_layout(self.info, self._client_id, api_version, layout, request.retention_time_ms)
         return request
 
     def _close(self, reason: str, api_key: int, api_version: int) -> None:

@@ -47,7 +47,7 @@ class NodeListener:
     def close(self) -> None:
         """Stop listening and cut every connection, as when a broker dies."""
         self.scope.cancel()
-        trio.lowlevel.notify_closing(self.socket)
+        trio.lowlevel.notify_closing(self.socket.fileno())
         self.socket.close()
         for connection in list(self.connections):
             connection.close()
@@ -132,7 +132,7 @@ class Server:
     async def _accept(self, listener: NodeListener) -> None:
         with listener.scope:
             while True:
-                await trio.lowlevel.wait_readable(listener.socket)
+                await trio.lowlevel.wait_readable(listener.socket.fileno())
                 try:
                     for _ in range(ACCEPTS_A_TURN):
                         self._accepted(listener, *listener.socket.accept())
