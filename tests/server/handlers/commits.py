@@ -1,0 +1,63 @@
+"""What tests of OffsetCommit share: odd requests, answers in short, and a log that tells what it was asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kproto_server.coordinator.offsets import MemoryOffsetLog
+
+from kproto.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+
+if TYPE_CHECKING:
+    from kproto_server.coordinator.offsets import CommitEntries
+    from kproto_server.state import BrokerState
+
+TOO_LONG = "x" * 4097
+"""Metadata of one unit more than the default limit."""
+
+
+def codes(response: OffsetCommitResponse) -> list[tuple[str, int, int]]:
+    """(topic, partition, error) in the order of the answer."""
+    return [(topic.name, p.partition_index, p.error_code) for topic in response.topics for p in topic.partitions]
+
+
+def offsets_of(state: BrokerState, group_id: str) -> dict[str, dict[int, int]]:
+    return {t: {p: v.offset for p, v in ps.items()} for t, ps in state.offsets.of_group(group_id).items()}
+
+
+def repeated(*partitions: tuple[str, int, int]) -> OffsetCommitRequest:
+    """Each as a topic entry of its own: (topic, partition, offset)."""
+    return OffsetCommitRequest(
+        group_id="g",
+        topics=tuple(
+            OffsetCommitRequestTopic(
+                name=name,
+                partitions=(
+                    OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata=""),
+                ),
+            )
+            for name, index, offset in partitions
+        ),
+    )
+
+
+class RecordingLog(MemoryOffsetLog):
+    """A log that tells what it was asked, in order, and fails where it is told to."""
+
+    def __init__(self, append_error: int = 0, sync_error: int = 0) -> None:
+        self.append_error = append_error
+        self.sync_error = sync_error
+        self.events: list[Any] = []
+
+    def append_commit(self, partition: int, group_id: str, entries: CommitEntries) -> int:
+        self.events.append(("append", partition, group_id, [(t, [(p, v.offset) for p, v in ps]) for t, ps in entries]))
+        return self.append_error
+
+    def sync(self, partition: int) -> int:
+        self.events.append(("sync", partition))
+        return self.sync_error

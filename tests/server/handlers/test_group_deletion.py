@@ -1,0 +1,246 @@
+"""OffsetDelete, DeleteGroups, and the offsets of deleted topics (EX-60 to EX-63)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kproto_server.coordinator.deletion import forget_topics
+from kproto_server.coordinator.groups import Group, GroupState, Member
+from kproto_server.coordinator.offsets import MemoryOffsetLog
+
+from kproto.messages.k42_delete_groups import DeleteGroupsRequest
+from kproto.messages.k47_offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from tests.coordinator.broker_state import ask, commit, group_with, new_state
+
+if TYPE_CHECKING:
+    from kproto_server.coordinator.offsets import DeletionEntries
+    from kproto_server.state import BrokerState
+
+OLD_AND_NEW = pytest.mark.parametrize("profile", ["2.8", "3.9", "4.4", "latest"])
+
+
+class RecordingLog(MemoryOffsetLog):
+    """A log that tells what it was asked to delete, and fails if told to."""
+
+    def __init__(self, error: int = 0) -> None:
+        self.error = error
+        self.deletions: list[Any] = []
+
+    def append_deletion(self, partition: int, group_id: str, entries: DeletionEntries, removes_group: bool) -> int:
+        self.deletions.append((partition, group_id, [(t, list(ps)) for t, ps in entries], removes_group))
+        return self.error
+
+
+def delete_offsets(state: BrokerState, group_id: str, topics: dict[str, list[int]], node_id: int = 1) -> Any:
+    """Return the top-level error and the answers of an OffsetDelete."""
+    asked = tuple(
+        OffsetDeleteRequestTopic(
+            name=name, partitions=tuple(OffsetDeleteRequestPartition(partition_index=index) for index in indexes)
+        )
+        for name, indexes in topics.items()
+    )
+    response = ask(state, OffsetDeleteRequest(group_id=group_id, topics=asked), 0, node_id=node_id)
+    return response.error_code, [
+        (topic.name, p.partition_index, p.error_code) for topic in response.topics for p in topic.partitions
+    ]
+
+
+def delete_groups(state: BrokerState, *names: str, node_id: int = 1) -> list[tuple[str, int]]:
+    response = ask(state, DeleteGroupsRequest(groups_names=names), 2, node_id=node_id)
+    return [(result.group_id, result.error_code) for result in response.results]
+
+
+def live(state: BrokerState, group_state: GroupState = GroupState.STABLE, protocol_type: str = "consumer") -> Group:
+    """A group with a member that subscribes to "u", and offsets of "t" and "u"."""
+    commit(state, "g", {"t": {0: 1}, "u": {0: 1}})
+    group = group_with(state, "g", group_state, [Member("m")], protocol_type=protocol_type)
+    group.subscribed_topics = frozenset({"u"})
+    return group
+
+
+def offsets_of(state: BrokerState, group_id: str) -> dict[str, list[int]]:
+    return {topic: list(partitions) for topic, partitions in state.offsets.of_group(group_id).items()}
+
+
+# OffsetDelete.
+
+
+@OLD_AND_NEW
+def test_offsets_are_deleted_one_by_one(profile: str) -> None:
+    """EX-62: 0 even for one that is not there; 3 for topics and partitions that do not exist."""
+    state = new_state(profile)
+    commit(state, "g", {"t": {0: 1, 1: 1}, "u": {0: 1}})
+    error, answers = delete_offsets(state, "g", {"t": [0, 2, 9], "nope": [0]})
+    assert (error, sorted(answers)) == (0, [("nope", 0, 3), ("t", 0, 0), ("t", 2, 0), ("t", 9, 3)])
+    assert offsets_of(state, "g") == {"t": [1], "u": [0]}
+
+
+@OLD_AND_NEW
+def test_offset_delete_refuses_the_whole_request(profile: str) -> None:
+    """EX-62: 24 for the empty id, 69 for an unknown group, 16 elsewhere; no topics with it."""
+    state = new_state(profile, node_count=2)
+    for partition in state.cluster.topics["__consumer_offsets"].partitions:
+        partition.leader = 1
+    assert delete_offsets(state, "", {"t": [0]}) == (24, [])
+    assert delete_offsets(state, "g", {"t": [0], "nope": [0]}) == (69, [])
+    assert delete_offsets(state, "g", {"t": [0]}, node_id=2) == (16, [])
+
+
+@OLD_AND_NEW
+@pytest.mark.parametrize(
+    "group_state", [GroupState.STABLE, GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE]
+)
+def test_subscribed_topics_are_kept(profile: str, group_state: GroupState) -> None:
+    """EX-62."""
+    state = new_state(profile)
+    live(state, group_state)
+    assert delete_offsets(state, "g", {"t": [0], "u": [0]}) == (0, [("t", 0, 0), ("u", 0, 86)])
+    assert offsets_of(state, "g") == {"u": [0]}
+
+
+@OLD_AND_NEW
+def test_unknown_subscription_keeps_everything(profile: str) -> None:
+    """EX-63."""
+    state = new_state(profile)
+    live(state, GroupState.PREPARING_REBALANCE).subscribed_topics = None
+    assert delete_offsets(state, "g", {"t": [0], "u": [0]}) == (0, [("t", 0, 86), ("u", 0, 86)])
+    assert offsets_of(state, "g") == {"t": [0], "u": [0]}
+
+
+@OLD_AND_NEW
+def test_members_that_are_no_consumers_keep_everything(profile: str) -> None:
+    """EX-62: 68 for the whole request."""
+    state = new_state(profile)
+    live(state, protocol_type="connect")
+    assert delete_offsets(state, "g", {"t": [0]}) == (68, [])
+
+
+@pytest.mark.parametrize(("profile", "goes"), [("2.8", True), ("3.9", True), ("4.4", False), ("latest", False)])
+def test_last_offset_takes_its_empty_group_along(profile: str, goes: bool) -> None:
+    """Up to 3.9 at once, later with the next sweep (EX-33); measured on 2.8.2, 3.9.2 and 4.4.0."""
+    state = new_state(profile)
+    commit(state, "g", {"t": {0: 1}})
+    state.offsets.log = log = RecordingLog()
+    assert delete_offsets(state, "g", {"t": [0, 1]}) == (0, [("t", 0, 0), ("t", 1, 0)])
+    assert (state.groups.get("g") is None) is goes
+    assert log.deletions == [(3, "g", [("t", [0])], goes)]
+
+
+@OLD_AND_NEW
+def test_last_offset_leaves_a_group_with_members(profile: str) -> None:
+    """EX-35."""
+    state = new_state(profile)
+    group = live(state)
+    group.subscribed_topics = frozenset()
+    assert delete_offsets(state, "g", {"t": [0], "u": [0]}) == (0, [("t", 0, 0), ("u", 0, 0)])
+    assert state.groups.get("g") is group
+    assert offsets_of(state, "g") == {}
+
+
+def test_nothing_to_delete_writes_nothing() -> None:
+    """EX-62."""
+    state = new_state()
+    commit(state, "g", {"t": {0: 1}})
+    state.offsets.log = log = RecordingLog(error=10)
+    assert delete_offsets(state, "g", {"t": [1], "u": [0]}) == (0, [("t", 1, 0), ("u", 0, 0)])
+    assert log.deletions == []
+
+
+def test_failed_tombstones_delete_nothing() -> None:
+    """OC-35, OC-36 hold for deletions too."""
+    state = new_state("4.4")
+    commit(state, "g", {"t": {0: 1}})
+    state.offsets.log = RecordingLog(error=6)
+    assert delete_offsets(state, "g", {"t": [0]}) == (16, [])
+    assert delete_groups(state, "g") == [("g", 16)]
+    assert offsets_of(state, "g") == {"t": [0]}
+    assert state.groups.get("g") is not None
+
+
+# DeleteGroups.
+
+
+@OLD_AND_NEW
+def test_groups_are_deleted_with_their_offsets(profile: str) -> None:
+    """EX-61, OC-9: simple groups are Empty, and "" is a name."""
+    state = new_state(profile)
+    state.offsets.log = log = RecordingLog()
+    commit(state, "g1", {"t": {0: 1, 1: 1}})
+    commit(state, "", {"t": {0: 1}})
+    assert delete_groups(state, "g1", "", "nobody") == [("g1", 0), ("", 0), ("nobody", 69)]
+    assert (len(state.groups), len(state.offsets)) == (0, 0)
+    assert log.deletions == [(42, "g1", [("t", [0, 1])], True), (0, "", [("t", [0])], True)]
+    assert delete_groups(state, "g1") == [("g1", 69)]
+
+
+@OLD_AND_NEW
+@pytest.mark.parametrize(
+    "group_state", [GroupState.STABLE, GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE]
+)
+def test_groups_with_members_stay(profile: str, group_state: GroupState) -> None:
+    """EX-61."""
+    state = new_state(profile)
+    live(state, group_state)
+    assert delete_groups(state, "g") == [("g", 68)]
+    assert offsets_of(state, "g") == {"t": [0], "u": [0]}
+
+
+@OLD_AND_NEW
+def test_groups_are_deleted_by_their_coordinator(profile: str) -> None:
+    """EX-61: 16 before 69."""
+    state = new_state(profile, node_count=2)
+    for partition in state.cluster.topics["__consumer_offsets"].partitions:
+        partition.leader = 1
+    commit(state, "g", {"t": {0: 1}})
+    assert delete_groups(state, "g", "nobody", node_id=2) == [("g", 16), ("nobody", 16)]
+    assert delete_groups(state, "g") == [("g", 0)]
+
+
+@pytest.mark.parametrize(("profile", "answers"), [("2.8", 1), ("4.4", 2)])
+def test_group_named_twice_is_deleted_once(profile: str, answers: int) -> None:
+    """Groups are a set to the old coordinator."""
+    state = new_state(profile)
+    commit(state, "g", {"t": {0: 1}})
+    assert delete_groups(state, "g", "g") == [("g", 0)] * answers
+
+
+def test_deleted_id_begins_anew() -> None:
+    """EX-36."""
+    state = new_state()
+    group_with(state, "g", GroupState.EMPTY, generation=7)
+    assert delete_groups(state, "g") == [("g", 0)]
+    commit(state, "g", {"t": {0: 1}})
+    group = state.groups.get("g")
+    assert group is not None
+    assert (group.generation, group.protocol_type) == (0, None)
+
+
+# Deleted topics (EX-60).
+
+
+@pytest.mark.parametrize(("profile", "group_stays"), [("2.0", False), ("3.9", False), ("4.4", True)])
+def test_offsets_go_with_their_topic(profile: str, group_stays: bool) -> None:
+    """EX-60, OF-16: in every group, whatever its state."""
+    state = new_state(profile)
+    commit(state, "simple", {"t": {0: 1}})
+    commit(state, "both", {"t": {0: 1, 2: 1}, "u": {0: 1}})
+    live(state).subscribed_topics = frozenset({"t"})
+    state.offsets.log = log = RecordingLog()
+    forget_topics(state, ["t", "nope"])
+    assert [offsets_of(state, group_id) for group_id in ("simple", "both", "g")] == [{}, {"u": [0]}, {"u": [0]}]
+    assert (state.groups.get("simple") is not None) is group_stays
+    assert {group_id for _, group_id, _, _ in log.deletions} == {"simple", "both", "g"}
+
+
+def test_offsets_stay_if_their_tombstones_cannot_be_written() -> None:
+    """EX-60, OS-15: nothing is visible that the log does not have."""
+    state = new_state()
+    commit(state, "g", {"t": {0: 1}})
+    state.offsets.log = RecordingLog(error=6)
+    forget_topics(state, ["t"])
+    assert offsets_of(state, "g") == {"t": [0]}

@@ -1,0 +1,142 @@
+"""OffsetCommit: topic ids, the order of answers, and the store of v0 (OC-14, OC-16, OC-20)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from kproto_server.coordinator.offsets import OffsetStore
+
+from kproto.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.coordinator.broker_state import ask, commit_request, new_state
+from tests.server.handlers.commits import TOO_LONG, RecordingLog, codes, offsets_of, repeated
+
+if TYPE_CHECKING:
+    from kproto_server.state import BrokerState
+
+OLD_AND_NEW = pytest.mark.parametrize("profile", ["2.0", "2.8", "3.9", "4.4", "latest"])
+
+
+# Topic ids (v10).
+
+
+def by_id(state: BrokerState, *topics: tuple[bytes, int]) -> OffsetCommitRequest:
+    return OffsetCommitRequest(
+        group_id="g",
+        topics=tuple(
+            OffsetCommitRequestTopic(
+                topic_id=topic_id,
+                partitions=(
+                    OffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata=""),
+                ),
+            )
+            for topic_id, index in topics
+        ),
+    )
+
+
+def test_topics_are_named_by_id_from_v10_on() -> None:
+    """OC-2: the answer has the id and no name."""
+    state = new_state("4.4")
+    topic_id = state.cluster.topics["t"].topic_id
+    (topic,) = ask(state, by_id(state, (topic_id, 0)), 10).topics
+    assert (topic.name, topic.topic_id, [tuple(p)[:2] for p in topic.partitions]) == ("", topic_id, [(0, 0)])
+    assert offsets_of(state, "g") == {"t": {0: 1}}
+
+
+@pytest.mark.parametrize("topic_id", [bytes(16), b"\xff" * 16])
+def test_unknown_topic_id(topic_id: bytes) -> None:
+    """OC-10 row 4: 100, also for the id of zeros, and no group is made."""
+    state = new_state("4.4")
+    (topic,) = ask(state, by_id(state, (topic_id, 0)), 10).topics
+    assert (topic.topic_id, topic.partitions[0].error_code) == (topic_id, 100)
+    assert state.groups.get("g") is None
+
+
+def test_unknown_partition_of_a_known_id() -> None:
+    """OC-10 row 7."""
+    state = new_state("4.4")
+    (topic,) = ask(state, by_id(state, (state.cluster.topics["t"].topic_id, 9)), 10).topics
+    assert topic.partitions[0].error_code == 3
+
+
+def test_id_of_a_deleted_topic_is_unknown_although_its_name_is_back() -> None:
+    """OC-10 row 4."""
+    state = new_state("4.4")
+    old_id = state.cluster.topics["t"].topic_id
+    state.cluster.delete_topic("t")
+    state.cluster.create_topic("t", partition_count=3)
+    (topic,) = ask(state, by_id(state, (old_id, 0)), 10).topics
+    assert topic.partitions[0].error_code == 100
+
+
+# The order of answers (OC-14).
+
+
+def test_refused_partitions_come_first_in_4_x() -> None:
+    """OC-14: the others follow in the order of the request, in one entry for each topic."""
+    state = new_state("4.4")
+    request = commit_request("g", {"u": {0: 1}, "t": {1: 1, 9: 1, 0: 1}, "nope": {0: 1}})
+    assert codes(ask(state, request, 5)) == [("t", 9, 3), ("t", 1, 0), ("t", 0, 0), ("nope", 0, 3), ("u", 0, 0)]
+
+
+def test_without_refusals_the_answer_is_in_the_order_of_the_request() -> None:
+    """OC-14."""
+    state = new_state("4.4")
+    request = repeated(("u", 0, 1), ("t", 2, 1), ("t", 0, 1))
+    response = ask(state, request, 5)
+    assert codes(response) == [("u", 0, 0), ("t", 2, 0), ("t", 0, 0)]
+    assert len(response.topics) == 3
+
+
+@pytest.mark.parametrize(("profile", "answers"), [("2.0", 1), ("3.9", 1), ("4.4", 2), ("latest", 2)])
+def test_partition_named_twice(profile: str, answers: int) -> None:
+    """OC-14: answered once by the old coordinator and twice by the new; the last offset wins in both."""
+    state = new_state(profile)
+    state.offsets = OffsetStore(log := RecordingLog())
+    assert codes(ask(state, repeated(("t", 0, 5), ("t", 0, 6)), 5)) == [("t", 0, 0)] * answers
+    assert offsets_of(state, "g") == {"t": {0: 6}}
+    written = [pair for _, pairs in log.events[0][3] for pair in pairs]
+    assert written == ([(0, 6)] if answers == 1 else [(0, 5), (0, 6)])
+
+
+@OLD_AND_NEW
+def test_topic_without_partitions_is_left_out(profile: str) -> None:
+    """OC-16 has partitions in mind: a topic that has none in the request is answered by nobody."""
+    state = new_state(profile)
+    topics = (
+        OffsetCommitRequestTopic(name="u", partitions=()),
+        *commit_request("g", {"t": {0: 1}}).topics,
+    )
+    assert [topic.name for topic in ask(state, OffsetCommitRequest(group_id="g", topics=topics), 5).topics] == ["t"]
+
+
+# v0 (OC-20).
+
+
+@pytest.mark.parametrize("profile", ["0.10.2", "2.0", "2.8", "3.9-zookeeper", "latest"])
+def test_v0_has_a_store_of_its_own(profile: str) -> None:
+    """OC-20: no group, no coordinator, nothing that v1 and later could see."""
+    state = new_state(profile, with_offsets_topic=False)
+    assert codes(ask(state, commit_request("g", {"t": {0: (1, "m")}}), 0)) == [("t", 0, 0)]
+    assert state.groups.get("g") is None
+    assert offsets_of(state, "g") == {}
+    assert state.v0_offsets.of_group("g")["t"][0].offset == 1
+
+
+def test_v0_is_unsupported_in_kraft() -> None:
+    """OC-20, OC-14: for partitions that exist, and for each as often as it is named."""
+    state = new_state("3.9")
+    request = repeated(("t", 0, 1), ("t", 0, 1), ("nope", 0, 1))
+    assert sorted(codes(ask(state, request, 0))) == [("nope", 0, 3), ("t", 0, 35), ("t", 0, 35)]
+    assert len(state.v0_offsets) == 0
+
+
+def test_v0_limits_metadata_too() -> None:
+    """OC-20."""
+    state = new_state("2.0")
+    assert codes(ask(state, commit_request("g", {"t": {0: (1, TOO_LONG), 1: 1}}), 0)) == [("t", 0, 12), ("t", 1, 0)]

@@ -1,0 +1,342 @@
+"""OffsetFetch: what is returned, and where errors stand (OF-3 to OF-39)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kproto_server.coordinator.groups import GroupState, Member
+
+from kproto.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kproto.messages.k09_offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from tests.coordinator.broker_state import ask, commit, group_with, new_state
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kproto_server.state import BrokerState
+
+OLD_AND_NEW = pytest.mark.parametrize("profile", ["2.0", "2.8", "3.9", "4.4", "latest"])
+SINGLE = pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6, 7])
+BATCHED = pytest.mark.parametrize("version", [8, 9])
+MISSING = (-1, -1, "", 0)
+
+Row = tuple[str, int, int, int, str, int]
+"""Topic, partition, offset, leader epoch, metadata, error."""
+
+
+def fetch(
+    state: BrokerState, group_id: str, topics: Mapping[str, Sequence[int]] | None, version: int, **options: Any
+) -> tuple[list[Row], int]:
+    """Return the rows of the answer and the group's error; 0 where the version has no place for one."""
+    node_id = options.pop("node_id", 1)
+    if version >= 8:
+        asked = (
+            None
+            if topics is None
+            else tuple(
+                OffsetFetchRequestTopics(name=name, partition_indexes=tuple(indexes))
+                for name, indexes in topics.items()
+            )
+        )
+        request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=asked, **options),))
+        (answer,) = ask(state, request, version, node_id=node_id).groups
+    else:
+        plain = (
+            None
+            if topics is None
+            else tuple(
+                OffsetFetchRequestTopic(name=name, partition_indexes=tuple(indexes)) for name, indexes in topics.items()
+            )
+        )
+        answer = ask(state, OffsetFetchRequest(group_id=group_id, topics=plain), version, node_id=node_id)
+    return rows(answer.topics), answer.error_code
+
+
+def rows(topics: Any) -> list[Row]:
+    return [
+        (topic.name, p.partition_index, p.committed_offset, p.committed_leader_epoch, p.metadata, p.error_code)
+        for topic in topics
+        for p in topic.partitions
+    ]
+
+
+def elsewhere(state: BrokerState) -> None:
+    """Let node 2 lead all offsets partitions."""
+    for partition in state.cluster.topics["__consumer_offsets"].partitions:
+        partition.leader = 2
+
+
+# Values.
+
+
+@SINGLE
+@OLD_AND_NEW
+def test_stored_offset_comes_back_as_it_was(profile: str, version: int) -> None:
+    """OF-15: offset, metadata exactly, no epoch is -1, null metadata is empty."""
+    state = new_state(profile)
+    commit(state, "g", {"t": {0: (42, "grüße \U0001f600"), 1: (-5, None)}})
+    assert fetch(state, "g", {"t": [0, 1]}, version) == (
+        [("t", 0, 42, -1, "grüße \U0001f600", 0), ("t", 1, -5, -1, "", 0)],
+        0,
+    )
+
+
+@BATCHED
+def test_leader_epoch_comes_back(version: int) -> None:
+    """OF-15, OC-46."""
+    state = new_state()
+    partition = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=1, committed_leader_epoch=5, committed_metadata="m"
+    )
+    topics = (OffsetCommitRequestTopic(name="t", partitions=(partition,)),)
+    ask(state, OffsetCommitRequest(group_id="g", topics=topics), 6)
+    assert fetch(state, "g", {"t": [0]}, version)[0] == [("t", 0, 1, 5, "m", 0)]
+    assert fetch(state, "g", {"t": [0]}, 5)[0] == [("t", 0, 1, 5, "m", 0)]
+
+
+@pytest.mark.parametrize("version", range(1, 10))
+@OLD_AND_NEW
+def test_missing_offset_is_no_error(profile: str, version: int) -> None:
+    """OF-10: unknown group, topic and partition alike; OF-37: 69 is never sent."""
+    state = new_state(profile)
+    commit(state, "g", {"t": {0: 1}})
+    assert fetch(state, "nobody", {"t": [0]}, version) == ([("t", 0, *MISSING)], 0)
+    assert fetch(state, "g", {"nope": [0]}, version) == ([("nope", 0, *MISSING)], 0)
+    assert fetch(state, "g", {"t": [2, 99, -1]}, version) == ([("t", index, *MISSING) for index in (2, 99, -1)], 0)
+
+
+@pytest.mark.parametrize("version", range(2, 10))
+@OLD_AND_NEW
+def test_null_topics_are_all(profile: str, version: int) -> None:
+    """OF-12, OF-18: sorted; of an unknown group an empty list."""
+    state = new_state(profile)
+    commit(state, "g", {"u": {0: 9}})
+    commit(state, "g", {"t": {2: 3, 0: 1}})
+    assert fetch(state, "g", None, version) == (
+        [("t", 0, 1, -1, "", 0), ("t", 2, 3, -1, "", 0), ("u", 0, 9, -1, "", 0)],
+        0,
+    )
+    assert fetch(state, "nobody", None, version) == ([], 0)
+
+
+@pytest.mark.parametrize("version", range(1, 10))
+def test_no_topics_are_none(version: int) -> None:
+    """OF-13."""
+    state = new_state()
+    commit(state, "g", {"t": {0: 1}})
+    assert fetch(state, "g", {}, version) == ([], 0)
+
+
+@pytest.mark.parametrize("version", range(1, 10))
+@OLD_AND_NEW
+def test_empty_group_id_is_a_group_id(profile: str, version: int) -> None:
+    """OF-35."""
+    state = new_state(profile)
+    commit(state, "", {"t": {0: 1}})
+    assert fetch(state, "", {"t": [0]}, version) == ([("t", 0, 1, -1, "", 0)], 0)
+
+
+@OLD_AND_NEW
+def test_offsets_of_a_group_in_rebalance_are_told_to_anyone(profile: str) -> None:
+    """OF-30, OF-36: a classic group does not look at who asks."""
+    state = new_state(profile)
+    commit(state, "g", {"t": {0: 1}})
+    group_with(state, "g", GroupState.COMPLETING_REBALANCE, [Member("m")])
+    assert fetch(state, "g", {"t": [0]}, 5) == ([("t", 0, 1, -1, "", 0)], 0)
+    assert fetch(state, "g", {"t": [0]}, 9, member_id="ghost", member_epoch=3) == ([("t", 0, 1, -1, "", 0)], 0)
+
+
+@pytest.mark.parametrize("version", [7, 9])
+def test_require_stable_changes_nothing_without_transactions(version: int) -> None:
+    """OF-19, OF-25: no offset is pending, and a commit is in the table by the time that it is answered (OF-20)."""
+    state = new_state()
+    commit(state, "g", {"t": {0: 1}})
+    topics = (OffsetFetchRequestTopic(name="t", partition_indexes=(0,)),)
+    asked = (OffsetFetchRequestTopics(name="t", partition_indexes=(0,)),)
+    groups = (OffsetFetchRequestGroup(group_id="g", topics=asked),)
+    if version == 7:
+        response = ask(state, OffsetFetchRequest(group_id="g", topics=topics, require_stable=True), version)
+        found = response.topics
+    else:
+        found = ask(state, OffsetFetchRequest(groups=groups, require_stable=True), version).groups[0].topics
+    assert rows(found) == [("t", 0, 1, -1, "", 0)]
+
+
+# The shape of answers.
+
+
+@pytest.mark.parametrize(("profile", "merges"), [("2.8", True), ("3.9", True), ("4.4", False), ("latest", False)])
+def test_duplicates_and_topics_without_partitions(profile: str, merges: bool) -> None:
+    """OF-17: old brokers read a request into a map, new ones answer it as it stands."""
+    state = new_state(profile)
+    commit(state, "g", {"t": {0: 1, 1: 2}})
+    asked = (
+        OffsetFetchRequestTopic(name="t", partition_indexes=(0, 0)),
+        OffsetFetchRequestTopic(name="u", partition_indexes=()),
+        OffsetFetchRequestTopic(name="t", partition_indexes=(1,)),
+    )
+    topics = ask(state, OffsetFetchRequest(group_id="g", topics=asked), 5).topics
+    shape = [(topic.name, [p.partition_index for p in topic.partitions]) for topic in topics]
+    assert shape == ([("t", [0, 1])] if merges else [("t", [0, 0]), ("u", []), ("t", [1])])
+
+
+@BATCHED
+def test_several_groups_are_answered_each_by_itself(version: int) -> None:
+    """OF-3, OF-31, OF-39: in order, a group twice if it was asked twice, an error where it belongs."""
+    state = new_state(node_count=2)
+    commit_partition = state.cluster.topics["__consumer_offsets"].partitions
+    for partition in commit_partition:
+        partition.leader = 1
+    commit(state, "g", {"t": {0: 1}})
+    commit_partition[42].leader = 2  # of g1
+    asked = (OffsetFetchRequestTopics(name="t", partition_indexes=(0,)),)
+    groups = tuple(OffsetFetchRequestGroup(group_id=group_id, topics=asked) for group_id in ("g", "g1", "nobody", "g"))
+    response = ask(state, OffsetFetchRequest(groups=groups), version)
+    answers = [(group.group_id, group.error_code, rows(group.topics)) for group in response.groups]
+    assert answers == [
+        ("g", 0, [("t", 0, 1, -1, "", 0)]),
+        ("g1", 16, []),
+        ("nobody", 0, [("t", 0, *MISSING)]),
+        ("g", 0, [("t", 0, 1, -1, "", 0)]),
+    ]
+
+
+@BATCHED
+def test_no_groups_are_answered_with_none(version: int) -> None:
+    """OF-39."""
+    assert ask(new_state(), OffsetFetchRequest(groups=()), version).groups == ()
+
+
+# Errors and their place (OF-31).
+
+
+def test_group_error_stands_in_every_partition_up_to_v1() -> None:
+    """OF-31."""
+    state = new_state(node_count=2)
+    elsewhere(state)
+    expected = [("t", index, -1, -1, "", 16) for index in (0, 7)]
+    assert fetch(state, "g", {"t": [0, 7]}, 1) == (expected, 0)
+
+
+@pytest.mark.parametrize("version", range(2, 10))
+@pytest.mark.parametrize("topics", [{"t": [0]}, None])
+def test_group_error_stands_above_from_v2_on(version: int, topics: dict[str, list[int]] | None) -> None:
+    """OF-31: and no topics with it."""
+    state = new_state(node_count=2)
+    elsewhere(state)
+    assert fetch(state, "g", topics, version) == ([], 16)
+    assert fetch(state, "g", topics, version, node_id=2)[1] == 0
+
+
+@pytest.mark.parametrize("version", range(2, 10))
+def test_no_offsets_topic_is_not_coordinator(version: int) -> None:
+    """OF-31, BA-50."""
+    assert fetch(new_state(with_offsets_topic=False), "g", {"t": [0]}, version) == ([], 16)
+
+
+# Who asks (v9, OF-36).
+
+
+def consumer_group(*, speaks_classic: bool = False) -> BrokerState:
+    state = new_state("4.4")
+    commit(state, "g", {"t": {0: 1}})
+    group = state.groups.create("g", 0, "consumer")
+    group.add_member(Member("m", epoch=5, speaks_classic=speaks_classic))
+    return state
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "error"),
+    [(None, -1, 0), ("m", 5, 0), ("m", 4, 113), ("m", 6, 113), ("ghost", 5, 25), (None, 5, 25), ("", -1, 25)],
+)
+def test_consumer_group_checks_the_member_s_epoch(member_id: str | None, epoch: int, error: int) -> None:
+    """OF-36."""
+    found, group_error = fetch(consumer_group(), "g", {"t": [0]}, 9, member_id=member_id, member_epoch=epoch)
+    assert (group_error, len(found)) == (error, 0 if error else 1)
+
+
+def test_member_that_speaks_classic_hears_classic_errors() -> None:
+    """OF-36."""
+    state = consumer_group(speaks_classic=True)
+    assert fetch(state, "g", {"t": [0]}, 9, member_id="m", member_epoch=4) == ([], 22)
+
+
+# Topic ids (v10, OF-38).
+
+
+def test_topics_are_named_by_id_from_v10_on() -> None:
+    """OF-38: unknown ids have 100, and stand last."""
+    state = new_state("4.4")
+    commit(state, "g", {"t": {0: 1}, "u": {0: 2}})
+    ids = [bytes(16), state.cluster.topics["t"].topic_id, b"\xff" * 16, state.cluster.topics["u"].topic_id]
+    asked = tuple(OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=(0, 9)) for topic_id in ids)
+    groups = (OffsetFetchRequestGroup(group_id="g", topics=asked),)
+    (answer,) = ask(state, OffsetFetchRequest(groups=groups), 10).groups
+    told = [
+        (topic.topic_id, [(p.partition_index, p.committed_offset, p.metadata, p.error_code) for p in topic.partitions])
+        for topic in answer.topics
+    ]
+    unknown = [(0, -1, "", 100), (9, -1, "", 100)]
+    assert told == [
+        (ids[1], [(0, 1, "", 0), (9, -1, "", 0)]),
+        (ids[3], [(0, 2, "", 0), (9, -1, "", 0)]),
+        (ids[0], unknown),
+        (ids[2], unknown),
+    ]
+    assert answer.error_code == 0
+
+
+def test_all_topics_come_with_their_ids() -> None:
+    """OF-38."""
+    state = new_state("4.4")
+    commit(state, "g", {"t": {0: 1}, "u": {0: 2}})
+    groups = (OffsetFetchRequestGroup(group_id="g", topics=None),)
+    (answer,) = ask(state, OffsetFetchRequest(groups=groups), 10).groups
+    assert [topic.topic_id for topic in answer.topics] == [state.cluster.topics[name].topic_id for name in ("t", "u")]
+
+
+# v0 (OF-11, OC-20).
+
+
+@pytest.mark.parametrize("profile", ["0.10.2", "2.0", "2.8", "3.9-zookeeper", "latest"])
+def test_v0_reads_its_own_store(profile: str) -> None:
+    """OF-11, OC-20: without metadata; what is missing is 3; neither store sees the other."""
+    state = new_state(profile)
+    commit(state, "g", {"t": {0: (1, "m")}}, version=0)
+    commit(state, "g", {"t": {1: (2, "m")}})
+    assert fetch(state, "g", {"t": [0, 1], "nope": [0]}, 0) == (
+        [("t", 0, 1, -1, "", 0), ("t", 1, -1, -1, "", 3), ("nope", 0, -1, -1, "", 3)],
+        0,
+    )
+    assert fetch(state, "g", {"t": [0, 1]}, 1) == ([("t", 0, *MISSING), ("t", 1, 2, -1, "m", 0)], 0)
+
+
+def test_v0_of_a_deleted_topic_is_missing() -> None:
+    """OF-11."""
+    state = new_state("2.0")
+    commit(state, "g", {"t": {0: 1}}, version=0)
+    state.cluster.delete_topic("t")
+    assert fetch(state, "g", {"t": [0]}, 0) == ([("t", 0, -1, -1, "", 3)], 0)
+
+
+def test_v0_is_unsupported_in_kraft() -> None:
+    """OF-11."""
+    assert fetch(new_state("3.9"), "g", {"t": [0]}, 0) == ([("t", 0, -1, -1, "", 35)], 0)
+
+
+def test_v0_needs_no_coordinator() -> None:
+    """OF-11: the store was ZooKeeper's, any broker reads it."""
+    state = new_state("2.0", node_count=2)
+    elsewhere(state)
+    commit(state, "g", {"t": {0: 1}}, version=0)
+    assert fetch(state, "g", {"t": [0]}, 0, node_id=2) == ([("t", 0, 1, -1, "", 0)], 0)
