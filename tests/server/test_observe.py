@@ -82,14 +82,14 @@ def test_one_client_id_of_two_softwares_is_two_clients(observations: Observation
 def test_connections_of_one_software_are_one_client_whether_open_or_gone(observations: Observations) -> None:
     gone, still_open = connection("librdkafka", "2.5.0"), connection("librdkafka", "2.5.0")
     observations.request(gone, "app", OFFSET_COMMIT, 4)
-    observations.commit_layout(gone, "app", 4, "as released", 5000)
+    observations.commit_layout(gone, "app", 4, "v4 as released", 5000)
     observations.disconnected(gone)
     observations.request(still_open, "app", OFFSET_COMMIT, 4)
-    observations.commit_layout(still_open, "app", 4, "as released", 3000)
+    observations.commit_layout(still_open, "app", 4, "v4 as released", 3000)
 
     client = only_client(observations)
     assert client.requests == (RequestsSeen(OFFSET_COMMIT, 4, 2),)
-    assert client.commits == (CommitsSeen(4, "as released", 2, 2),)
+    assert client.commits == (CommitsSeen(4, "v4 as released", 2, 2),)
     assert client.largest_retention_ms == 5000
 
 

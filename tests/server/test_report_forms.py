@@ -94,6 +94,15 @@ class TestTerminal:
             lines = text.render(report, width=width).splitlines()
             assert max(map(len, lines)) <= min(max(width, text.WIDTH_MIN), text.WIDTH_MAX)
 
+    def test_both_layouts_of_v4_are_told(self) -> None:
+        observations, info = Observations(), ConnectionInfo("/127.0.0.1")
+        observations.commit_layout(info, "app", 4, "v4 as released", 60_000)
+        observations.commit_layout(info, "app", 4, "v4 of KIP-211", -1)
+
+        told = text.render(report_of(observations))
+        assert "OffsetCommit v4 as released, with retention_time, 1x, all with an override\n" in told
+        assert "OffsetCommit v4 of KIP-211, without retention_time, 1x, no override\n" in told
+
     def test_many_rows_are_counted_rather_than_shown(self) -> None:
         observations, info = Observations(), ConnectionInfo("/127.0.0.1")
         for number in range(40):

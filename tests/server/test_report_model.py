@@ -85,11 +85,11 @@ def test_without_overrides_there_is_no_advice(observations: Observations, info: 
 
 
 def test_layouts_are_added_up_over_clients(observations: Observations, info: ConnectionInfo) -> None:
-    observations.commit_layout(info, "a", 4, "released", 5000)
-    observations.commit_layout(info, "b", 4, "released", -1)
-    observations.commit_layout(info, "b", 4, "KIP-211", -1)
+    observations.commit_layout(info, "a", 4, "v4 as released", 5000)
+    observations.commit_layout(info, "b", 4, "v4 as released", -1)
+    observations.commit_layout(info, "b", 4, "v4 of KIP-211", -1)
 
-    assert dict(report_of(observations).commits()) == {(4, "KIP-211"): (1, 0), (4, "released"): (2, 1)}
+    assert dict(report_of(observations).commits()) == {(4, "v4 of KIP-211"): (1, 0), (4, "v4 as released"): (2, 1)}
 
 
 def test_errors_are_added_up_over_clients_and_the_most_frequent_come_first(

@@ -208,7 +208,7 @@ def _commits(report: Report) -> Iterator[str]:
     rows = [
         (
             _Markup(f'<span class="name">v{version}</span>'),
-            words.layout(version, name),
+            words.layout(name),
             f"{count:,}",
             words.overrides(overriding, count),
         )

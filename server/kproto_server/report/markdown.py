@@ -64,7 +64,7 @@ def _requests(report: Report) -> Iterator[str]:
 
 def _commits(report: Report) -> Iterator[str]:
     rows = [
-        (f"v{version}", words.layout(version, name), f"{count:,}", words.overrides(overriding, count))
+        (f"v{version}", words.layout(name), f"{count:,}", words.overrides(overriding, count))
         for (version, name), (count, overriding) in report.commits().items()
     ]
     if not rows:

@@ -103,7 +103,7 @@ def _verdict(report: Report) -> Iterator[Line]:
 
 def _commits(report: Report) -> Iterator[Line]:
     for (api_version, name), (count, overriding) in report.commits().items():
-        told = f"{words.layout(api_version, name)}, {words.times(count)}, {words.overrides(overriding, count)}"
+        told = f"{words.layout(name)}, {words.times(count)}, {words.overrides(overriding, count)}"
         yield Line(f"OffsetCommit v{api_version} {told}")
     retention = report.retention
     if retention is not None:

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
 
+LAYOUTS = {
+    "v4 as released": "as released, with retention_time",
+    "v4 of KIP-211": "of KIP-211, without retention_time",
+}
+
 MEANING = (
     "A client that negotiates (it sends ApiVersions) takes the highest version that it and the broker share. "
     "Against a broker that serves everything that is its own highest, so it breaks only where this is below the "
@@ -81,9 +86,9 @@ def why(sent: Sent, client: Client, target: str) -> str:
     return f"{sent.why}; {target} serves {versions(sent.target_versions)}{asks}"
 
 
-def layout(api_version: int, name: str) -> str:
-    """What an OffsetCommit of v2 to v4 looked like. Only v4 came in two layouts."""
-    return "with retention_time" if api_version < 4 else f"layout {name}"
+def layout(name: str) -> str:
+    """What an OffsetCommit of v2 to v4 looked like; only v4 came in two layouts."""
+    return LAYOUTS.get(name, "with retention_time")
 
 
 def overrides(count: int, of: int) -> str:
