@@ -24,7 +24,7 @@ from kproto.declaration import (
 
 
 class LeaderAndIsrPartitionState(Struct):
-    topic_name: String
+    topic_name: Annotated[String, until(1), ignorable] = ""
     partition_index: Int32
     controller_epoch: Int32
     leader: Int32
@@ -38,25 +38,10 @@ class LeaderAndIsrPartitionState(Struct):
     leader_recovery_state: Annotated[Int8, since(6)] = 0
 
 
-class LeaderAndIsrLeaderAndIsrPartitionState(Struct):
-    topic_name: Annotated[String, until(1), ignorable] = ""
-    partition_index: Int32
-    controller_epoch: Int32
-    leader: Int32
-    leader_epoch: Int32
-    isr: Array[Int32]
-    partition_epoch: Int32
-    replicas: Array[Int32]
-    adding_replicas: Annotated[Array[Int32], since(3), ignorable] = ()
-    removing_replicas: Annotated[Array[Int32], since(3), ignorable] = ()
-    is_new: Bool = False
-    leader_recovery_state: Annotated[Int8, since(6)] = 0
-
-
 class LeaderAndIsrTopicState(Struct):
     topic_name: String
     topic_id: Annotated[Uuid, since(5), ignorable] = ZERO_UUID
-    partition_states: Array[LeaderAndIsrLeaderAndIsrPartitionState]
+    partition_states: Array[LeaderAndIsrPartitionState]
 
 
 class LeaderAndIsrLiveLeader(Struct):
@@ -87,12 +72,6 @@ class LeaderAndIsrRequest(Request, api_key=4, versions=(0, 7), flexible=4):
 
 
 class LeaderAndIsrPartitionError(Struct):
-    topic_name: String
-    partition_index: Int32
-    error_code: Int16
-
-
-class LeaderAndIsrResponseLeaderAndIsrPartitionError(Struct):
     topic_name: Annotated[String, until(4), ignorable] = ""
     partition_index: Int32
     error_code: Int16
@@ -100,7 +79,7 @@ class LeaderAndIsrResponseLeaderAndIsrPartitionError(Struct):
 
 class LeaderAndIsrTopicError(Struct):
     topic_id: Uuid
-    partition_errors: Array[LeaderAndIsrResponseLeaderAndIsrPartitionError]
+    partition_errors: Array[LeaderAndIsrPartitionError]
 
 
 class LeaderAndIsrResponse(Response, api_key=4, versions=(0, 7), flexible=4):

@@ -27,7 +27,7 @@ from kproto.declaration import (
 
 
 class UpdateMetadataPartitionState(Struct):
-    topic_name: String
+    topic_name: Annotated[String, until(4), ignorable] = ""
     partition_index: Int32
     controller_epoch: Int32
     leader: Int32
@@ -38,22 +38,10 @@ class UpdateMetadataPartitionState(Struct):
     offline_replicas: Annotated[Array[Int32], since(4), ignorable] = ()
 
 
-class UpdateMetadataUpdateMetadataPartitionState(Struct):
-    topic_name: Annotated[String, until(4), ignorable] = ""
-    partition_index: Int32
-    controller_epoch: Int32
-    leader: Int32
-    leader_epoch: Int32
-    isr: Array[Int32]
-    zk_version: Int32
-    replicas: Array[Int32]
-    offline_replicas: Array[Int32]
-
-
 class UpdateMetadataTopicState(Struct):
     topic_name: String
     topic_id: Annotated[Uuid, since(7), ignorable] = ZERO_UUID
-    partition_states: Array[UpdateMetadataUpdateMetadataPartitionState]
+    partition_states: Array[UpdateMetadataPartitionState]
 
 
 class UpdateMetadataEndpoint(Struct):

@@ -33,11 +33,6 @@ class AddPartitionsToTxnTransaction(Struct):
     topics: Array[AddPartitionsToTxnTopic]
 
 
-class AddPartitionsToTxnAddPartitionsToTxnTopic(Struct):
-    name: String
-    partitions: Array[Int32]
-
-
 class AddPartitionsToTxnRequest(Request, api_key=24, versions=(0, 5), flexible=3):
     """v1-v2: layout of v0
     v3: flexible
@@ -50,7 +45,7 @@ class AddPartitionsToTxnRequest(Request, api_key=24, versions=(0, 5), flexible=3
     v3_and_below_transactional_id: Annotated[String, until(3)] = ""
     v3_and_below_producer_id: Annotated[Int64, until(3)] = 0
     v3_and_below_producer_epoch: Annotated[Int16, until(3)] = 0
-    v3_and_below_topics: Annotated[Array[AddPartitionsToTxnAddPartitionsToTxnTopic], until(3)] = ()
+    v3_and_below_topics: Annotated[Array[AddPartitionsToTxnTopic], until(3)] = ()
 
 
 class AddPartitionsToTxnPartitionResult(Struct):
@@ -68,16 +63,6 @@ class AddPartitionsToTxnResult(Struct):
     topic_results: Array[AddPartitionsToTxnTopicResult]
 
 
-class AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(Struct):
-    partition_index: Int32
-    partition_error_code: Int16
-
-
-class AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(Struct):
-    name: String
-    results_by_partition: Array[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult]
-
-
 class AddPartitionsToTxnResponse(Response, api_key=24, versions=(0, 5), flexible=3):
     """v1-v2: layout of v0
     v3: flexible
@@ -88,6 +73,4 @@ class AddPartitionsToTxnResponse(Response, api_key=24, versions=(0, 5), flexible
     throttle_time_ms: Int32
     error_code: Annotated[Int16, since(4), ignorable] = 0
     results_by_transaction: Annotated[Array[AddPartitionsToTxnResult], since(4)] = ()
-    results_by_topic_v3_and_below: Annotated[
-        Array[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult], until(3)
-    ] = ()
+    results_by_topic_v3_and_below: Annotated[Array[AddPartitionsToTxnTopicResult], until(3)] = ()

@@ -39,15 +39,10 @@ class AlterClientQuotasRequest(Request, api_key=49, versions=(0, 1), flexible=1)
     validate_only: Bool
 
 
-class AlterClientQuotasResponseEntityData(Struct):
-    entity_type: String
-    entity_name: NullableString
-
-
 class AlterClientQuotasResponseEntryData(Struct):
     error_code: Int16
     error_message: NullableString
-    entity: Array[AlterClientQuotasResponseEntityData]
+    entity: Array[EntityData]
 
 
 class AlterClientQuotasResponse(Response, api_key=49, versions=(0, 1), flexible=1):

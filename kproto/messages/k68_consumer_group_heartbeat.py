@@ -39,13 +39,8 @@ class ConsumerGroupHeartbeatRequest(Request, api_key=68, versions=(0, 1), flexib
     topic_partitions: Annotated[Array[TopicPartitions] | None, nullable()] = None
 
 
-class ConsumerGroupHeartbeatResponseTopicPartitions(Struct):
-    topic_id: Uuid
-    partitions: Array[Int32]
-
-
 class Assignment(Struct):
-    topic_partitions: Array[ConsumerGroupHeartbeatResponseTopicPartitions]
+    topic_partitions: Array[TopicPartitions]
 
 
 class ConsumerGroupHeartbeatResponse(Response, api_key=68, versions=(0, 1), flexible=0):

@@ -19,7 +19,6 @@ from kproto.declaration import (
     Struct,
     Uuid,
     ignorable,
-    only,
     since,
 )
 
@@ -32,7 +31,6 @@ class AcknowledgementBatch(Struct):
 
 class FetchPartition(Struct):
     partition_index: Int32
-    partition_max_bytes: Annotated[Int32, only(0)] = 0
     acknowledgement_batches: Array[AcknowledgementBatch]
 
 

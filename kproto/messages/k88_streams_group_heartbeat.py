@@ -100,23 +100,13 @@ class Status(Struct):
     status_detail: String
 
 
-class StreamsGroupHeartbeatResponseTaskIds(Struct):
-    subtopology_id: String
-    partitions: Array[Int32]
-
-
-class StreamsGroupHeartbeatResponseEndpoint(Struct):
-    host: String
-    port: UInt16
-
-
 class TopicPartition(Struct):
     topic: String
     partitions: Array[Int32]
 
 
 class EndpointToPartitions(Struct):
-    user_endpoint: StreamsGroupHeartbeatResponseEndpoint
+    user_endpoint: Endpoint
     active_partitions: Array[TopicPartition]
     standby_partitions: Array[TopicPartition]
 
@@ -134,9 +124,9 @@ class StreamsGroupHeartbeatResponse(Response, api_key=88, versions=(0, 1), flexi
     task_offset_interval_ms: Int32
     acceptable_recovery_lag: Annotated[Int64, since(1), ignorable] = -1
     status: Annotated[Array[Status] | None, nullable()]
-    active_tasks: Annotated[Array[StreamsGroupHeartbeatResponseTaskIds] | None, nullable()] = None
-    standby_tasks: Annotated[Array[StreamsGroupHeartbeatResponseTaskIds] | None, nullable()] = None
-    warmup_tasks: Annotated[Array[StreamsGroupHeartbeatResponseTaskIds] | None, nullable()] = None
+    active_tasks: Annotated[Array[TaskIds] | None, nullable()] = None
+    standby_tasks: Annotated[Array[TaskIds] | None, nullable()] = None
+    warmup_tasks: Annotated[Array[TaskIds] | None, nullable()] = None
     topology_description_required: Annotated[Bool, since(1)] = False
     endpoint_information_epoch: Int32
     partitions_by_user_endpoint: Annotated[Array[EndpointToPartitions] | None, nullable()] = None
