@@ -94,6 +94,13 @@ class TestTerminal:
             lines = text.render(report, width=width).splitlines()
             assert max(map(len, lines)) <= min(max(width, text.WIDTH_MIN), text.WIDTH_MAX)
 
+    def test_an_api_is_named_once_with_its_versions(self) -> None:
+        observations, info = Observations(), ConnectionInfo("/127.0.0.1")
+        for api_key, api_version in ((8, 3), (8, 4), (3, 5), (8, 10)):
+            observations.request(info, "app", api_key, api_version)
+
+        assert "    Metadata v5, OffsetCommit v3 v4 v10\n" in text.render(report_of(observations))
+
     def test_both_layouts_of_v4_are_told(self) -> None:
         observations, info = Observations(), ConnectionInfo("/127.0.0.1")
         observations.commit_layout(info, "app", 4, "v4 as released", 60_000)

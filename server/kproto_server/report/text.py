@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto_server.report import words
+from kproto_server.report.model import api_name
 from kproto_server.report.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -66,9 +67,16 @@ def _clients(report: Report, width: int) -> Iterator[Line]:
     lines_max = API_LINES_MAX if len(report.clients) <= FEW_CLIENTS else 1
     for client in report.clients[:ROWS_MAX]:
         yield Line(f"  {words.who(client)}: {words.plural(client.request_count, 'request')}")
-        names = [sent.name for sent in client.sent]
-        yield from (Line(f"    {line}") for line in _names_in(lines_max, names, width - 4))
+        yield from (Line(f"    {line}") for line in _names_in(lines_max, _names_by_api(client), width - 4))
     yield from _rest(report.clients, "client")
+
+
+def _names_by_api(client: Client) -> list[str]:
+    """``OffsetCommit v3 v4``: an API once, with its versions."""
+    versions: dict[int, list[str]] = {}
+    for sent in client.sent:
+        versions.setdefault(sent.api_key, []).append(f"v{sent.api_version}")
+    return [" ".join((api_name(api_key), *found)) for api_key, found in versions.items()]
 
 
 def _names_in(lines_max: int, names: Sequence[str], width: int) -> list[str]:
