@@ -1,0 +1,44 @@
+"""The benches that start kproto, run as short as they go: that they work, not how long anything takes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import bench.__main__
+from tests.requirements import need_go
+
+
+def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, object]]:
+    assert bench.__main__.main([*arguments, "--json"]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_start_measures_a_process_and_a_broker_in_this_one(capsys: pytest.CaptureFixture[str]) -> None:
+    process, embedded = rows(capsys, "start", "--rounds", "1", "--only", "kproto,import-trio")
+    assert process.keys() == {"bench", "case", "kproto", "import-trio"}
+    assert embedded.keys() == {"bench", "case", "kproto"}
+
+
+def test_commit_loads_kproto_and_verifies_every_offset(capsys: pytest.CaptureFixture[str]) -> None:
+    need_go()
+    (row,) = rows(
+        capsys,
+        "commit",
+        "--only",
+        "kproto",
+        "--rounds",
+        "1",
+        "--seconds",
+        "0.1",
+        "--shapes",
+        "4x8",
+        "--partitions",
+        "3",
+    )
+    assert row["case"] == "3 partitions, 4x8"
+    figures = row["kproto"]
+    assert isinstance(figures, dict)
+    assert figures.keys() == {"requests_per_s", "p50_us", "p99_us", "server_cpu_us_per_request"}
+    assert figures["requests_per_s"] > 0
