@@ -51,7 +51,7 @@ class TestTerminal:
             "  longest retention asked for: 8 d 1 ms\n"
             "  set offsets.retention.minutes to at least 11,521 (here: 10,080, too little)\n"
             "errors answered:\n"
-            "  OffsetCommit  2x  UNKNOWN_TOPIC_OR_PARTITION\n"
+            "  OffsetCommit  2x  UNKNOWN_TOPIC_OR_PARTITION (retriable)\n"
             "  OffsetCommit  1x  OFFSET_METADATA_TOO_LARGE\n"
             "connections that the broker closed:\n"
             "  not a request  1x  a frame of 3 bytes is too short for a request header  (no client id)\n"
@@ -182,6 +182,7 @@ class TestJson:
             "api_version": 2,
             "error_code": 3,
             "error": "UNKNOWN_TOPIC_OR_PARTITION",
+            "retriable": True,
             "count": 2,
         }
 
@@ -237,7 +238,7 @@ class TestMarkdown:
             "| billing (apache-kafka-java 4.3.1) | OffsetCommit v10 | 1 | newer than the target; first served by 4.2 |",
             "| v2 | with retention\\_time | 4 | 3 overrides |",
             "KIP-211: set offsets.retention.minutes to at least 11,521 (here: 10,080, too little).",
-            "| consumer-1 | OffsetCommit v2 | 2 | UNKNOWN\\_TOPIC\\_OR\\_PARTITION |",
+            "| consumer-1 | OffsetCommit v2 | 2 | UNKNOWN\\_TOPIC\\_OR\\_PARTITION (retriable) |",
             "| (no client id) | not a request | 1 | a frame of 3 bytes is too short for a request header |",
         ):
             assert f"{line}\n" in told

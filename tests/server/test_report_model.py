@@ -99,13 +99,13 @@ def test_errors_are_added_up_over_clients_and_the_most_frequent_come_first(
     observations.errors(info, "b", OFFSET_COMMIT, 4, [3, 3, 12, 3])
 
     assert words.errors(report_of(observations)) == [
-        ("OffsetCommit", "UNKNOWN_TOPIC_OR_PARTITION", 3),
+        ("OffsetCommit", "UNKNOWN_TOPIC_OR_PARTITION (retriable)", 3),
         ("OffsetCommit", "OFFSET_METADATA_TOO_LARGE", 2),
     ]
 
 
 def test_a_code_that_kafka_does_not_have_is_told_by_number() -> None:
-    assert error_name(31_000) == "error 31000"
+    assert error_name(31_000) == words.error(31_000) == "error 31000"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from kproto_server.report import matrix, words
-from kproto_server.report.model import error_name
 from kproto_server.report.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def _sections(report: Report) -> Iterator[str]:
         "Errors answered",
         ("Client", "Request", "Count", "Error"),
         [
-            (c, row.api_key, row.api_version, row.count, error_name(row.error_code))
+            (c, row.api_key, row.api_version, row.count, words.error(row.error_code))
             for c in report.clients
             for row in c.errors
         ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from kproto_server.report.model import api_name, error_name
+from kproto_server.report.model import api_name, error_name, is_retriable
 from kproto_server.report.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -72,7 +72,12 @@ def _client(client: Client) -> dict[str, Any]:
         "largest_retention_ms": client.largest_retention_ms,
         "errors": [
             _api(row.api_key, row.api_version)
-            | {"error_code": row.error_code, "error": error_name(row.error_code), "count": row.count}
+            | {
+                "error_code": row.error_code,
+                "error": error_name(row.error_code),
+                "retriable": is_retriable(row.error_code),
+                "count": row.count,
+            }
             for row in client.errors
         ],
         "closed": [

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from kproto_server.report import words
-from kproto_server.report.model import error_name
 from kproto_server.report.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def _errors(report: Report) -> Iterator[str]:
             words.who(client),
             words.request_name(row.api_key, row.api_version),
             f"{row.count:,}",
-            error_name(row.error_code),
+            words.error(row.error_code),
         )
         for client in report.clients
         for row in client.errors

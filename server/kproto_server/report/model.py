@@ -156,6 +156,14 @@ def error_name(error_code: int) -> str:
         return f"error {error_code}"
 
 
+def is_retriable(error_code: int) -> bool:
+    """Whether clients send the request again; UNKNOWN_TOPIC_OR_PARTITION before a topic is created is no failure."""
+    try:
+        return ErrorCode(error_code).retriable
+    except ValueError:
+        return False
+
+
 def _client(seen: ClientSeen, profile: Profile, target: Profile) -> Client:
     def judged(api_key: int, api_version: int, count: int) -> Sent:
         return Sent(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from kproto_server.report.model import api_name, error_name
+from kproto_server.report.model import api_name, error_name, is_retriable
 
 if TYPE_CHECKING:
     from kproto_server.report.model import Client, Report, Retention, Run, Sent
@@ -107,14 +107,18 @@ def compared(retention: Retention) -> str:
     return f"{retention.broker_minutes:,}, " + ("enough" if retention.is_covered else "too little")
 
 
+def error(error_code: int) -> str:
+    return f"{error_name(error_code)} (retriable)" if is_retriable(error_code) else error_name(error_code)
+
+
 def errors(report: Report) -> list[tuple[str, str, int]]:
     """(API, error, count) of all clients, most frequent first."""
     counts: dict[tuple[str, str], int] = {}
     for row in (row for client in report.clients for row in client.errors):
-        key = (api_name(row.api_key), error_name(row.error_code))
+        key = (api_name(row.api_key), error(row.error_code))
         counts[key] = counts.get(key, 0) + row.count
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [(api, error, count) for (api, error), count in ordered]
+    return [(*key, count) for key, count in ordered]
 
 
 def request_name(api_key: int, api_version: int) -> str:
