@@ -35,10 +35,19 @@ logger = logging.getLogger("kproto")
 API_VERSIONS = 18
 OFFSET_COMMIT = 8
 
+DEFECT = "API key %d version %d from %r"
+CLOSED_BY_DEFECT = "the broker failed on this request; its log says how"
+
+ANSWERS_SIZE_MAX_BYTES = 1 << 20
+"""Answers that are made before what they answer to has to take them. A read holds thousands of small requests, and each
+may ask for all there is: their answers together have no bound."""
+
 
 class Endpoint(NamedTuple):
     """How one API is served in one version."""
 
+    api_version: int
+    """The version asked for; in 0.8, which checks none, one that it knows."""
     decode: Callable[[bytes, int], tuple[Any, int]]
     encode: Callable[[Any], bytes]
     handle: Callable[[Any, Call], Response | Wait]
@@ -76,29 +85,41 @@ class Dispatcher:
 
     def _make_endpoint(self, api_key: int, api_version: int) -> Endpoint:
         profile = self.state.profile
-        served = profile.api_versions.get(api_key)
-        if served is None:
+        if api_key not in profile.api_versions:
             raise CloseConnection(f"API key {api_key} is not served by profile {profile.name}")
-        if not served[0] <= api_version <= served[1]:
-            if profile.checks_versions or api_version < 0:
-                raise CloseConnection(f"version {api_version} is not served by profile {profile.name}")
-            api_version = served[1]  # 0.8 reads what it does not know by the newest layout that it does
+        if not profile.serves(api_key, api_version):
+            return self._make_unchecked(api_key, api_version)
         try:
             codec = registry.codec(api_key, api_version)
         except UnsupportedVersion as error:
             raise CloseConnection(str(error)) from None
         return Endpoint(
+            api_version=api_version,
             decode=codec.decode_request,
             encode=codec.encode_response,
             handle=handlers.handler(api_key),
             response_header_version=codec.response_header_version,
         )
 
+    def _make_unchecked(self, api_key: int, api_version: int) -> Endpoint:
+        """0.8 reads a version that it does not know by the newest layout that it does, OffsetCommit apart."""
+        profile = self.state.profile
+        newest = profile.api_versions[api_key][1]
+        if profile.checks_versions or api_key == OFFSET_COMMIT or api_version < newest:
+            raise CloseConnection(f"version {api_version} is not served by profile {profile.name}")
+        endpoint = self.endpoint(api_key, newest)
+        return endpoint._replace(decode=lambda frame, _: endpoint.decode(frame, _end_of_header_v1(frame)))
+
+
+def _end_of_header_v1(frame: bytes) -> int:
+    """Where a body begins for a broker that knows no tags (BA-3)."""
+    return 10 + max(0, int.from_bytes(frame[8:10], "big", signed=True))
+
 
 class Session:
     """One connection without its socket."""
 
-    __slots__ = ("_backlog", "_client_id", "_reader", "_refused", "closed", "dispatcher", "info", "node", "parked")
+    __slots__ = ("_client_id", "_reader", "_refused", "backlog", "closed", "dispatcher", "info", "node", "parked")
 
     def __init__(self, dispatcher: Dispatcher, node: Node, info: ConnectionInfo) -> None:
         self.dispatcher = dispatcher
@@ -109,33 +130,43 @@ class Session:
         """Why the connection must be closed once everything returned so far is sent; None: it stays."""
         self._reader = FrameReader(dispatcher.frame_size_max_bytes)
         self._refused: str | None = None
-        self._backlog: deque[bytes] = deque()
+        self.backlog: deque[bytes] = deque()
+        """Frames that have to wait: for a parked request, or for the client to take the answers before (`proceed`)."""
         self._client_id = ""
         """Of the last request: what is said of a frame that has none."""
 
     def receive(self, data: bytes, now_ms: int) -> bytes:
-        """Take what was read; return every answer that can be given now, in request order."""
+        """Take what was read; return the answers that can be given now, in request order."""
         self._reader.feed(data)
         try:
-            self._backlog.extend(self._reader.frames())
+            self.backlog.extend(self._reader.frames())
         except FrameTooLarge as error:
             self._refused = str(error)  # what came before it is answered first
-        return self._answer_backlog(now_ms) if self.parked is None else b""
+        return self.proceed(now_ms)
 
     def resume(self, now_ms: int) -> bytes:
         """Answer the parked request, and what came behind it."""
         parked, self.parked = self.parked, None
         assert parked is not None, "nothing is parked"
-        response = parked.wait.answer()
-        first = self._respond(parked.endpoint, parked.call, parked.correlation_id, response)
-        return first + self._answer_backlog(now_ms)
+        call = parked.call
+        try:
+            first = self._respond(parked.endpoint, call, parked.correlation_id, parked.wait.answer())
+        except Exception:  # a defect of ours ends this connection, never the others (BA-13)
+            logger.exception(DEFECT, call.api_key, call.api_version, self._client_id)
+            self._close(CLOSED_BY_DEFECT, call.api_key, call.api_version)
+            return b""
+        return first + self.proceed(now_ms)
 
-    def _answer_backlog(self, now_ms: int) -> bytes:
-        backlog = self._backlog
+    def proceed(self, now_ms: int) -> bytes:
+        """Answer of the backlog what can be answered now; the caller sends that before it comes again."""
+        backlog = self.backlog
         answers = []
-        while backlog and self.parked is None and self.closed is None:
-            answers.append(self._answer(backlog.popleft(), now_ms))
-        if self._refused is not None and self.parked is None and self.closed is None:
+        size = 0
+        while backlog and self.parked is None and self.closed is None and size < ANSWERS_SIZE_MAX_BYTES:
+            answer = self._answer(backlog.popleft(), now_ms)
+            size += len(answer)
+            answers.append(answer)
+        if self._refused is not None and not backlog and self.parked is None and self.closed is None:
             self._close(self._refused, -1, -1)
         return answers[0] if len(answers) == 1 else b"".join(answers)
 
@@ -146,38 +177,43 @@ class Session:
         try:
             api_key, api_version, correlation_id, client_id, position = read_request_header(frame)
             self._client_id = client_id = client_id or ""  # null counts as empty (BA-4)
-            call = Call(dispatcher.state, self.node, self.info, api_key, api_version, client_id, now_ms)
-            if api_key == API_VERSIONS and not dispatcher.state.profile.serves(api_key, api_version):
-                return self._unsupported_api_versions(call, correlation_id)
+            if api_key == API_VERSIONS and self._is_downgraded(api_version):
+                return self._unsupported_api_versions(client_id, api_version, correlation_id)
             endpoint = dispatcher.endpoint(api_key, api_version)
+            call = Call(dispatcher.state, self.node, self.info, api_key, endpoint.api_version, client_id, now_ms)
             dispatcher.observations.request(self.info, client_id, api_key, api_version)
             if api_key == OFFSET_COMMIT and 2 <= api_version <= 4:
                 request = self._decode_offset_commit(endpoint, api_version, frame, position)
             else:
                 request, _ = endpoint.decode(frame, position)  # bytes after the body are ignored (BA-7)
             response = endpoint.handle(request, call)
+            if isinstance(response, Wait):
+                self.parked = Parked(response, call, correlation_id, endpoint)
+                return b""
+            return self._respond(endpoint, call, correlation_id, response)
         except (DecodeError, CloseConnection) as error:
             self._close(str(error), api_key, api_version)
             return b""
         except Exception:  # a defect of ours ends this connection, never the others (BA-13)
-            logger.exception("API key %d version %d from %r", api_key, api_version, self._client_id)
-            self._close("the broker failed on this request; its log says how", api_key, api_version)
+            logger.exception(DEFECT, api_key, api_version, self._client_id)
+            self._close(CLOSED_BY_DEFECT, api_key, api_version)
             return b""
-        if isinstance(response, Wait):
-            self.parked = Parked(response, call, correlation_id, endpoint)
-            return b""
-        return self._respond(endpoint, call, correlation_id, response)
 
     def _respond(self, endpoint: Endpoint, call: Call, correlation_id: int, response: Response) -> bytes:
         self.dispatcher.observations.response(self.info, call.client_id, call.api_key, call.api_version, response)
         return response_frame(correlation_id, endpoint.response_header_version, endpoint.encode(response))
 
-    def _unsupported_api_versions(self, call: Call, correlation_id: int) -> bytes:
+    def _is_downgraded(self, api_version: int) -> bool:
+        profile = self.dispatcher.state.profile
+        return profile.has_api_versions and not profile.serves(API_VERSIONS, api_version)
+
+    def _unsupported_api_versions(self, client_id: str, api_version: int, correlation_id: int) -> bytes:
         """The one API that answers a version it does not know: in v0's layout, with what it does know (BA-21)."""
         from kproto_server.handlers.k18_api_versions import unsupported_version_response
 
-        self.dispatcher.observations.request(self.info, call.client_id, API_VERSIONS, call.api_version)
-        body = registry.codec(API_VERSIONS, 0).encode_response(unsupported_version_response(call.state.profile))
+        self.dispatcher.observations.request(self.info, client_id, API_VERSIONS, api_version)
+        profile = self.dispatcher.state.profile
+        body = registry.codec(API_VERSIONS, 0).encode_response(unsupported_version_response(profile))
         return response_frame(correlation_id, 0, body)
 
     def _decode_offset_commit(self, endpoint: Endpoint, api_version: int, frame: bytes, position: int) -> Any:
