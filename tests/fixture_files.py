@@ -187,6 +187,16 @@ def golden(api: str) -> tuple[GoldenPair, ...]:
     return tuple(_golden_pair(api, json.loads(line)) for line in lines)
 
 
+@cache
+def golden_releases(api: str) -> tuple[GoldenPair, ...]:
+    """The same questions put to a broker of each release line, fresh and alone, in each mode: which answered how.
+
+    A key of `brokers` may end in "-zookeeper", as a profile's name may; ports, ids and correlation ids are made equal.
+    """
+    lines = (GOLDEN / "releases" / f"{api}.jsonl").read_text().splitlines()
+    return tuple(_golden_pair(api, json.loads(line)) for line in lines)
+
+
 def golden_apis() -> tuple[str, ...]:
     """The names of the APIs that `golden` knows."""
     return tuple(sorted(path.stem for path in (GOLDEN / "frames").glob("*.jsonl")))

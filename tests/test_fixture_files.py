@@ -12,6 +12,7 @@ from tests.fixture_files import (
     golden,
     golden_apis,
     golden_log,
+    golden_releases,
 )
 
 PLAIN = {
@@ -58,6 +59,14 @@ def test_golden_pairs_are_whole() -> None:
     assert all(pair.brokers and pair.note and pair.request for pair in pairs)
     assert sum(pair.response is None for pair in pairs) == 80
     assert len({pair.note for pair in golden("OffsetCommit")}) == 72
+
+
+def test_recorded_releases_are_whole() -> None:
+    apis = ("ApiVersions", "CreateTopics", "DescribeGroups", "FindCoordinator", "ListGroups", "Metadata")
+    pairs = {api: golden_releases(api) for api in apis}
+    assert sum(len(found) for found in pairs.values()) == 982
+    lines = {(surface.broker, surface.mode) for surface in api_versions().surfaces}
+    assert len({broker for pair in pairs["Metadata"] for broker in pair.brokers}) == len(lines)
 
 
 def test_conversations_have_an_answer_to_each_request() -> None:

@@ -216,6 +216,16 @@ class Quirks:
     # Topics.
 
     @cached_property
+    def words_topic_names_anew(self) -> bool:
+        """Whether the refusal of a topic's name is worded as "Topic name is invalid: ..." (M[3.2.3, 3.3.2])."""
+        return self.at_least(3, 3)
+
+    @cached_property
+    def can_cordon(self) -> bool:
+        """Whether log directories can be cordoned, which the text on too few brokers mentions (M[4.2.2, 4.3.1])."""
+        return self.at_least(4, 3)
+
+    @cached_property
     def checks_topic_name_first(self) -> bool:
         """Whether Metadata answers 17 to a name that cannot be even where no topic may be created, rather than 3: from
         2.8 on, in both modes (BA-32; M[2.7.2, 2.8.2])."""
@@ -223,8 +233,9 @@ class Quirks:
 
     @cached_property
     def metadata_makes_internal_topics_unasked(self) -> bool:
-        """Whether Metadata that names an internal topic makes it, whatever settings and request allow: up to 2.7, in
-        which too few brokers are then error 38. From 2.8 on a missing one is 3 (BA-50; M[2.7.2, 2.8.2])."""
+        """Whether Metadata that names an internal topic makes it, whatever settings and request allow: up to 2.7. From
+        2.8 on that goes by the rules of other topics, and the answer is 3 where none may be made. Too few brokers for
+        it are error 38 with ZooKeeper, 3 with KRaft (BA-50; M[2.7.2, 2.8.2, 3.3.2, 3.9.2, 4.4.0])."""
         return not self.at_least(2, 8)
 
     @cached_property
