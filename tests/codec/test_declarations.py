@@ -6,7 +6,6 @@ ignorable, and the same of every nested structure. `TODAY` wins where both relea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import pytest
 from kproto.declaration import DEFAULTS, Field, Message, Struct, fields_of
 from kproto.messages import APIS
 from kproto.registry import request_class, response_class
+from tests.codec.kafka_names import snake
 from tests.fixture_files import RELEASES, Definition, FieldFacts, api_versions, definitions
 
 TODAY, RETIRED = RELEASES
@@ -42,11 +42,6 @@ RENAMED = {
     ("ListConfigResourcesResponse", "Name"): "ResourceName",
 }
 """3.9.2's field: today's. The layout is the same, and there is one declaration."""
-
-
-def snake(name: str) -> str:
-    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
-    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
 
 
 def early_access(api_key: int) -> bool:
