@@ -78,11 +78,15 @@ class ClassicMemberMetadata(Message, flexible=0):
     supported_protocols: Array[ClassicProtocol]
 
 
+NO_CLASSIC_METADATA = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
+
+
 class ConsumerGroupMemberMetadataValue(CoordinatorValue, flexible=0):
-    """Tag 0 is `classic_member_metadata`.
+    """Tag 0 is `classic_member_metadata`; a value says that it is null unless told otherwise.
 
     It is Kafka's only tagged field that is a struct and may be null, and such a one has a form of its own: an octet, 0
-    for null and 1 before the struct. Kafka writes the null too. So it stays among the unknown tags as it came.
+    for null and 1 before the struct. Kafka writes the null, and leaves out a struct of which all fields are empty; so
+    it takes a missing tag for the latter. The field is kept as it came, among the unknown tags.
     """
 
     instance_id: NullableString
@@ -93,15 +97,18 @@ class ConsumerGroupMemberMetadataValue(CoordinatorValue, flexible=0):
     subscribed_topic_regex: NullableString
     rebalance_timeout_ms: Int32 = -1
     server_assignor: NullableString
+    unknown_tagged_fields = (TaggedField(CLASSIC_MEMBER_METADATA, NULL),)
 
     @property
     def classic_member_metadata(self) -> ClassicMemberMetadata | None:
-        """What tag 0 holds; None if there is none.
+        """What tag 0 holds.
 
         Raises:
             DecodeError: not its layout.
         """
-        content = {field.tag: field.data for field in self.unknown_tagged_fields}.get(CLASSIC_MEMBER_METADATA, NULL)
+        content = {field.tag: field.data for field in self.unknown_tagged_fields}.get(CLASSIC_MEMBER_METADATA)
+        if content is None:
+            return NO_CLASSIC_METADATA
         if content[:1] == NULL:
             return None
         if content[:1] != PRESENT:
@@ -110,9 +117,11 @@ class ConsumerGroupMemberMetadataValue(CoordinatorValue, flexible=0):
 
     def with_classic_member_metadata(self, metadata: ClassicMemberMetadata | None) -> Self:
         """Return a copy with this in tag 0, written as Kafka does."""
-        content = NULL if metadata is None else PRESENT + metadata.encode(0)
-        others = (field for field in self.unknown_tagged_fields if field.tag != CLASSIC_MEMBER_METADATA)
-        return self.replace(unknown_tagged_fields=(TaggedField(CLASSIC_MEMBER_METADATA, content), *others))
+        told = [field for field in self.unknown_tagged_fields if field.tag != CLASSIC_MEMBER_METADATA]
+        if metadata != NO_CLASSIC_METADATA:
+            content = NULL if metadata is None else PRESENT + metadata.encode(0)
+            told.insert(0, TaggedField(CLASSIC_MEMBER_METADATA, content))
+        return self.replace(unknown_tagged_fields=tuple(told))
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(CoordinatorKey, record_type=6):
@@ -146,7 +155,8 @@ class ConsumerGroupCurrentMemberAssignmentKey(CoordinatorKey, record_type=8):
 class TopicPartitions(Struct):
     topic_id: Uuid
     partitions: Array[Int32]
-    assignment_epochs: Annotated[Array[Int32] | None, nullable(), tag(0)] = None
+    assignment_epochs: Annotated[Array[Int32] | None, nullable(), tag(0)] = ()
+    """Empty by default, as in Kafka's code; its definition says null."""
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(CoordinatorValue, flexible=0):

@@ -34,7 +34,8 @@ class StreamsGroupMetadataValue(CoordinatorValue, flexible=0):
     epoch: Int32
     metadata_hash: Int64
     validated_topology_epoch: Annotated[Int32, tag(0)] = -1
-    last_assignment_configs: Annotated[Array[LastAssignmentConfig] | None, nullable(), tag(1)] = None
+    last_assignment_configs: Annotated[Array[LastAssignmentConfig] | None, nullable(), tag(1)] = ()
+    """Empty by default, as in Kafka's code; its definition says null."""
     stored_description_topology_epoch: Annotated[Int32, tag(2)] = -1
     failed_description_topology_epoch: Annotated[Int32, tag(3)] = -1
 
@@ -99,7 +100,8 @@ class StreamsGroupCurrentMemberAssignmentKey(CoordinatorKey, record_type=22):
 class TaskIds(Struct):
     subtopology_id: String
     partitions: Array[Int32]
-    assignment_epochs: Annotated[Array[Int32] | None, nullable(), tag(0)] = None
+    assignment_epochs: Annotated[Array[Int32] | None, nullable(), tag(0)] = ()
+    """Empty by default, as in Kafka's code; its definition says null."""
 
 
 class StreamsGroupCurrentMemberAssignmentValue(CoordinatorValue, flexible=0):

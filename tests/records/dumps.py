@@ -138,7 +138,7 @@ def struct_json(value: Struct, version: int) -> dict[str, Any]:
         tagged = field.tag is not None and field.tag.versions.covers(version)
         if field.versions.covers(version) and not (tagged and content == field.default):
             found[camel(field.name)] = field_json(field.name, content, version)
-    if isinstance(value, ConsumerGroupMemberMetadataValue):
+    if isinstance(value, ConsumerGroupMemberMetadataValue) and value.unknown_tagged_fields:
         classic = value.classic_member_metadata
         found["classicMemberMetadata"] = None if classic is None else struct_json(classic, 0)
     return found
@@ -155,21 +155,31 @@ def field_json(name: str, content: Any, version: int) -> Any:
 
 
 def bytes_json(name: str, content: bytes) -> Any:
-    """Topic ids are 22 characters; what members said is taken apart, with the fields of its own version."""
-    if name.endswith("topic_id"):
-        return base64.urlsafe_b64encode(content).decode().rstrip("=")
-    said: tuple[int, Message] = (read_subscription if name == "subscription" else read_assignment)(content)
-    return {
-        camel(field.name): said_json(getattr(said[1], field.name))
-        for field in fields_of(type(said[1]))
-        if field.versions.covers(said[0])
-    }
+    """Topic ids are 22 characters, other octets are base64, but what members said is taken apart."""
+    if name == "subscription":
+        return said_by(read_subscription(content))
+    if name == "assignment":
+        return said_by(read_assignment(content))
+    return base64.urlsafe_b64encode(content).decode().rstrip("=") if name.endswith("_id") else as_base64(content)
+
+
+def as_base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def said_by(said: tuple[int, Message]) -> dict[str, Any]:
+    """A subscription or assignment, with the fields of its own version."""
+    version, value = said
+    found = (
+        (field.name, getattr(value, field.name)) for field in fields_of(type(value)) if field.versions.covers(version)
+    )
+    return {camel(name): as_base64(v) if isinstance(v, bytes) else said_json(v) for name, v in found}
 
 
 def said_json(content: Any) -> Any:
-    if isinstance(content, tuple) and content and isinstance(content[0], Struct):
-        return [struct_json(item, 0) for item in content]
-    return list(content) if isinstance(content, tuple) else content
+    if isinstance(content, tuple):
+        return [struct_json(item, 0) if isinstance(item, Struct) else item for item in content]
+    return content
 
 
 def camel(name: str) -> str:
