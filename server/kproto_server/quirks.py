@@ -125,6 +125,18 @@ class Quirks:
         0.11.0.3])."""
         return 16 if self.at_least(0, 9) else 15
 
+    @cached_property
+    def answers_unknown_topics_without_partitions(self) -> bool:
+        """Whether OffsetCommit and OffsetDelete answer an unknown topic of which no partition was named, without any:
+        from 3.5 on. A known one is left out in all releases (M[2.8.2, 3.2.3, 3.9.2, 4.4.0]; KafkaApis of 3.4, 3.5)."""
+        return self.at_least(3, 5)
+
+    @cached_property
+    def repeats_topics_of_offset_delete(self) -> bool:
+        """Whether OffsetDelete answers a topic once for each of its partitions, all of them each time: in 2.4 and 2.5
+        (M[2.4.1, 2.5.1, 2.6.3])."""
+        return not self.at_least(2, 6)
+
     # Groups.
 
     @cached_property
@@ -259,6 +271,39 @@ class Quirks:
         """Whether the offsets topic is never made with fewer replicas than configured: from 0.11 on (KIP-115). Before,
         it gets as many as there are brokers (BA-50)."""
         return self.at_least(0, 11)
+
+    @cached_property
+    def answers_each_repeated_topic(self) -> bool:
+        """Whether CreateTopics and DeleteTopics answer a topic as often as it stands in the request: ZooKeeper brokers
+        from 2.4 on; others once (M[2.1.1, 2.4.1, 3.9.2])."""
+        return self.at_least(2, 4) and not self.is_kraft
+
+    def repeated_topic_message(self, name: str, client_id: str) -> str:
+        """Why CreateTopics refuses a topic that stands twice (M[2.1.1, 2.4.1, 3.3.2])."""
+        if self.is_kraft:
+            return "Duplicate topic name."
+        if self.at_least(2, 4):
+            return "Found multiple entries for this topic."
+        return f"Create topics request from client `{client_id}` contains multiple entries for the following topics: {name}"
+
+    @cached_property
+    def repeated_growth_message(self) -> str:
+        """The same of CreatePartitions (M[2.1.1, 3.9.2 in both modes])."""
+        return "Duplicate topic name." if self.is_kraft else "Duplicate topic in request."
+
+    # Configurations.
+
+    @cached_property
+    def describes_configs_of_missing_topics(self) -> bool:
+        """Whether DescribeConfigs tells the defaults of a topic that does not exist, rather than error 3: before 2.1
+        (BA-92; M[1.1.1, 2.1.1])."""
+        return not self.at_least(2, 1)
+
+    @cached_property
+    def describes_configs_anew(self) -> bool:
+        """Whether DescribeConfigs takes no keys for all keys, answers a resource as often as it is asked for, and has an
+        empty text for success: from 2.8 on. Before: no keys for none, once, and null (BA-92; M[2.4.1, 2.8.2])."""
+        return self.at_least(2, 8)
 
     # Records.
 

@@ -20,7 +20,7 @@ def missing_topic_error(cluster: Cluster, name: str, allowed_by_request: bool, n
     """Return the error for a topic that does not exist, and make it where the release would (BA-32, BA-33, BA-50)."""
     profile = cluster.profile
     allowed = allowed_by_request and cluster.defaults.auto_create
-    if profile.checks_topic_name_first and name_problem(name) is not None:
+    if profile.checks_topic_name_first and name_problem(name, profile) is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if name in COORDINATED_TOPICS and profile.metadata_makes_internal_topics_unasked:
         made = cluster.ensure_internal_topic(name, now_ms)

@@ -12,8 +12,8 @@ import base64
 import os
 from typing import TYPE_CHECKING
 
-from kproto_server.cluster.creation import BROKER_DEFAULT, check_assignments, check_counts, check_name
 from kproto_server.cluster.placement import stripe
+from kproto_server.cluster.rules import BROKER_DEFAULT, NewTopic, given_configs, rules_for
 from kproto_server.cluster.topics import (
     INTERNAL_TOPICS,
     NO_LEADER,
@@ -69,6 +69,7 @@ class Cluster:
         self.nodes: dict[int, Node] = {node.node_id: node for node in nodes}
         self.topics: dict[str, Topic] = {}
         self.profile = profile
+        self._rules = rules_for(profile)
         self.defaults = defaults
         self.controller_id = NO_CONTROLLER
         self._random_bytes = random_bytes
@@ -166,28 +167,41 @@ class Cluster:
         *,
         partition_count: int = BROKER_DEFAULT,
         replication_factor: int = BROKER_DEFAULT,
-        assignments: Mapping[int, Sequence[int]] | None = None,
-        configs: Mapping[str, str] | None = None,
+        assignments: Sequence[tuple[int, Sequence[int]]] = (),
+        configs: Mapping[str, str | None] | None = None,
         now_ms: int = 0,
         validate_only: bool = False,
     ) -> Topic | Refusal:
         """Make a topic, or say why not; with ``validate_only`` it is made but not kept.
 
-        ``assignments`` are the replicas of each partition by its number, in place of the two counts.
+        ``assignments`` are partitions with their replicas, in place of the two counts.
         """
-        placed = check_name(self, name) or self._place(partition_count, replication_factor, assignments)
+        asked = NewTopic(name, partition_count, replication_factor, assignments, configs or {})
+        placed = self._rules.check_new(self, asked)
         if isinstance(placed, Refusal):
             return placed
-        topic = Topic(
-            name,
-            self._random_bytes(16),
-            [self.new_partition(index, replicas) for index, replicas in enumerate(placed)],
-            dict(configs or {}),
-            now_ms,
-        )
+        partitions = [self._new_partition(index, replicas) for index, replicas in enumerate(placed)]
+        topic = Topic(name, self._random_bytes(16), partitions, given_configs(asked.configs), now_ms)
         if not validate_only:
             self.topics[name] = self._topics_by_id[topic.topic_id] = topic
         return topic
+
+    def add_partitions(
+        self,
+        topic: Topic,
+        count: int,
+        assignments: Sequence[Sequence[int]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> Refusal | None:
+        """Bring a topic to ``count`` partitions, or say why not; ``assignments`` are the replicas of the new ones."""
+        placed = self._rules.check_growth(self, topic, count, assignments)
+        if isinstance(placed, Refusal):
+            return placed
+        if not validate_only:
+            first = len(topic.partitions)
+            topic.partitions += [self._new_partition(index, replicas) for index, replicas in enumerate(placed, first)]
+        return None
 
     def delete_topic(self, name: str) -> Topic | None:
         """Remove a topic; return it, if there was one."""
@@ -195,19 +209,6 @@ class Cluster:
         if topic is not None:
             del self._topics_by_id[topic.topic_id]
         return topic
-
-    def _place(
-        self, partition_count: int, replication_factor: int, assignments: Mapping[int, Sequence[int]] | None
-    ) -> list[list[int]] | Refusal:
-        if assignments:
-            return check_assignments(self, assignments)
-        if partition_count == BROKER_DEFAULT:
-            partition_count = self.defaults.num_partitions
-        if replication_factor == BROKER_DEFAULT:
-            replication_factor = self.defaults.replication_factor
-        return check_counts(self, partition_count, replication_factor) or self.stripe(
-            partition_count, replication_factor
-        )
 
     def stripe(self, partition_count: int, replication_factor: int, *, first_partition: int = 0) -> list[list[int]]:
         """Return places for new partitions, from a random node on; live nodes lead."""
@@ -218,7 +219,7 @@ class Cluster:
         placed = stripe(alive, partition_count, enough, start=start, first_partition=first_partition)
         return [replicas + others[: replication_factor - enough] for replicas in placed]
 
-    def new_partition(self, index: int, replicas: Sequence[int]) -> Partition:
+    def _new_partition(self, index: int, replicas: Sequence[int]) -> Partition:
         """Return a partition as it begins: led by its first live replica, with all live ones in sync."""
         isr = [replica for replica in replicas if self.is_alive(replica)]
         return Partition(index, list(replicas), isr, isr[0])
@@ -236,9 +237,11 @@ class Cluster:
         count, factor = self.defaults.internal_topic(name)
         if not self.profile.enforces_offsets_replication_factor:
             factor = max(1, min(factor, len(self.alive_nodes())))
-        configs = internal_topic_configs(name, factor)
-        made = self.create_topic(name, partition_count=count, replication_factor=factor, configs=configs, now_ms=now_ms)
-        return isinstance(made, Topic)
+        made = self.create_topic(name, partition_count=count, replication_factor=factor, now_ms=now_ms)
+        if isinstance(made, Refusal):
+            return False
+        made.configs.update(internal_topic_configs(name, factor))
+        return True
 
     def coordinator_of(self, group_id: str) -> Node | None:
         """Return the leader of a group's offsets partition (BA-44); None while there is none."""

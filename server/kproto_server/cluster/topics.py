@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from kproto.codes import ErrorCode
+    from kproto_server.profiles import Profile
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
@@ -111,20 +112,33 @@ def internal_topic_configs(name: str, replication_factor: int) -> dict[str, str]
     }
 
 
-def name_problem(name: str) -> str | None:
+def name_problem(name: str, profile: Profile) -> str | None:
     """Say what is wrong with a topic's name, in a broker's words; None if nothing is (BA-90)."""
+    if 0 < len(name) <= NAME_LENGTH_MAX and name not in (".", "..") and NAME_CHARACTERS.issuperset(name):
+        return None
+    return _name_problem(name) if profile.words_topic_names_anew else _name_problem_as_of_old(name)
+
+
+def _name_problem(name: str) -> str:
     if not name:
-        return "Topic name is invalid: the empty string is not allowed"
+        problem = "the empty string is not allowed"
+    elif name in (".", ".."):
+        problem = f"'{name}' is not allowed"
+    elif len(name) > NAME_LENGTH_MAX:
+        problem = f"the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}"
+    else:
+        problem = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return f"Topic name is invalid: {problem}"
+
+
+def _name_problem_as_of_old(name: str) -> str:
+    if not name:
+        return "Topic name is illegal, it can't be empty"
     if name in (".", ".."):
-        return f"Topic name is invalid: '{name}' is not allowed"
+        return 'Topic name cannot be "." or ".."'
     if len(name) > NAME_LENGTH_MAX:
-        return f"Topic name is invalid: the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}"
-    if not NAME_CHARACTERS.issuperset(name):
-        return (
-            f"Topic name is invalid: '{name}' contains one or more characters other than "
-            "ASCII alphanumerics, '.', '_' and '-'"
-        )
-    return None
+        return f"Topic name is illegal, it can't be longer than {NAME_LENGTH_MAX} characters, topic name: {name}"
+    return f"Topic name \"{name}\" is illegal, it contains a character other than ASCII alphanumerics, '.', '_' and '-'"
 
 
 def collision_key(name: str) -> str:

@@ -61,7 +61,7 @@ def _refusal(request: ApiVersionsRequest, call: Call) -> ErrorCode:
 
 
 def _address_error(request: ApiVersionsRequest, call: Call) -> ErrorCode:
-    """Say whether a client (v5, KIP-1242) is with whom it means to be. It names cluster and node, or neither (BA-24)."""
+    """Say whether a client is with whom it means to be: v5 names cluster and node, or neither (KIP-1242, BA-24)."""
     if request.cluster_id is None and request.node_id == NO_NODE:
         return ErrorCode.NONE
     if request.cluster_id is None or request.node_id < 0:

@@ -33,7 +33,7 @@ def handle(request: DescribeTopicPartitionsRequest, call: Call) -> DescribeTopic
     asked = [topic.name for topic in request.topics]
     if cursor is not None and (cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)):
         return _refused(asked, ErrorCode.INVALID_REQUEST)
-    if any(name_problem(name) is not None for name in asked):
+    if any(name_problem(name, call.state.profile) is not None for name in asked):
         return _refused(asked, ErrorCode.UNKNOWN_SERVER_ERROR)  # what 4.4.0 answers, for all of them
     names = sorted(set(asked or cluster.topics))
     first_partition = 0

@@ -1,0 +1,154 @@
+"""The rules of a KRaft cluster: those of the quorum's controller.
+
+Source:
+    CreateTopics and CreatePartitions answers of 3.3.2, 3.9.2 and 4.4.0 (fixtures/topics).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto_server.cluster.rules import BROKER_DEFAULT, check_configs, colliding, exists_already
+from kproto_server.cluster.topics import Refusal, name_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kproto_server.cluster.cluster import Cluster
+    from kproto_server.cluster.rules import NewTopic, Placement
+    from kproto_server.cluster.topics import Topic
+
+
+class KRaftRules:
+    def check_new(self, cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
+        refusal = _check_name(cluster, topic.name) or _check_config_values(cluster, topic.configs)
+        if refusal is not None:
+            return refusal
+        return _place_as_told(cluster, topic) if topic.assignments else _place_by_count(cluster, topic)
+
+    def check_growth(
+        self, cluster: Cluster, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None
+    ) -> Placement | Refusal:
+        present = len(topic.partitions)
+        if count == present:
+            return _wrong_count(f"Topic already has {present} partition(s).")
+        if count < present:
+            return _wrong_count(
+                f"The topic {topic.name} currently has {present} partition(s); {count} would not be an increase."
+            )
+        if assignments is None:
+            factor = topic.replication_factor
+            return _check_factor(cluster, factor) or cluster.stripe(count - present, factor, first_partition=present)
+        if len(assignments) != count - present:
+            return _wrong_assignment(
+                f"Attempted to add {count - present} additional partition(s), but only {len(assignments)} "
+                "assignment(s) were specified."
+            )
+        return _check_all_assignments(cluster, assignments, topic.replication_factor)
+
+
+def _check_name(cluster: Cluster, name: str) -> Refusal | None:
+    problem = name_problem(name, cluster.profile)
+    if problem is not None:
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if name in cluster.topics:
+        return exists_already(name)
+    if others := colliding(cluster, name):
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {others[0]}")
+    return None
+
+
+def _check_config_values(cluster: Cluster, configs: Mapping[str, str | None]) -> Refusal | None:
+    empty = [name for name, value in configs.items() if value is None]
+    if empty:
+        return Refusal(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(empty)}")
+    return check_configs(cluster, configs)
+
+
+def _place_by_count(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
+    count, factor = topic.partition_count, topic.replication_factor
+    if factor < BROKER_DEFAULT or factor == 0:
+        return Refusal(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if count < BROKER_DEFAULT or count == 0:
+        return _wrong_count("Number of partitions was set to an invalid non-positive value.")
+    count = cluster.defaults.num_partitions if count == BROKER_DEFAULT else count
+    factor = cluster.defaults.replication_factor if factor == BROKER_DEFAULT else factor
+    return _check_factor(cluster, factor) or cluster.stripe(count, factor)
+
+
+def _check_factor(cluster: Cluster, factor: int) -> Refusal | None:
+    """Compare with the brokers that are registered; one of them must be up (BA-52)."""
+    registered = len(cluster.counted_nodes())
+    if factor > registered:
+        or_cordoned = " or some brokers have all their log directories cordoned" if cluster.profile.can_cordon else ""
+        reason = (
+            f"The target replication factor of {factor} cannot be reached because only {registered} broker(s) are "
+            f"registered{or_cordoned}."
+        )
+    elif not cluster.alive_nodes():
+        reason = "All brokers are currently fenced."
+    else:
+        return None
+    return Refusal(
+        ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): {reason}"
+    )
+
+
+def _place_as_told(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
+    for what, told in (("replication factor", topic.replication_factor), ("numPartitions", topic.partition_count)):
+        if told != BROKER_DEFAULT:
+            return Refusal(
+                ErrorCode.INVALID_REQUEST, f"A manual partition assignment was specified, but {what} was not set to -1."
+            )
+    placed: dict[int, Sequence[int]] = {}
+    for index, replicas in topic.assignments:
+        if index in placed:
+            return _wrong_assignment(f"Found multiple manual partition assignments for partition {index}")
+        placed[index] = replicas
+    checked = _check_all_assignments(cluster, list(placed.values()), len(topic.assignments[0][1]))
+    if isinstance(checked, Refusal):
+        return checked
+    if sorted(placed) != list(range(len(placed))):
+        return _wrong_assignment("partitions should be a consecutive 0-based integer sequence")
+    return [list(placed[index]) for index in range(len(placed))]
+
+
+def _check_all_assignments(cluster: Cluster, assignments: Sequence[Sequence[int]], factor: int) -> Placement | Refusal:
+    for replicas in assignments:
+        problem = _assignment_problem(cluster, replicas, factor)
+        if problem is not None:
+            return _wrong_assignment(problem)
+    return [list(replicas) for replicas in assignments]
+
+
+def _assignment_problem(cluster: Cluster, replicas: Sequence[int], factor: int) -> str | None:
+    if not replicas:
+        return "The manual partition assignment includes an empty replica list."
+    registered = {node.node_id for node in cluster.counted_nodes()}
+    before = None
+    for replica in sorted(replicas):
+        if replica not in registered:
+            return f"The manual partition assignment includes broker {replica}, but no such broker is registered."
+        if replica == before:
+            return f"The manual partition assignment includes the broker {replica} more than once."
+        before = replica
+    if len(replicas) != factor:
+        return (
+            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
+            f"consistent with previous partitions, which have {factor} replica(s)."
+        )
+    if not any(cluster.is_alive(replica) for replica in replicas):
+        return "All brokers specified in the manual partition assignment are fenced or in controlled shutdown."
+    return None
+
+
+def _wrong_count(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_PARTITIONS, message)
+
+
+def _wrong_assignment(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

@@ -1,0 +1,92 @@
+"""How a cluster decides whether a topic can be made or grown, and in which words it refuses (BA-90, BA-91).
+
+There are two such bodies in Kafka: in a ZooKeeper cluster the controller broker's admin manager, in a KRaft cluster the
+quorum's controller. They check other things in another order and word it differently; clients print the words. A
+profile has one of the two (`rules_for`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from kproto.codes import ErrorCode
+from kproto_server.cluster.topics import Refusal, collision_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kproto_server.cluster.cluster import Cluster
+    from kproto_server.cluster.topics import Topic
+    from kproto_server.profiles import Profile
+
+BROKER_DEFAULT = -1
+"""As a number of partitions or replicas: what the broker's settings say."""
+
+Placement = list[list[int]]
+"""The replicas of each partition, in order of partitions; the first of each is the preferred leader."""
+
+
+class NewTopic(NamedTuple):
+    """A topic that was asked for."""
+
+    name: str
+    partition_count: int = BROKER_DEFAULT
+    replication_factor: int = BROKER_DEFAULT
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    """Partitions with their replicas, in place of the two numbers."""
+    configs: Mapping[str, str | None] = {}
+
+
+class TopicRules(Protocol):
+    """One of the two."""
+
+    def check_new(self, cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
+        """Say where the topic's partitions go, or why it can't be made."""
+        ...
+
+    def check_growth(
+        self, cluster: Cluster, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None
+    ) -> Placement | Refusal:
+        """Say where the partitions go that bring a topic to ``count``, or why there can't be so many."""
+        ...
+
+
+def rules_for(profile: Profile) -> TopicRules:
+    """Return the rules by which a cluster of the profile's release goes."""
+    if profile.is_kraft:
+        from kproto_server.cluster.kraft_rules import KRaftRules
+
+        return KRaftRules()
+    from kproto_server.cluster.zookeeper_rules import ZooKeeperRules
+
+    return ZooKeeperRules()
+
+
+def colliding(cluster: Cluster, name: str) -> list[str]:
+    """Return the topics whose names differ from this one in ``.`` and ``_`` only, in order."""
+    key = collision_key(name)
+    if "_" not in key:
+        return []
+    return sorted(other for other in cluster.topics if collision_key(other) == key and other != name)
+
+
+def given_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the configs that have a value."""
+    return {name: value for name, value in configs.items() if value is not None}
+
+
+def check_configs(cluster: Cluster, configs: Mapping[str, str | None]) -> Refusal | None:
+    """Say what is wrong with the values of a topic's configs."""
+    if not configs:
+        return None
+    from kproto_server.topic_configs import config_problem  # most topics have none: not at the start
+
+    problem = config_problem(cluster.profile, given_configs(configs))
+    if problem is None:
+        return None
+    is_unknown = problem.startswith("Unknown topic config name")
+    return Refusal(ErrorCode.INVALID_CONFIG if is_unknown else ErrorCode(cluster.profile.bad_config_error), problem)
+
+
+def exists_already(name: str) -> Refusal:
+    return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")

@@ -1,0 +1,152 @@
+"""The rules of a ZooKeeper cluster: those of the controller broker's admin manager.
+
+Source:
+    CreateTopics and CreatePartitions answers of 0.10.2.2 to 3.0.2 (fixtures/topics).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto_server.cluster.rules import BROKER_DEFAULT, check_configs, colliding, exists_already
+from kproto_server.cluster.topics import Refusal, name_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from kproto_server.cluster.cluster import Cluster
+    from kproto_server.cluster.rules import NewTopic, Placement
+    from kproto_server.cluster.topics import Topic
+
+
+class ZooKeeperRules:
+    def check_new(self, cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
+        if topic.name in cluster.topics:
+            return exists_already(topic.name)
+        refusal = _check_nulls(cluster, topic.configs)
+        if refusal is not None:
+            return refusal
+        placed = _place_as_told(cluster, topic) if topic.assignments else _place_by_count(cluster, topic)
+        if isinstance(placed, Refusal):
+            return placed
+        return _check_name(cluster, topic.name) or check_configs(cluster, topic.configs) or placed
+
+    def check_growth(
+        self, cluster: Cluster, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None
+    ) -> Placement | Refusal:
+        present = len(topic.partitions)
+        if count == present:
+            return _wrong_count(f"Topic already has {present} partitions.")
+        if count < present:
+            return _wrong_count(
+                f"Topic currently has {present} partitions, which is higher than the requested {count}."
+            )
+        if assignments is None:
+            factor = topic.replication_factor
+            return _check_factor(cluster, factor) or cluster.stripe(count - present, factor, first_partition=present)
+        if len(assignments) != count - present:
+            return _wrong_assignment(
+                f"Increasing the number of partitions by {count - present} but {len(assignments)} assignments provided."
+            )
+        return _check_unknown(cluster, assignments) or _check_new_partitions(topic, assignments)
+
+
+def _check_nulls(cluster: Cluster, configs: Mapping[str, str | None]) -> Refusal | None:
+    empty = [name for name, value in configs.items() if value is None]
+    if not empty:
+        return None
+    if not cluster.profile.creates_topics_with_defaults:
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)  # such a broker trips over it
+    return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for topic configs : {','.join(empty)}")
+
+
+def _check_name(cluster: Cluster, name: str) -> Refusal | None:
+    problem = name_problem(name, cluster.profile)
+    if problem is None and (others := colliding(cluster, name)):
+        problem = f"Topic '{name}' collides with existing topics: {', '.join(others)}"
+    return None if problem is None else Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+
+
+def _place_by_count(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
+    count, factor = topic.partition_count, topic.replication_factor
+    if cluster.profile.creates_topics_with_defaults:
+        count = cluster.defaults.num_partitions if count == BROKER_DEFAULT else count
+        factor = cluster.defaults.replication_factor if factor == BROKER_DEFAULT else factor
+    if count <= 0:
+        return _wrong_count("Number of partitions must be larger than 0.")
+    return _check_factor(cluster, factor) or cluster.stripe(count, factor)
+
+
+def _check_factor(cluster: Cluster, factor: int) -> Refusal | None:
+    """Compare with the brokers that are up (BA-52)."""
+    available = len(cluster.counted_nodes())
+    if factor <= 0:
+        message = "Replication factor must be larger than 0."
+    elif factor > available:
+        message = f"Replication factor: {factor} larger than available brokers: {available}."
+    else:
+        return None
+    return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+
+
+def _place_as_told(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
+    if topic.partition_count != BROKER_DEFAULT or topic.replication_factor != BROKER_DEFAULT:
+        return Refusal(
+            ErrorCode.INVALID_REQUEST,
+            "Both numPartitions or replicationFactor and replicasAssignments were set. "
+            "Both cannot be used at the same time.",
+        )
+    placed = dict(topic.assignments)  # of a partition that stands twice the last counts
+    # DEVIATION: a ZooKeeper broker makes the topic on brokers that it does not have, and times out (7).
+    refusal = _check_unknown(cluster, placed.values()) or _check_even(placed)
+    return refusal or [list(placed[index]) for index in sorted(placed)]
+
+
+def _check_even(placed: Mapping[int, Sequence[int]]) -> Refusal | None:
+    if len({len(replicas) for replicas in placed.values()}) != 1:
+        return _wrong_assignment("All partitions should have the same number of replicas")
+    if any(len(set(replicas)) < len(replicas) for replicas in placed.values()):
+        pairs = ", ".join(f"{index} -> ArrayBuffer({', '.join(map(str, r))})" for index, r in placed.items())
+        return _wrong_assignment(f"Duplicate replica assignment found: Map({pairs})")
+    if sorted(placed) != list(range(len(placed))):
+        return _wrong_assignment("partitions should be a consecutive 0-based integer sequence")
+    if not all(placed.values()):
+        return _wrong_assignment("Cannot have replication factor of 0 for partition id 0.")
+    return None
+
+
+def _check_unknown(cluster: Cluster, assignments: Iterable[Sequence[int]]) -> Refusal | None:
+    available = {node.node_id for node in cluster.counted_nodes()}
+    unknown = sorted({replica for replicas in assignments for replica in replicas} - available)
+    if not unknown:
+        return None
+    return _wrong_assignment(f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}.")
+
+
+def _check_new_partitions(topic: Topic, assignments: Sequence[Sequence[int]]) -> Placement | Refusal:
+    first, factor = len(topic.partitions), topic.replication_factor
+    for index, replicas in enumerate(assignments, start=first):
+        if not replicas:
+            return _wrong_assignment(f"Cannot have replication factor of 0 for partition id {index}.")
+        if len(set(replicas)) < len(replicas):
+            told = ", ".join(map(str, replicas))
+            return _wrong_assignment(
+                f"Duplicate brokers not allowed in replica assignment: {told} for partition id {index}."
+            )
+    uneven = {index: len(r) for index, r in enumerate(assignments, start=first) if len(r) != factor}
+    if uneven:
+        return _wrong_assignment(
+            f"Inconsistent replication factor between partitions, partition 0 has {factor} while partitions "
+            f"[{', '.join(map(str, uneven))}] have replication factors "
+            f"[{', '.join(map(str, uneven.values()))}], respectively."
+        )
+    return [list(replicas) for replicas in assignments]
+
+
+def _wrong_count(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_PARTITIONS, message)
+
+
+def _wrong_assignment(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

@@ -1,0 +1,23 @@
+"""What the requests that change topics have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kproto_server.call import Call
+
+T = TypeVar("T", str, bytes)
+
+
+def not_controller(call: Call) -> bool:
+    """Whether another broker has to be asked: ZooKeeper brokers do not pass such a request on, KRaft ones do."""
+    return not call.state.profile.is_kraft and call.node.node_id != call.state.cluster.controller_id
+
+
+def names_standing_twice(names: Iterable[T]) -> dict[T, int]:
+    """Return the names, or ids, that a request has more than once, and how often."""
+    return {name: count for name, count in Counter(names).items() if count > 1}

@@ -1,0 +1,81 @@
+"""CreateTopics: topics by count or by assignment (BA-90, BA-50)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.declaration import ZERO_UUID
+from kproto.messages.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kproto_server.cluster.topics import Refusal
+from kproto_server.handlers._controller import names_standing_twice, not_controller
+from kproto_server.topic_configs import describe_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kproto_server.call import Call
+    from kproto_server.cluster.topics import Topic
+
+DETAILS_SINCE = 5
+"""From here on the answer says what was made: counts and configs."""
+
+
+def handle(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=tuple(_results(request, call)))
+
+
+def _results(request: CreateTopicsRequest, call: Call) -> Iterator[CreatableTopicResult]:
+    if not_controller(call):
+        yield from (_refused(topic.name, Refusal(ErrorCode.NOT_CONTROLLER)) for topic in request.topics)
+        return
+    profile = call.state.profile
+    twice = names_standing_twice(topic.name for topic in request.topics)
+    for topic in request.topics:
+        if topic.name not in twice:
+            yield _create(topic, request.validate_only, call)
+    for name, count in twice.items():
+        message = profile.repeated_topic_message(name, call.client_id)
+        refused = _refused(name, Refusal(ErrorCode.INVALID_REQUEST, message))
+        yield from [refused] * (count if profile.answers_each_repeated_topic else 1)
+
+
+def _create(asked: CreatableTopic, validate_only: bool, call: Call) -> CreatableTopicResult:
+    made = call.state.cluster.create_topic(
+        asked.name,
+        partition_count=asked.num_partitions,
+        replication_factor=asked.replication_factor,
+        assignments=[(assignment.partition_index, assignment.broker_ids) for assignment in asked.assignments],
+        configs={config.name: config.value for config in asked.configs},
+        now_ms=call.now_ms,
+        validate_only=validate_only,
+    )
+    if isinstance(made, Refusal):
+        return _refused(asked.name, made)
+    is_kept = call.state.profile.is_kraft or not validate_only
+    return CreatableTopicResult(
+        name=made.name,
+        topic_id=made.topic_id if is_kept else ZERO_UUID,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        num_partitions=len(made.partitions),
+        replication_factor=made.replication_factor,
+        configs=tuple(_configs(made, call)) if call.api_version >= DETAILS_SINCE else (),
+    )
+
+
+def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=refusal.error, error_message=refusal.message)
+
+
+def _configs(topic: Topic, call: Call) -> Iterator[CreatableTopicConfigs]:
+    for entry in describe_topic(call.state.profile, call.state.settings, topic.configs):
+        yield CreatableTopicConfigs(
+            name=entry.name, value=entry.value, read_only=False, config_source=entry.source, is_sensitive=False
+        )
