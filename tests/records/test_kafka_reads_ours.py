@@ -35,7 +35,7 @@ from tests.oracle.java import JVM_FLAGS
 from tests.oracle.releases import classpath, fetch, fetch_tools, find_class
 from tests.records.dumps import Decoded, Line, as_json, batch_facts, lines_of, record_facts
 from tests.records.made import NOW
-from tests.requirements import need_java
+from tests.requirements import need_java, need_maven
 
 pytestmark = pytest.mark.oracle
 
@@ -48,6 +48,7 @@ NOT_IN_4_4 = {9}
 def dump(folder: Path, batches: list[bytes], *options: str) -> list[Line]:
     """What the tool prints of a segment with these batches."""
     java = need_java()
+    need_maven()
     segment = folder / "00000000000000000000.log"
     segment.write_bytes(b"".join(batches))
     tools = fetch_tools(RELEASE)
