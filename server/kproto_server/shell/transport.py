@@ -2,10 +2,14 @@
 
 Backpressure is by not reading: while answers are unsent, or a request is parked, the socket is not watched for
 reading, so a client that does not read its answers, or pipelines behind a long poll, fills its own buffers, not ours.
+
+The end of a broker is no reason to lose answers: closing a socket that has unread bytes resets the connection, and with
+it goes what the kernel has not delivered yet. So `finish` leaves a connection open until the client's side has it all.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from kproto_server.shell.host import real_ms
@@ -22,11 +26,16 @@ if TYPE_CHECKING:
 READ_SIZE_BYTES = 65536
 """Octets taken from a socket at once: bounds what one connection can do in one round of the loop."""
 
+SIOCOUTQNSD = 0x894B
+"""Linux: the bytes of a socket that were not sent yet, for lack of the other side's window mostly."""
+
 
 class Connection:
     """One client's socket; owned by the listener that accepted it, which `on_closed` tells."""
 
-    __slots__ = ("_deadline", "_host", "_mask", "_on_closed", "_session", "_socket", "_unsent", "active_ms", "fd")
+    __slots__ = (
+        "_deadline", "_finishing", "_host", "_mask", "_on_closed", "_session", "_socket", "_unsent", "active_ms", "fd",
+    )  # fmt: skip
 
     def __init__(
         self, host: Host, sock: socket.socket, session: Session, on_closed: Callable[[Connection], None]
@@ -35,12 +44,13 @@ class Connection:
         self._socket = sock
         self._session = session
         self._on_closed = on_closed
-        self._unsent = b""
+        self._unsent: bytes | memoryview = b""
+        self._finishing = False
         self._deadline: Timer | None = None
         self._mask = READ
         self.fd = sock.fileno()
         self.active_ms = real_ms()
-        """Real time of the last request, for connections.max.idle.ms (BA-10)."""
+        """Real time when bytes last came or went, for connections.max.idle.ms (BA-10)."""
         host.add(self.fd, self, READ)
 
     @property
@@ -50,9 +60,9 @@ class Connection:
 
     def on_ready(self, mask: int) -> None:
         """Called by the loop when the socket is ready."""
-        if mask & WRITE and self._unsent:
-            self._send(self._unsent)
-        elif mask & ~WRITE:
+        if mask & WRITE:
+            self._go_on()
+        else:
             self._read()
 
     def _read(self) -> None:
@@ -73,7 +83,15 @@ class Connection:
             self._send(answers)
         self._settle()
 
-    def _send(self, data: bytes) -> None:
+    def _go_on(self) -> None:
+        """The client takes more: send what is left, then answer what waited for that."""
+        self.active_ms = real_ms()
+        data = self._unsent or self._session.proceed(self._host.clock.now_ms())
+        if data:
+            self._send(data)
+        self._settle()
+
+    def _send(self, data: bytes | memoryview) -> None:
         try:
             sent = self._socket.send(data)
         except BlockingIOError:
@@ -81,49 +99,60 @@ class Connection:
         except OSError:
             self.close()
             return
-        self._unsent = data[sent:] if sent < len(data) else b""
-        if self._unsent or self._mask != READ:
-            self._settle()
+        self._unsent = memoryview(data)[sent:] if sent < len(data) else b""
 
     def _settle(self) -> None:
         """Bring what is watched, and the parked request's timer, in line with the session."""
         session = self._session
+        if self.fd < 0:
+            return
         if self._unsent:
             self._watch(WRITE)
         elif session.closed is not None:
             self.close()
         elif session.parked is not None:
+            self._park(session.parked.wait.deadline_ms)
+        elif session.backlog:
+            self._watch(WRITE)  # the next round is soon enough, and others get their turn
+        elif self._finishing:
             self._watch(0)
-            if self._deadline is None:
-                due = session.parked.wait.deadline_ms
-                self._deadline = self._host.clock.call_at(due, self._resume, for_client=True)
         else:
             self._watch(READ)
 
+    def _park(self, deadline_ms: int) -> None:
+        self._watch(0)
+        if self._deadline is None:
+            clock = self._host.clock
+            due_ms = clock.now_ms() if self._finishing else deadline_ms
+            self._deadline = clock.call_at(due_ms, self._resume, for_client=True)
+
     def _watch(self, mask: int) -> None:
-        if mask != self._mask and self.fd >= 0:
+        if mask != self._mask:
             self._mask = mask
             self._host.poller.modify(self.fd, mask)
 
     def _resume(self) -> None:
         self._deadline = None
+        self.active_ms = real_ms()
         answers = self._session.resume(self._host.clock.now_ms())
         if answers:
             self._send(answers)
         self._settle()
 
     def finish(self) -> None:
-        """Shutdown: answer what has been read, a parked request too, and close once it is sent."""
-        if self.fd < 0:
-            return
+        """Shutdown: answer what has been read, parked requests too, and read no more; then `close_if_delivered`."""
         if self._mask == READ:
             self._read()
-        if self.fd >= 0 and self._deadline is not None:
+        self._finishing = True
+        if self._deadline is not None:
             self._deadline.cancel()
-            self._resume()
-        if self.fd >= 0 and self._session.closed is None:
-            self._session.closed = "the broker shuts down"
-            self._settle()
+            self._deadline = None
+        self._settle()
+
+    def close_if_delivered(self) -> None:
+        """After `finish`: close once the client's side has all answers."""
+        if self.fd >= 0 and self._mask == 0 and not self.parked and not undelivered_bytes(self._socket):
+            self.close()
 
     def close(self) -> None:
         """Close the socket now; unsent answers are lost."""
@@ -135,3 +164,15 @@ class Connection:
         self.fd = -1
         self._socket.close()
         self._on_closed(self)
+
+
+def undelivered_bytes(sock: socket.socket) -> int:
+    """How much of what was given to the kernel has not left it, as the other side takes no more; 0 if it can't tell."""
+    if sys.platform != "linux":
+        return 0
+    from fcntl import ioctl
+
+    try:
+        return int.from_bytes(ioctl(sock, SIOCOUTQNSD, bytes(4)), sys.byteorder)
+    except OSError:  # some sandboxes' kernels do not have it
+        return 0
