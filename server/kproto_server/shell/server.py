@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import trio
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.cluster import Node
     from kproto_server.observe import Observations
+    from kproto_server.settings import Settings
     from kproto_server.shell.host import Host
     from kproto_server.state import BrokerState
 
@@ -33,6 +35,7 @@ ACCEPT_PAUSE_S = 0.1
 """How long to wait before accepting again when the process is out of file descriptors."""
 DRAIN_S = 0.5
 """How long shutdown waits for clients to take their last answers; with it, exit stays within a second."""
+DRAIN_CHECK_S = 0.005
 
 
 class NodeListener:
@@ -43,12 +46,34 @@ class NodeListener:
         self.socket = sock
         self.connections: set[Connection] = set()
         self.scope = trio.CancelScope()
+        self._per_ip: Counter[str] = Counter()
+
+    def admit(self, ip: str, settings: Settings) -> bool:
+        """Count a new connection in, unless there are as many as may be (BA-11)."""
+        if len(self.connections) >= settings.int("max.connections"):
+            return False
+        if self._per_ip[ip] >= settings.int("max.connections.per.ip"):
+            return False
+        self._per_ip[ip] += 1
+        return True
+
+    def gone(self, connection: Connection, ip: str) -> None:
+        """Count a connection out."""
+        self.connections.discard(connection)
+        self._per_ip[ip] -= 1
+        if not self._per_ip[ip]:
+            del self._per_ip[ip]
+
+    def stop_listening(self) -> None:
+        """Refuse new connections from now on; those in the backlog are reset."""
+        self.scope.cancel()
+        if self.socket.fileno() >= 0:
+            trio.lowlevel.notify_closing(self.socket.fileno())
+            self.socket.close()
 
     def close(self) -> None:
         """Stop listening and cut every connection, as when a broker dies."""
-        self.scope.cancel()
-        trio.lowlevel.notify_closing(self.socket.fileno())
-        self.socket.close()
+        self.stop_listening()
         for connection in list(self.connections):
             connection.close()
 
@@ -68,7 +93,6 @@ class Server:
         """Set once `main` runs: the way in for other threads."""
         self._stop = trio.Event()
         self._nursery: trio.Nursery | None = None
-        self._per_ip: dict[str, int] = {}
 
     async def main(self, sockets: dict[int, socket.socket], ready: Callable[[], object]) -> None:
         """Serve the nodes on these listening sockets (node id -> socket) until `stop`; then drain.
@@ -143,26 +167,17 @@ class Server:
                     await trio.sleep(ACCEPT_PAUSE_S)
 
     def _accepted(self, listener: NodeListener, sock: socket.socket, address: tuple[str, int]) -> None:
-        settings = self.state.settings
-        ip = address[0]
-        count = sum(len(each.connections) for each in self.listeners.values())
-        if count >= settings.int("max.connections") or self._per_ip.get(ip, 0) >= settings.int(
-            "max.connections.per.ip"
-        ):
-            sock.close()  # BA-11
-            return
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._per_ip[ip] = self._per_ip.get(ip, 0) + 1
-
+        ip = address[0]
+        if not listener.admit(ip, self.state.settings):
+            sock.close()
+            return
         info = ConnectionInfo(client_host=f"/{ip}")
 
         def closed(connection: Connection) -> None:
             self.observations.disconnected(info)
-            listener.connections.discard(connection)
-            self._per_ip[ip] -= 1
-            if not self._per_ip[ip]:
-                del self._per_ip[ip]
+            listener.gone(connection, ip)
 
         session = Session(self.dispatcher, listener.node, info)
         listener.connections.add(Connection(self.host, sock, session, closed))
@@ -175,15 +190,23 @@ class Server:
         while True:
             await trio.sleep(max(limit_ms / 1000.0 / 4, 0.05))
             oldest = real_ms() - limit_ms
-            for listener in self.listeners.values():
-                for connection in [c for c in listener.connections if c.active_ms < oldest and not c.parked]:
+            for connection in self._connections():
+                if connection.active_ms < oldest and not connection.parked:
                     connection.close()
 
     async def _drain(self) -> None:
         """Answer what has been read; give clients a moment to take it."""
-        connections = [c for listener in self.listeners.values() for c in listener.connections]
-        for connection in connections:
+        for listener in self.listeners.values():
+            listener.stop_listening()
+        for connection in self._connections():
             connection.finish()
         with trio.move_on_after(DRAIN_S):
-            while any(listener.connections for listener in self.listeners.values()):
-                await trio.sleep(0.005)
+            while True:
+                for connection in self._connections():
+                    connection.close_if_delivered()
+                if not self._connections():
+                    return
+                await trio.sleep(DRAIN_CHECK_S)
+
+    def _connections(self) -> list[Connection]:
+        return [connection for listener in self.listeners.values() for connection in listener.connections]
