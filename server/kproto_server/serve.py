@@ -82,12 +82,18 @@ def _bracketed(host: str) -> str:
 
 
 async def _until_told(server: Server, sockets: dict[int, socket.socket]) -> None:
+    """Serve until a signal ends it. Further ones change nothing: wrappers pass on what the terminal sends as well."""
     import trio
 
-    async with trio.open_nursery() as nursery:
-        with trio.open_signal_receiver(*ENDS) as signals:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
-            nursery.start_soon(server.main, sockets, lambda: None)
+    with trio.open_signal_receiver(*ENDS) as signals:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
+
+        async def wait_told() -> None:
             async for _ in signals:
                 server.stop()
-                break
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait_told)
+            await server.main(sockets, lambda: None)
+            signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
+            nursery.cancel_scope.cancel()
