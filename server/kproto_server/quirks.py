@@ -284,7 +284,8 @@ class Quirks:
             return "Duplicate topic name."
         if self.at_least(2, 4):
             return "Found multiple entries for this topic."
-        return f"Create topics request from client `{client_id}` contains multiple entries for the following topics: {name}"
+        why = "contains multiple entries for the following topics"
+        return f"Create topics request from client `{client_id}` {why}: {name}"
 
     @cached_property
     def repeated_growth_message(self) -> str:
@@ -301,9 +302,24 @@ class Quirks:
 
     @cached_property
     def describes_configs_anew(self) -> bool:
-        """Whether DescribeConfigs takes no keys for all keys, answers a resource as often as it is asked for, and has an
-        empty text for success: from 2.8 on. Before: no keys for none, once, and null (BA-92; M[2.4.1, 2.8.2])."""
+        """Whether DescribeConfigs takes no keys for all keys, answers a resource as often as it is asked for, and has
+        an empty text for success: from 2.8 on. Before: no keys for none, once, and null (BA-92; M[2.4.1, 2.8.2])."""
         return self.at_least(2, 8)
+
+    @cached_property
+    def has_broker_loggers(self) -> bool:
+        """Whether DescribeConfigs knows resource type 8 (BA-92; M[2.1.1, 2.4.1])."""
+        return self.at_least(2, 4)
+
+    @cached_property
+    def has_client_metrics(self) -> bool:
+        """Whether it knows type 16 (BA-92; M[3.3.2, 3.7.2])."""
+        return self.at_least(3, 7)
+
+    @cached_property
+    def has_group_configs(self) -> bool:
+        """Whether it knows type 32 (BA-92; M[3.9.2, 4.4.0])."""
+        return self.at_least(4, 0)
 
     # Records.
 

@@ -1,0 +1,206 @@
+"""DescribeConfigs: of topics, and of the broker that was asked (BA-92).
+
+DEVIATION: a broker tells the settings that kproto has, a few dozen where Kafka has hundreds; groups, client metrics
+and loggers have no configs; there is no documentation.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto.codes import ErrorCode
+from kproto.messages.k32_describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from kproto_server.cluster.topics import Refusal, name_problem
+from kproto_server.handlers._hash_order import in_hash_order
+from kproto_server.topic_configs import ConfigSource, describe_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from kproto_server.call import Call
+    from kproto_server.settings import ConfigType
+
+
+class ResourceType(enum.IntEnum):
+    """What has configs."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class Entry(NamedTuple):
+    """One config of any resource."""
+
+    name: str
+    type: ConfigType
+    value: str | None
+    source: ConfigSource
+    read_only: bool
+    synonyms: Sequence[tuple[str, str | None, ConfigSource]] = ()
+
+
+def handle(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
+    resources: Iterable[DescribeConfigsResource] = request.resources
+    if not call.state.profile.describes_configs_anew:
+        resources = {(asked.resource_type, asked.resource_name): asked for asked in resources}.values()
+    return DescribeConfigsResponse(
+        throttle_time_ms=0, results=tuple(_result(asked, request.include_synonyms, call) for asked in resources)
+    )
+
+
+def _result(asked: DescribeConfigsResource, with_synonyms: bool, call: Call) -> DescribeConfigsResult:
+    anew = call.state.profile.describes_configs_anew
+    describe = _DESCRIBED.get(asked.resource_type)
+    if describe is None or not _exists(asked.resource_type, call):
+        return _unknown_type(asked, call)
+    entries = describe(asked.resource_name, call)
+    if isinstance(entries, Refusal):
+        message = entries.message or ("" if anew else None)
+        return _described(asked, entries.error, message)
+    keys = asked.configuration_keys
+    if keys is not None and (keys or not anew):
+        entries = [entry for entry in entries if entry.name in keys]
+    configs = tuple(_config(entry, with_synonyms) for entry in entries)
+    return _described(asked, ErrorCode.NONE, "" if anew else None, configs)
+
+
+def _described(
+    asked: DescribeConfigsResource,
+    error: ErrorCode,
+    message: str | None,
+    configs: tuple[DescribeConfigsResourceResult, ...] = (),
+) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=error,
+        error_message=message,
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+        configs=configs,
+    )
+
+
+def _unknown_type(asked: DescribeConfigsResource, call: Call) -> DescribeConfigsResult:
+    error = ErrorCode.INVALID_REQUEST
+    if call.state.profile.describes_configs_anew:
+        return _described(asked, error, error.message)
+    message = f"Unexpected resource type UNKNOWN for resource {asked.resource_name}"
+    return _described(asked.replace(resource_type=ResourceType.UNKNOWN), error, message)
+
+
+def _exists(resource_type: int, call: Call) -> bool:
+    """Whether the release has such resources."""
+    profile = call.state.profile
+    match resource_type:
+        case ResourceType.BROKER_LOGGER:
+            return profile.has_broker_loggers
+        case ResourceType.CLIENT_METRICS:
+            return profile.has_client_metrics
+        case ResourceType.GROUP:
+            return profile.has_group_configs
+        case _:
+            return True
+
+
+def _topic(name: str, call: Call) -> Refusal | list[Entry]:
+    state = call.state
+    problem = name_problem(name, state.profile)
+    if problem is not None:
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    topic = state.cluster.topic(name)
+    if topic is None and not state.profile.describes_configs_of_missing_topics:
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    described = describe_topic(state.profile, state.settings, topic.configs if topic else {})
+    return [
+        Entry(entry.name, entry.type, entry.value, entry.source, read_only=False, synonyms=entry.synonyms)
+        for entry in in_hash_order(described)
+    ]
+
+
+def _broker(name: str, call: Call) -> Refusal | list[Entry]:
+    settings = call.state.settings
+    if not name:
+        return _cluster_wide(call)
+    refusal = _check_broker_id(name, "expected {} or empty string,", call)
+    if refusal is not None:
+        return refusal
+    entries = []
+    for entry in settings.entries():
+        source = ConfigSource.STATIC_BROKER if entry.is_set else ConfigSource.DEFAULT
+        synonyms: list[tuple[str, str | None, ConfigSource]] = [(entry.name, entry.default, ConfigSource.DEFAULT)]
+        if entry.is_set:
+            synonyms.insert(0, (entry.name, entry.value, source))
+        entries.append(Entry(entry.name, entry.type, entry.value, source, entry.read_only, synonyms))
+    return entries
+
+
+def _cluster_wide(call: Call) -> list[Entry]:
+    """What is the same for all brokers, as a cluster with eligible leader replicas has it from the start."""
+    by_name = {entry.name: entry for entry in describe_topic(call.state.profile, call.state.settings, {})}
+    dynamic = (entry for entry in by_name.values() if entry.source is ConfigSource.DYNAMIC_DEFAULT_BROKER)
+    return [Entry(entry.name, entry.type, entry.value, entry.source, False, entry.synonyms[:1]) for entry in dynamic]
+
+
+def _broker_logger(name: str, call: Call) -> Refusal | list[Entry]:
+    if not name:
+        return Refusal(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    return _check_broker_id(name, "expected {}", call) or []
+
+
+def _check_broker_id(name: str, expected: str, call: Call) -> Refusal | None:
+    """A broker speaks for itself alone."""
+    if not (name.removeprefix("-").isdigit() and name.isascii()):
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if int(name) != call.node.node_id:
+        wanted = expected.format(call.node.node_id)
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, {wanted} but received {name}")
+    return None
+
+
+def _client_metrics(name: str, call: Call) -> Refusal | list[Entry]:
+    if not name:
+        return Refusal(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+    if not call.state.profile.is_kraft:
+        return Refusal(ErrorCode.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters")
+    return []
+
+
+def _group(name: str, call: Call) -> Refusal | list[Entry]:
+    return [] if name else Refusal(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+
+
+_DESCRIBED: dict[int, Callable[[str, Call], Refusal | list[Entry]]] = {
+    ResourceType.TOPIC: _topic,
+    ResourceType.BROKER: _broker,
+    ResourceType.BROKER_LOGGER: _broker_logger,
+    ResourceType.CLIENT_METRICS: _client_metrics,
+    ResourceType.GROUP: _group,
+}
+
+
+def _config(entry: Entry, with_synonyms: bool) -> DescribeConfigsResourceResult:
+    synonyms = entry.synonyms if with_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        is_default=entry.source is ConfigSource.DEFAULT,
+        config_source=entry.source,
+        is_sensitive=False,
+        synonyms=tuple(
+            DescribeConfigsSynonym(name=name, value=value, source=source) for name, value, source in synonyms
+        ),
+        config_type=entry.type,
+        documentation=None,
+    )
