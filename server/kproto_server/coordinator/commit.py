@@ -53,7 +53,7 @@ def commit_error(group: Group | None, request: OffsetCommitRequest, api_version:
     generation = request.generation_id_or_member_epoch
     if group is None:
         if generation >= 0:
-            return profile.unknown_group_error(api_version)
+            return 0 if profile.stores_any_commit else profile.unknown_group_error(api_version)
         if profile.simple_commit_may_name_a_member or not _names_a_member(request):
             return 0
         return ErrorCode.UNKNOWN_MEMBER_ID

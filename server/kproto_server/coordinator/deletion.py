@@ -33,15 +33,15 @@ def group_delete_error(group: Group | None) -> int:
     return 0 if group.is_empty else ErrorCode.NON_EMPTY_GROUP
 
 
-def delete_group(state: BrokerState, group: Group) -> int:
+def delete_group(state: BrokerState, group_id: str) -> int:
     """Delete a group and its offsets; return the error of the write."""
-    doomed = [(topic, list(stored)) for topic, stored in state.offsets.of_group(group.group_id).items()]
-    return _delete(state, group, doomed, removes_group=True)
+    doomed = [(topic, list(stored)) for topic, stored in state.offsets.of_group(group_id).items()]
+    return _delete(state, group_id, doomed, removes_group=True)
 
 
-def delete_offsets(state: BrokerState, group: Group, topics: Mapping[str, Iterable[int]]) -> int:
+def delete_offsets(state: BrokerState, group_id: str, topics: Mapping[str, Iterable[int]]) -> int:
     """Delete those of these offsets that are stored; return the error of the write."""
-    stored = state.offsets.of_group(group.group_id)
+    stored = state.offsets.of_group(group_id)
     doomed: list[tuple[str, list[int]]] = []
     for topic, partitions in topics.items():
         there = [partition for partition in dict.fromkeys(partitions) if partition in stored.get(topic, {})]
@@ -50,8 +50,12 @@ def delete_offsets(state: BrokerState, group: Group, topics: Mapping[str, Iterab
     if not doomed:
         return 0
     leaves_nothing = sum(len(partitions) for _, partitions in doomed) == sum(map(len, stored.values()))
-    removes_group = leaves_nothing and group.is_empty and state.profile.deleting_last_offset_removes_group
-    return _delete(state, group, doomed, removes_group=removes_group)
+    return _delete(state, group_id, doomed, removes_group=leaves_nothing and _goes_when_bare(state, group_id))
+
+
+def _goes_when_bare(state: BrokerState, group_id: str) -> bool:
+    group = state.groups.get(group_id)
+    return group is not None and group.is_empty and state.profile.deleting_last_offset_removes_group
 
 
 def forget_topics(state: BrokerState, names: Iterable[str]) -> None:
@@ -61,20 +65,18 @@ def forget_topics(state: BrokerState, names: Iterable[str]) -> None:
     """
     for name in names:
         for group_id in list(state.offsets.groups_with(name)):
-            group = state.groups.get(group_id)
-            if group is not None:
-                delete_offsets(state, group, {name: list(state.offsets.of_group(group_id)[name])})
+            delete_offsets(state, group_id, {name: list(state.offsets.of_group(group_id)[name])})
 
 
-def _delete(state: BrokerState, group: Group, topics: DeletionEntries, *, removes_group: bool) -> int:
+def _delete(state: BrokerState, group_id: str, topics: DeletionEntries, *, removes_group: bool) -> int:
     """Append, sync, apply."""
-    partition = partition_for(group.group_id, len(state.cluster.topics[OFFSETS_TOPIC].partitions))
+    partition = partition_for(group_id, len(state.cluster.topics[OFFSETS_TOPIC].partitions))
     offsets = state.offsets
     log = offsets.log
-    failure = log.append_deletion(partition, group.group_id, topics, removes_group) or log.sync(partition)
+    failure = log.append_deletion(partition, group_id, topics, removes_group) or log.sync(partition)
     if failure:
         return append_error(failure, state.profile)
-    offsets.apply_deletion(group.group_id, topics)
+    offsets.apply_deletion(group_id, topics)
     if removes_group:
-        state.groups.remove(group.group_id)
+        state.groups.remove(group_id)
     return 0

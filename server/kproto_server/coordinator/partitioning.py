@@ -6,8 +6,11 @@ import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from kproto.codes import ErrorCode
+
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster, Node
+    from kproto_server.profiles import Profile
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -47,3 +50,8 @@ def owned_partition(cluster: Cluster, node: Node, group_id: str) -> int | None:
     partitions = topic.partitions
     index = partition_for(group_id, len(partitions))
     return index if partitions[index].leader == node.node_id else None
+
+
+def not_coordinator(cluster: Cluster, profile: Profile) -> int:
+    """Return the error of a commit at a node that does not own the group's partition (OC-10 row 12)."""
+    return ErrorCode.NOT_COORDINATOR if OFFSETS_TOPIC in cluster.topics else profile.no_offsets_topic_error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kproto.codes import ErrorCode
+from kproto.declaration import ZERO_UUID
 from kproto.messages.k08_offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -21,7 +22,7 @@ from kproto_server.coordinator.commit import (
     timestamps_of_v1,
 )
 from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.coordinator.partitioning import owned_partition
+from kproto_server.coordinator.partitioning import not_coordinator, owned_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -74,19 +75,21 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
     state, version, profile = call.state, call.api_version, call.state.profile
     if version == 0:
         return _handle_v0(request, call)
-    topics = _without_duplicates(request.topics) if profile.merges_duplicate_partitions else request.topics
+    topics = request.topics
+    if profile.merges_duplicate_partitions:
+        topics = _without_duplicates(topics, keeps_empty=profile.answers_unknown_topics_without_partitions)
 
     # Decide.
     group_id = request.group_id
     group = state.groups.get(group_id)
     partition = owned_partition(state.cluster, call.node, group_id)
     if partition is None:
-        error: int = ErrorCode.NOT_COORDINATOR
+        error = not_coordinator(state.cluster, profile)
     else:
         error = commit_error(group, request, version, profile)
     entries, answered, refused = _decide(topics, request, call, error)
 
-    if partition is not None and not error and answered:
+    if partition is not None and answered:
         if entries:
             offsets = state.offsets
             log = offsets.log
@@ -96,7 +99,8 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
                 return _response(_failed(answered, append_error(failure, profile)), refused)
             # Apply.
             offsets.apply_commit(group_id, entries)
-        if group is None:
+        if group is None and request.generation_id_or_member_epoch < 0 and profile.offsets_make_a_group:
+            # Found or made before its partitions are looked at: it is there even if all of them were refused.
             state.groups.create(group_id, call.now_ms)
 
     # Reply.
@@ -119,12 +123,15 @@ def _decide(
     all_refused: list[Answer] = []
     for topic in topics:
         known = cluster.topic_by_id(topic.topic_id) if version >= TOPIC_IDS else cluster.topics.get(topic.name)
-        if known is None:
+        if known is not None:
+            name, topic_id, partition_count = known.name, known.topic_id, len(known.partitions)
+        elif profile.stores_any_commit and version > 0:
+            name, topic_id, partition_count = topic.name, ZERO_UUID, 0
+        else:
             unknown = UNKNOWN_TOPIC_ID if version >= TOPIC_IDS else UNKNOWN_TOPIC_OR_PARTITION
             all_refused.append((topic, [_refusal(p.partition_index, unknown) for p in topic.partitions]))
             continue
-        first, end = (0, len(known.partitions)) if profile.checks_partitions_of_commit else ANY_PARTITION
-        topic_id = known.topic_id
+        first, end = (0, partition_count) if profile.checks_partitions_of_commit else ANY_PARTITION
         entries: list[tuple[int, OffsetAndMetadata]] = []
         answered: list[OffsetCommitResponsePartition] = []
         refused: list[OffsetCommitResponsePartition] = []
@@ -144,7 +151,7 @@ def _decide(
                 entries.append((index, _new(OffsetAndMetadata, stored)))
                 answered.append(_accepted[index])
         if entries:
-            all_entries.append((known.name, entries))
+            all_entries.append((name, entries))
         if answered:
             all_answered.append((topic, answered))
         if refused:
@@ -152,16 +159,20 @@ def _decide(
     return all_entries, all_answered, all_refused
 
 
-def _without_duplicates(topics: Sequence[OffsetCommitRequestTopic]) -> Sequence[OffsetCommitRequestTopic]:
+def _without_duplicates(
+    topics: Sequence[OffsetCommitRequestTopic], *, keeps_empty: bool
+) -> tuple[OffsetCommitRequestTopic, ...]:
     """The topics as old brokers read them, into a map by topic and partition: the last entry counts (OC-14)."""
     merged: dict[str, dict[int, OffsetCommitRequestPartition]] = {}
     for topic in topics:
-        if topic.partitions:
+        if topic.partitions or keeps_empty:
             merged.setdefault(topic.name, {}).update((p.partition_index, p) for p in topic.partitions)
-    return [
-        OffsetCommitRequestTopic(name=name, partitions=tuple(partitions.values()))
-        for name, partitions in merged.items()
-    ]
+    return tuple(
+        [
+            OffsetCommitRequestTopic(name=name, partitions=tuple(partitions.values()))
+            for name, partitions in merged.items()
+        ]
+    )
 
 
 def _failed(answered: list[Answer], error: int) -> list[Answer]:
@@ -194,7 +205,7 @@ def _handle_v0(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse
     """What was once written to ZooKeeper: no group, no coordinator, no log, and a store of its own (OC-20)."""
     state = call.state
     unsupported = state.profile.offset_commit_v0_store != "zookeeper"
-    topics = request.topics if unsupported else _without_duplicates(request.topics)
+    topics = request.topics if unsupported else _without_duplicates(request.topics, keeps_empty=False)
     error = ErrorCode.UNSUPPORTED_VERSION if unsupported else 0
     entries, answered, refused = _decide(topics, request, call, error)
     if entries:

@@ -70,6 +70,8 @@ def handle(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
     if call.api_version >= GROUPS:
         return OffsetFetchResponse(groups=tuple([_group(asked, call) for asked in request.groups]))
     asked = None if request.topics is None else _by_name(request.topics, call)
+    if call.api_version == 1 and not asked and call.state.profile.empty_fetch_means_all:
+        asked = None
     if call.api_version == 0:
         return _response([_v0_values(request.group_id, topic, call) for topic in asked or ()])
     if owned_partition(call.state.cluster, call.node, request.group_id) is not None:
@@ -163,10 +165,13 @@ def _found(group_id: str, asked: Iterable[AskedTopic] | None, call: Call) -> lis
     stored = call.state.offsets.of_group(group_id)
     if asked is None:
         return [_all_of_topic(name, stored[name], call) for name in sorted(stored)]
+    unknown_topic_error = call.state.profile.fetch_of_unknown_topic_error
     found = []
     for topic in asked:
         if topic.name is None:
             found.append(_without_offsets(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+        elif unknown_topic_error and topic.name not in call.state.cluster.topics:
+            found.append(_without_offsets(topic, unknown_topic_error))
         else:
             partitions = stored.get(topic.name, NOTHING)
             values = [_value(index, partitions.get(index)) for index in topic.partition_indexes]

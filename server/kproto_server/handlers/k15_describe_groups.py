@@ -18,19 +18,30 @@ if TYPE_CHECKING:
 NOT_FOUND_IS_AN_ERROR = 6
 """The first version that has a message, and an error for groups that are not there."""
 
-OPERATIONS_NOT_ASKED = -(2**31)
+OPERATIONS = 3
+"""The first version that can tell what a client may do with a group."""
+
+NO_OPERATIONS = -(2**31)
+"""What the field is in a version that does not have it."""
 
 
 def handle(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
-    operations = OPERATIONS_NOT_ASKED
+    profile, groups = call.state.profile, request.groups
+    operations = _unasked_operations(call)
     if request.include_authorized_operations:
-        operations = call.state.profile.group_authorized_operations
-    return DescribeGroupsResponse(groups=tuple([_describe(group_id, operations, call) for group_id in request.groups]))
+        operations = profile.group_authorized_operations
+    if profile.merges_repeated_groups:
+        groups = tuple(dict.fromkeys(groups))
+    return DescribeGroupsResponse(groups=tuple([_describe(group_id, operations, call) for group_id in groups]))
+
+
+def _unasked_operations(call: Call) -> int:
+    return call.state.profile.unasked_authorized_operations if call.api_version >= OPERATIONS else NO_OPERATIONS
 
 
 def _describe(group_id: str, operations: int, call: Call) -> DescribedGroup:
     if owned_partition(call.state.cluster, call.node, group_id) is None:
-        return _without_members(group_id, "", ErrorCode.NOT_COORDINATOR)
+        return _without_members(group_id, "", ErrorCode.NOT_COORDINATOR, operations=_unasked_operations(call))
     group = call.state.groups.get(group_id)
     if group is not None and group.kind == "classic":
         return _classic(group, operations, call)
@@ -41,7 +52,7 @@ def _describe(group_id: str, operations: int, call: Call) -> DescribedGroup:
 
 
 def _without_members(
-    group_id: str, state: str, error: int, message: str | None = None, operations: int = OPERATIONS_NOT_ASKED
+    group_id: str, state: str, error: int, message: str | None = None, operations: int = NO_OPERATIONS
 ) -> DescribedGroup:
     return DescribedGroup(
         error_code=error,

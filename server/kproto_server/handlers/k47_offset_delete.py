@@ -14,9 +14,8 @@ from kproto_server.coordinator.deletion import delete_offsets, offset_delete_err
 from kproto_server.coordinator.partitioning import owned_partition
 
 if TYPE_CHECKING:
-    from kproto.messages.k47_offset_delete import OffsetDeleteRequest, OffsetDeleteRequestTopic
+    from kproto.messages.k47_offset_delete import OffsetDeleteRequest
     from kproto_server.call import Call
-    from kproto_server.coordinator.groups import Group
 
 
 def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
@@ -29,34 +28,55 @@ def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
     error = offset_delete_error(group)
     if group is None or error:
         return _refused(error)
-    topics = tuple([_decide(group, topic, call) for topic in request.topics])
-    doomed: dict[str, list[int]] = {}
-    for topic in topics:
-        accepted = [p.partition_index for p in topic.partitions if not p.error_code]
-        doomed.setdefault(topic.name, []).extend(accepted)
-    failure = delete_offsets(state, group, doomed)
+    answers, existing = _by_existence(request, call)
+    kept = [topic for topic in existing if group.is_subscribed_to(topic)]
+    doomed = {topic: indexes for topic, indexes in existing.items() if topic not in kept}
+    failure = delete_offsets(state, request.group_id, doomed)
     if failure:
         return _refused(failure)
-    return OffsetDeleteResponse(error_code=0, throttle_time_ms=0, topics=topics)
+    for topic, indexes in existing.items():
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic in kept else ErrorCode.NONE
+        answers.setdefault(topic, []).extend((index, error) for index in indexes)
+    return _response(answers, call)
 
 
 def _refused(error: int) -> OffsetDeleteResponse:
     return OffsetDeleteResponse(error_code=error, throttle_time_ms=0, topics=())
 
 
-def _error(group: Group, topic_name: str, partition_index: int, call: Call) -> int:
-    topic = call.state.cluster.topics.get(topic_name)
-    if topic is None or not 0 <= partition_index < len(topic.partitions):
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to(topic_name) else 0
+Answers = dict[str, list[tuple[int, int]]]
+"""Topic: partitions with their errors."""
 
 
-def _decide(group: Group, topic: OffsetDeleteRequestTopic, call: Call) -> OffsetDeleteResponseTopic:
-    indexes = [asked.partition_index for asked in topic.partitions]
-    answers = [(index, _error(group, topic.name, index, call)) for index in indexes]
+def _by_existence(request: OffsetDeleteRequest, call: Call) -> tuple[Answers, dict[str, list[int]]]:
+    """The answers for partitions that do not exist, and the partitions that do: each topic once, in the order asked."""
+    profile, topics = call.state.profile, call.state.cluster.topics
+    unknown: Answers = {}
+    existing: dict[str, list[int]] = {}
+    for topic in request.topics:
+        known = topics.get(topic.name)
+        if known is None and profile.answers_unknown_topics_without_partitions:
+            unknown.setdefault(topic.name, [])
+        for partition in topic.partitions:
+            index = partition.partition_index
+            if known is None or not 0 <= index < len(known.partitions):
+                unknown.setdefault(topic.name, []).append((index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            elif not (profile.merges_duplicate_partitions and index in existing.get(topic.name, ())):
+                existing.setdefault(topic.name, []).append(index)
+    return unknown, existing
+
+
+def _response(answers: Answers, call: Call) -> OffsetDeleteResponse:
+    topics = [_topic(name, partitions) for name, partitions in answers.items()]
+    if call.state.profile.repeats_topics_of_offset_delete:
+        topics = [topic for topic in topics for _ in topic.partitions]
+    return OffsetDeleteResponse(error_code=0, throttle_time_ms=0, topics=tuple(topics))
+
+
+def _topic(name: str, partitions: list[tuple[int, int]]) -> OffsetDeleteResponseTopic:
     return OffsetDeleteResponseTopic(
-        name=topic.name,
+        name=name,
         partitions=tuple(
-            [OffsetDeleteResponsePartition(partition_index=index, error_code=error) for index, error in answers]
+            [OffsetDeleteResponsePartition(partition_index=index, error_code=error) for index, error in partitions]
         ),
     )

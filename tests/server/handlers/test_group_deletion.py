@@ -80,6 +80,32 @@ def test_offsets_are_deleted_one_by_one(profile: str) -> None:
     assert offsets_of(state, "g") == {"t": [1], "u": [0]}
 
 
+@pytest.mark.parametrize(("profile", "times"), [("2.8", 1), ("3.9", 1), ("4.4", 2)])
+def test_partition_named_twice(profile: str, times: int) -> None:
+    """Measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0: each topic once, what does not exist first, no topic without any."""
+    state = new_state(profile)
+    commit(state, "g", {"t": {0: 1, 1: 1}})
+    asked = tuple(
+        OffsetDeleteRequestTopic(
+            name=name, partitions=tuple(OffsetDeleteRequestPartition(partition_index=index) for index in indexes)
+        )
+        for name, indexes in (("u", ()), ("t", (1, 1, 9)), ("t", (0,)))
+    )
+    (topic,) = ask(state, OffsetDeleteRequest(group_id="g", topics=asked), 0).topics
+    told = [(p.partition_index, p.error_code) for p in topic.partitions]
+    assert told == [(9, 3), *[(1, 0)] * times, (0, 0)]
+
+
+@pytest.mark.parametrize(("profile", "expected"), [("3.4", []), ("3.5", ["nope"]), ("4.4", ["nope"])])
+def test_unknown_topic_without_partitions(profile: str, expected: list[str]) -> None:
+    """Measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0."""
+    state = new_state(profile)
+    commit(state, "g", {"t": {0: 1}})
+    topics = (OffsetDeleteRequestTopic(name="nope", partitions=()),)
+    response = ask(state, OffsetDeleteRequest(group_id="g", topics=topics), 0)
+    assert [(topic.name, topic.partitions) for topic in response.topics] == [(name, ()) for name in expected]
+
+
 @OLD_AND_NEW
 def test_offset_delete_refuses_the_whole_request(profile: str) -> None:
     """EX-62: 24 for the empty id, 69 for an unknown group, 16 elsewhere; no topics with it."""
@@ -201,12 +227,12 @@ def test_groups_are_deleted_by_their_coordinator(profile: str) -> None:
     assert delete_groups(state, "g") == [("g", 0)]
 
 
-@pytest.mark.parametrize(("profile", "answers"), [("2.8", 1), ("4.4", 2)])
-def test_group_named_twice_is_deleted_once(profile: str, answers: int) -> None:
-    """Groups are a set to the old coordinator."""
+@OLD_AND_NEW
+def test_group_named_twice_is_answered_once(profile: str) -> None:
+    """EX-61; measured on 1.1.1 to 4.4.0."""
     state = new_state(profile)
     commit(state, "g", {"t": {0: 1}})
-    assert delete_groups(state, "g", "g") == [("g", 0)] * answers
+    assert delete_groups(state, "g", "nobody", "g") == [("g", 0), ("nobody", 69)]
 
 
 def test_deleted_id_begins_anew() -> None:

@@ -40,7 +40,25 @@ def test_simple_group_is_empty_and_without_a_protocol(profile: str, version: int
     for group in describe(state, "g", "", version=version):
         assert (group.error_code, group.error_message, group.group_state) == (0, None, "Empty")
         assert (group.protocol_type, group.protocol_data, group.members) == ("", "", ())
-        assert group.authorized_operations == NOT_ASKED
+        assert group.authorized_operations == (
+            NOT_ASKED if version < 3 else state.profile.unasked_authorized_operations
+        )
+
+
+@pytest.mark.parametrize(("profile", "answers"), [("2.2", 1), ("2.3", 2), ("4.4", 2)])
+def test_group_named_twice(profile: str, answers: int) -> None:
+    """Measured on 2.2.2 and 2.3.1."""
+    state = new_state(profile)
+    assert [group.group_id for group in describe(state, "g", "g", version=2)] == ["g"] * answers
+
+
+@pytest.mark.parametrize(("profile", "state_name"), [("0.10.0", "Dead"), ("0.10.1", "Empty")])
+def test_offsets_alone_made_no_group_up_to_0_10_0(profile: str, state_name: str) -> None:
+    """Measured on 0.10.0.1 and 0.10.1.1; a generation gets 22 in both (OC-21)."""
+    state = new_state(profile)
+    commit(state, "g", {"t": {0: 1}}, version=2)
+    assert describe(state, "g", version=0)[0].group_state == state_name
+    assert len(listed(state, version=0)) == (1 if state_name == "Empty" else 0)
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -72,7 +90,7 @@ def test_description_is_the_coordinator_s(profile: str) -> None:
     commit(state, "g", {"t": {0: 1}})
     (group,) = describe(state, "g", node_id=2, include_authorized_operations=True)
     assert (group.error_code, group.group_state, group.protocol_type) == (16, "", "")
-    assert group.authorized_operations == NOT_ASKED
+    assert group.authorized_operations == state.profile.unasked_authorized_operations
 
 
 @pytest.mark.parametrize(("profile", "operations"), [("2.8", 328), ("3.9", 328), ("4.4", 3400), ("latest", 3400)])

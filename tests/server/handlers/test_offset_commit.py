@@ -158,6 +158,25 @@ def test_partitions_are_looked_for_from_2_0_on(profile: str, expected: int) -> N
     assert codes(ask(state, commit_request("g", {"t": {-1: 1, 7: 1}}), 2)) == [("t", -1, expected), ("t", 7, expected)]
 
 
+def test_anything_was_stored_in_0_8_2() -> None:
+    """Measured on 0.8.2.2: neither topic nor partition nor generation nor member is looked at; 15 without a topic to
+    store it in."""
+    state = new_state("0.8.2")
+    request = commit_request("g", {"nope": {7: 1}}, generation_id_or_member_epoch=5, member_id="ghost")
+    assert codes(ask(state, request, 1)) == [("nope", 7, 0)]
+    assert offsets_of(state, "g") == {"nope": {7: 1}}
+    assert codes(ask(new_state("0.8.2", with_offsets_topic=False), request, 1)) == [("nope", 7, 15)]
+
+
+@pytest.mark.parametrize("profile", ["3.0", "3.2"])
+def test_refused_member_leaves_a_group_behind(profile: str) -> None:
+    """Measured on 3.2.3, where a member that a simple commit names has to exist (KAFKA-14201)."""
+    state = new_state(profile)
+    assert codes(ask(state, commit_request("g", {"t": {0: 1}}, member_id="ghost"), 5)) == [("t", 0, 25)]
+    assert state.groups.get("g") is not None
+    assert offsets_of(state, "g") == {}
+
+
 @OLD_AND_NEW
 def test_membership_comes_before_metadata(profile: str) -> None:
     """OC-11."""

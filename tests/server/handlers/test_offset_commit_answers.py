@@ -106,7 +106,7 @@ def test_partition_named_twice(profile: str, answers: int) -> None:
 
 @OLD_AND_NEW
 def test_topic_without_partitions_is_left_out(profile: str) -> None:
-    """OC-16 has partitions in mind: a topic that has none in the request is answered by nobody."""
+    """OC-16 has partitions in mind; measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0."""
     state = new_state(profile)
     topics = (
         OffsetCommitRequestTopic(name="u", partitions=()),
@@ -116,6 +116,17 @@ def test_topic_without_partitions_is_left_out(profile: str) -> None:
 
 
 # v0 (OC-20).
+
+
+@pytest.mark.parametrize(("profile", "expected"), [("3.4", ["t"]), ("3.5", ["nope", "t"]), ("4.4", ["nope", "t"])])
+def test_unknown_topic_without_partitions(profile: str, expected: list[str]) -> None:
+    """Measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0."""
+    topics = (
+        OffsetCommitRequestTopic(name="nope", partitions=()),
+        *commit_request("g", {"t": {0: 1}}).topics,
+    )
+    response = ask(new_state(profile), OffsetCommitRequest(group_id="g", topics=topics), 5)
+    assert [topic.name for topic in response.topics] == expected
 
 
 @pytest.mark.parametrize("profile", ["0.10.2", "2.0", "2.8", "3.9-zookeeper", "latest"])

@@ -137,6 +137,25 @@ def test_no_topics_are_none(version: int) -> None:
     assert fetch(state, "g", {}, version) == ([], 0)
 
 
+@pytest.mark.parametrize(
+    ("profile", "means_all"), [("0.8.2", False), ("0.9", True), ("0.10.1", True), ("0.10.2", False)]
+)
+def test_no_topics_once_meant_all(profile: str, means_all: bool) -> None:
+    """OF-13, but for 0.9 to 0.10.1 (measured)."""
+    state = new_state(profile)
+    commit(state, "g", {"t": {0: 1}}, version=1)
+    assert fetch(state, "g", {}, 1) == ([("t", 0, 1, -1, "", 0)] if means_all else [], 0)
+
+
+@pytest.mark.parametrize(("profile", "error"), [("0.8.2", 3), ("0.9", 0)])
+def test_unknown_topic_was_an_error_in_0_8_2(profile: str, error: int) -> None:
+    """OF-10, but for 0.8.2 (measured)."""
+    assert fetch(new_state(profile), "g", {"nope": [0], "t": [0]}, 1)[0] == [
+        ("nope", 0, -1, -1, "", error),
+        ("t", 0, -1, -1, "", 0),
+    ]
+
+
 @pytest.mark.parametrize("version", range(1, 10))
 @OLD_AND_NEW
 def test_empty_group_id_is_a_group_id(profile: str, version: int) -> None:
