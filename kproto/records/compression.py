@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import zlib
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from kproto.errors import DecodeError
 from kproto.framing import FRAME_SIZE_MAX
@@ -80,6 +80,8 @@ def compress(compression: Compression, content: bytes, *, magic: int = 2) -> byt
             return _with_header_checksum(frame, broken=True) if magic == 0 else frame
         case Compression.ZSTD:
             return bytes(_package(compression).zstd.compress(content))
+        case _:
+            assert_never(compression)
 
 
 def decompress(compression: Compression, data: bytes, *, magic: int = 2, limit: int = CONTENT_SIZE_MAX) -> bytes:
@@ -101,6 +103,8 @@ def decompress(compression: Compression, data: bytes, *, magic: int = 2, limit: 
             return _unpack(compression, _package(compression).lz4.decompress_into, data, limit)
         case Compression.ZSTD:
             return _unpack(compression, _package(compression).zstd.decompress_into, data, limit)
+        case _:
+            assert_never(compression)
 
 
 def _package(compression: Compression) -> Any:

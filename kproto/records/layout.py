@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from construct import Construct, Int8sb, Struct, ValidationError, stream_tell, stream_write
+from construct import Construct, Struct, ValidationError, stream_tell, stream_write
 
 from kproto.errors import EncodeError
-from kproto.primitives import bytes_left, read_exactly
+from kproto.primitives import INTEGERS, bytes_left, read_exactly
 from kproto.records.varint import varint, varlong
 
 
@@ -127,7 +127,7 @@ HEADER = Struct("key" / VarintString(), "value" / VarintBytes())
 
 RECORD = VarintSized(
     Struct(
-        "attributes" / Int8sb,
+        "attributes" / INTEGERS["int8"],
         "timestamp_delta" / VARLONG,
         "offset_delta" / VARINT,
         "key" / VarintBytes(),

@@ -126,6 +126,12 @@ def test_lz4_of_magic_0_is_read_with_the_size_of_its_content_too() -> None:
     assert decompress(Compression.LZ4, bytes(frame), magic=0) == b"content" * 9
 
 
+@pytest.mark.parametrize("data", [b"", b"\x04\x22\x4d\x18", b"junk that is no frame"])
+def test_lz4_of_magic_0_without_a_frame_header_is_refused(data: bytes) -> None:
+    with pytest.raises(DecodeError, match="no LZ4 frame"):
+        decompress(Compression.LZ4, data, magic=0)
+
+
 @pytest.mark.parametrize(
     ("data", "digest"),
     [(b"", 0x02CC5D05), (b"a", 0x550D7456), (b"abc", 0x32D153FF), (b"Nobody inspects", 0x9759CD1A)],

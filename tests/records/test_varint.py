@@ -83,3 +83,10 @@ def test_a_number_of_more_than_32_bits_is_no_varint(number: int) -> None:
 def test_a_number_of_more_than_64_bits_is_no_varlong(number: int) -> None:
     with pytest.raises(EncodeError, match="is no int64"):
         varlong(number)
+
+
+@pytest.mark.parametrize(("declared", "number"), [(VARINT, 2**31), (VARLONG, 2**63)])
+def test_the_declaration_refuses_the_same_numbers(declared: SignedVarint, number: int) -> None:
+    assert declared.parse(declared.build(number - 1)) == number - 1
+    with pytest.raises(ConstructError, match="is no int"):
+        declared.build(number)
