@@ -55,11 +55,11 @@ def serve(options: ServeOptions) -> int:
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
     sockets = open_sockets(options.host, options.ports)
-    addresses = [f"{_bracketed(options.host)}:{sock.getsockname()[1]}" for sock in sockets]
+    addresses = [f"{bracketed(options.host)}:{sock.getsockname()[1]}" for sock in sockets]
     for address in addresses:
         print(f"kproto: listening on {address}", flush=True)
     if options.port_file is not None:
-        Path(options.port_file).write_text("".join(f"{address}\n" for address in addresses))
+        _write_at_once(Path(options.port_file), "".join(f"{address}\n" for address in addresses))
 
     from kproto_server.assembly import assemble
 
@@ -77,7 +77,18 @@ def serve(options: ServeOptions) -> int:
     return 0
 
 
-def _bracketed(host: str) -> str:
+def _write_at_once(path: Path, text: str) -> None:
+    """Write a file that nobody sees half written: who waits for it reads it as soon as it is there."""
+    if path.exists() and not path.is_file():  # a pipe, or another process's file descriptor
+        path.write_text(text)
+        return
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text(text)
+    partial.replace(path)
+
+
+def bracketed(host: str) -> str:
+    """Return a host as it stands before a colon and a port."""
     return f"[{host}]" if ":" in host else host
 
 
