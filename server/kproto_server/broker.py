@@ -14,16 +14,18 @@ Methods may be called from any thread or task; each is carried out between two r
 
 from __future__ import annotations
 
+import logging
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kproto_server.clock import ClockMode
 from kproto_server.profiles import Profile
-from kproto_server.serve import open_sockets
+from kproto_server.serve import bracketed, open_sockets
 from kproto_server.settings import Settings
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
     from typing import Self
@@ -33,6 +35,11 @@ if TYPE_CHECKING:
     from kproto_server.shell.server import Server
 
 T = TypeVar("T")
+
+logger = logging.getLogger("kproto")
+
+THREAD_CHECK_S = 1.0
+"""How often a caller that waits for the broker's thread sees to it that there still is one."""
 
 
 class BrokerClock:
@@ -94,8 +101,12 @@ class Broker:
         self._clock_mode = clock if isinstance(clock, ClockMode) else ClockMode.parse(clock)
         self._address = host, port, brokers
         self._started = started
+        self._lifetime = threading.Lock()
+        """Held while the broker starts or stops."""
         self._thread: threading.Thread | None = None
         self._server: Server | None = None
+        self._failure: BaseException | None = None
+        """What ended the thread, if it was not `stop`."""
 
     @classmethod
     @contextmanager
@@ -107,50 +118,83 @@ class Broker:
     # -- lifetime
 
     def start(self) -> None:
-        """Listen and serve; returns once every node answers."""
-        if self._thread is not None:
-            raise RuntimeError("this broker is running already")
-        from kproto_server.assembly import assemble
+        """Listen and serve; returns once every node answers.
 
+        Raises:
+            RuntimeError: it is running already.
+            CannotListen: an address is taken.
+        """
+        with self._lifetime:
+            if self._thread is not None:
+                raise RuntimeError("this broker is running already")
+            self._start()
+
+    def _start(self) -> None:
         host_name, port, count = self._address
         sockets = open_sockets(host_name, tuple(port + i if port else 0 for i in range(count)), self._started)
-        host, server = assemble(
+        try:
+            host, server = self._assemble(sockets)
+        except BaseException:
+            for sock in sockets:
+                sock.close()
+            raise
+        node_sockets = dict(zip(server.state.cluster.nodes, sockets, strict=True))
+        ready = threading.Event()
+        self._failure = None
+
+        def run() -> None:
+            try:
+                host.run(lambda: server.main(node_sockets, ready.set))
+            except BaseException as error:  # told to whoever starts, stops or asks the broker
+                logger.exception("the broker has failed")
+                self._failure = error
+            finally:
+                ready.set()
+
+        self._thread = threading.Thread(target=run, name="kproto-broker", daemon=True)
+        self._server = server
+        self._thread.start()
+        try:
+            ready.wait()
+        except BaseException:  # Ctrl-C: there will be no `with` block that ends the thread
+            ready.wait()
+            self._stop()
+            raise
+        if self._failure is not None:
+            self._stop()
+
+    def _assemble(self, sockets: list[socket.socket]) -> tuple[Host, Server]:
+        from kproto_server.assembly import assemble
+
+        return assemble(
             sockets,
-            advertised_host=host_name,
+            advertised_host=self._address[0],
             profile=self.profile,
             settings=self.settings,
             clock_mode=self._clock_mode,
             started=self._started,
         )
-        ready = threading.Event()
-        failure: list[BaseException] = []
-        node_sockets = dict(zip(server.state.cluster.nodes, sockets, strict=True))
-
-        def run() -> None:
-            try:
-                host.run(lambda: server.main(node_sockets, ready.set))
-            except BaseException as error:  # told to the starter or, later, to whoever stops it
-                failure.append(error)
-                raise
-            finally:
-                ready.set()
-
-        self._thread = threading.Thread(target=run, name="kproto-broker", daemon=True)
-        self._thread.start()
-        ready.wait()
-        if failure:
-            self._thread = None
-            raise failure[0]
-        self._server = server
 
     def stop(self) -> None:
-        """Answer what was read, close every connection and end the thread."""
-        if self._thread is None or self._server is None:
-            return
-        assert self._server.token is not None
-        self._server.token.run_sync_soon(self._server.stop)
+        """Answer what was read, close every connection and end the thread; nothing happens if it is not running.
+
+        Raises:
+            RuntimeError: the broker had ended before, by a defect of its own.
+        """
+        with self._lifetime:
+            if self._thread is not None:
+                self._stop()
+
+    def _stop(self) -> None:
+        assert self._thread is not None
+        assert self._server is not None
+        with suppress(RuntimeError):  # trio's word for a loop that has ended
+            self._post(self._server.stop)
         self._thread.join()
         self._thread = self._server = None
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise RuntimeError("this broker failed") from failure
 
     def __enter__(self) -> Self:
         self.start()
@@ -162,9 +206,15 @@ class Broker:
         self.stop()
 
     async def __aenter__(self) -> Self:
+        import anyio
         import anyio.to_thread
 
-        await anyio.to_thread.run_sync(self.start)
+        try:
+            await anyio.to_thread.run_sync(self.start)
+        except BaseException:  # cancelled: the start goes on in its thread, and `stop` waits for its end
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self.stop)
+            raise
         return self
 
     async def __aexit__(
@@ -181,13 +231,13 @@ class Broker:
     @property
     def bootstrap_servers(self) -> str:
         """``HOST:PORT`` of every node, up or not, comma-separated, as clients take it."""
-        return self._call(lambda server: ",".join(f"{n.host}:{n.port}" for n in server.state.cluster.nodes.values()))
+        nodes = self._running_server().state.cluster.nodes.values()
+        return ",".join(f"{bracketed(node.host)}:{node.port}" for node in nodes)
 
     @property
     def observations(self) -> Observations:
         """What clients did so far; read it through `snapshot` while clients are at work."""
-        assert self._server is not None, "the broker is not running"
-        return self._server.observations
+        return self._running_server().observations
 
     def snapshot(self) -> Snapshot:
         """Return what clients did so far, as a copy that no longer changes."""
@@ -222,9 +272,7 @@ class Broker:
 
     def _call(self, action: Callable[[Server], T]) -> T:
         """Carry out an action in the broker's thread and return its result."""
-        server = self._server
-        if server is None or server.token is None:
-            raise RuntimeError("this broker is not running")
+        server = self._running_server()
         done = threading.Event()
         result: list[T] = []
         failure: list[BaseException] = []
@@ -237,11 +285,31 @@ class Broker:
             finally:
                 done.set()
 
-        server.token.run_sync_soon(run)
-        done.wait()
+        self._post(run)
+        while not done.wait(THREAD_CHECK_S):
+            self._running_server()
         if failure:
             raise failure[0]
         return result[0]
+
+    def _running_server(self) -> Server:
+        server, thread = self._server, self._thread
+        if self._failure is not None:
+            raise RuntimeError("this broker failed") from self._failure
+        if server is None or thread is None or not thread.is_alive():
+            raise RuntimeError("this broker is not running")
+        return server
+
+    def _post(self, action: Callable[[], object]) -> None:
+        """Have an action run in the broker's thread, between two requests.
+
+        Raises:
+            RuntimeError: the broker has ended.
+        """
+        server = self._server
+        if server is None or server.token is None:
+            raise RuntimeError("this broker is not running")
+        server.token.run_sync_soon(action)
 
 
 def _settings(given: Mapping[str, object] | Settings | None, profile: Profile) -> Settings:
