@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from kproto_server.arguments import Command, HelpAsked, Option, UsageError, whole_number
 
 SWITCH = Option("--quiet", "", "say less")

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
 from kproto_server import cli
 from kproto_server.clock import ClockMode
 from kproto_server.profiles import profile_names

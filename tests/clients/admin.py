@@ -46,9 +46,7 @@ def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -
     """Commit these offsets by partition, as a consumer that assigns itself its partitions."""
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)
     try:
-        commits = {
-            TopicPartition(topic, p): OffsetAndMetadata(o, f"note {p}", -1) for p, o in offsets.items()
-        }
+        commits = {TopicPartition(topic, p): OffsetAndMetadata(o, f"note {p}", -1) for p, o in offsets.items()}
         consumer.assign(list(commits))
         consumer.commit(commits)
     finally:

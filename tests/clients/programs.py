@@ -103,8 +103,6 @@ def run(client: Client, verb: str, bootstrap: str, group: str, topic: str, *offs
     command = [*client.command(), verb, bootstrap, group, topic, *offsets]
     utf8 = os.environ | {"LC_ALL": "C.UTF-8"}  # Java reads its arguments in the locale's encoding
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=90, check=False, env=utf8)
-    assert done.returncode == 0, (
-        f"{client.name} {verb} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-    )
+    assert done.returncode == 0, f"{client.name} {verb} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
     printed: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return printed

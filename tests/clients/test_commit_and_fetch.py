@@ -54,9 +54,7 @@ def test_nothing_committed_is_nothing_fetched(client: Client, bootstrap: str, to
 
 
 @every_client
-def test_an_empty_topic_is_polled_from_its_beginning(
-    client: Client, broker: TestedBroker, topic: str
-) -> None:
+def test_an_empty_topic_is_polled_from_its_beginning(client: Client, broker: TestedBroker, topic: str) -> None:
     if broker.release and client.last_fetch and broker.release[:2] > client.last_fetch:
         pytest.skip(f"Kafka {broker.release} does not answer the Fetch of {client.name}")
 

@@ -108,10 +108,7 @@ def test_partitions_are_added_but_not_taken_away(pair: Pair) -> None:
     assert pair.same(TOPICS, "--alter", "--topic", "growing", "--partitions", "4").exit_code == 0
     pair.wait_topic("growing", 4)
     assert "already has 4" in pair.same(TOPICS, "--alter", "--topic", "growing", "--partitions", "4").out
-    assert (
-        "would not be an increase"
-        in pair.same(TOPICS, "--alter", "--topic", "growing", "--partitions", "3").out
-    )
+    assert "would not be an increase" in pair.same(TOPICS, "--alter", "--topic", "growing", "--partitions", "3").out
     assert "PartitionCount: 4" in pair.same(TOPICS, "--describe", "--topic", "growing").out
 
 
@@ -135,9 +132,7 @@ def test_groups_are_listed_with_state_and_type(pair: Pair) -> None:
         assert "listed-1 Empty" in rows(pair.same(GROUPS, "--list", *flags, unordered=True).out)
     for flags in (["--type"], ["--type", "classic"], ["--type", "Consumer,Classic"]):
         assert "listed-2 Classic" in rows(pair.same(GROUPS, "--list", *flags, unordered=True).out)
-    assert "listed-1 Classic Empty" in rows(
-        pair.same(GROUPS, "--list", "--state", "--type", unordered=True).out
-    )
+    assert "listed-1 Classic Empty" in rows(pair.same(GROUPS, "--list", "--state", "--type", unordered=True).out)
     assert "listed-1" not in pair.same(GROUPS, "--list", "--state", "stable").out
     assert "listed-1" not in pair.same(GROUPS, "--list", "--type", "consumer").out
     assert pair.same(GROUPS, "--list", "--state", "asleep").exit_code == 1

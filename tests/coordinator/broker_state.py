@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kproto.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kproto_server.call import Call, ConnectionInfo
 from kproto_server.cluster.cluster import Cluster, Topic
 from kproto_server.coordinator.groups import Group, GroupState, Member
@@ -11,12 +16,6 @@ from kproto_server.handlers import handler
 from kproto_server.profiles import Profile
 from kproto_server.settings import Settings
 from kproto_server.state import BrokerState
-
-from kproto.messages.k08_offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
+
 from kproto_server.coordinator.commit import commit_error
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.profiles import Profile
-
 from tests.coordinator.broker_state import commit_request
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = (

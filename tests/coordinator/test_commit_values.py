@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from kproto_server.coordinator.commit import (
     CommitLimits,
     append_error,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kproto_server.coordinator.partitioning import java_hash, owned_partition, partition_for
 
+from kproto_server.coordinator.partitioning import java_hash, owned_partition, partition_for
 from tests.coordinator.broker_state import new_state
 
 

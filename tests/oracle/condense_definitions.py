@@ -82,8 +82,7 @@ def condensed(definition: dict[str, Any]) -> str:
     structures = definition.get("commonStructs", [])
     if structures:
         lines = (
-            f'\n  {{"name": {json.dumps(s["name"])}, "fields": {field_lines(s["fields"], 3)}}}'
-            for s in structures
+            f'\n  {{"name": {json.dumps(s["name"])}, "fields": {field_lines(s["fields"], 3)}}}' for s in structures
         )
         text += f',\n "commonStructs": [{",".join(lines)}]'
     return text + "}\n"

@@ -131,9 +131,7 @@ def _copy_jars(pom: str, folder: Path, *flags: str, must: bool = True) -> bool:
     folder.mkdir()
     (folder / "pom.xml").write_text(pom)
     target = ("-DincludeScope=runtime", f"-DoutputDirectory={folder}/jars")
-    return _maven(
-        "-f", f"{folder}/pom.xml", f"{DEPENDENCY_PLUGIN}:copy-dependencies", *target, *flags, must=must
-    )
+    return _maven("-f", f"{folder}/pom.xml", f"{DEPENDENCY_PLUGIN}:copy-dependencies", *target, *flags, must=must)
 
 
 def _maven(*args: str, must: bool = True) -> bool:
@@ -153,9 +151,7 @@ def _project(dependencies: str) -> str:
 
 
 def _dependency(group: str, artifact: str, version: str, excluded: tuple[tuple[str, str], ...] = ()) -> str:
-    cut = "".join(
-        f"<exclusion><groupId>{g}</groupId><artifactId>{a}</artifactId></exclusion>" for g, a in excluded
-    )
+    cut = "".join(f"<exclusion><groupId>{g}</groupId><artifactId>{a}</artifactId></exclusion>" for g, a in excluded)
     return (
         f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
         f"<exclusions>{cut}</exclusions></dependency>"
@@ -175,9 +171,7 @@ def _broker(version: str, *, tools: bool) -> str:
         wanted.append(("org.slf4j", "slf4j-reload4j", "1.7.36"))
     if v < (1,):  # java.xml.bind left the JDK in 11
         wanted.append(("javax.xml.bind", "jaxb-api", "2.3.1"))
-    if (
-        (2,) <= v < (2, 6)
-    ):  # their ZooKeeper client parses InetSocketAddress.toString(), which Java 14 changed
+    if (2,) <= v < (2, 6):  # their ZooKeeper client parses InetSocketAddress.toString(), which Java 14 changed
         wanted.insert(0, ("org.apache.zookeeper", "zookeeper", "3.4.10" if v < (2, 4) else "3.5.9"))
     logger = ("ch.qos.reload4j", "*") if v >= (4,) else ("org.slf4j", "slf4j-api")
     excluded = (*UNWANTED, logger, *(() if tools else (("org.apache.kafka", "kafka-tools-api"),)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from kproto_server.clock import AUTO_IDLE_MS, Clock, ClockMode
 
 DAY_MS = 86_400_000

@@ -11,10 +11,6 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kproto_server import handlers
-from kproto_server.call import CloseConnection, ConnectionInfo, Wait
-from kproto_server.dispatch import ANSWERS_SIZE_MAX_BYTES, Dispatcher, Session
-from kproto_server.observe import Observations
 
 from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
@@ -24,13 +20,16 @@ from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, 
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kproto_server import handlers
+from kproto_server.call import CloseConnection, ConnectionInfo, Wait
+from kproto_server.dispatch import ANSWERS_SIZE_MAX_BYTES, Dispatcher, Session
+from kproto_server.observe import Observations
 from tests.coordinator.broker_state import NOW_MS, commit_request, new_state
 from tests.fixture_files import golden
 
 if TYPE_CHECKING:
-    from kproto_server.observed import ClosedSeen
-
     from kproto.declaration import Request
+    from kproto_server.observed import ClosedSeen
 
 METADATA, DESCRIBE_GROUPS, LIST_GROUPS, API_VERSIONS = 3, 15, 16, 18
 """API keys."""

@@ -5,10 +5,6 @@ from __future__ import annotations
 import threading
 
 import pytest
-from kproto_server.call import ConnectionInfo
-from kproto_server.error_codes import error_codes
-from kproto_server.observe import CLIENT_IDS_MAX, OTHER_REASONS, OTHERS, REASONS_MAX, Observations
-from kproto_server.observed import ClientSeen, ClosedSeen, CommitsSeen, ErrorsSeen, RequestsSeen
 
 from kproto import registry
 from kproto.declaration import Response, fields_of
@@ -21,6 +17,10 @@ from kproto.messages.k08_offset_commit import (
 )
 from kproto.messages.k12_heartbeat import HeartbeatResponse
 from kproto.messages.k15_describe_groups import DescribedGroup, DescribeGroupsResponse
+from kproto_server.call import ConnectionInfo
+from kproto_server.error_codes import error_codes
+from kproto_server.observe import CLIENT_IDS_MAX, OTHER_REASONS, OTHERS, REASONS_MAX, Observations
+from kproto_server.observed import ClientSeen, ClosedSeen, CommitsSeen, ErrorsSeen, RequestsSeen
 
 API_VERSIONS = 18
 OFFSET_COMMIT = 8

@@ -4,6 +4,8 @@ A switch is tested at the releases at which it was measured.
 """
 
 import pytest
+
+from kproto.codes import ErrorCode
 from kproto_server.profiles import (
     Mode,
     Profile,
@@ -12,8 +14,6 @@ from kproto_server.profiles import (
     releases_serving,
     removed_in,
 )
-
-from kproto.codes import ErrorCode
 from tests.fixture_files import WireSurface, api_versions, golden
 
 PRODUCE, METADATA, OFFSET_COMMIT, OFFSET_FETCH, CONTROLLED_SHUTDOWN, JOIN_GROUP = 0, 3, 8, 9, 7, 11

@@ -1,11 +1,11 @@
 """ApiVersions as brokers of every release line answered it (`fixtures/golden/releases`) against the profiles."""
 
 import pytest
-from kproto_server._features import features_of
-from kproto_server.profiles import Profile
 
 from kproto.messages.k18_api_versions import ApiVersionsResponse
 from kproto.registry import codec
+from kproto_server._features import features_of
+from kproto_server.profiles import Profile
 from tests.fixture_files import GoldenPair, api_versions, golden_releases
 
 API_VERSIONS = 18

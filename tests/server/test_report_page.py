@@ -11,8 +11,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kproto_server.report import html_page
 
+from kproto_server.report import html_page
 from tests.requirements import need_chromium
 from tests.server.report_samples import FINISHED, everything, report_of
 

@@ -1,6 +1,7 @@
 """Settings: Kafka's names, defaults by release, and the refusal of whatever cannot be."""
 
 import pytest
+
 from kproto_server._properties import PropertiesError, read_properties
 from kproto_server.profiles import Profile
 from kproto_server.settings import SETTINGS, ConfigType, SettingError, Settings

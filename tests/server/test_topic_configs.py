@@ -6,10 +6,10 @@ The texts of refusals are those that CreateTopics of 2.1.1, 2.8.2, 3.9.2 and 4.4
 import re
 
 import pytest
+
 from kproto_server.profiles import Profile
 from kproto_server.settings import SETTINGS, Settings
 from kproto_server.topic_configs import ConfigSource, TopicConfigEntry, config_problem, describe_topic, topic_configs
-
 from tests.fixture_files import configs
 
 NEVER_SHOWN = {"internal.segment.bytes"}

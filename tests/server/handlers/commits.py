@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kproto_server.coordinator.offsets import MemoryOffsetLog
-
 from kproto.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from kproto_server.coordinator.offsets import MemoryOffsetLog
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.offsets import CommitEntries

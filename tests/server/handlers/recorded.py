@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kproto_server.call import ConnectionInfo
-from kproto_server.dispatch import Dispatcher, Session
-from kproto_server.observe import Observations
-
 from kproto import registry
 from kproto.errors import DecodeError, UnsupportedVersion
 from kproto.headers import read_request_header, read_response
+from kproto_server.call import ConnectionInfo
+from kproto_server.dispatch import Dispatcher, Session
+from kproto_server.observe import Observations
 from tests.coordinator.broker_state import NOW_MS, new_state
 from tests.fixture_files import golden
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kproto_server.state import BrokerState
-
     from tests.fixture_files import GoldenPair
 
     Prepare = Callable[[BrokerState, Any], None]

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kproto_server.coordinator.deletion import forget_topics
-from kproto_server.coordinator.groups import Group, GroupState, Member
-from kproto_server.coordinator.offsets import MemoryOffsetLog
 
 from kproto.messages.k42_delete_groups import DeleteGroupsRequest
 from kproto.messages.k47_offset_delete import (
@@ -15,6 +12,9 @@ from kproto.messages.k47_offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from kproto_server.coordinator.deletion import forget_topics
+from kproto_server.coordinator.groups import Group, GroupState, Member
+from kproto_server.coordinator.offsets import MemoryOffsetLog
 from tests.coordinator.broker_state import ask, commit, group_with, new_state
 
 if TYPE_CHECKING:

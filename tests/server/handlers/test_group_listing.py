@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kproto_server.coordinator.groups import GroupState, Member
 
 from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
+from kproto_server.coordinator.groups import GroupState, Member
 from tests.coordinator.broker_state import ask, commit, group_with, new_state
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from kproto_server.coordinator.groups import GroupState, Member
 
 from kproto.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kproto_server.coordinator.groups import GroupState, Member
 from tests.coordinator.broker_state import NOW_MS, ask, commit, commit_request, group_with, new_state
 from tests.server.handlers.commits import TOO_LONG, codes, offsets_of
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from kproto_server.coordinator.offsets import OffsetStore
 
 from kproto.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kproto_server.coordinator.offsets import OffsetStore
 from tests.coordinator.broker_state import ask, commit_request, new_state
 from tests.server.handlers.commits import TOO_LONG, RecordingLog, codes, offsets_of, repeated
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kproto_server.coordinator.offsets import OffsetStore
 
+from kproto_server.coordinator.offsets import OffsetStore
 from tests.coordinator.broker_state import ask, commit, commit_request, new_state
 from tests.server.handlers.commits import TOO_LONG, RecordingLog, codes, offsets_of
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kproto_server.coordinator.groups import GroupState, Member
 
 from kproto.messages.k08_offset_commit import (
     OffsetCommitRequest,
@@ -18,6 +17,7 @@ from kproto.messages.k09_offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from kproto_server.coordinator.groups import GroupState, Member
 from tests.coordinator.broker_state import ask, commit, group_with, new_state
 
 if TYPE_CHECKING:

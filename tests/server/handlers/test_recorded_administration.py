@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kproto_server.coordinator.groups import GroupState, Member
-from kproto_server.state import BrokerState
 
 from kproto.headers import read_response
 from kproto.messages.k42_delete_groups import DeleteGroupsRequest
@@ -19,6 +17,8 @@ from kproto.messages.k47_offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from kproto_server.coordinator.groups import GroupState, Member
+from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import ask, commit, group_with
 from tests.fixture_files import GoldenPair
 from tests.server.handlers.recorded import RELEASES, another_node_leads, conversation, recorded_state, replay

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from kproto_server.coordinator.groups import GroupState, Member
 from kproto_server.state import BrokerState
-
 from tests.coordinator.broker_state import group_with
 from tests.server.handlers.recorded import RELEASES, conversation, recorded_state, replay
 

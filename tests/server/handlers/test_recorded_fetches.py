@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from kproto_server.coordinator.groups import GroupState, Member
 from kproto_server.state import BrokerState
-
 from tests.coordinator.broker_state import commit
 from tests.server.handlers.recorded import RELEASES, another_node_leads, conversation, recorded_state, replay
 

@@ -7,11 +7,11 @@ Groups stand in any order: Kafka asks their partitions of the offsets topic one 
 from __future__ import annotations
 
 import pytest
-from kproto_server.profiles import Profile
-from kproto_server.state import BrokerState
 
 from kproto.headers import read_response
 from kproto.messages.k16_list_groups import ListGroupsResponse
+from kproto_server.profiles import Profile
+from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import commit, new_state
 from tests.fixture_files import GoldenPair, golden_releases
 from tests.server.handlers.recorded import replay
