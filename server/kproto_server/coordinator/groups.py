@@ -79,7 +79,6 @@ class Group:
         "generation",
         "group_id",
         "kind",
-        "leader_id",
         "members",
         "protocol_name",
         "protocol_type",
@@ -99,7 +98,6 @@ class Group:
         """Set by the first member; None: a simple group (EX-14)."""
         self.protocol_name: str | None = None
         self.generation = 0
-        self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}
         """Member id by group instance id."""

@@ -113,9 +113,6 @@ class OffsetStore:
         """Return a group's offsets by topic and partition; a view, empty if there are none."""
         return self._groups.get(group_id, NOTHING)
 
-    def has_offsets(self, group_id: str) -> bool:
-        return group_id in self._groups
-
     def groups_with(self, topic: str) -> Iterator[str]:
         """Yield the groups that have an offset in a topic. Walks all groups: for deletions, not for commits."""
         return (group_id for group_id, topics in self._groups.items() if topic in topics)
