@@ -273,16 +273,30 @@ class Quirks:
         return self.at_least(0, 11)
 
     @cached_property
+    def null_config_error(self) -> int:
+        """The error of CreateTopics for a config without a value: -1, 42 from 2.6 on, 40 from 3.3 on (M[2.5.1, 2.6.3,
+        3.2.3, 3.3.2])."""
+        if self.at_least(3, 3):
+            return 40
+        return 42 if self.at_least(2, 6) else -1
+
+    @cached_property
+    def refuses_disabled_deletion(self) -> bool:
+        """Whether DeleteTopics refuses every topic where deletion is off; before 2.1 those that exist time out, 7
+        (BA-91; M[2.0.1, 2.1.1])."""
+        return self.at_least(2, 1)
+
+    @cached_property
     def answers_each_repeated_topic(self) -> bool:
         """Whether CreateTopics and DeleteTopics answer a topic as often as it stands in the request: ZooKeeper brokers
-        from 2.4 on; others once (M[2.1.1, 2.4.1, 3.9.2])."""
-        return self.at_least(2, 4) and not self.is_kraft
+        from 2.3 on; others once (M[2.2.2, 2.3.1, 3.9.2])."""
+        return self.at_least(2, 3) and not self.is_kraft
 
     def repeated_topic_message(self, name: str, client_id: str) -> str:
-        """Why CreateTopics refuses a topic that stands twice (M[2.1.1, 2.4.1, 3.3.2])."""
+        """Why CreateTopics refuses a topic that stands twice (M[2.2.2, 2.3.1, 3.3.2])."""
         if self.is_kraft:
             return "Duplicate topic name."
-        if self.at_least(2, 4):
+        if self.at_least(2, 3):
             return "Found multiple entries for this topic."
         why = "contains multiple entries for the following topics"
         return f"Create topics request from client `{client_id}` {why}: {name}"
@@ -302,8 +316,9 @@ class Quirks:
 
     @cached_property
     def describes_configs_anew(self) -> bool:
-        """Whether DescribeConfigs takes no keys for all keys, answers a resource as often as it is asked for, and has
-        an empty text for success: from 2.8 on. Before: no keys for none, once, and null (BA-92; M[2.4.1, 2.8.2])."""
+        """Whether DescribeConfigs takes no keys for all keys, answers a resource as often as it is asked for, has an
+        empty text for success, and in v0 says of nothing that it is a default: from 2.8 on. Before: no keys for none,
+        once, null, and the truth (BA-92; M[2.4.1, 2.8.2])."""
         return self.at_least(2, 8)
 
     @cached_property
@@ -320,6 +335,32 @@ class Quirks:
     def has_group_configs(self) -> bool:
         """Whether it knows type 32 (BA-92; M[3.9.2, 4.4.0])."""
         return self.at_least(4, 0)
+
+    # Reading.
+
+    @cached_property
+    def answers_unknown_isolation_level(self) -> bool:
+        """Whether a ListOffsets with an isolation level that there is not is answered, with error -1; before 2.8 it
+        closes the connection (M[2.4.1, 2.8.2])."""
+        return self.at_least(2, 8)
+
+    @cached_property
+    def answers_each_repeated_position(self) -> bool:
+        """Whether ListOffsets refuses a partition as often as it stands in the request, from 2.8 to 3.9; others once
+        (BA-82; M[2.4.1, 2.8.2, 3.9.2, 4.4.0])."""
+        return self.at_least(2, 8) and not self.at_least(4, 0)
+
+    @cached_property
+    def empty_log_has_an_epoch(self) -> bool:
+        """Whether ListOffsets tells the leader epoch for the ends of an empty partition, rather than -1 (BA-82;
+        M[2.1.1, 2.4.1])."""
+        return self.at_least(2, 4)
+
+    @cached_property
+    def missing_partition_lists_no_aborts(self) -> bool:
+        """Whether the aborted transactions that Fetch tells of a partition that there is not are an empty list, rather
+        than null (M[2.8.2, 3.0.2])."""
+        return self.at_least(3, 0)
 
     # Records.
 

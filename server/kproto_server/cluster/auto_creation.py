@@ -36,7 +36,13 @@ def _creation_error(cluster: Cluster, name: str, now_ms: int) -> ErrorCode:
         if not cluster.ensure_internal_topic(name, now_ms):
             refusal = ErrorCode.INVALID_REPLICATION_FACTOR
     else:
-        made = cluster.create_topic(name, now_ms=now_ms)
+        defaults = cluster.defaults
+        made = cluster.create_topic(
+            name,
+            partition_count=defaults.num_partitions,
+            replication_factor=defaults.replication_factor,
+            now_ms=now_ms,
+        )
         if isinstance(made, Refusal):
             refusal = made.error
     if not cluster.profile.auto_create_answers_leader_not_available:

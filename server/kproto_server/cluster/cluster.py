@@ -67,6 +67,8 @@ class Cluster:
     ) -> None:
         """``random_bytes`` makes the cluster's id, topic ids and first replicas' places: a seeded one repeats a run."""
         self.nodes: dict[int, Node] = {node.node_id: node for node in nodes}
+        self.version = 0
+        """Rises with every change of topics, partitions, leaders or nodes: what was remembered before may be wrong."""
         self.topics: dict[str, Topic] = {}
         self.profile = profile
         self._rules = rules_for(profile)
@@ -113,11 +115,13 @@ class Cluster:
 
     def add_node(self, node: Node) -> None:
         """Take a further broker into the cluster; topics that are made from now on use it."""
+        self.version += 1
         self.nodes[node.node_id] = node
         self._elect_controller()
 
     def stop_node(self, node_id: int) -> None:
         """Take a node down: it leaves the in-sync sets, its leaderships move or end."""
+        self.version += 1
         self.nodes[node_id].alive = False
         for partition in self._partitions():
             if node_id in partition.isr and len(partition.isr) > 1:
@@ -129,6 +133,7 @@ class Cluster:
     def start_node(self, node_id: int) -> None:
         """Bring a node up: it leads what had no leader and is its to lead, and its other replicas are in sync again."""
         node = self.nodes[node_id]
+        self.version += 1
         node.alive = node.registered = True
         for partition in self._partitions():
             if partition.leader == NO_LEADER:
@@ -183,6 +188,7 @@ class Cluster:
         partitions = [self._new_partition(index, replicas) for index, replicas in enumerate(placed)]
         topic = Topic(name, self._random_bytes(16), partitions, given_configs(asked.configs), now_ms)
         if not validate_only:
+            self.version += 1
             self.topics[name] = self._topics_by_id[topic.topic_id] = topic
         return topic
 
@@ -199,6 +205,7 @@ class Cluster:
         if isinstance(placed, Refusal):
             return placed
         if not validate_only:
+            self.version += 1
             first = len(topic.partitions)
             topic.partitions += [self._new_partition(index, replicas) for index, replicas in enumerate(placed, first)]
         return None
@@ -207,6 +214,7 @@ class Cluster:
         """Remove a topic; return it, if there was one."""
         topic = self.topics.pop(name, None)
         if topic is not None:
+            self.version += 1
             del self._topics_by_id[topic.topic_id]
         return topic
 
@@ -221,8 +229,8 @@ class Cluster:
 
     def _new_partition(self, index: int, replicas: Sequence[int]) -> Partition:
         """Return a partition as it begins: led by its first live replica, with all live ones in sync."""
-        isr = [replica for replica in replicas if self.is_alive(replica)]
-        return Partition(index, list(replicas), isr, isr[0])
+        alive = [replica for replica in replicas if self.is_alive(replica)]
+        return Partition(index, list(replicas), alive or list(replicas), alive[0] if alive else NO_LEADER)
 
     # The internal topics, and who coordinates what.
 

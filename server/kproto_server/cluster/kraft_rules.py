@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.cluster.rules import BROKER_DEFAULT, check_configs, colliding, exists_already
+from kproto_server.cluster.rules import BROKER_DEFAULT, check_configs, check_nulls, colliding, exists_already
 from kproto_server.cluster.topics import Refusal, name_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.rules import NewTopic, Placement
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 class KRaftRules:
     def check_new(self, cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
-        refusal = _check_name(cluster, topic.name) or _check_config_values(cluster, topic.configs)
+        refusal = (
+            _check_name(cluster, topic.name)
+            or check_nulls(cluster, topic.configs)
+            or check_configs(cluster, topic.configs)
+        )
         if refusal is not None:
             return refusal
         return _place_as_told(cluster, topic) if topic.assignments else _place_by_count(cluster, topic)
@@ -57,13 +61,6 @@ def _check_name(cluster: Cluster, name: str) -> Refusal | None:
     if others := colliding(cluster, name):
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {others[0]}")
     return None
-
-
-def _check_config_values(cluster: Cluster, configs: Mapping[str, str | None]) -> Refusal | None:
-    empty = [name for name, value in configs.items() if value is None]
-    if empty:
-        return Refusal(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(empty)}")
-    return check_configs(cluster, configs)
 
 
 def _place_by_count(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:

@@ -75,6 +75,18 @@ def given_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in configs.items() if value is not None}
 
 
+def check_nulls(cluster: Cluster, configs: Mapping[str, str | None]) -> Refusal | None:
+    """Refuse configs without a value; the oldest releases trip over them, and say nothing."""
+    empty = ",".join(name for name, value in configs.items() if value is None)
+    if not empty:
+        return None
+    error = ErrorCode(cluster.profile.null_config_error)
+    if error is ErrorCode.UNKNOWN_SERVER_ERROR:
+        return Refusal(error)
+    space = " " if error is ErrorCode.INVALID_REQUEST else ""
+    return Refusal(error, f"Null value not supported for topic configs{space}: {empty}")
+
+
 def check_configs(cluster: Cluster, configs: Mapping[str, str | None]) -> Refusal | None:
     """Say what is wrong with the values of a topic's configs."""
     if not configs:

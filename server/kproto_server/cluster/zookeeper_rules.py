@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.cluster.rules import BROKER_DEFAULT, check_configs, colliding, exists_already
+from kproto_server.cluster.rules import BROKER_DEFAULT, check_configs, check_nulls, colliding, exists_already
 from kproto_server.cluster.topics import Refusal, name_problem
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class ZooKeeperRules:
     def check_new(self, cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
         if topic.name in cluster.topics:
             return exists_already(topic.name)
-        refusal = _check_nulls(cluster, topic.configs)
+        refusal = check_nulls(cluster, topic.configs)
         if refusal is not None:
             return refusal
         placed = _place_as_told(cluster, topic) if topic.assignments else _place_by_count(cluster, topic)
@@ -50,15 +50,6 @@ class ZooKeeperRules:
                 f"Increasing the number of partitions by {count - present} but {len(assignments)} assignments provided."
             )
         return _check_unknown(cluster, assignments) or _check_new_partitions(topic, assignments)
-
-
-def _check_nulls(cluster: Cluster, configs: Mapping[str, str | None]) -> Refusal | None:
-    empty = [name for name, value in configs.items() if value is None]
-    if not empty:
-        return None
-    if not cluster.profile.creates_topics_with_defaults:
-        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)  # such a broker trips over it
-    return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for topic configs : {','.join(empty)}")
 
 
 def _check_name(cluster: Cluster, name: str) -> Refusal | None:
@@ -98,21 +89,19 @@ def _place_as_told(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
             "Both cannot be used at the same time.",
         )
     placed = dict(topic.assignments)  # of a partition that stands twice the last counts
-    # DEVIATION: a ZooKeeper broker makes the topic on brokers that it does not have, and times out (7).
-    refusal = _check_unknown(cluster, placed.values()) or _check_even(placed)
-    return refusal or [list(placed[index]) for index in sorted(placed)]
+    # Brokers that there are not, and no brokers at all, are accepted: the topic is made, and waits for a leader.
+    return _check_even(cluster, placed) or [list(placed[index]) for index in sorted(placed)]
 
 
-def _check_even(placed: Mapping[int, Sequence[int]]) -> Refusal | None:
+def _check_even(cluster: Cluster, placed: Mapping[int, Sequence[int]]) -> Refusal | None:
     if len({len(replicas) for replicas in placed.values()}) != 1:
         return _wrong_assignment("All partitions should have the same number of replicas")
     if any(len(set(replicas)) < len(replicas) for replicas in placed.values()):
         pairs = ", ".join(f"{index} -> ArrayBuffer({', '.join(map(str, r))})" for index, r in placed.items())
         return _wrong_assignment(f"Duplicate replica assignment found: Map({pairs})")
-    if sorted(placed) != list(range(len(placed))):
+    # DEVIATION: before 2.4 a topic may have gaps in the numbers of its partitions; here it has none.
+    if cluster.profile.creates_topics_with_defaults and sorted(placed) != list(range(len(placed))):
         return _wrong_assignment("partitions should be a consecutive 0-based integer sequence")
-    if not all(placed.values()):
-        return _wrong_assignment("Cannot have replication factor of 0 for partition id 0.")
     return None
 
 

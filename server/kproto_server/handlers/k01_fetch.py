@@ -95,11 +95,11 @@ def _topic(asked: FetchTopic, request: FetchRequest, call: Call) -> Iterator[Rea
 
 def _partition(topic: Topic | None, asked: FetchPartition, request: FetchRequest, call: Call) -> Read:
     if topic is None and call.api_version >= IDS_SINCE:
-        return _missing(asked, ErrorCode.UNKNOWN_TOPIC_ID)
+        return _missing(asked, ErrorCode.UNKNOWN_TOPIC_ID, call)
     partition = topic and topic.partition(asked.partition)
     if not partition:
-        return _missing(asked, call.state.profile.unknown_topic_fetch_error(call.api_version))
-    error = _error(partition, asked, request, call)
+        return _missing(asked, call.state.profile.unknown_topic_fetch_error(call.api_version), call)
+    error = _error(partition, asked, call)
     if error:
         return Read(_failed(partition, asked, error, call), is_missing=False)
     return Read(
@@ -116,21 +116,24 @@ def _partition(topic: Topic | None, asked: FetchPartition, request: FetchRequest
     )
 
 
-def _error(partition: Partition, asked: FetchPartition, request: FetchRequest, call: Call) -> ErrorCode:
+def _error(partition: Partition, asked: FetchPartition, call: Call) -> ErrorCode:
     error = leader_error(partition, call.node.node_id, asked.current_leader_epoch)
     if error:
         return error
-    replica_id = max(request.replica_id, request.replica_state.replica_id)
-    if replica_id >= 0 and replica_id not in partition.replicas:
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
     in_range = partition.log_start_offset <= asked.fetch_offset <= partition.high_watermark
     if not in_range or asked.last_fetched_epoch > partition.leader_epoch:
         return ErrorCode.OFFSET_OUT_OF_RANGE
     return ErrorCode.NONE
 
 
-def _missing(asked: FetchPartition, error: int) -> Read:
-    data = PartitionData(partition_index=asked.partition, error_code=error, high_watermark=UNKNOWN_OFFSET, records=b"")
+def _missing(asked: FetchPartition, error: int, call: Call) -> Read:
+    data = PartitionData(
+        partition_index=asked.partition,
+        error_code=error,
+        high_watermark=UNKNOWN_OFFSET,
+        aborted_transactions=() if call.state.profile.missing_partition_lists_no_aborts else None,
+        records=b"",
+    )
     return Read(data, is_missing=True)
 
 

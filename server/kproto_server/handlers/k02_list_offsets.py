@@ -17,6 +17,7 @@ from kproto.messages.k02_list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
+from kproto_server.call import CloseConnection
 from kproto_server.handlers._partitions import leader_error
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ SINCE_VERSION = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 """The special timestamps, and the version that brought each (BA-80)."""
+
+EPOCH_SINCE = 4
 
 NONE_FOUND = -1
 NO_EPOCH = -1
@@ -58,18 +61,24 @@ def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
 
 
 def _partitions(asked: ListOffsetsTopic, isolation_level: int, call: Call) -> tuple[ListOffsetsPartitionResponse, ...]:
-    """Answer each partition once; one that was asked for twice is refused (BA-82)."""
+    """Answer each partition; one that was asked for twice is refused, except by v0 (BA-82)."""
+    profile = call.state.profile
+    if isolation_level not in ISOLATION_LEVELS:
+        if not profile.answers_unknown_isolation_level:
+            raise CloseConnection(f"ListOffsets: no isolation level {isolation_level}")
+        return tuple(
+            _refused(partition.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in asked.partitions
+        )
     indexes = [partition.partition_index for partition in asked.partitions]
-    answers = {}
-    for partition in asked.partitions:
-        index = partition.partition_index
-        if isolation_level not in ISOLATION_LEVELS:
-            answers[index] = _refused(index, ErrorCode.UNKNOWN_SERVER_ERROR)
-        elif indexes.count(index) > 1 and call.api_version > 0:
-            answers[index] = _refused(index, ErrorCode.INVALID_REQUEST)
-        else:
-            answers[index] = _partition(asked.name, partition, call)
-    return tuple(answers.values())
+    answers = [
+        _refused(partition.partition_index, ErrorCode.INVALID_REQUEST)
+        if call.api_version > 0 and indexes.count(partition.partition_index) > 1
+        else _partition(asked.name, partition, call)
+        for partition in asked.partitions
+    ]
+    if not profile.answers_each_repeated_position:
+        return tuple({answer.partition_index: answer for answer in answers}.values())
+    return tuple(answers)
 
 
 def _partition(topic_name: str, asked: ListOffsetsPartition, call: Call) -> ListOffsetsPartitionResponse:
@@ -87,7 +96,7 @@ def _partition(topic_name: str, asked: ListOffsetsPartition, call: Call) -> List
         partition_index=asked.partition_index,
         error_code=error,
         offset=position.offset,
-        leader_epoch=position.leader_epoch if call.api_version >= 4 else NO_EPOCH,
+        leader_epoch=position.leader_epoch if _tells_epoch(call) else NO_EPOCH,
     )
 
 
@@ -108,6 +117,10 @@ def _position(partition: Partition, timestamp: int, call: Call) -> Position:
     if known and timestamp == LATEST:
         return Position(partition.high_watermark, partition.leader_epoch)
     return Position()
+
+
+def _tells_epoch(call: Call) -> bool:
+    return call.api_version >= EPOCH_SINCE and call.state.profile.empty_log_has_an_epoch
 
 
 def _old_style(asked: ListOffsetsPartition, position: Position) -> ListOffsetsPartitionResponse:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from kproto_server.cluster.topics import Partition, Topic
 
 BY_ID_SINCE = 12
+OPERATIONS_ON_TOPICS = range(8, 14)
+OPERATIONS_ON_CLUSTER = range(8, 11)
+"""Versions whose answers have these fields."""
 
 
 def handle(request: MetadataRequest, call: Call) -> MetadataResponse:
@@ -35,15 +38,18 @@ def handle(request: MetadataRequest, call: Call) -> MetadataResponse:
     if refusal:
         return _refused(asked or (), refusal)
     cluster = call.state.cluster
-    operations = _operations.ON_TOPIC if request.include_topic_authorized_operations else _operations.NOT_ASKED
+    unasked = call.state.profile.unasked_authorized_operations
+    on_topics = on_cluster = _operations.NOT_ASKED
+    if call.api_version in OPERATIONS_ON_TOPICS:
+        on_topics = _operations.ON_TOPIC if request.include_topic_authorized_operations else unasked
+    if call.api_version in OPERATIONS_ON_CLUSTER:
+        on_cluster = _operations.ON_CLUSTER if request.include_cluster_authorized_operations else unasked
     return MetadataResponse(
         brokers=tuple(map(_broker, cluster.alive_nodes())),
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
-        topics=_topics(request, call, operations),
-        cluster_authorized_operations=(
-            _operations.ON_CLUSTER if request.include_cluster_authorized_operations else _operations.NOT_ASKED
-        ),
+        topics=_topics(request, call, on_topics),
+        cluster_authorized_operations=on_cluster,
     )
 
 

@@ -13,7 +13,7 @@ from kproto.messages.k19_create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from kproto_server.cluster.topics import Refusal
+from kproto_server.cluster.topics import NO_LEADER, Refusal
 from kproto_server.handlers._controller import names_standing_twice, not_controller
 from kproto_server.topic_configs import describe_topic
 
@@ -59,6 +59,10 @@ def _create(asked: CreatableTopic, validate_only: bool, call: Call) -> Creatable
     if isinstance(made, Refusal):
         return _refused(asked.name, made)
     is_kept = call.state.profile.is_kraft or not validate_only
+    if is_kept and any(partition.leader == NO_LEADER for partition in made.partitions):
+        # A ZooKeeper broker waits for leaders to come, which may take longer than the client would wait.
+        error = ErrorCode.REQUEST_TIMED_OUT
+        return CreatableTopicResult(name=made.name, topic_id=made.topic_id, error_code=error, error_message=None)
     return CreatableTopicResult(
         name=made.name,
         topic_id=made.topic_id if is_kept else ZERO_UUID,

@@ -40,7 +40,12 @@ def handle(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
         asked = [Asked(topic.name, topic.topic_id) for topic in request.topics]
     else:
         asked = [Asked(name) for name in request.topic_names]
-    results = _kraft(asked, call) if call.state.profile.is_kraft else _zookeeper(asked, call)
+    profile = call.state.profile
+    if profile.refuses_disabled_deletion and not call.state.settings.bool("delete.topic.enable"):
+        known = call.api_version >= DISABLED_SINCE
+        error = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
+        return DeleteTopicsResponse(responses=tuple(_result(one, error) for one in asked))
+    results = _kraft(asked, call) if profile.is_kraft else _zookeeper(asked, call)
     return DeleteTopicsResponse(responses=tuple(results))
 
 
@@ -102,8 +107,7 @@ def _kraft_one(
     told = Asked(topic.name, topic.topic_id)
     if topic.topic_id in renamed:
         return _invalid(told, "The provided topic name maps to an ID that was already supplied.")
-    error = _delete(topic, call)
-    return _result(told, error, error.message if error else None)
+    return _result(told, _delete(topic, call))
 
 
 def _invalid(asked: Asked, message: str) -> DeletableTopicResult:
@@ -113,8 +117,7 @@ def _invalid(asked: Asked, message: str) -> DeletableTopicResult:
 def _delete(topic: Topic, call: Call) -> ErrorCode:
     state = call.state
     if not state.settings.bool("delete.topic.enable"):
-        known = call.api_version >= DISABLED_SINCE
-        return ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
+        return ErrorCode.REQUEST_TIMED_OUT
     forget_topics(state, [topic.name])
     state.cluster.delete_topic(topic.name)
     if topic.name == OFFSETS_TOPIC:

@@ -54,7 +54,7 @@ class Entry(NamedTuple):
 def handle(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
     resources: Iterable[DescribeConfigsResource] = request.resources
     if not call.state.profile.describes_configs_anew:
-        resources = {(asked.resource_type, asked.resource_name): asked for asked in resources}.values()
+        resources = {(_known(asked.resource_type, call), asked.resource_name): asked for asked in resources}.values()
     return DescribeConfigsResponse(
         throttle_time_ms=0, results=tuple(_result(asked, request.include_synonyms, call) for asked in resources)
     )
@@ -62,17 +62,17 @@ def handle(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsRespon
 
 def _result(asked: DescribeConfigsResource, with_synonyms: bool, call: Call) -> DescribeConfigsResult:
     anew = call.state.profile.describes_configs_anew
-    describe = _DESCRIBED.get(asked.resource_type)
-    if describe is None or not _exists(asked.resource_type, call):
+    resource_type = _known(asked.resource_type, call)
+    if resource_type is ResourceType.UNKNOWN:
         return _unknown_type(asked, call)
-    entries = describe(asked.resource_name, call)
+    entries = _DESCRIBED[resource_type](asked.resource_name, call)
     if isinstance(entries, Refusal):
         message = entries.message or ("" if anew else None)
         return _described(asked, entries.error, message)
     keys = asked.configuration_keys
     if keys is not None and (keys or not anew):
         entries = [entry for entry in entries if entry.name in keys]
-    configs = tuple(_config(entry, with_synonyms) for entry in entries)
+    configs = tuple(_config(entry, with_synonyms, call) for entry in entries)
     return _described(asked, ErrorCode.NONE, "" if anew else None, configs)
 
 
@@ -99,18 +99,17 @@ def _unknown_type(asked: DescribeConfigsResource, call: Call) -> DescribeConfigs
     return _described(asked.replace(resource_type=ResourceType.UNKNOWN), error, message)
 
 
-def _exists(resource_type: int, call: Call) -> bool:
-    """Whether the release has such resources."""
+def _known(number: int, call: Call) -> ResourceType:
+    """Return what the release takes a type for."""
     profile = call.state.profile
-    match resource_type:
-        case ResourceType.BROKER_LOGGER:
-            return profile.has_broker_loggers
-        case ResourceType.CLIENT_METRICS:
-            return profile.has_client_metrics
-        case ResourceType.GROUP:
-            return profile.has_group_configs
-        case _:
-            return True
+    known = {
+        ResourceType.TOPIC: True,
+        ResourceType.BROKER: True,
+        ResourceType.BROKER_LOGGER: profile.has_broker_loggers,
+        ResourceType.CLIENT_METRICS: profile.has_client_metrics,
+        ResourceType.GROUP: profile.has_group_configs,
+    }
+    return next((resource for resource, exists in known.items() if exists and resource == number), ResourceType.UNKNOWN)
 
 
 def _topic(name: str, call: Call) -> Refusal | list[Entry]:
@@ -180,7 +179,7 @@ def _group(name: str, call: Call) -> Refusal | list[Entry]:
     return [] if name else Refusal(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
 
 
-_DESCRIBED: dict[int, Callable[[str, Call], Refusal | list[Entry]]] = {
+_DESCRIBED: dict[ResourceType, Callable[[str, Call], Refusal | list[Entry]]] = {
     ResourceType.TOPIC: _topic,
     ResourceType.BROKER: _broker,
     ResourceType.BROKER_LOGGER: _broker_logger,
@@ -189,13 +188,14 @@ _DESCRIBED: dict[int, Callable[[str, Call], Refusal | list[Entry]]] = {
 }
 
 
-def _config(entry: Entry, with_synonyms: bool) -> DescribeConfigsResourceResult:
+def _config(entry: Entry, with_synonyms: bool, call: Call) -> DescribeConfigsResourceResult:
     synonyms = entry.synonyms if with_synonyms else ()
+    tells_default = call.api_version == 0 and not call.state.profile.describes_configs_anew
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
         read_only=entry.read_only,
-        is_default=entry.source is ConfigSource.DEFAULT,
+        is_default=tells_default and entry.source is ConfigSource.DEFAULT,
         config_source=entry.source,
         is_sensitive=False,
         synonyms=tuple(
