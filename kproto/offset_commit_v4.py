@@ -5,10 +5,18 @@ client of version 4 (Java 2.0) sends it. A layout fits if it consumes the frame 
 tried first, since it is what clients in the field send; if neither fits, the frame is the released layout with bytes
 behind it, which real brokers ignore (BA-7).
 
-Can a frame fit both? In KIP-211's layout the eight bytes of the retention are the count of topics (int32) and what
-begins the first topic. Read as released, the count of topics then comes from inside the first topic's name or
-partitions, and all that follows would have to fall in place to the last byte. tests/codec/test_offset_commit_v4.py
-looks for such frames and lists them.
+A frame made in the released layout is never read as the other. One made in KIP-211's is read as released exactly if
+its array of topics, from the ninth octet on, is an array of topics again that ends where the frame does: retention_time
+hides the count of topics (so that it is 2**32 ms, 49 days, or more) and the first six octets after it. With topic names
+that Kafka allows, at most 65,536 partitions, offsets below 2**48 and at most 64 KiB, that takes a first topic
+
+- with a name of two characters and no partitions, alone in the request; or with a name of two characters, two
+  partitions or more, and partition 0 first (``t1``: partition 0 at offset 1, partition 1 at offset 2, no metadata); or
+- with a name of one character and 1,536 octets or more behind it,
+
+and then the luck that all falls in place to the last octet: 7 of 14,216 commits with up to two partitions do
+(tests/codec/test_offset_commit_v4.py lists them). Read as released, those commit nothing, or for topics without a name.
+A released frame with octets behind it may fit KIP-211's layout only if its retention_time is 2**32 ms or more.
 """
 
 from __future__ import annotations

@@ -1,0 +1,355 @@
+"""OffsetCommit version by version as in OC-3, and the two layouts of version 4 (D1).
+
+Method. The frames are OC-3's, each accepted by a real broker of its range. Which layout a frame of version 4 is read in
+is held against a reader written here (`is_whole_array`), by property tests and by trying every small frame.
+
+Theory. Behind group, generation and member id the released layout has eight octets of retention_time_ms, KIP-211's does
+not: what follows, an array of topics, is the same. A released frame fits its own layout exactly, which is tried first,
+so it is never read as the other. A frame of KIP-211 is read as released exactly if its array of topics, read from its
+ninth octet on, is an array of topics again that ends where the frame does. That ninth octet lies
+
+- within or behind a name of three or more characters: the count of topics then begins with a letter, so that it
+  announces 754,974,720 (``'-' << 24``) topics or more, of at least six octets: more than any frame has;
+- behind a name of two: the count of partitions is read as that of topics, and partitions as topics;
+- behind the first octet of that count for a name of one: 256 topics or more, which take 1,536 octets or more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Iterable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.errors import DecodeError
+from kproto.headers import read_request_header
+from kproto.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestKip211,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kproto.offset_commit_v4 import decode_v4
+
+RELEASED, KIP_211 = "v4 as released", "v4 of KIP-211"
+
+OC_3 = {
+    0: "0000002a00080000000000070001630002673100000001000274310000000100000000000000000000002a00016d",
+    1: "00000038000800010000000700016300026731ffffffff000000000001000274310000000100000000000000000000002a"
+    "ffffffffffffffff00016d",
+    2: "00000038000800020000000700016300026731ffffffff0000ffffffffffffffff00000001000274310000000100000000"
+    "000000000000002a00016d",
+    3: "00000038000800030000000700016300026731ffffffff0000ffffffffffffffff00000001000274310000000100000000"
+    "000000000000002a00016d",
+    4: "00000038000800040000000700016300026731ffffffff0000ffffffffffffffff00000001000274310000000100000000"
+    "000000000000002a00016d",
+    5: "00000030000800050000000700016300026731ffffffff000000000001000274310000000100000000000000000000002a00016d",
+    6: "00000034000800060000000700016300026731ffffffff000000000001000274310000000100000000000000000000002a"
+    "ffffffff00016d",
+    8: "0000002f000800080000000700016300036731ffffffff0100020374310200000000000000000000002affffffff026d000000",
+}
+"""OC-3: group g1, topic t1, partition 0, offset 42, metadata m, no generation, no member; correlation 7, client c."""
+
+COMMIT = OffsetCommitRequest(
+    group_id="g1",
+    topics=(
+        OffsetCommitRequestTopic(
+            name="t1",
+            partitions=(OffsetCommitRequestPartition(partition_index=0, committed_offset=42, committed_metadata="m"),),
+        ),
+    ),
+)
+SIMPLE = OffsetCommitRequestKip211(group_id="g1", topics=COMMIT.topics)
+LEGAL = "-.09AZ_az"
+"""The least and the greatest characters of each kind that a topic's name may have."""
+FRAME_MAX = 65_536
+
+
+def of_kip_211(*topics: OffsetCommitRequestTopic) -> bytes:
+    return OffsetCommitRequestKip211(group_id="g1", topics=topics).encode(4)
+
+
+def topic(name: str, *partitions: tuple[int, int, str | None]) -> OffsetCommitRequestTopic:
+    return OffsetCommitRequestTopic(
+        name=name,
+        partitions=tuple(
+            OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata=metadata)
+            for index, offset, metadata in partitions
+        ),
+    )
+
+
+def layout_of(frame: bytes) -> str:
+    return decode_v4(frame, 0)[2]
+
+
+def is_whole_array(data: bytes) -> bool:
+    """Whether this is an array of topics of version 4 to its last octet; a reader that shares nothing with kproto."""
+    try:
+        (count,), position = struct.unpack_from(">i", data), 4
+        _bounded(count, data)
+        for _ in range(count):
+            position = _after_string(data, position, nullable=False)
+            (partitions,), position = struct.unpack_from(">i", data, position), position + 4
+            _bounded(partitions, data)
+            for _ in range(partitions):
+                position = _after_string(data, position + 12, nullable=True)
+    except (struct.error, ValueError):
+        return False
+    return position == len(data)
+
+
+def _bounded(count: int, data: bytes) -> None:
+    if not 0 <= count <= len(data):
+        raise ValueError(count)
+
+
+def _after_string(data: bytes, position: int, *, nullable: bool) -> int:
+    (size,), position = struct.unpack_from(">h", data, position), position + 2
+    if size < 0:
+        if nullable:
+            return position
+        raise ValueError(size)
+    if position + size > len(data):
+        raise ValueError(size)
+    data[position : position + size].decode()
+    return int(position + size)
+
+
+class TestFramesOfEveryVersion:
+    @pytest.mark.parametrize("version", OC_3)
+    def test_a_frame_says_the_same_commit_in_every_version(self, version: int) -> None:
+        """OC-3, OC-5: what a version lacks has its default."""
+        frame = bytes.fromhex(OC_3[version])[4:]
+        header = read_request_header(frame)
+        assert tuple(header) == (8, version, 7, "c", 12 if version == 8 else 11)
+        assert OffsetCommitRequest.decode(frame[header.body_position :], version) == COMMIT
+
+    @pytest.mark.parametrize("version", OC_3)
+    def test_the_commit_is_written_as_these_octets(self, version: int) -> None:
+        """OC-3."""
+        frame = bytes.fromhex(OC_3[version])
+        assert int.from_bytes(frame[:4]) == len(frame) - 4
+        position = 4 + read_request_header(frame[4:]).body_position
+        assert COMMIT.encode(version) == frame[position:]
+
+    def test_version_4_as_released_carries_the_retention_time(self) -> None:
+        """OC-3: eight octets more than v5."""
+        frame = bytes.fromhex(OC_3[4])[4:]
+        assert decode_v4(frame, 11) == (COMMIT, len(frame), RELEASED)
+        assert len(OC_3[4]) - len(OC_3[5]) == 2 * 8
+
+    def test_version_4_of_kip_211_is_version_5_under_another_number(self) -> None:
+        """D1: KIP-211 has in v4 what was released as v5 (OC-3)."""
+        body = bytes.fromhex(OC_3[5])[15:]
+        assert SIMPLE.encode(4) == body
+        frame = bytes.fromhex("0008000400000007000163") + body
+        assert decode_v4(frame, 11) == (COMMIT, len(frame), KIP_211)
+
+
+class TestFallback:
+    def test_octets_behind_the_released_layout_are_ignored(self) -> None:
+        """BA-7: the position tells where they begin."""
+        body = COMMIT.encode(4)
+        assert decode_v4(body + b"\0\1\2", 0) == (COMMIT, len(body), RELEASED)
+
+    def test_octets_behind_the_layout_of_kip_211_are_refused_if_the_released_one_does_not_fit_at_all(self) -> None:
+        body = of_kip_211(topic("topic", (0, 1, "")))
+        assert layout_of(body) == KIP_211
+        with pytest.raises(DecodeError, match=r"OffsetCommitRequest\.topics"):
+            decode_v4(body + b"\0", 0)
+
+    @pytest.mark.parametrize("layout", [OffsetCommitRequest, OffsetCommitRequestKip211])
+    def test_a_truncated_frame_is_refused(
+        self, layout: type[OffsetCommitRequest] | type[OffsetCommitRequestKip211]
+    ) -> None:
+        body = layout(group_id="g1", member_id="m-1", topics=(topic("topic", (0, 1, "some metadata")),)).encode(4)
+        for size in range(len(body)):
+            with pytest.raises(DecodeError, match=r"^OffsetCommitRequest\."):
+                decode_v4(body[:size], 0)
+
+    @given(st.integers(-1, 2**32 - 1), st.binary(max_size=80))
+    def test_no_octets_behind_a_usual_retention_make_it_kip_211s(self, retention_time_ms: int, more: bytes) -> None:
+        """KIP-211's count of topics would be -1 or 0: refused, or at its end four octets too early."""
+        body = COMMIT.replace(retention_time_ms=retention_time_ms).encode(4)
+        assert layout_of(body + more) == RELEASED
+
+    def test_octets_behind_a_retention_of_50_days_can(self) -> None:
+        """2**32 ms and more: one topic. The frame fits KIP-211's layout exactly, and the released one does not."""
+        nameless = OffsetCommitRequest(group_id="g1", retention_time_ms=0x1_0002_7431, topics=(topic(""),))
+        behind = bytes.fromhex("00000000000a0000")
+        assert nameless.encode(4) + behind == of_kip_211(topic("t1", (0, 10, "")))
+        assert layout_of(nameless.encode(4) + behind) == KIP_211
+
+
+def topics(
+    names: st.SearchStrategy[str],
+    metadata: st.SearchStrategy[str],
+    numbers: st.SearchStrategy[int],
+    offsets: st.SearchStrategy[int],
+    size_max: int,
+) -> st.SearchStrategy[list[OffsetCommitRequestTopic]]:
+    partitions = st.lists(st.tuples(numbers, offsets, st.none() | metadata), max_size=size_max)
+    return st.lists(st.builds(lambda name, drawn: topic(name, *drawn), names, partitions), max_size=size_max)
+
+
+int32 = st.integers(-(2**31), 2**31 - 1)
+int64 = st.integers(-(2**63), 2**63 - 1)
+any_topics = topics(st.text(max_size=9), st.text(max_size=9), int32, int64, 3)
+tiny = st.integers(0, 3)
+NARROW = st.text("\0\1\2a", max_size=9)
+narrow_topics = topics(NARROW, NARROW, tiny, tiny, 3)
+"""Names and metadata out of which counts and lengths are made: what a random frame hits too seldom."""
+real_topics = topics(
+    st.text(LEGAL, min_size=1, max_size=3) | st.text(LEGAL, min_size=1, max_size=249),
+    st.text(max_size=40),
+    st.sampled_from([0, 1, 65_535]) | st.integers(0, 65_535),
+    tiny | st.integers(-(2**48), 2**48 - 1),
+    6,
+)
+"""What KIP-211's client could commit: names that Kafka allows, at most 65,536 partitions, 2**48 offsets."""
+members = st.sampled_from([(-1, ""), (0, ""), (7, "member-1"), (-7, "\0\1")]) | st.tuples(int32, st.text(max_size=9))
+
+
+def can_be_ambiguous(request: OffsetCommitRequestKip211) -> bool:
+    """Whether a real commit of KIP-211, in a frame of at most 64 KiB, is of the family that may fit both layouts.
+
+    Names of two: the first partition's number and its offset's upper quarter are read as a topic without a name and the
+    count of its partitions. Numbers from 1 to 65535 announce 65,536 partitions of 14 octets, and one topic alone ends
+    before the partition does.
+    """
+    if not request.topics:
+        return False
+    first = request.topics[0]
+    if len(first.name) == 1:
+        return len(first.partitions) > 0 and len(request.encode(4)) >= 256 * 6
+    if len(first.name) != 2:
+        return False
+    if not first.partitions:
+        return len(request.topics) == 1
+    return len(first.partitions) >= 2 and first.partitions[0].partition_index == 0
+
+
+class TestNoFrameIsReadAsTheOtherLayout:
+    @given(members, int64, any_topics | narrow_topics, st.text(max_size=9))
+    def test_a_released_frame_is_always_read_as_released(
+        self, member: tuple[int, str], retention: int, commits: list[OffsetCommitRequestTopic], group_id: str
+    ) -> None:
+        request = OffsetCommitRequest(
+            group_id=group_id,
+            generation_id_or_member_epoch=member[0],
+            member_id=member[1],
+            retention_time_ms=retention,
+            topics=tuple(commits),
+        )
+        body = request.encode(4)
+        assert decode_v4(body, 0) == (request, len(body), RELEASED)
+
+    @given(members, real_topics, st.text(max_size=9))
+    def test_a_real_frame_of_kip_211_is_read_as_such_but_for_the_family(
+        self, member: tuple[int, str], commits: list[OffsetCommitRequestTopic], group_id: str
+    ) -> None:
+        request = OffsetCommitRequestKip211(
+            group_id=group_id,
+            generation_id_or_member_epoch=member[0],
+            member_id=member[1],
+            topics=tuple(commits),
+        )
+        body = request.encode(4)
+        assert len(body) <= FRAME_MAX
+        found, end, layout = decode_v4(body, 0)
+        if layout == RELEASED:
+            assert can_be_ambiguous(request)
+            return
+        expected = (group_id, *member, request.topics, -1, len(body))
+        assert expected == (
+            found.group_id, found.generation_id_or_member_epoch, found.member_id, found.topics,
+            found.retention_time_ms, end,
+        )  # fmt: skip
+
+    @given(members, any_topics | narrow_topics)
+    def test_any_frame_of_kip_211_is_read_as_released_only_if_its_topics_hold_topics(
+        self, member: tuple[int, str], commits: list[OffsetCommitRequestTopic]
+    ) -> None:
+        request = OffsetCommitRequestKip211(
+            group_id="g1",
+            generation_id_or_member_epoch=member[0],
+            member_id=member[1],
+            topics=tuple(commits),
+        )
+        body = request.encode(4)
+        array = body[2 + 2 + 4 + 2 + len(member[1].encode()) :]
+        assert layout_of(body) == (RELEASED if is_whole_array(array[8:]) else KIP_211)
+
+    def test_a_name_may_hold_the_other_layout_if_it_may_hold_anything(self) -> None:
+        """No topic can have such a name: one topic, its empty name, and half a count."""
+        assert layout_of(of_kip_211(topic("aa\0\0\0\1\0\0"))) == RELEASED
+
+
+def one_topic(
+    names: Iterable[str], numbers: Iterable[tuple[int, ...]], offsets: range, metadata: Iterable[str | None]
+) -> Iterator[OffsetCommitRequestTopic]:
+    said = list(itertools.product(offsets, metadata))
+    for name, chosen in itertools.product(names, numbers):
+        for values in itertools.product(said, repeat=len(chosen)):
+            yield topic(name, *((index, *value) for index, value in zip(chosen, values, strict=True)))
+
+
+def ambiguous(requests: Iterable[tuple[OffsetCommitRequestTopic, ...]]) -> tuple[int, list[str]]:
+    """How many requests there are, and which of them are read as released."""
+    count, found = 0, []
+    for request in requests:
+        count += 1
+        body = of_kip_211(*request)
+        if layout_of(body) == RELEASED:
+            assert can_be_ambiguous(OffsetCommitRequestKip211(group_id="g1", topics=request))
+            found.append(", ".join(_shown(each) for each in request))
+    return count, found
+
+
+def _shown(each: OffsetCommitRequestTopic) -> str:
+    said = (f"{p.partition_index}@{p.committed_offset}{p.committed_metadata!r}" for p in each.partitions)
+    return f"{each.name}: {' '.join(said)}".rstrip()
+
+
+class TestEverySmallFrame:
+    """Commits `topic: partition@offset'metadata'` of KIP-211 that are read as released, in all frames of some shapes.
+
+    For two partitions they are: offset 1 first, and as second offset the octets that are left (2 and the metadata's).
+    """
+
+    def test_one_topic_with_up_to_two_partitions(self) -> None:
+        names = ["t", "t1", "abc", "abcd", "abcde", "abcdef", "abcdefg", "abcdefghijkl"]
+        shapes = one_topic(names, [(), (0,), (1,), (0, 1), (1, 0), (2, 3)], range(6), [None, "", "m", "mm"])
+        assert ambiguous((each,) for each in shapes) == (
+            8 * (1 + 2 * 24 + 3 * 24**2),
+            [
+                "t1:",
+                "t1: 0@1None 1@2''",
+                "t1: 0@1None 1@3'm'",
+                "t1: 0@1None 1@4'mm'",
+                "t1: 0@1'' 1@2''",
+                "t1: 0@1'' 1@3'm'",
+                "t1: 0@1'' 1@4'mm'",
+            ],
+        )
+
+    def test_one_topic_with_three_partitions(self) -> None:
+        """Of 8448, those with partitions 0, 1 and 10 and offset 0 first, whatever the others' offsets."""
+        numbers = [(0, *others) for others in itertools.permutations(range(1, 13), 2)]
+        assert ambiguous((each,) for each in one_topic(["t1"], numbers, range(4), [""])) == (
+            132 * 4**3,
+            [f"t1: 0@0'' 1@{second}'' 10@{third}''" for second in range(4) for third in range(4)],
+        )
+
+    def test_two_topics(self) -> None:
+        shapes = list(one_topic(["t", "t1", "abc"], [(), (0,), (1,), (0, 1)], range(3), ["", "m"]))
+        assert ambiguous(itertools.product(shapes, repeat=2)) == ((3 * (1 + 2 * 6 + 6**2)) ** 2, [])
+
+    @pytest.mark.parametrize(("size", "layout"), [(1606, KIP_211), (1607, RELEASED), (1608, KIP_211)])
+    def test_a_name_of_one_and_so_many_nul_characters(self, size: int, layout: str) -> None:
+        """What is read are 256 topics without names; of all sizes of such metadata below 2000, this one."""
+        assert layout_of(of_kip_211(topic("a", (0, 0, "\0" * size)))) == layout
