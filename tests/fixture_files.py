@@ -178,6 +178,8 @@ class GoldenPair:
     """What was asked, by Kafka's field names; None for frames made by hand and for long ones."""
     response_values: Mapping[str, Any] | None
     """The answer as an independent decoder read it; None also for long ones."""
+    waited: bool | None = None
+    """Of a Fetch in `golden_topics`: whether the broker answered only at the end of max_wait."""
 
 
 @cache
@@ -197,6 +199,16 @@ def golden_releases(api: str) -> tuple[GoldenPair, ...]:
     return tuple(_golden_pair(api, json.loads(line)) for line in lines)
 
 
+@cache
+def golden_topics(recording: str) -> tuple[GoldenPair, ...]:
+    """One broker's whole recording on topics, in the order of the wire: "2.1.1", "4.4.0", "4.4.0-others" ..."""
+    names = api_versions().names
+    rows = [json.loads(line) for line in (GOLDEN / "topics" / f"{recording}.jsonl").read_text().splitlines()]
+    return tuple(
+        _golden_pair(names[row["api_key"]], {**row, "brokers": {recording: place}}) for place, row in enumerate(rows)
+    )
+
+
 def golden_apis() -> tuple[str, ...]:
     """The names of the APIs that `golden` knows."""
     return tuple(sorted(path.stem for path in (GOLDEN / "frames").glob("*.jsonl")))
@@ -214,6 +226,7 @@ def _golden_pair(api: str, row: dict[str, Any]) -> GoldenPair:
         response=None if response is None else bytes.fromhex(response),
         request_values=row.get("request"),
         response_values=row.get("response"),
+        waited=row.get("waited"),
     )
 
 

@@ -1,0 +1,114 @@
+"""Whole recordings of a broker asked again of ours, topics and all: one state a broker, requests in their order.
+
+What can't be equal is made so: ports, cluster ids, topic ids (only whether there is one is compared), and the order of
+hash maps. Where a recording has its broker's topic ids, ours take them, so that requests by id find their topics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kproto.declaration import ZERO_UUID, Struct
+from kproto.headers import read_response
+from kproto_server.call import ConnectionInfo
+from kproto_server.dispatch import Dispatcher, Session
+from kproto_server.observe import Observations
+from tests.coordinator.broker_state import NOW_MS, new_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from kproto_server.state import BrokerState
+    from tests.fixture_files import GoldenPair
+
+VARYING = frozenset({"port", "cluster_id", "unknown_tagged_fields"})
+
+NOT_OURS = frozenset({"segment.index.bytes", "advertised.listeners"})
+"""Configs that the recorded brokers were started with, and kproto has no setting for."""
+
+
+class Difference(NamedTuple):
+    """A pair that our broker answers otherwise."""
+
+    pair: GoldenPair
+    ours: Any
+    theirs: Any
+
+    def __str__(self) -> str:
+        told = f"{self.pair.api} v{self.pair.api_version} {self.pair.note}"
+        return f"{told}:\n  ours   {self.ours}\n  theirs {self.theirs}"
+
+
+def fresh_state(release: str, settings: Mapping[str, str]) -> BrokerState:
+    """A broker of one node without any topic."""
+    state = new_state(release, topics={"only": 1}, settings=settings, with_offsets_topic=False)
+    state.cluster.delete_topic("only")
+    return state
+
+
+def differences(
+    pairs: Iterable[GoldenPair],
+    state: BrokerState,
+    prepare: Callable[[BrokerState, GoldenPair], None] = lambda state, pair: None,
+) -> Iterator[Difference]:
+    """Ask our broker what the real one was asked; yield where the answers differ.
+
+    ``prepare`` is called before each request, for what the recording lacks.
+    """
+    dispatcher = Dispatcher(state, Observations())
+    for pair in pairs:
+        prepare(state, pair)
+        session = Session(dispatcher, state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+        answer = session.receive(len(pair.request).to_bytes(4, "big") + pair.request, NOW_MS)
+        waited = session.parked is not None
+        if waited:
+            answer = session.resume(NOW_MS)
+        ours, theirs = (_plain(pair, frame) for frame in (answer[4:] or None, pair.response))
+        if ours != theirs:
+            yield Difference(pair, ours, theirs)
+        elif pair.waited not in (None, waited):
+            yield Difference(pair, f"waited: {waited}", f"waited: {pair.waited}")
+
+
+def answer_of(pair: GoldenPair) -> Any:
+    """The recorded response."""
+    assert pair.response is not None
+    return read_response(pair.response, pair.api_key, pair.api_version)[1]
+
+
+def _plain(pair: GoldenPair, frame: bytes | None) -> Any:
+    """A response as comparable values; None: the connection was closed."""
+    return None if frame is None else comparable(read_response(frame, pair.api_key, pair.api_version)[1])
+
+
+def comparable(value: Any) -> Any:
+    if isinstance(value, Struct):
+        fields = ((name, getattr(value, name)) for name in value._fields if name not in VARYING)  # type: ignore[attr-defined]
+        return {name: _has_id(inner) if name == "topic_id" else comparable(inner) for name, inner in fields}
+    if isinstance(value, tuple):
+        kept = (item for item in value if getattr(item, "name", None) not in NOT_OURS)
+        return sorted((comparable(item) for item in kept), key=repr)
+    return value
+
+
+def _has_id(topic_id: bytes) -> str:
+    return "no id" if topic_id == ZERO_UUID else "an id"
+
+
+def take_topic_ids(state: BrokerState, answer: Any) -> None:
+    """Give our topics the ids that an answer tells."""
+    for told in _structs(answer):
+        name, topic_id = getattr(told, "name", None), getattr(told, "topic_id", ZERO_UUID)
+        topic = state.cluster.topics.get(name or "")
+        if topic is not None and topic_id != ZERO_UUID:
+            state.cluster._topics_by_id.pop(topic.topic_id, None)
+            topic.topic_id = topic_id
+            state.cluster._topics_by_id[topic_id] = topic
+
+
+def _structs(value: Any) -> Iterator[Any]:
+    if isinstance(value, Struct):
+        yield value
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _structs(item)
