@@ -21,12 +21,14 @@ from kproto.framing import FrameReader
 from kproto.headers import read_request_header, response_frame
 from kproto_server import handlers
 from kproto_server.call import Call, CloseConnection, ConnectionInfo, Wait
+from kproto_server.memo import Memos
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto.declaration import Response
     from kproto_server.cluster.cluster import Node
+    from kproto_server.memo import CommitMemo
     from kproto_server.observe import Observations
     from kproto_server.state import BrokerState
 
@@ -66,8 +68,10 @@ class Parked(NamedTuple):
 class Dispatcher:
     """What all sessions share: the state, what was observed, and the endpoints."""
 
-    def __init__(self, state: BrokerState, observations: Observations) -> None:
+    def __init__(self, state: BrokerState, observations: Observations, *, remembers: bool = True) -> None:
+        """``remembers``: answer repeated commits from memory; the same answers come without (D13)."""
         self.state = state
+        self.memos = Memos(state) if remembers else None
         self.observations = observations
         self.frame_size_max_bytes = state.settings.int("socket.request.max.bytes")
         self._endpoints: dict[tuple[int, int], Endpoint] = {}
@@ -160,15 +164,37 @@ class Session:
     def proceed(self, now_ms: int) -> bytes:
         """Answer of the backlog what can be answered now; the caller sends that before it comes again."""
         backlog = self.backlog
+        memos, state = self.dispatcher.memos, self.dispatcher.state
         answers = []
-        size = 0
+        size = hits = 0
+        hit: CommitMemo | None = None
         while backlog and self.parked is None and self.closed is None and size < ANSWERS_SIZE_MAX_BYTES:
-            answer = self._answer(backlog.popleft(), now_ms)
+            frame = backlog.popleft()
+            memo = None if memos is None else memos.find(frame, self.node)
+            if memo is None:
+                answer = self._answer(frame, now_ms)
+            else:
+                answer = memo.answer(frame, now_ms, state)
+                if memo is not hit:
+                    self._count(hit, hits)
+                    hit, hits = memo, 0
+                hits += 1
             size += len(answer)
             answers.append(answer)
+        self._count(hit, hits)
         if self._refused is not None and not backlog and self.parked is None and self.closed is None:
             self._close(self._refused, -1, -1)
         return answers[0] if len(answers) == 1 else b"".join(answers)
+
+    def _count(self, memo: CommitMemo | None, hits: int) -> None:
+        """Report requests answered from memory, as the plain path reports each."""
+        if memo is None:
+            return
+        observations = self.dispatcher.observations
+        observations.request(self.info, memo.client_id, OFFSET_COMMIT, memo.api_version, hits)
+        if memo.api_version <= 4:
+            retention_ms = memo.request.retention_time_ms
+            observations.commit_layout(self.info, memo.client_id, memo.api_version, memo.layout, retention_ms, hits)
 
     def _answer(self, frame: bytes, now_ms: int) -> bytes:
         """Answer one frame; empty if it waits or was the last."""
@@ -190,7 +216,10 @@ class Session:
             if isinstance(response, Wait):
                 self.parked = Parked(response, call, correlation_id, endpoint)
                 return b""
-            return self._respond(endpoint, call, correlation_id, response)
+            answer = self._respond(endpoint, call, correlation_id, response)
+            if api_key == OFFSET_COMMIT and dispatcher.memos is not None:
+                dispatcher.memos.learn(frame, position, call, request, response, answer)  # type: ignore[arg-type]
+            return answer
         except (DecodeError, CloseConnection) as error:
             self._close(str(error), api_key, api_version)
             return b""

@@ -61,6 +61,12 @@ class OffsetLog(Protocol):
         ...
 
 
+class DeferredCommit(Protocol):
+    """A commit that is known to be accepted; its entries are worked out when they are asked for."""
+
+    def entries(self) -> CommitEntries: ...
+
+
 class MemoryOffsetLog:
     """A log that forgets: writing always succeeds."""
 
@@ -77,14 +83,41 @@ class MemoryOffsetLog:
 class OffsetStore:
     """The table of committed offsets, and the log behind it."""
 
-    __slots__ = ("_groups", "log")
+    __slots__ = ("_deferred", "_groups", "log")
 
     def __init__(self, log: OffsetLog | None = None) -> None:
         self.log: OffsetLog = log or MemoryOffsetLog()
         self._groups: dict[str, dict[str, dict[int, OffsetAndMetadata]]] = {}
+        self._deferred: dict[str, DeferredCommit] = {}
+
+    def defer_commit(self, group_id: str, commit: DeferredCommit) -> None:
+        """Make a commit visible whose entries are worked out when somebody looks.
+
+        Deferring the same object again stands for a later commit of the same partitions, in place of the one before.
+        """
+        before = self._deferred.get(group_id)
+        if before is not commit:
+            if before is not None:
+                self._settle(group_id)
+            self._deferred[group_id] = commit
+
+    def _settle(self, group_id: str) -> None:
+        """Put what was deferred into the table; everything that looks at a group comes here first."""
+        commit = self._deferred.pop(group_id, None)
+        if commit is not None:
+            self._apply(group_id, commit.entries())
+
+    def _settle_all(self) -> None:
+        for group_id in list(self._deferred):
+            self._settle(group_id)
 
     def apply_commit(self, group_id: str, entries: CommitEntries) -> None:
         """Make a commit visible that the log has."""
+        if self._deferred:
+            self._settle(group_id)
+        self._apply(group_id, entries)
+
+    def _apply(self, group_id: str, entries: CommitEntries) -> None:
         topics = self._groups.get(group_id)
         if topics is None:
             topics = self._groups[group_id] = {}
@@ -97,6 +130,7 @@ class OffsetStore:
 
     def apply_deletion(self, group_id: str, entries: DeletionEntries) -> None:
         """Forget offsets whose tombstones the log has."""
+        self._settle(group_id)
         topics = self._groups.get(group_id)
         if topics is None:
             return
@@ -111,12 +145,16 @@ class OffsetStore:
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, OffsetAndMetadata]]:
         """Return a group's offsets by topic and partition; a view, empty if there are none."""
+        if self._deferred:
+            self._settle(group_id)
         return self._groups.get(group_id, NOTHING)
 
     def groups_with(self, topic: str) -> Iterator[str]:
         """Yield the groups that have an offset in a topic. Walks all groups: for deletions, not for commits."""
+        self._settle_all()
         return (group_id for group_id, topics in self._groups.items() if topic in topics)
 
     def __len__(self) -> int:
         """The number of stored offsets."""
+        self._settle_all()
         return sum(len(partitions) for topics in self._groups.values() for partitions in topics.values())

@@ -1,0 +1,211 @@
+"""A remembered commit is never semantics (D13): two brokers get the same frames, one remembers and one does not.
+
+Every answer must have the same bytes, and at the end both must have the same offsets and the same observations. The
+frames come from Hypothesis: few groups, topics and shapes, so that commits repeat, mixed with all that may change what
+the next commit means.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import hypothesis.strategies as st
+from hypothesis import given, settings
+
+from kproto.headers import request_frame
+from kproto.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kproto.messages.k09_offset_fetch import OffsetFetchRequest
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest
+from kproto.messages.k42_delete_groups import DeleteGroupsRequest
+from kproto.messages.k47_offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from kproto_server.call import ConnectionInfo
+from kproto_server.cluster.cluster import Cluster
+from kproto_server.coordinator.groups import GroupState, Member
+from kproto_server.dispatch import Dispatcher, Session
+from kproto_server.observe import Observations
+from kproto_server.profiles import Profile
+from kproto_server.settings import Settings
+from kproto_server.state import BrokerState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Action = Callable[["Side"], bytes]
+
+PROFILE = Profile.named()
+TOPICS = ("t", "u", "longer-topic-name")
+
+
+class Side:
+    """One broker with one connection to each of its two nodes, and a clock of its own."""
+
+    def __init__(self, settings: dict[str, str], *, remembers: bool) -> None:
+        made = Settings.from_mapping({"offsets.topic.replication.factor": "2", **settings}, PROFILE)
+        octet = iter(range(1, 1 << 30))
+        addresses = [("127.0.0.1", 9092), ("127.0.0.1", 9093)]
+        cluster = Cluster.of(
+            addresses, profile=PROFILE, settings=made, random_bytes=lambda n: next(octet).to_bytes(n, "big")
+        )
+        self.state = BrokerState(PROFILE, made, cluster)
+        self.dispatcher = Dispatcher(self.state, Observations(), remembers=remembers)
+        nodes = cluster.nodes.values()
+        self.sessions = [Session(self.dispatcher, node, ConnectionInfo("/127.0.0.1")) for node in nodes]
+        self.now_ms = 1_000
+        cluster.ensure_offsets_topic(0)
+        for name in TOPICS:
+            cluster.create_topic(name, partition_count=4)
+
+    def send(self, node: int, frames: bytes) -> bytes:
+        self.now_ms += 7
+        return self.sessions[node].receive(frames, self.now_ms)
+
+    def ask_coordinator(self, group: str, frames: bytes) -> bytes:
+        coordinator = self.state.cluster.coordinator_of(group)
+        return self.send(0 if coordinator is None else coordinator.node_id - 1, frames)
+
+
+groups = st.sampled_from(["g", "billing", "a-group-with-a-rather-long-name"])
+clients = st.sampled_from(["", "c", "consumer-billing-1"])
+nodes = st.integers(0, 1)
+
+
+@st.composite
+def commits(draw: st.DrawFn) -> Action:
+    """Several commits in one read, of one shape; now and then a shape that is refused, or a topic named twice."""
+    version = draw(st.sampled_from([2, 3, 4, 5, 8, 9, 1]))
+    names = draw(st.lists(st.sampled_from([*TOPICS, *TOPICS, "unknown"]), min_size=1, max_size=2))
+    indices = draw(st.sampled_from([(0,), (0, 1), (1, 0), (0, 1, 3), (0, 0), (0, 9), ()]))
+    metadata = draw(st.sampled_from(["", None, "m", "x" * 5000]))
+    member = draw(st.sampled_from(["", "", "somebody"]))
+    generation = draw(st.sampled_from([-1, -1, -1, 0, 3]))
+    retention_ms = draw(st.sampled_from([-1, 5, 0])) if 2 <= version <= 4 else -1
+    group, client, node = draw(groups), draw(clients), draw(st.sampled_from([None, None, None, 0, 1]))
+    offsets = draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=6))
+
+    def frame(offset: int, correlation_id: int) -> bytes:
+        partitions = tuple(
+            OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata=metadata)
+            for index in indices
+        )
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=generation,
+            member_id=member,
+            retention_time_ms=retention_ms,
+            topics=tuple(OffsetCommitRequestTopic(name=name, partitions=partitions) for name in names),
+        )
+        return request_frame(request, version, correlation_id=correlation_id, client_id=client)
+
+    data = b"".join(frame(offset, place) for place, offset in enumerate(offsets))
+    return lambda side: side.ask_coordinator(group, data) if node is None else side.send(node, data)
+
+
+def fetch(group: str, node: int) -> Action:
+    return lambda side: side.send(
+        node, request_frame(OffsetFetchRequest(group_id=group, topics=None), 5, correlation_id=1)
+    )
+
+
+def delete_offset(group: str) -> Action:
+    partition = (OffsetDeleteRequestPartition(partition_index=0),)
+    topics = (OffsetDeleteRequestTopic(name="t", partitions=partition),)
+    request = OffsetDeleteRequest(group_id=group, topics=topics)
+    return lambda side: side.ask_coordinator(group, request_frame(request, 0, correlation_id=2))
+
+
+def delete_group(group: str) -> Action:
+    request = DeleteGroupsRequest(groups_names=(group,))
+    return lambda side: side.ask_coordinator(group, request_frame(request, 1, correlation_id=3))
+
+
+def delete_topic(name: str) -> Action:
+    request = DeleteTopicsRequest(topic_names=(name,), timeout_ms=1000)
+    return lambda side: side.send(0, request_frame(request, 1, correlation_id=4))
+
+
+def create_topic(name: str) -> Action:
+    def act(side: Side) -> bytes:
+        side.state.cluster.create_topic(name, partition_count=2)
+        return b""
+
+    return act
+
+
+def stop_and_start(node_id: int) -> Action:
+    def act(side: Side) -> bytes:
+        side.state.cluster.stop_node(node_id)
+        side.state.cluster.start_node(node_id)
+        return b""
+
+    return act
+
+
+def join(group: str) -> Action:
+    """Somebody becomes a member: simple commits are refused from now on (OC-22)."""
+
+    def act(side: Side) -> bytes:
+        known = side.state.groups.get(group)
+        if known is not None:
+            known.add_member(Member("somebody"))
+            known.generation = 3
+            known.transition_to(GroupState.STABLE, side.now_ms)
+        return b""
+
+    return act
+
+
+disturbances = st.one_of(
+    st.builds(fetch, groups, nodes),
+    st.builds(delete_offset, groups),
+    st.builds(delete_group, groups),
+    st.builds(delete_topic, st.sampled_from(TOPICS)),
+    st.builds(create_topic, st.sampled_from(TOPICS)),
+    st.builds(stop_and_start, st.integers(1, 2)),
+    st.builds(join, groups),
+)
+
+
+@settings(max_examples=400)
+@given(
+    st.lists(commits(), min_size=1, max_size=3),
+    st.lists(disturbances, max_size=6),
+    st.sampled_from(["ignore", "honour"]),
+)
+def test_answers_and_offsets_are_the_same_with_and_without_memory(
+    shapes: list[Action], between: list[Action], override: str
+) -> None:
+    configured = {"offsets.retention.override": override}
+    sides = Side(configured, remembers=True), Side(configured, remembers=False)
+    # Memos are made at the second sight of a commit and used from the third on: before and after each disturbance.
+    for action in [*shapes * 3, *(step for disturbance in between for step in (disturbance, *shapes * 2))]:
+        remembered, plain = (action(side) for side in sides)
+        assert remembered == plain
+    stored = [
+        {group.group_id: side.state.offsets.of_group(group.group_id) for group in side.state.groups} for side in sides
+    ]
+    assert stored[0] == stored[1]
+    assert sides[0].dispatcher.observations.snapshot() == sides[1].dispatcher.observations.snapshot()
+
+
+def test_a_repeated_commit_is_answered_from_memory() -> None:
+    side = Side({}, remembers=True)
+    memos = side.dispatcher.memos
+    assert memos is not None
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+    topics = (OffsetCommitRequestTopic(name="t", partitions=(partition,)),)
+    frame = request_frame(OffsetCommitRequest(group_id="g", topics=topics), 8, correlation_id=1, client_id="c")
+    node = next(i for i, session in enumerate(side.sessions) if session.node is side.state.cluster.coordinator_of("g"))
+    for _ in range(2):
+        side.send(node, frame)
+    found = memos.find(frame[4:], side.sessions[node].node)
+    assert found is not None
+    side.send(node, frame)
+    assert found.hits == 1
