@@ -102,14 +102,14 @@ class Ignorable:
     """Marker: in a version without the field, a value other than the default is dropped, not refused."""
 
 
-ignorable = Ignorable()
+ignorable: Ignorable = Ignorable()
 
 
 class NeverCompact:
     """Marker: the field keeps its plain form in flexible versions too (a request header's client id)."""
 
 
-never_compact = NeverCompact()
+never_compact: NeverCompact = NeverCompact()
 
 
 class Wire(NamedTuple):

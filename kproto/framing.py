@@ -37,7 +37,7 @@ class FrameReader:
 
     def __init__(self, limit: int = FRAME_SIZE_MAX) -> None:
         assert 0 <= limit <= SIZE_MAX, "the size of a frame is an int32"
-        self.limit = limit
+        self.limit: int = limit
         self._data = b""
         self._pending = bytearray()
         self._failure: FrameTooLarge | None = None

@@ -1,0 +1,91 @@
+"""What a user of the package writes: correct, and with the types that an editor shows (`assert_type`)."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+from kproto import DecodeError
+from kproto.codes import ErrorCode
+from kproto.connection import ClientConnection, ReceivedRequest, ServerConnection
+from kproto.declaration import TaggedField
+from kproto.headers import read_response, request_frame
+from kproto.messages.k03_metadata import MetadataRequest, MetadataResponseTopic
+from kproto.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kproto_server import Broker
+
+
+def commit(offset: int) -> OffsetCommitRequest:
+    """Fields by name; those that have a default may be left out."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata=None)
+    return OffsetCommitRequest(group_id="g", topics=(OffsetCommitRequestTopic(name="t", partitions=(partition,)),))
+
+
+def messages() -> None:
+    """Values and octets."""
+    request = commit(42)
+    data = assert_type(request.encode(3), bytes)
+    found = assert_type(OffsetCommitRequest.decode(data, 3), OffsetCommitRequest)
+    assert_type(found.group_instance_id, str | None)
+    assert_type(found.topics, tuple[OffsetCommitRequestTopic, ...])
+    for topic in found.topics:
+        for partition in topic.partitions:
+            assert_type(partition, OffsetCommitRequestPartition)
+            assert_type(partition.committed_offset, int)
+            assert_type(partition.committed_metadata, str | None)
+    assert_type(found.replace(group_id="other"), OffsetCommitRequest)
+    assert_type(found.unknown_tagged_fields, tuple[TaggedField, ...])
+    assert_type(MetadataRequest(topics=None).allow_auto_topic_creation, bool)
+    assert_type(MetadataResponseTopic(error_code=0, name=None, partitions=()).topic_id, bytes)
+    try:
+        OffsetCommitRequest.decode(b"", 3)
+    except DecodeError as error:
+        assert_type((error.path, error.position), tuple[str, int])
+
+
+def answer() -> OffsetCommitResponse:
+    """An error code is a number with a name."""
+    partition = OffsetCommitResponsePartition(partition_index=0, error_code=ErrorCode.NOT_COORDINATOR)
+    return OffsetCommitResponse(topics=(OffsetCommitResponseTopic(name="t", partitions=(partition,)),))
+
+
+def frames() -> None:
+    """Both ends of a connection."""
+    assert_type(request_frame(commit(1), 3, correlation_id=7), bytes)
+    client, server = ClientConnection("c"), ServerConnection()
+    for received in server.receive(client.send(commit(1), 3)):
+        assert_type(received, ReceivedRequest)
+        reply = server.send(received, answer())
+        _, response = read_response(reply[4:], OffsetCommitResponse, 3)
+        assert_type(response, OffsetCommitResponse)
+        for arrived in client.receive(reply):
+            print(arrived)
+
+
+def broker() -> None:
+    """A broker in this process."""
+    with Broker.running(profile="2.0") as running:
+        assert_type(running, Broker)
+        assert_type(running.bootstrap_servers, str)
+        assert_type(running.clock.now_ms(), int)
+        assert_type(running.snapshot().largest_retention_ms, int | None)
+
+
+async def broker_from_a_task() -> None:
+    """The same for trio and asyncio."""
+    async with Broker(brokers=3, settings={"offsets.retention.minutes": 60}, clock="manual") as running:
+        assert_type(running, Broker)
+        running.clock.advance(days=8)
+        running.stop_node(2)
+
+
+if __name__ == "__main__":
+    messages()
+    frames()
+    broker()
