@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kproto_server.shell.poller import READ, Poller
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from trio.lowlevel import TrioToken
 
     from kproto_server.clock import Clock
 
@@ -31,6 +33,9 @@ class Ready(Protocol):
     """Whoever owns a registered file descriptor."""
 
     def on_ready(self, mask: int) -> None: ...
+
+
+NOBODY: Mapping[int, Ready] = {}
 
 
 def real_ms() -> float:
@@ -54,6 +59,7 @@ class Host:
         self._closed = False
         self._done = False
         self._outcome: Any = None
+        self._token: TrioToken | None = None
 
     def add(self, fd: int, owner: Ready, mask: int) -> None:
         """Watch a file descriptor for its owner."""
@@ -73,11 +79,21 @@ class Host:
                 self._wake_send.send(b"\0")
 
     def run(self, main: Callable[[], Awaitable[Any]]) -> Any:
-        """Run ``main`` under trio as guest, and the loop as its host, until main has ended; return its result."""
+        """Run ``main`` under trio as guest, and the loop as its host, until main has ended; return its result.
+
+        A defect of ours that gets out to the loop cancels main, so that its sockets are closed, and is raised then.
+        """
         import trio
 
+        scope = trio.CancelScope()
+
+        async def cancellable() -> Any:
+            self._token = trio.lowlevel.current_trio_token()
+            with scope:
+                return await main()
+
         trio.lowlevel.start_guest_run(
-            main,
+            cancellable,
             run_sync_soon_threadsafe=self.post,
             run_sync_soon_not_threadsafe=self._posted.append,
             done_callback=self._finish,
@@ -85,6 +101,11 @@ class Host:
         try:
             while not self._done:
                 self._round()
+        except BaseException:
+            (self._token.run_sync_soon if self._token else self.post)(scope.cancel)
+            while not self._done:
+                self._take_turns(None)
+            raise
         finally:
             self.poller.close()
             with self._wake_lock:
@@ -100,14 +121,14 @@ class Host:
     def _round(self) -> None:
         """Wait until something is ready or due, and do it."""
         clock = self.clock
-        if self._posted:
-            timeout_s: float | None = 0.0
-        else:
-            delay_ms = clock.delay_ms()
-            timeout_s = None if delay_ms is None else delay_ms / 1000.0
-        ready = self.poller.poll(timeout_s)
-        clock.tick(real_ms())
-        owners = self.owners
+        delay_ms = clock.delay_ms()
+        self._take_turns(None if delay_ms is None else delay_ms / 1000.0, self.owners)
+        clock.run_due()
+
+    def _take_turns(self, timeout_s: float | None, owners: Mapping[int, Ready] = NOBODY) -> None:
+        """Wait; give everyone whose socket is ready a turn, then all that was posted, which is trio."""
+        ready = self.poller.poll(0.0 if self._posted else timeout_s)
+        self.clock.tick(real_ms())
         for fd, mask in ready:
             owner = owners.get(fd)
             if owner is not None:
@@ -116,7 +137,6 @@ class Host:
                 self._drain_wake()
         for _ in range(len(self._posted)):
             self._posted.popleft()()
-        clock.run_due()
 
     def _drain_wake(self) -> None:
         try:

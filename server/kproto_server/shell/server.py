@@ -99,15 +99,13 @@ class Server:
 
         Owns the sockets. Cancellation: connections are cut.
         """
+        self._reserved.update(sockets)
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 self.token = trio.lowlevel.current_trio_token()
-                for node_id, sock in sockets.items():
-                    if self.state.cluster.nodes[node_id].alive:
-                        self._open(NodeListener(self.state.cluster.nodes[node_id], sock))
-                    else:
-                        self._reserved[node_id] = sock
+                for node in self.state.cluster.alive_nodes():
+                    self._open(node)
                 nursery.start_soon(self._close_idle)
                 ready()
                 await self._stop.wait()
@@ -143,18 +141,19 @@ class Server:
         node = self.state.cluster.nodes[node_id]
         if node_id in self.listeners:
             return
-        sock = self._reserved.pop(node_id)
-        sock.listen(BACKLOG)
-        self._open(NodeListener(node, sock))
+        self._reserved[node_id].listen(BACKLOG)
+        self._open(node)
         self.state.cluster.start_node(node_id)
 
-    def _open(self, listener: NodeListener) -> None:
+    def _open(self, node: Node) -> None:
         assert self._nursery is not None, "main runs"
-        self.listeners[listener.node.node_id] = listener
+        listener = self.listeners[node.node_id] = NodeListener(node, self._reserved[node.node_id])
+        del self._reserved[node.node_id]
         self._nursery.start_soon(self._accept, listener)
 
     async def _accept(self, listener: NodeListener) -> None:
         with listener.scope:
+            await trio.lowlevel.checkpoint()  # the node may have been stopped before this had its first turn
             while True:
                 await trio.lowlevel.wait_readable(listener.socket.fileno())
                 try:
