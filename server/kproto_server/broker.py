@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 logger = logging.getLogger("kproto")
 
-THREAD_CHECK_S = 1.0
+THREAD_CHECK_S = 0.1
 """How often a caller that waits for the broker's thread sees to it that there still is one."""
 
 
@@ -153,10 +153,10 @@ class Broker:
 
         self._thread = threading.Thread(target=run, name="kproto-broker", daemon=True)
         self._server = server
-        self._thread.start()
         try:
+            self._thread.start()
             ready.wait()
-        except BaseException:  # Ctrl-C: there will be no `with` block that ends the thread
+        except KeyboardInterrupt:  # there will be no `with` block that ends the thread
             ready.wait()
             self._stop()
             raise
@@ -188,7 +188,7 @@ class Broker:
     def _stop(self) -> None:
         assert self._thread is not None
         assert self._server is not None
-        with suppress(RuntimeError):  # trio's word for a loop that has ended
+        with suppress(RuntimeError):  # it has ended by itself
             self._post(self._server.stop)
         self._thread.join()
         self._thread = self._server = None
@@ -306,10 +306,15 @@ class Broker:
         Raises:
             RuntimeError: the broker has ended.
         """
-        server = self._server
-        if server is None or server.token is None:
+        server, thread = self._server, self._thread
+        if server is None or thread is None or server.token is None:
             raise RuntimeError("this broker is not running")
-        server.token.run_sync_soon(action)
+        try:
+            server.token.run_sync_soon(action)
+        except RuntimeError:  # trio's word for a run that is over
+            thread.join()
+            self._running_server()
+            raise
 
 
 def _settings(given: Mapping[str, object] | Settings | None, profile: Profile) -> Settings:
