@@ -1,0 +1,306 @@
+"""The broker in one's own process: from blocking code, trio, asyncio and threads; its clock, its nodes, its end."""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+
+import anyio
+import anyio.to_thread
+import pytest
+import trio
+import trio.testing
+
+from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k16_list_groups import ListGroupsRequest
+from kproto_server.broker import Broker
+from kproto_server.clock import ClockMode
+from kproto_server.profiles import Profile
+from kproto_server.serve import CannotListen
+from kproto_server.settings import SettingError, Settings
+from tests.shell.raw_client import RawClient
+from tests.shell.requests import ALL_TOPICS, commit_offset, committed, create_topic, long_poll, topic_names
+
+MINUTE_MS = 60_000
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker.running() as running:
+        yield running
+
+
+# From all kinds of code.
+
+
+def test_blocking_code_commits_and_fetches(broker: Broker) -> None:
+    with RawClient(broker.bootstrap_servers) as client:
+        assert commit_offset(client) == 0
+        assert committed(client) == 7
+
+
+async def _use_from_async_code() -> None:
+    async with Broker(brokers=3) as broker:
+        assert len(broker.bootstrap_servers.split(",")) == 3
+        stream = await anyio.connect_tcp("127.0.0.1", int(broker.bootstrap_servers.split(",")[0].rpartition(":")[2]))
+        async with stream:
+            await stream.send(bytes.fromhex("0000000a 0012 0000 00000001 ffff"))  # ApiVersions v0
+            assert (await stream.receive())[4:10] == bytes.fromhex("00000001 0000")
+
+
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+def test_async_code_of_either_kind(backend: str) -> None:
+    anyio.run(_use_from_async_code, backend=backend)
+
+
+@pytest.mark.trio
+async def test_a_blocking_client_in_a_trio_test_does_not_starve_it() -> None:
+    async with Broker() as broker:
+        with RawClient(broker.bootstrap_servers) as client:
+            assert topic_names(client) == set()
+
+
+@pytest.mark.trio
+async def test_a_trio_tests_virtual_clock_does_not_stop_it(autojump_clock: trio.testing.MockClock) -> None:
+    async with Broker() as broker:
+        await trio.sleep(86_400)
+        with RawClient(broker.bootstrap_servers) as client:
+            assert topic_names(client) == set()
+
+
+def test_several_threads_use_it_at_once(broker: Broker) -> None:
+    failures: list[BaseException] = []
+
+    def use(number: int) -> None:
+        try:
+            with RawClient(broker.bootstrap_servers) as client:
+                for offset in range(20):
+                    assert commit_offset(client, f"group-{number}", offset) == 0
+                    assert committed(client, f"group-{number}") == offset
+                    broker.clock.advance(milliseconds=1)
+                    broker.snapshot()
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    with RawClient(broker.bootstrap_servers) as client:
+        assert {group.group_id for group in client.ask(ListGroupsRequest(), 0).groups} == {
+            f"group-{number}" for number in range(6)
+        }
+
+
+# What it is told.
+
+
+def test_profile_settings_and_clock_are_taken_as_text_and_as_values() -> None:
+    profile = Profile.named("2.0")
+    settings = Settings.from_mapping({"offsets.topic.num.partitions": "4"}, profile)
+    by_values = Broker(profile=profile, settings=settings, clock=ClockMode(rate=0.0))
+    by_text = Broker(profile="2.0", settings={"offsets.topic.num.partitions": 4}, clock="manual")
+
+    for broker in (by_values, by_text):
+        with broker, RawClient(broker.bootstrap_servers) as client:
+            client.ask(FindCoordinatorRequest(key="g"), 0)
+            assert [len(topic.partitions) for topic in client.ask(ALL_TOPICS, 1).topics] == [4]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"profile": "7.7"}, "no Kafka release '7.7'"),
+        ({"settings": {"offsets.retention.minuets": 1}}, "did you mean offsets.retention.minutes"),
+        ({"clock": "slow"}, "use real, manual, auto, or scaled:N"),
+        ({"brokers": 0}, "at least one node"),
+        ({"brokers": 2, "started": 3}, "1 to 2 can be started"),
+        ({"brokers": 2, "started": 0}, "1 to 2 can be started"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_it_starts(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Broker(**options)  # type: ignore[arg-type]  # of several types on purpose
+
+
+def test_an_unknown_setting_is_a_setting_error() -> None:
+    with pytest.raises(SettingError):
+        Broker(settings={"no.such.setting": 1})
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="needs IPv6")
+def test_an_ipv6_address_is_told_in_brackets() -> None:
+    try:
+        with Broker(host="::1") as broker, RawClient(broker.bootstrap_servers) as client:
+            assert broker.bootstrap_servers.startswith("[::1]:")
+            assert client.ask(ALL_TOPICS, 1).brokers[0].host == "::1"
+    except CannotListen:
+        pytest.skip("needs an IPv6 loopback address")
+
+
+# Forgetting.
+
+
+def test_reset_forgets_topics_groups_offsets_and_observations() -> None:
+    with Broker(brokers=2, settings={"offsets.topic.replication.factor": 1}) as broker:
+        clients = [RawClient(address) for address in broker.bootstrap_servers.split(",")]
+        for client in clients:
+            create_topic(client)
+        assert any(commit_offset(client) == 0 for client in clients)
+
+        broker.reset()
+
+        assert broker.snapshot().clients == ()
+        for client in clients:
+            assert topic_names(client) <= {"__consumer_offsets"}
+            assert client.ask(ListGroupsRequest(), 0).groups == ()
+        create_topic(clients[0])
+        for client in clients:
+            assert committed(client) == -1
+            client.socket.close()
+
+
+def test_reset_brings_stopped_nodes_back() -> None:
+    with Broker(brokers=3, started=1) as broker, RawClient(broker.bootstrap_servers) as client:
+        broker.reset()
+        assert [node.node_id for node in client.ask(ALL_TOPICS, 1).brokers] == [1, 2, 3]
+        broker.stop_node(3)
+        broker.reset()
+        assert [node.node_id for node in client.ask(ALL_TOPICS, 1).brokers] == [1, 2, 3]
+
+
+def test_reset_leaves_connections_open_and_parked_requests_to_their_end(broker: Broker) -> None:
+    with RawClient(broker.bootstrap_servers) as client:
+        create_topic(client)
+        client.send((long_poll(200), 4), (ALL_TOPICS, 1))
+
+        broker.reset()
+
+        assert client.read_ids(2) == [2, 3]
+
+
+def test_reset_is_quick(broker: Broker) -> None:
+    """The bound that users may count on is measured in bench/; here it is ten times that."""
+
+    def once() -> float:
+        with RawClient(broker.bootstrap_servers) as client:
+            assert commit_offset(client) == 0
+        started = time.perf_counter()
+        broker.reset()
+        return time.perf_counter() - started
+
+    assert statistics.median(once() for _ in range(20)) < 0.050
+
+
+# Nodes.
+
+
+def test_a_stopped_node_cuts_its_connections_and_refuses_new_ones() -> None:
+    with Broker(brokers=2) as broker:
+        first, second = broker.bootstrap_servers.split(",")
+        with RawClient(first) as staying, RawClient(second) as cut:
+            topic_names(cut)
+            broker.stop_node(2)
+            cut.wait_closed()
+            with pytest.raises(ConnectionRefusedError):
+                RawClient(second)
+            assert [node.node_id for node in staying.ask(ALL_TOPICS, 1).brokers] == [1]
+
+            broker.start_node(2)
+            with RawClient(second) as again:
+                assert [node.node_id for node in again.ask(ALL_TOPICS, 1).brokers] == [1, 2]
+            assert broker.bootstrap_servers == f"{first},{second}", "on its old address"
+
+
+def test_nodes_that_were_not_started_have_an_address_already() -> None:
+    with Broker(brokers=3, started=1) as broker:
+        addresses = broker.bootstrap_servers.split(",")
+        assert len(set(addresses)) == 3
+        with RawClient(addresses[0]) as client:
+            for node_id in (2, 3):
+                with pytest.raises(ConnectionRefusedError):
+                    RawClient(addresses[node_id - 1])
+                broker.start_node(node_id)
+                with RawClient(addresses[node_id - 1]) as other:
+                    assert topic_names(other) == set()
+                assert len(client.ask(ALL_TOPICS, 1).brokers) == node_id
+
+
+def test_a_node_may_be_stopped_as_soon_as_it_is_up() -> None:
+    with Broker(brokers=2) as broker:
+        for _ in range(20):
+            broker.stop_node(2)
+            broker.start_node(2)
+        with RawClient(broker.bootstrap_servers.split(",")[1]) as client:
+            assert topic_names(client) == set()
+
+
+def test_a_node_that_does_not_exist_is_a_key_error(broker: Broker) -> None:
+    with pytest.raises(KeyError):
+        broker.start_node(2)
+    with pytest.raises(KeyError):
+        broker.stop_node(2)
+    broker.start_node(1)  # is up: nothing happens
+    with RawClient(broker.bootstrap_servers) as client:
+        assert topic_names(client) == set()
+
+
+def test_a_node_that_is_down_is_not_stopped_again() -> None:
+    with Broker(brokers=2) as broker:
+        broker.stop_node(2)
+        with pytest.raises(KeyError):
+            broker.stop_node(2)
+
+
+# Time.
+
+
+def test_a_manual_clock_moves_when_told() -> None:
+    """D7."""
+    with Broker(clock="manual") as broker:
+        before = broker.clock.now_ms()
+        broker.clock.advance(days=1, hours=1, minutes=1, seconds=1, milliseconds=1)
+        assert broker.clock.now_ms() == before + (((24 + 1) * 60 + 1) * 60 + 1) * 1000 + 1
+        with pytest.raises(ValueError, match="can't go back"):
+            broker.clock.advance(milliseconds=-1)
+
+
+def test_a_real_clock_starts_with_the_wall_clock(broker: Broker) -> None:
+    assert abs(broker.clock.now_ms() - time.time() * 1000) < MINUTE_MS
+
+
+def test_a_manual_clock_never_freezes_a_real_client() -> None:
+    """D7, BA-71: its long poll ends when its real time is over."""
+    with Broker(clock="manual") as broker, RawClient(broker.bootstrap_servers) as client:
+        create_topic(client)
+        response = client.ask(long_poll(100), 4)
+        assert response.responses[0].partitions[0].error_code == 0
+
+
+def test_advancing_the_clock_ends_a_long_poll() -> None:
+    """D7: the client waits for ten minutes of broker time, and for none of its own."""
+    with Broker(clock="manual") as broker, RawClient(broker.bootstrap_servers) as client:
+        create_topic(client)
+        client.send((long_poll(10 * MINUTE_MS), 4))
+        while broker.snapshot().clients[0].requests[0].api_key != 1:  # until it has come
+            pass
+        broker.clock.advance(minutes=11)
+        assert client.read_ids(1) == [2]
+
+
+def test_a_snapshot_is_a_copy(broker: Broker) -> None:
+    with RawClient(broker.bootstrap_servers, client_id="app") as client:
+        topic_names(client)
+        before = broker.snapshot()
+        topic_names(client)
+        after = broker.snapshot()
+    assert [seen.count for seen in before.clients[0].requests] == [1]
+    assert [seen.count for seen in after.clients[0].requests] == [2]
+    assert after.clients[0].client_id == "app"

@@ -1,0 +1,202 @@
+"""How a broker in one's own process starts and ends: once, whatever goes wrong, and without a thread left behind."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import anyio
+import pytest
+
+from kproto_server.broker import Broker
+from kproto_server.serve import CannotListen
+from tests.shell.raw_client import LIMIT_S, RawClient
+from tests.shell.requests import create_topic, topic_names
+
+BROKER_THREAD = "kproto-broker"
+
+
+def broker_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == BROKER_THREAD]
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    yield
+    assert broker_threads() == []
+
+
+def fail(*_: object) -> None:
+    raise ZeroDivisionError("a defect")
+
+
+def test_it_is_not_started_twice() -> None:
+    with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
+        with pytest.raises(RuntimeError, match="this broker is running already"):
+            broker.start()
+        assert topic_names(client) == set()
+
+
+def test_it_starts_again_after_its_end_with_nothing_in_it() -> None:
+    broker = Broker()
+    for _ in range(2):
+        with broker, RawClient(broker.bootstrap_servers) as client:
+            assert topic_names(client) == set()
+            create_topic(client)
+
+
+QUESTIONS: dict[str, Callable[[Broker], object]] = {
+    "bootstrap_servers": lambda broker: broker.bootstrap_servers,
+    "observations": lambda broker: broker.observations,
+    "snapshot": lambda broker: broker.snapshot(),
+    "reset": lambda broker: broker.reset(),
+    "stop_node": lambda broker: broker.stop_node(1),
+    "start_node": lambda broker: broker.start_node(1),
+    "clock.now_ms": lambda broker: broker.clock.now_ms(),
+    "clock.advance": lambda broker: broker.clock.advance(days=1),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_broker_that_is_not_running_says_so(name: str) -> None:
+    broker = Broker()
+    with pytest.raises(RuntimeError, match="this broker is not running"):
+        QUESTIONS[name](broker)
+    with broker:
+        QUESTIONS[name](broker)
+    with pytest.raises(RuntimeError, match="this broker is not running"):
+        QUESTIONS[name](broker)
+
+
+def test_stop_may_be_called_at_any_time() -> None:
+    broker = Broker()
+    broker.stop()
+    broker.start()
+    broker.stop()
+    broker.stop()
+
+
+def test_a_taken_port_is_told_and_leaves_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        descriptors = open_descriptors()
+        broker = Broker(port=port)
+        with pytest.raises(CannotListen, match=rf"can't listen on 127\.0\.0\.1:{port}: "):
+            broker.start()
+        assert not broker_threads()
+        assert open_descriptors() == descriptors
+    with broker, RawClient(broker.bootstrap_servers) as client:
+        assert topic_names(client) == set(), "it starts once the port is free"
+
+
+def test_a_failure_at_start_is_told_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Broker():
+        pass  # what is imported and kept at the first start is there
+    descriptors = open_descriptors()
+
+    monkeypatch.setattr("kproto_server.shell.server.NodeListener", fail)
+    with pytest.raises(RuntimeError, match="this broker failed") as failure, caplog.at_level(logging.CRITICAL + 1):
+        Broker().start()
+
+    assert failure.value.__cause__ is not None
+    assert not broker_threads()
+    assert open_descriptors() == descriptors
+
+
+def test_a_defect_in_the_loop_is_told_to_who_asks_and_who_stops(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody waits for an answer of a thread that is gone."""
+    broker = Broker()
+    broker.start()
+    (thread,) = broker_threads()
+    with caplog.at_level(logging.CRITICAL + 1):
+        monkeypatch.setattr("kproto_server.clock.Clock.run_due", fail)
+        with suppress(RuntimeError):  # the defect may come before the answer or after it
+            broker.clock.now_ms()
+        thread.join(LIMIT_S)
+        with pytest.raises(RuntimeError, match="this broker failed"):
+            broker.clock.now_ms()
+    monkeypatch.undo()
+    with pytest.raises(RuntimeError, match="this broker failed") as failure:
+        broker.stop()
+
+    assert isinstance(failure.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
+def test_an_exception_in_the_block_passes_and_ends_the_broker(error: type[BaseException]) -> None:
+    with pytest.raises(error), Broker.running():
+        raise error
+    assert not broker_threads()
+
+
+def test_ctrl_c_ends_the_broker() -> None:
+    with pytest.raises(KeyboardInterrupt), Broker.running():
+        signal.raise_signal(signal.SIGINT)
+    assert not broker_threads()
+
+
+def test_ctrl_c_while_it_starts_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start_and_interrupt(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name == BROKER_THREAD:
+            raise KeyboardInterrupt
+
+    start = threading.Thread.start
+    monkeypatch.setattr("threading.Thread.start", start_and_interrupt)
+    broker = Broker()
+    with pytest.raises(KeyboardInterrupt):
+        broker.start()
+    monkeypatch.undo()
+
+    assert not broker_threads()
+    with broker:
+        assert broker.clock.now_ms() > 0
+
+
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+def test_a_cancelled_task_ends_its_broker(backend: str) -> None:
+    async def main() -> None:
+        with anyio.move_on_after(0.2) as scope:
+            async with Broker():
+                await anyio.sleep_forever()
+        assert scope.cancelled_caught
+
+    anyio.run(main, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+def test_a_task_that_is_cancelled_before_the_broker_is_up_leaves_none(backend: str) -> None:
+    async def main() -> None:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            async with Broker():
+                await anyio.sleep_forever()
+
+    anyio.run(main, backend=backend)
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/dev/fd"))
+
+
+def test_fifty_starts_leak_no_descriptors_and_no_threads() -> None:
+    def once() -> None:
+        with Broker(brokers=2, started=1) as broker, RawClient(broker.bootstrap_servers) as client:
+            topic_names(client)
+
+    once()
+    descriptors, threads = open_descriptors(), threading.active_count()
+    for _ in range(50):
+        once()
+    assert open_descriptors() == descriptors
+    # trio keeps threads that had work for ten seconds, and uses them again: they are bounded, not none.
+    assert threading.active_count() <= threads + 2

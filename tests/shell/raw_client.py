@@ -1,0 +1,110 @@
+"""A client without a library: a blocking socket that sends requests and cuts answers apart."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import struct
+from types import TracebackType
+from typing import Any, Self
+
+from kproto.declaration import Request
+from kproto.framing import FrameReader
+from kproto.headers import read_response, request_frame
+
+LIMIT_S = 20.0
+"""Whoever waits longer for an answer or a close hangs."""
+
+
+class RawClient:
+    """One connection. Every wait ends after `LIMIT_S` with TimeoutError."""
+
+    def __init__(self, address: str, client_id: str | None = "raw", receive_buffer_bytes: int | None = None) -> None:
+        """``address`` is HOST:PORT, the first of several separated by commas."""
+        host, _, port = address.split(",")[0].rpartition(":")
+        self.client_id = client_id
+        self.socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        if receive_buffer_bytes is not None:  # has to be said before the connection is made
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        self.socket.settimeout(LIMIT_S)
+        self.socket.connect((host.strip("[]"), int(port)))
+        self._reader = FrameReader()
+        self._frames: list[bytes] = []
+        self._ids = itertools.count(1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.socket.close()
+
+    def send(self, *requests: tuple[Request, int]) -> list[int]:
+        """Send requests, each with its version, in one piece; return their correlation ids."""
+        ids = [next(self._ids) for _ in requests]
+        self.socket.sendall(b"".join(self.frame(r, v, i) for (r, v), i in zip(requests, ids, strict=True)))
+        return ids
+
+    def frame(self, request: Request, version: int, correlation_id: int) -> bytes:
+        return request_frame(request, version, correlation_id=correlation_id, client_id=self.client_id)
+
+    def ask(self, request: Request, version: int) -> Any:
+        """Send one request; return its response."""
+        (correlation_id,) = self.send((request, version))
+        answered, response = read_response(self.read_frame(), type(request), version)
+        assert answered == correlation_id
+        return response
+
+    def read_frame(self) -> bytes:
+        """The next answer without its size.
+
+        Raises:
+            ConnectionError: the connection ended before it was whole.
+        """
+        while not self._frames:
+            data = self.socket.recv(1 << 16)
+            if not data:
+                raise ConnectionError("the broker has closed the connection")
+            self._reader.feed(data)
+            self._frames = list(self._reader.frames())
+        return self._frames.pop(0)
+
+    def read_ids(self, count: int) -> list[int]:
+        """The correlation ids of so many answers."""
+        return [int.from_bytes(self.read_frame()[:4], "big") for _ in range(count)]
+
+    def read_ids_to_the_end(self) -> list[int]:
+        """The correlation ids of all answers until the connection ends, which must be between two of them."""
+        found = []
+        while True:
+            try:
+                found += self.read_ids(1)
+            except ConnectionError:
+                assert self._reader.buffered == 0, f"{self._reader.buffered} bytes of an answer that is not whole"
+                return found
+
+    def is_open(self) -> bool:
+        """Whether the broker has not closed the connection so far. No answer may be on its way."""
+        self.socket.setblocking(False)
+        try:
+            assert self.socket.recv(1) == b"", "an answer that nobody waits for"
+        except BlockingIOError:
+            return True
+        except ConnectionError:
+            return False
+        finally:
+            self.socket.settimeout(LIMIT_S)
+        return False
+
+    def wait_closed(self) -> None:
+        """Wait until the broker closes the connection, without a further answer."""
+        try:
+            assert self.socket.recv(1) == b"", "there is an answer"
+        except ConnectionResetError:
+            return
+
+    def reset(self) -> None:
+        """Close the connection by RST, as a client's crashing machine would."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
