@@ -70,6 +70,9 @@ _begin_v0 = struct.Struct(">hhi")
 _size_and_id = struct.Struct(">Ii").pack
 _size_id_and_no_tags = struct.Struct(">IiB").pack
 
+NEVER = 32767
+"""No version is that high: SaslHandshake has no flexible one."""
+
 _flexible_from: dict[int, int] = {}
 """API key -> first version with header v2; filled at first use of a key. ControlledShutdown is never in here."""
 
@@ -117,7 +120,8 @@ def _read_as_declared(frame: bytes) -> ReceivedHeader:
     version, _ = registry.header_versions(api_key, api_version)
     header, position = registry.message_codec(RequestHeader, version).decode(frame, 0)
     if api_key != registry.CONTROLLED_SHUTDOWN:
-        _flexible_from[api_key] = registry.request_class(api_key)._flexible.first
+        flexible = registry.request_class(api_key)._flexible
+        _flexible_from[api_key] = flexible.first if flexible.first <= flexible.last else NEVER
     return ReceivedHeader(api_key, api_version, header.correlation_id, header.client_id, position)
 
 

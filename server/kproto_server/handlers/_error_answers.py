@@ -49,8 +49,12 @@ class Answer(NamedTuple):
 
 def make(answer: Answer, request: Request, response_class: type[Response], api_version: int) -> Response:
     """Return the response to a request."""
-    level = {"error_code": answer.error, "partition_error_code": answer.error, **answer.values}
-    level["error_message"] = answer.error.message if answer.message is None else answer.message
+    level = {
+        "error_code": answer.error,
+        "partition_error_code": answer.error,
+        "error_message": answer.error.message if answer.message is None else answer.message,
+        **answer.values,
+    }
     items = [items for items in answer.items if _field(response_class, items.answered).versions.covers(api_version)]
     if not items:
         return _blank(response_class, level, api_version)

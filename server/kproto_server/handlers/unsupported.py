@@ -46,6 +46,7 @@ _SASL_NOT_NOW = Answer(
     ErrorCode.ILLEGAL_SASL_STATE, "SaslAuthenticate request received after successful authentication"
 )
 _NOTHING = Answer(ErrorCode.NONE, message="")
+"""There is nothing to tell, and that is the truth."""
 
 _CONFIGS_ARE_FIXED = Answer(
     ErrorCode.POLICY_VIOLATION,
@@ -92,7 +93,9 @@ ANSWERS: dict[str, Answer] = {
         values={"low_watermark": UNKNOWN},
     ),
     "DescribeProducers": Answer(
-        ErrorCode.NONE, items=(Items("topics", "topics", _NAME, Items("partitions", "partition_indexes", _INDEX)),)
+        ErrorCode.NONE,
+        values={"error_message": None},
+        items=(Items("topics", "topics", _NAME, Items("partitions", "partition_indexes", _INDEX)),),
     ),
     # Members of groups.
     "JoinGroup": Answer(ErrorCode.UNSUPPORTED_VERSION, values={"generation_id": UNKNOWN}),
@@ -184,7 +187,7 @@ ANSWERS: dict[str, Answer] = {
     "AlterConfigs": _CONFIGS_ARE_FIXED,
     "IncrementalAlterConfigs": _CONFIGS_ARE_FIXED,
     "ListConfigResources": _UNSUPPORTED,
-    "DescribeClientQuotas": _NOTHING,
+    "DescribeClientQuotas": _NOTHING._replace(values={"entries": ()}),
     "AlterClientQuotas": Answer(
         ErrorCode.UNSUPPORTED_VERSION,
         items=(
