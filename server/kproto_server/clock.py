@@ -124,7 +124,7 @@ class Clock:
         """Fire what is due."""
         while (timer := self._pop_broker(self._broker_ms)) is not None:
             self._run(timer)
-        while self._by_real and self._by_real[0][0] <= self._real_ms:
+        while (real_due := self._next_real()) is not None and real_due <= self._real_ms:
             self._run(heapq.heappop(self._by_real)[2])
         if self.mode.auto and self._real_ms - self._active_ms >= AUTO_IDLE_MS and self._next_broker() is not None:
             self.advance(max(0.0, self._by_broker[0][0] - self._broker_ms))
@@ -138,14 +138,20 @@ class Clock:
             delays.append((due - self._broker_ms) / self.mode.rate)
         if due is not None and self.mode.auto:
             delays.append(AUTO_IDLE_MS - (self._real_ms - self._active_ms))
-        if self._by_real:
-            delays.append(self._by_real[0][0] - self._real_ms)
+        real_due = self._next_real()
+        if real_due is not None:
+            delays.append(real_due - self._real_ms)
         return max(0.0, min(delays)) if delays else None
 
     def _next_broker(self) -> int | None:
         while self._by_broker and self._by_broker[0][2].action is None:
             heapq.heappop(self._by_broker)
         return self._by_broker[0][0] if self._by_broker else None
+
+    def _next_real(self) -> float | None:
+        while self._by_real and self._by_real[0][2].action is None:
+            heapq.heappop(self._by_real)
+        return self._by_real[0][0] if self._by_real else None
 
     def _pop_broker(self, until_ms: float) -> Timer | None:
         due = self._next_broker()
