@@ -131,15 +131,14 @@ class Cluster:
         self._elect_controller()
 
     def start_node(self, node_id: int) -> None:
-        """Bring a node up: it leads what had no leader and is its to lead, and its other replicas are in sync again."""
+        """Bring a node up: it leads what had no leader and is its to lead; live replicas of a leader are in sync."""
         node = self.nodes[node_id]
-        self.version += 1
         node.alive = node.registered = True
         for partition in self._partitions():
             if partition.leader == NO_LEADER:
                 self._elect_leader(partition)
-            if node_id in partition.replicas and node_id not in partition.isr and partition.leader != NO_LEADER:
-                partition.isr = [r for r in partition.replicas if r in partition.isr or r == node_id]
+            if partition.leader != NO_LEADER:
+                partition.isr = [r for r in partition.replicas if r in partition.isr or self.is_alive(r)]
         self._elect_controller()
 
     def _partitions(self) -> Iterable[Partition]:

@@ -1,0 +1,31 @@
+"""Clusters to try things on."""
+
+from __future__ import annotations
+
+import random
+
+from kproto_server.cluster.cluster import Cluster, Node, Topic, TopicDefaults
+from kproto_server.profiles import Profile
+
+
+def new_cluster(
+    node_count: int = 3, *, profile: str = "latest", defaults: TopicDefaults | None = None, seed: int = 7
+) -> Cluster:
+    """Return a cluster of live nodes 1 to n that makes the same choices for the same seed."""
+    nodes = [Node(node_id, "127.0.0.1", 9091 + node_id) for node_id in range(1, node_count + 1)]
+    seeded = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    return Cluster(nodes, Profile.named(profile), defaults or TopicDefaults(), seeded.randbytes)
+
+
+def made(cluster: Cluster, name: str, partition_count: int = 1, replication_factor: int = 1) -> Topic:
+    """Make a topic, which must be possible."""
+    topic = cluster.create_topic(name, partition_count=partition_count, replication_factor=replication_factor)
+    assert isinstance(topic, Topic), topic
+    return topic
+
+
+def placed(cluster: Cluster, name: str, replicas: list[list[int]]) -> Topic:
+    """Make a topic with these replicas."""
+    topic = cluster.create_topic(name, assignments=list(enumerate(replicas)))
+    assert isinstance(topic, Topic), topic
+    return topic

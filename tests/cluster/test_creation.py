@@ -1,0 +1,204 @@
+"""What a cluster refuses to make, in the words of the controller that it has (BA-90, BA-91).
+
+The replays of recorded brokers have most of it; here is what needs several brokers, or is easy to get wrong.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.codes import ErrorCode
+from kproto_server.cluster.auto_creation import missing_topic_error
+from kproto_server.cluster.cluster import Cluster, Refusal, Topic, TopicDefaults
+from kproto_server.cluster.topics import name_problem
+from kproto_server.profiles import Profile
+from tests.cluster.clusters import made, new_cluster, placed
+
+MODES = pytest.mark.parametrize("profile", ["2.1", "2.8", "3.9-zookeeper", "3.9", "4.4", "latest"])
+
+
+def refusal(cluster: Cluster, name: str, **asked: object) -> Refusal:
+    found = cluster.create_topic(name, **asked)  # type: ignore[arg-type]  # each test names what it asks for
+    assert isinstance(found, Refusal)
+    assert cluster.topic(name) is None
+    return found
+
+
+@pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 249, "...", "__x"])
+def test_names_that_can_be(name: str) -> None:
+    assert name_problem(name, Profile.named()) is None
+
+
+@MODES
+@pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "a/b", "ä", "a\n"])
+def test_names_that_can_t(profile: str, name: str) -> None:
+    cluster = new_cluster(profile=profile)
+    assert refusal(cluster, name, partition_count=1, replication_factor=1).error == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+@MODES
+def test_a_name_that_differs_in_dots_and_underscores_only_collides(profile: str) -> None:
+    cluster = new_cluster(profile=profile)
+    made(cluster, "a.b_c")
+    found = refusal(cluster, "a_b.c", partition_count=1, replication_factor=1)
+    assert found.error == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert found.message is not None
+    assert found.message.endswith("a.b_c")
+
+
+@MODES
+def test_an_existing_name_is_said_to_exist_rather_than_to_collide(profile: str) -> None:
+    cluster = new_cluster(profile=profile)
+    made(cluster, "a.b")
+    found = cluster.create_topic("a.b")
+    assert found == Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'a.b' already exists.")
+
+
+@MODES
+def test_validating_makes_nothing(profile: str) -> None:
+    cluster = new_cluster(profile=profile)
+    topic = cluster.create_topic("t", partition_count=2, replication_factor=3, validate_only=True)
+    assert isinstance(topic, Topic)
+    assert cluster.topics == {}
+    assert cluster.topic_by_id(topic.topic_id) is None
+    assert cluster.add_partitions(made(cluster, "u"), 3, validate_only=True) is None
+    assert len(cluster.topics["u"].partitions) == 1
+
+
+@MODES
+def test_brokers_too_few_for_a_topic(profile: str) -> None:
+    """BA-50, BA-90."""
+    found = refusal(new_cluster(2, profile=profile), "t", partition_count=1, replication_factor=3)
+    assert found.error == ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+@MODES
+def test_the_broker_s_own_numbers_where_none_are_given(profile: str) -> None:
+    """BA-90. Before 2.4 CreateTopics has to give them; auto-creation never does."""
+    defaults = TopicDefaults(num_partitions=4, replication_factor=2)
+    cluster = new_cluster(2, profile=profile, defaults=defaults)
+    missing_topic_error(cluster, "auto", allowed_by_request=True, now_ms=0)
+    assert (len(cluster.topics["auto"].partitions), cluster.topics["auto"].replication_factor) == (4, 2)
+    found = cluster.create_topic("t")
+    if cluster.profile.creates_topics_with_defaults:
+        assert isinstance(found, Topic)
+        assert (len(found.partitions), found.replication_factor) == (4, 2)
+    else:
+        assert isinstance(found, Refusal)
+        assert found.error == ErrorCode.INVALID_PARTITIONS
+
+
+def test_replicas_where_they_were_told_to_be() -> None:
+    topic = placed(new_cluster(), "t", [[3, 1], [2, 3]])
+    assert [partition.replicas for partition in topic.partitions] == [[3, 1], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("assignments", "message"),
+    [
+        (
+            [(0, [1, 2]), (1, [3])],
+            "with 1 replica(s), but this is not consistent with previous partitions",
+        ),
+        ([(0, [1]), (2, [1])], "consecutive 0-based integer sequence"),
+        ([(0, [1]), (0, [2])], "multiple manual partition assignments for partition 0"),
+        ([(0, [7])], "includes broker 7, but no such broker is registered"),
+        ([(0, [2, 2])], "includes the broker 2 more than once"),
+        ([(0, [])], "an empty replica list"),
+    ],
+)
+def test_assignments_that_a_quorum_refuses(assignments: list[tuple[int, list[int]]], message: str) -> None:
+    found = refusal(new_cluster(), "t", assignments=assignments)
+    assert found.error == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert message in (found.message or "")
+
+
+def test_a_quorum_refuses_partitions_on_stopped_brokers_alone() -> None:
+    cluster = new_cluster()
+    cluster.stop_node(2)
+    assert refusal(cluster, "t", assignments=[(0, [2])]).error == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert isinstance(cluster.create_topic("t", assignments=[(0, [2, 3])]), Topic)
+    assert cluster.topics["t"].partitions[0].leader == 3
+
+
+def test_a_zookeeper_topic_may_wait_for_its_broker() -> None:
+    """It is made on a broker that is not there, and led by it once it comes."""
+    cluster = new_cluster(2, profile="2.8")
+    topic = placed(cluster, "t", [[2]])
+    cluster.stop_node(2)
+    waiting = placed(cluster, "u", [[2]])
+    assert [topic.partitions[0].leader, waiting.partitions[0].leader] == [-1, -1]
+    cluster.start_node(2)
+    assert [topic.partitions[0].leader, waiting.partitions[0].leader] == [2, 2]
+
+
+@MODES
+def test_growing_keeps_what_there_is_and_has_the_same_factor(profile: str) -> None:
+    cluster = new_cluster(profile=profile)
+    topic = made(cluster, "t", 2, 2)
+    before = list(topic.partitions)
+    assert cluster.add_partitions(topic, 5) is None
+    assert topic.partitions[:2] == before
+    assert [partition.index for partition in topic.partitions] == [0, 1, 2, 3, 4]
+    assert {len(partition.replicas) for partition in topic.partitions} == {2}
+
+
+@MODES
+def test_growing_where_told(profile: str) -> None:
+    cluster = new_cluster(profile=profile)
+    topic = made(cluster, "t", 1, 2)
+    assert cluster.add_partitions(topic, 3, [[3, 1], [2, 3]]) is None
+    assert [partition.replicas for partition in topic.partitions[1:]] == [[3, 1], [2, 3]]
+
+
+@MODES
+@pytest.mark.parametrize("assignments", [[[1]], [[1, 1]], [[]], [[9, 1]], [[1, 2], [2, 3]], []])
+def test_growing_where_it_can_t(profile: str, assignments: list[list[int]]) -> None:
+    cluster = new_cluster(profile=profile)
+    topic = made(cluster, "t", 1, 2)
+    found = cluster.add_partitions(topic, 2, assignments)
+    assert found is not None
+    assert found.error == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert len(topic.partitions) == 1
+
+
+@MODES
+@pytest.mark.parametrize("count", [2, 1, 0, -1])
+def test_a_topic_never_shrinks(profile: str, count: int) -> None:
+    cluster = new_cluster(profile=profile)
+    topic = made(cluster, "t", 2)
+    found = cluster.add_partitions(topic, count)
+    assert found is not None
+    assert found.error == ErrorCode.INVALID_PARTITIONS
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("configs", "words"),
+    [
+        ({"no.such": "1"}, "Unknown topic config name: no.such"),
+        ({"retention.ms": "soon"}, "Invalid value soon for configuration retention.ms"),
+        ({"cleanup.policy": "compact", "retention.ms": None}, "Null value not supported"),
+    ],
+)
+def test_configs_that_can_t_be(profile: str, configs: dict[str, str | None], words: str) -> None:
+    found = refusal(new_cluster(profile=profile), "t", partition_count=1, replication_factor=1, configs=configs)
+    assert found.message is None or words in found.message
+    assert (found.message is None) == (found.error == ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def test_configs_are_kept_as_given() -> None:
+    cluster = new_cluster()
+    topic = cluster.create_topic("t", configs={"retention.ms": "1000"})
+    assert isinstance(topic, Topic)
+    assert topic.configs == {"retention.ms": "1000"}
+
+
+@MODES
+def test_nothing_is_made_without_permission(profile: str) -> None:
+    """BA-33: the request's, and the broker's."""
+    cluster = new_cluster(profile=profile)
+    assert missing_topic_error(cluster, "t", allowed_by_request=False, now_ms=0) == 3
+    cluster = new_cluster(profile=profile, defaults=TopicDefaults(auto_create=False))
+    assert missing_topic_error(cluster, "t", allowed_by_request=True, now_ms=0) == 3
+    assert cluster.topics == {}

@@ -1,0 +1,146 @@
+"""KIP-115: the offsets topic is made when first needed, with as many replicas as it is set to, or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto_server.cluster.cluster import Cluster, Node, TopicDefaults
+from kproto_server.profiles import Profile
+from kproto_server.settings import Settings
+from tests.cluster.clusters import made, new_cluster
+
+ENFORCING = ["0.11", "2.1", "2.8", "3.9-zookeeper", "3.9", "4.4", "latest"]
+CLAMPING = ["0.8.2", "0.9", "0.10", "0.10.2"]
+ZOOKEEPER = ["0.11", "2.1", "2.8", "3.9-zookeeper"]
+KRAFT = ["3.9", "4.4", "latest"]
+
+OFFSETS = "__consumer_offsets"
+
+
+@pytest.mark.parametrize("profile", ENFORCING)
+def test_it_is_not_made_while_brokers_are_too_few(profile: str) -> None:
+    """BA-50."""
+    cluster = new_cluster(2, profile=profile)
+    assert not cluster.ensure_offsets_topic(0)
+    assert cluster.topic(OFFSETS) is None
+    assert cluster.coordinator_of("g") is None
+
+
+@pytest.mark.parametrize("profile", ENFORCING)
+def test_it_is_made_as_soon_as_they_are_enough(profile: str) -> None:
+    """BA-53: no restart, the configured number of partitions."""
+    cluster = new_cluster(2, profile=profile, defaults=TopicDefaults(offsets_num_partitions=5))
+    assert not cluster.ensure_offsets_topic(0)
+    cluster.add_node(Node(3, "127.0.0.1", 9999))
+    assert cluster.ensure_offsets_topic(1_000)
+    topic = cluster.topics[OFFSETS]
+    assert (len(topic.partitions), topic.replication_factor, topic.created_ms) == (5, 3, 1_000)
+    assert topic.configs["cleanup.policy"] == "compact"
+    assert topic.internal
+    assert cluster.coordinator_of("g") is not None
+
+
+@pytest.mark.parametrize("profile", CLAMPING)
+def test_before_0_11_it_has_as_many_replicas_as_there_are_brokers(profile: str) -> None:
+    """BA-50."""
+    cluster = new_cluster(2, profile=profile)
+    assert cluster.ensure_offsets_topic(0)
+    assert cluster.topics[OFFSETS].replication_factor == 2
+
+
+@pytest.mark.parametrize("profile", ZOOKEEPER)
+def test_a_stopped_broker_does_not_count_with_zookeeper(profile: str) -> None:
+    """BA-52."""
+    cluster = new_cluster(3, profile=profile)
+    cluster.stop_node(3)
+    assert not cluster.ensure_offsets_topic(0)
+
+
+@pytest.mark.parametrize("profile", KRAFT)
+def test_a_stopped_broker_counts_with_kraft(profile: str) -> None:
+    """BA-52: it is registered."""
+    cluster = new_cluster(3, profile=profile)
+    cluster.stop_node(3)
+    assert cluster.ensure_offsets_topic(0)
+    assert cluster.topics[OFFSETS].replication_factor == 3
+
+
+@pytest.mark.parametrize("profile", KRAFT)
+def test_a_broker_that_never_was_up_does_not_count(profile: str) -> None:
+    cluster = new_cluster(2, profile=profile)
+    cluster.add_node(Node(3, "127.0.0.1", 9999, alive=False))
+    assert not cluster.ensure_offsets_topic(0)
+    cluster.start_node(3)
+    assert cluster.ensure_offsets_topic(0)
+
+
+@pytest.mark.parametrize("profile", ["2.1", "4.4"])
+def test_nothing_is_made_while_all_brokers_are_down(profile: str) -> None:
+    """BA-52: one at least must be up."""
+    cluster = new_cluster(3, profile=profile)
+    for node_id in (1, 2, 3):
+        cluster.stop_node(node_id)
+    assert not cluster.ensure_offsets_topic(0)
+
+
+@pytest.mark.parametrize("profile", ENFORCING)
+def test_the_topic_of_transactions_goes_by_its_own_factor(profile: str) -> None:
+    """BA-51."""
+    defaults = TopicDefaults(offsets_replication_factor=1, transaction_replication_factor=2)
+    cluster = new_cluster(1, profile=profile, defaults=defaults)
+    assert cluster.ensure_offsets_topic(0)
+    assert not cluster.ensure_internal_topic("__transaction_state", 0)
+    cluster.add_node(Node(2, "127.0.0.1", 9999))
+    assert cluster.ensure_internal_topic("__transaction_state", 0)
+    assert cluster.topics["__transaction_state"].replication_factor == 2
+    assert cluster.transaction_coordinator_of("x") is not None
+
+
+@pytest.mark.parametrize(
+    ("node_count", "given", "expected"), [(1, None, 1), (2, None, 3), (3, None, 3), (1, "3", 3), (3, "1", 1)]
+)
+def test_the_factor_in_force(node_count: int, given: str | None, expected: int) -> None:
+    """BA-54: a single broker with nothing set has 1; otherwise what is set, or Kafka's 3."""
+    settings = Settings.from_mapping({} if given is None else {"offsets.topic.replication.factor": given})
+    addresses = [("127.0.0.1", 9092 + place) for place in range(node_count)]
+    cluster = Cluster.of(addresses, profile=Profile.named(), settings=settings)
+    assert cluster.defaults.offsets_replication_factor == expected
+
+
+def test_a_group_is_coordinated_by_the_leader_of_its_partition_alone() -> None:
+    """BA-44; java_hash("g") is 103: partition 3 of 50."""
+    cluster = new_cluster(3, defaults=TopicDefaults(offsets_replication_factor=3))
+    assert cluster.ensure_offsets_topic(0)
+    partition = cluster.topics[OFFSETS].partitions[3]
+    first = cluster.coordinator_of("g")
+    assert first is not None
+    assert first.node_id == partition.leader
+    cluster.stop_node(first.node_id)
+    second = cluster.coordinator_of("g")
+    assert second is not None
+    assert second.node_id == partition.leader != first.node_id
+    for node_id in (1, 2, 3):
+        cluster.stop_node(node_id)
+    assert cluster.coordinator_of("g") is None
+
+
+def test_reset_forgets_topics_but_not_the_internal_ones() -> None:
+    cluster = new_cluster(1, defaults=TopicDefaults(offsets_replication_factor=1))
+    assert cluster.ensure_offsets_topic(0)
+    topic = made(cluster, "t")
+    before = cluster.cluster_id
+    cluster.reset()
+    assert list(cluster.topics) == [OFFSETS]
+    assert cluster.topic_by_id(topic.topic_id) is None
+    assert cluster.coordinator_of("g") is not None
+    assert cluster.cluster_id == before
+
+
+def test_a_topic_of_the_same_name_has_another_id() -> None:
+    cluster = new_cluster(1)
+    first = made(cluster, "t")
+    cluster.delete_topic("t")
+    second = made(cluster, "t")
+    assert first.topic_id != second.topic_id
+    assert cluster.topic_by_id(first.topic_id) is None
+    assert cluster.topic_by_id(second.topic_id) is second

@@ -1,0 +1,105 @@
+"""Brokers stop and start: who leads, who is in sync, and which epoch it is."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto_server.cluster.cluster import Node
+from kproto_server.cluster.topics import NO_LEADER, Partition
+from tests.cluster.clusters import made, new_cluster, placed
+
+
+def told(partition: Partition) -> tuple[int, list[int], int]:
+    return partition.leader, partition.isr, partition.leader_epoch
+
+
+def test_a_new_partition_is_led_by_its_first_replica_with_all_in_sync() -> None:
+    partition = placed(new_cluster(), "t", [[2, 3, 1]]).partitions[0]
+    assert told(partition) == (2, [2, 3, 1], 0)
+
+
+def test_when_the_leader_stops_the_next_replica_leads_in_a_new_epoch() -> None:
+    cluster = new_cluster()
+    partition = placed(cluster, "t", [[2, 3, 1]]).partitions[0]
+    cluster.stop_node(2)
+    assert told(partition) == (3, [3, 1], 1)
+
+
+def test_when_a_follower_stops_it_leaves_the_isr_and_nothing_else_happens() -> None:
+    cluster = new_cluster()
+    partition = placed(cluster, "t", [[2, 3, 1]]).partitions[0]
+    cluster.stop_node(1)
+    assert told(partition) == (2, [2, 3], 0)
+
+
+def test_without_a_live_replica_there_is_no_leader_but_a_last_one_in_sync() -> None:
+    cluster = new_cluster()
+    partition = placed(cluster, "t", [[2, 3]]).partitions[0]
+    cluster.stop_node(2)
+    cluster.stop_node(3)
+    assert told(partition) == (NO_LEADER, [3], 2)
+
+
+def test_only_the_last_one_in_sync_may_lead_again() -> None:
+    """The other may lack what was committed while it was down."""
+    cluster = new_cluster()
+    partition = placed(cluster, "t", [[2, 3]]).partitions[0]
+    cluster.stop_node(2)
+    cluster.stop_node(3)
+    cluster.start_node(2)
+    assert told(partition) == (NO_LEADER, [3], 2)
+    cluster.start_node(3)
+    assert told(partition) == (3, [2, 3], 3)
+
+
+def test_a_started_broker_is_in_sync_again_and_leads_only_what_nobody_does() -> None:
+    cluster = new_cluster()
+    partition = placed(cluster, "t", [[2, 3, 1]]).partitions[0]
+    cluster.stop_node(2)
+    cluster.start_node(2)
+    assert told(partition) == (3, [2, 3, 1], 1)
+
+
+def test_the_controller_moves_when_its_broker_stops_and_stays_when_it_comes_back() -> None:
+    cluster = new_cluster()
+    assert cluster.controller_id == 1
+    cluster.stop_node(1)
+    assert cluster.controller_id == 2
+    cluster.start_node(1)
+    assert cluster.controller_id == 2
+    for node_id in (1, 2, 3):
+        cluster.stop_node(node_id)
+    assert cluster.controller_id == -1
+
+
+def test_an_added_broker_gets_partitions_of_topics_made_from_then_on() -> None:
+    cluster = new_cluster(1)
+    before = made(cluster, "before", 3)
+    cluster.add_node(Node(2, "127.0.0.1", 9999))
+    after = made(cluster, "after", 2, 2)
+    assert {replica for partition in before.partitions for replica in partition.replicas} == {1}
+    assert {partition.leader for partition in after.partitions} == {1, 2}
+
+
+@given(
+    replicas=st.lists(st.permutations([1, 2, 3, 4]).map(lambda order: order[:3]), min_size=1, max_size=4),
+    steps=st.lists(st.tuples(st.booleans(), st.integers(1, 4)), max_size=30),
+)
+def test_whatever_stops_and_starts(replicas: list[list[int]], steps: list[tuple[bool, int]]) -> None:
+    """A leader is alive and in sync; without one, nobody in sync is alive; epochs only grow."""
+    cluster = new_cluster(4)
+    topic = placed(cluster, "t", replicas)
+    epochs = [0] * len(replicas)
+    for stops, node_id in steps:
+        (cluster.stop_node if stops else cluster.start_node)(node_id)
+        for partition in topic.partitions:
+            assert partition.isr
+            assert set(partition.isr) <= set(partition.replicas)
+            alive = [replica for replica in partition.isr if cluster.is_alive(replica)]
+            if partition.leader == NO_LEADER:
+                assert not alive
+            else:
+                assert partition.leader in alive == partition.isr
+            assert partition.leader_epoch >= epochs[partition.index]
+            epochs[partition.index] = partition.leader_epoch
