@@ -1,4 +1,18 @@
-"""The messages of Kafka's protocol, one file per API key; this table names them without importing any."""
+"""The messages of Kafka's protocol, one file per API key; this table names them without importing any.
+
+The docstring of a message says what each version changed, in its layout and behind a semicolon in its meaning:
+
+    v7: layout of v6            the same fields as in that version
+    + a, + b[].c?, - d          fields that came, and one that went; ``b[]`` is an array, ``?`` may be null
+    (tagged)                    the field stands in the tag section
+    flexible                    compact strings and arrays, tag sections, and the other header (KIP-482)
+    may say 82                  an error code that older versions are not sent (`kproto.codes`)
+    throttled at the client     a throttled request is answered at once, and the client waits (KIP-219); before, the
+                                broker waits with its answer
+
+Names are Kafka's, in snake case, and so are times: milliseconds, since the epoch if they are points in time. A string
+under a field says what its name does not.
+"""
 
 from __future__ import annotations
 

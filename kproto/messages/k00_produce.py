@@ -1,4 +1,4 @@
-"""Produce (API key 0)."""
+"""Produce (API key 0): a producer appends records to partitions."""
 
 from __future__ import annotations
 
@@ -36,17 +36,23 @@ class TopicProduceData(Struct):
 
 
 class ProduceRequest(Request, api_key=0, versions=(0, 13), flexible=9):
-    """v1-v2: layout of v0
-    v3: + transactional_id?
-    v4-v8: layout of v3
+    """v1: layout of v0
+    v2: layout of v1; records may be of message format 1, with timestamps
+    v3: + transactional_id?; record batches (format 2)
+    v4-v6: layout of v3
+    v7: layout of v6; zstd is allowed
+    v8: layout of v7
     v9: flexible
-    v10-v12: layout of v9
+    v10-v11: layout of v9
+    v12: layout of v11; also does what AddPartitionsToTxn does, under transaction.version 2
     v13: + topic_data[].topic_id, - topic_data[].name
     """
 
     transactional_id: Annotated[NullableString, since(3)] = None
     acks: Int16
+    """0: no answer is sent; 1: the leader has the records; -1: all in-sync replicas have."""
     timeout_ms: Int32
+    """How long the leader waits for its replicas."""
     topic_data: Array[TopicProduceData]
 
 
@@ -65,6 +71,7 @@ class PartitionProduceResponse(Struct):
     error_code: Int16
     base_offset: Int64
     log_append_time_ms: Annotated[Int64, since(2), ignorable] = -1
+    """-1 unless the topic stamps records as they arrive."""
     log_start_offset: Annotated[Int64, since(5), ignorable] = -1
     record_errors: Annotated[Array[BatchIndexAndErrorMessage], since(8), ignorable] = ()
     error_message: Annotated[NullableString, since(8), ignorable] = None
@@ -87,15 +94,17 @@ class NodeEndpoint(Struct):
 class ProduceResponse(Response, api_key=0, versions=(0, 13), flexible=9):
     """v1: + throttle_time_ms
     v2: + responses[].partition_responses[].log_append_time_ms
-    v3-v4: layout of v2
+    v3: layout of v2
+    v4: layout of v3; may say 56
     v5: + responses[].partition_responses[].log_start_offset
-    v6-v7: layout of v5
-    v8: + responses[].partition_responses[].record_errors, +
-          responses[].partition_responses[].error_message?
+    v6: layout of v5; throttled at the client
+    v7: layout of v6
+    v8: + responses[].partition_responses[].record_errors, + responses[].partition_responses[].error_message?
     v9: flexible
     v10: + responses[].partition_responses[].current_leader (tagged), + node_endpoints (tagged)
-    v11-v12: layout of v10
-    v13: + responses[].topic_id, - responses[].name
+    v11: layout of v10; may say 120
+    v12: layout of v11
+    v13: + responses[].topic_id, - responses[].name; may say 100
     """
 
     responses: Array[TopicProduceResponse]

@@ -1,4 +1,4 @@
-"""Fetch (API key 1)."""
+"""Fetch (API key 1): a consumer, or a replica that follows, reads records."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ class ForgottenTopic(Struct):
 
 
 class FetchRequest(Request, api_key=1, versions=(0, 18), flexible=12):
-    """v1-v2: layout of v0
-    v3: + max_bytes
-    v4: + isolation_level
+    """v1: layout of v0
+    v2: layout of v1; takes message format 1, with timestamps
+    v3: + max_bytes; partitions are read in the order given
+    v4: + isolation_level; takes record batches (format 2)
     v5: + topics[].partitions[].log_start_offset
     v6: layout of v5
-    v7: + session_id, + session_epoch, + forgotten_topics_data
+    v7: + session_id, + session_epoch, + forgotten_topics_data; fetch sessions (KIP-227)
     v8: layout of v7
-    v9: + topics[].partitions[].current_leader_epoch
-    v10: layout of v9
+    v9: + topics[].partitions[].current_leader_epoch; refused unless -1 or the leader's
+    v10: layout of v9; takes zstd
     v11: + rack_id
     v12: + cluster_id? (tagged), + topics[].partitions[].last_fetched_epoch, flexible
-    v13: + topics[].topic_id, + forgotten_topics_data[].topic_id, - topics[].topic, -
-          forgotten_topics_data[].topic
+    v13: + topics[].topic_id, + forgotten_topics_data[].topic_id, - topics[].topic, - forgotten_topics_data[].topic
     v14: layout of v13
     v15: + replica_state (tagged), - replica_id
     v16: layout of v15
@@ -77,13 +77,17 @@ class FetchRequest(Request, api_key=1, versions=(0, 18), flexible=12):
 
     cluster_id: Annotated[NullableString, since(12), tag(0), ignorable] = None
     replica_id: Annotated[Int32, until(14)] = -1
+    """-1: a consumer; else the id of the broker that follows."""
     replica_state: Annotated[ReplicaState, since(15), tag(1)] = ReplicaState()
     max_wait_ms: Int32
     min_bytes: Int32
     max_bytes: Annotated[Int32, since(3), ignorable] = 2147483647
     isolation_level: Annotated[Int8, since(4), ignorable] = 0
+    """0: read uncommitted; 1: read committed."""
     session_id: Annotated[Int32, since(7), ignorable] = 0
+    """0: none, or to be opened."""
     session_epoch: Annotated[Int32, since(7), ignorable] = -1
+    """-1: no session, or its end; 0: a new one."""
     topics: Array[FetchTopic]
     forgotten_topics_data: Annotated[Array[ForgottenTopic], since(7)] = ()
     rack_id: Annotated[String, since(11), ignorable] = ""
@@ -120,6 +124,7 @@ class PartitionData(Struct):
     snapshot_id: Annotated[SnapshotId, since(12), tag(2)] = SnapshotId()
     aborted_transactions: Annotated[Array[AbortedTransaction] | None, since(4), nullable(), ignorable] = ()
     preferred_read_replica: Annotated[Int32, since(11)] = -1
+    """-1: the leader."""
     records: NullableRecords
 
 
@@ -141,14 +146,16 @@ class FetchResponse(Response, api_key=1, versions=(0, 18), flexible=12):
     v2-v3: layout of v1
     v4: + responses[].partitions[].last_stable_offset, + responses[].partitions[].aborted_transactions?
     v5: + responses[].partitions[].log_start_offset
-    v6: layout of v5
+    v6: layout of v5; may say 56
     v7: + error_code, + session_id
-    v8-v10: layout of v7
+    v8: layout of v7; throttled at the client
+    v9-v10: layout of v8
     v11: + responses[].partitions[].preferred_read_replica
-    v12: + responses[].partitions[].diverging_epoch (tagged), + responses[].partitions[].current_leader
-          (tagged), + responses[].partitions[].snapshot_id (tagged), flexible
-    v13: + responses[].topic_id, - responses[].topic
-    v14-v15: layout of v13
+    v12: + responses[].partitions[].diverging_epoch (tagged), + responses[].partitions[].current_leader (tagged),
+          + responses[].partitions[].snapshot_id (tagged), flexible
+    v13: + responses[].topic_id, - responses[].topic; may say 100
+    v14: layout of v13; may say 109
+    v15: layout of v14
     v16: + node_endpoints (tagged)
     v17-v18: layout of v16
     """

@@ -1,4 +1,4 @@
-"""ListOffsets (API key 2)."""
+"""ListOffsets (API key 2): where a partition begins, ends, or stood at a time."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ class ListOffsetsPartition(Struct):
     partition_index: Int32
     current_leader_epoch: Annotated[Int32, since(4), ignorable] = -1
     timestamp: Int64
+    """Milliseconds since the epoch: the first record at or after them. Else, by number:
+
+    -1: the end; -2: the beginning; -3: the record of the greatest timestamp; -4: the beginning of what is on the
+    leader's disk; -5: the last offset in tiered storage; -6: the first that is not there yet.
+    """
     max_num_offsets: Annotated[Int32, only(0)] = 1
 
 
@@ -33,21 +38,26 @@ class ListOffsetsTopic(Struct):
 
 
 class ListOffsetsRequest(Request, api_key=2, versions=(0, 11), flexible=6):
-    """v1: - topics[].partitions[].max_num_offsets
+    """v1: - topics[].partitions[].max_num_offsets; one offset for a partition, not a list
     v2: + isolation_level
     v3: layout of v2
-    v4: + topics[].partitions[].current_leader_epoch
+    v4: + topics[].partitions[].current_leader_epoch; refused unless -1 or the leader's
     v5: layout of v4
     v6: flexible
-    v7-v9: layout of v6
+    v7: layout of v6; timestamp -3
+    v8: layout of v7; timestamp -4
+    v9: layout of v8; timestamp -5
     v10: + timeout_ms
-    v11: layout of v10
+    v11: layout of v10; timestamp -6
     """
 
     replica_id: Int32
+    """-1: a consumer; else the id of the broker that follows."""
     isolation_level: Annotated[Int8, since(2)] = 0
+    """0: read uncommitted; 1: read committed."""
     topics: Array[ListOffsetsTopic]
     timeout_ms: Annotated[Int32, since(10), ignorable] = 0
+    """How long reads of tiered storage may take."""
 
 
 class ListOffsetsPartitionResponse(Struct):
@@ -55,7 +65,9 @@ class ListOffsetsPartitionResponse(Struct):
     error_code: Int16
     old_style_offsets: Annotated[Array[Int64], only(0)] = ()
     timestamp: Annotated[Int64, since(1)] = -1
+    """That of the record found; -1 for the other offsets."""
     offset: Annotated[Int64, since(1)] = -1
+    """-1: no such record."""
     leader_epoch: Annotated[Int32, since(4)] = -1
 
 
@@ -65,12 +77,12 @@ class ListOffsetsTopicResponse(Struct):
 
 
 class ListOffsetsResponse(Response, api_key=2, versions=(0, 11), flexible=6):
-    """v1: + topics[].partitions[].timestamp, + topics[].partitions[].offset, -
-          topics[].partitions[].old_style_offsets
+    """v1: + topics[].partitions[].timestamp, + topics[].partitions[].offset,
+          - topics[].partitions[].old_style_offsets
     v2: + throttle_time_ms
-    v3: layout of v2
+    v3: layout of v2; throttled at the client
     v4: + topics[].partitions[].leader_epoch
-    v5: layout of v4
+    v5: layout of v4; may say 78
     v6: flexible
     v7-v11: layout of v6
     """

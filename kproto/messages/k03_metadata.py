@@ -1,4 +1,4 @@
-"""Metadata (API key 3)."""
+"""Metadata (API key 3): which brokers there are, which topics, and who leads each partition."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class MetadataRequestTopic(Struct):
 
 
 class MetadataRequest(Request, api_key=3, versions=(0, 13), flexible=9):
-    """v1: topics may be null
+    """v0: an empty list of topics asks for all
+    v1: topics may be null; null asks for all, an empty list for none
     v2-v3: layout of v1
     v4: + allow_auto_topic_creation
     v5-v7: layout of v4
@@ -37,7 +38,8 @@ class MetadataRequest(Request, api_key=3, versions=(0, 13), flexible=9):
     v9: flexible
     v10: + topics[].topic_id, topics[].name may be null
     v11: - include_cluster_authorized_operations
-    v12-v13: layout of v11
+    v12: layout of v11; topics may be asked for by id
+    v13: layout of v12
     """
 
     topics: Annotated[Array[MetadataRequestTopic] | None, nullable(since(1))]
@@ -57,6 +59,7 @@ class MetadataResponsePartition(Struct):
     error_code: Int16
     partition_index: Int32
     leader_id: Int32
+    """-1: none."""
     leader_epoch: Annotated[Int32, since(7), ignorable] = -1
     replica_nodes: Array[Int32]
     isr_nodes: Array[Int32]
@@ -70,6 +73,7 @@ class MetadataResponseTopic(Struct):
     is_internal: Annotated[Bool, since(1), ignorable] = False
     partitions: Array[MetadataResponsePartition]
     topic_authorized_operations: Annotated[Int32, since(8)] = -2147483648
+    """Bit n stands for ACL operation n; -2147483648 if not asked for."""
 
 
 class MetadataResponse(Response, api_key=3, versions=(0, 13), flexible=9):
@@ -78,14 +82,14 @@ class MetadataResponse(Response, api_key=3, versions=(0, 13), flexible=9):
     v3: + throttle_time_ms
     v4: layout of v3
     v5: + topics[].partitions[].offline_replicas
-    v6: layout of v5
+    v6: layout of v5; throttled at the client
     v7: + topics[].partitions[].leader_epoch
     v8: + topics[].topic_authorized_operations, + cluster_authorized_operations
     v9: flexible
     v10: + topics[].topic_id
     v11: - cluster_authorized_operations
     v12: topics[].name may be null
-    v13: + error_code
+    v13: + error_code; may say 129
     """
 
     throttle_time_ms: Annotated[Int32, since(3), ignorable] = 0
@@ -94,4 +98,5 @@ class MetadataResponse(Response, api_key=3, versions=(0, 13), flexible=9):
     controller_id: Annotated[Int32, since(1), ignorable] = -1
     topics: Array[MetadataResponseTopic]
     cluster_authorized_operations: Annotated[Int32, only(8, 10)] = -2147483648
+    """Bit n stands for ACL operation n; -2147483648 if not asked for."""
     error_code: Annotated[Int16, since(13), ignorable] = 0

@@ -1,4 +1,4 @@
-"""LeaderAndIsr (API key 4)."""
+"""LeaderAndIsr (API key 4): a ZooKeeper-era controller tells brokers which partitions they lead and follow."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ class LeaderAndIsrLiveLeader(Struct):
 class LeaderAndIsrRequest(Request, api_key=4, versions=(0, 7), flexible=4):
     """v1: + ungrouped_partition_states[].is_new
     v2: + broker_epoch, + topic_states, - ungrouped_partition_states
-    v3: + topic_states[].partition_states[].adding_replicas, +
-          topic_states[].partition_states[].removing_replicas
+    v3: + topic_states[].partition_states[].adding_replicas, + topic_states[].partition_states[].removing_replicas
     v4: flexible
     v5: + type, + topic_states[].topic_id
     v6: + topic_states[].partition_states[].leader_recovery_state

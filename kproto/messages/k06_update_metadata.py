@@ -1,4 +1,4 @@
-"""UpdateMetadata (API key 6)."""
+"""UpdateMetadata (API key 6): a ZooKeeper-era controller tells brokers what Metadata is to answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ControlledShutdown (API key 7)."""
+"""ControlledShutdown (API key 7): before it stops, a broker has the ZooKeeper-era controller move its leaderships."""
 
 from __future__ import annotations
 

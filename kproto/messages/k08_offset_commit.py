@@ -1,4 +1,4 @@
-"""OffsetCommit (API key 8)."""
+"""OffsetCommit (API key 8): a group writes down how far it has read."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class OffsetCommitRequestPartition(Struct):
     committed_offset: Int64
     committed_leader_epoch: Annotated[Int32, since(6), ignorable] = -1
     commit_timestamp: Annotated[Int64, only(1)] = -1
+    """Milliseconds since the epoch; -1: the broker's time."""
     committed_metadata: NullableString
 
 
@@ -38,22 +39,26 @@ class OffsetCommitRequestTopic(Struct):
 
 
 class OffsetCommitRequest(Request, api_key=8, versions=(0, 10), flexible=8):
-    """v1: + generation_id_or_member_epoch, + member_id, + topics[].partitions[].commit_timestamp
+    """v0: kept in ZooKeeper
+    v1: + generation_id_or_member_epoch, + member_id, + topics[].partitions[].commit_timestamp; kept in
+          __consumer_offsets, and membership is checked
     v2: + retention_time_ms, - topics[].partitions[].commit_timestamp
     v3-v4: layout of v2
-    v5: - retention_time_ms
+    v5: - retention_time_ms; how long offsets are kept is the broker's setting alone
     v6: + topics[].partitions[].committed_leader_epoch
     v7: + group_instance_id?
     v8: flexible
-    v9: layout of v8
+    v9: layout of v8; the generation may be a KIP-848 member epoch
     v10: + topics[].topic_id, - topics[].name
     """
 
     group_id: String
     generation_id_or_member_epoch: Annotated[Int32, since(1), ignorable] = -1
+    """Negative: no member commits."""
     member_id: Annotated[String, since(1), ignorable] = ""
     group_instance_id: Annotated[NullableString, since(7)] = None
     retention_time_ms: Annotated[Int64, only(2, 4), ignorable] = -1
+    """How long the offsets are to be kept; -1: the broker's offsets.retention.minutes."""
     topics: Array[OffsetCommitRequestTopic]
 
 
@@ -84,10 +89,12 @@ class OffsetCommitResponseTopic(Struct):
 class OffsetCommitResponse(Response, api_key=8, versions=(0, 10), flexible=8):
     """v1-v2: layout of v0
     v3: + throttle_time_ms
-    v4-v7: layout of v3
+    v4: layout of v3; throttled at the client
+    v5-v6: layout of v4
+    v7: layout of v6; may say 82
     v8: flexible
-    v9: layout of v8
-    v10: + topics[].topic_id, - topics[].name
+    v9: layout of v8; may say 69 and 113
+    v10: + topics[].topic_id, - topics[].name; may say 100
     """
 
     throttle_time_ms: Annotated[Int32, since(3), ignorable] = 0

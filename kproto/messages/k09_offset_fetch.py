@@ -1,4 +1,4 @@
-"""OffsetFetch (API key 9)."""
+"""OffsetFetch (API key 9): how far a group has read, as it last committed."""
 
 from __future__ import annotations
 
@@ -40,17 +40,19 @@ class OffsetFetchRequestGroup(Struct):
     group_id: String
     member_id: Annotated[NullableString, since(9), ignorable] = None
     member_epoch: Annotated[Int32, since(9), ignorable] = -1
+    """-1: no member asks."""
     topics: Annotated[Array[OffsetFetchRequestTopics] | None, nullable()]
 
 
 class OffsetFetchRequest(Request, api_key=9, versions=(0, 10), flexible=6):
-    """v1: layout of v0
-    v2: topics may be null
+    """v0: read from ZooKeeper
+    v1: layout of v0; read from __consumer_offsets
+    v2: topics may be null; null asks for all
     v3-v5: layout of v2
     v6: flexible
     v7: + require_stable
-    v8: + groups, - group_id, - topics
-    v9: + groups[].member_id?, + groups[].member_epoch
+    v8: + groups, - group_id, - topics; several groups in one request
+    v9: + groups[].member_id?, + groups[].member_epoch; for members of KIP-848 groups
     v10: + groups[].topics[].topic_id, - groups[].topics[].name
     """
 
@@ -58,11 +60,13 @@ class OffsetFetchRequest(Request, api_key=9, versions=(0, 10), flexible=6):
     topics: Annotated[Array[OffsetFetchRequestTopic] | None, until(7), nullable(since(2))] = ()
     groups: Annotated[Array[OffsetFetchRequestGroup], since(8)] = ()
     require_stable: Annotated[Bool, since(7)] = False
+    """Error 88 while a transaction has offsets pending."""
 
 
 class OffsetFetchResponsePartition(Struct):
     partition_index: Int32
     committed_offset: Int64
+    """-1: none."""
     committed_leader_epoch: Annotated[Int32, since(5), ignorable] = -1
     metadata: NullableString
     error_code: Int16
@@ -76,6 +80,7 @@ class OffsetFetchResponseTopic(Struct):
 class OffsetFetchResponsePartitions(Struct):
     partition_index: Int32
     committed_offset: Int64
+    """-1: none."""
     committed_leader_epoch: Int32 = -1
     metadata: NullableString
     error_code: Int16
@@ -95,15 +100,15 @@ class OffsetFetchResponseGroup(Struct):
 
 class OffsetFetchResponse(Response, api_key=9, versions=(0, 10), flexible=6):
     """v1: layout of v0
-    v2: + error_code
+    v2: + error_code; errors of the group stand there
     v3: + throttle_time_ms
-    v4: layout of v3
+    v4: layout of v3; throttled at the client
     v5: + topics[].partitions[].committed_leader_epoch
     v6: flexible
-    v7: layout of v6
+    v7: layout of v6; may say 88
     v8: + groups, - topics, - error_code
-    v9: layout of v8
-    v10: + groups[].topics[].topic_id, - groups[].topics[].name
+    v9: layout of v8; may say 25 and 113
+    v10: + groups[].topics[].topic_id, - groups[].topics[].name; may say 100
     """
 
     throttle_time_ms: Annotated[Int32, since(3), ignorable] = 0

@@ -1,4 +1,4 @@
-"""FindCoordinator (API key 10)."""
+"""FindCoordinator (API key 10): which broker keeps a group's offsets, or a transactional id's state."""
 
 from __future__ import annotations
 
@@ -22,15 +22,18 @@ from kproto.declaration import (
 
 
 class FindCoordinatorRequest(Request, api_key=10, versions=(0, 6), flexible=3):
-    """v1: + key_type
+    """v0: groups only
+    v1: + key_type
     v2: layout of v1
     v3: flexible
-    v4: + coordinator_keys, - key
-    v5-v6: layout of v4
+    v4: + coordinator_keys, - key; several keys in one request
+    v5: layout of v4
+    v6: layout of v5; key type 2
     """
 
     key: Annotated[String, until(3)] = ""
     key_type: Annotated[Int8, since(1)] = 0
+    """0: group id; 1: transactional id; 2: ``group:topic id:partition`` of a share group."""
     coordinator_keys: Annotated[Array[String], since(4)] = ()
 
 
@@ -45,10 +48,11 @@ class Coordinator(Struct):
 
 class FindCoordinatorResponse(Response, api_key=10, versions=(0, 6), flexible=3):
     """v1: + throttle_time_ms, + error_message?
-    v2: layout of v1
+    v2: layout of v1; throttled at the client
     v3: flexible
     v4: + coordinators, - error_code, - error_message, - node_id, - host, - port
-    v5-v6: layout of v4
+    v5: layout of v4; may say 120
+    v6: layout of v5
     """
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0

@@ -1,4 +1,4 @@
-"""LeaveGroup (API key 13)."""
+"""LeaveGroup (API key 13): members leave their group without waiting for a timeout."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MemberIdentity(Struct):
 
 class LeaveGroupRequest(Request, api_key=13, versions=(0, 5), flexible=4):
     """v1-v2: layout of v0
-    v3: + members, - member_id
+    v3: + members, - member_id; several members in one request
     v4: flexible
     v5: + members[].reason?
     """
@@ -45,8 +45,8 @@ class MemberResponse(Struct):
 
 class LeaveGroupResponse(Response, api_key=13, versions=(0, 5), flexible=4):
     """v1: + throttle_time_ms
-    v2: layout of v1
-    v3: + members
+    v2: layout of v1; throttled at the client
+    v3: + members; an error for each member
     v4: flexible
     v5: layout of v4
     """

@@ -1,4 +1,4 @@
-"""DescribeGroups (API key 15)."""
+"""DescribeGroups (API key 15): state and members of groups of the classic protocol."""
 
 from __future__ import annotations
 
@@ -50,15 +50,16 @@ class DescribedGroup(Struct):
     protocol_data: String
     members: Array[DescribedGroupMember]
     authorized_operations: Annotated[Int32, since(3)] = -2147483648
+    """Bit n stands for ACL operation n; -2147483648 if not asked for."""
 
 
 class DescribeGroupsResponse(Response, api_key=15, versions=(0, 6), flexible=5):
     """v1: + throttle_time_ms
-    v2: layout of v1
+    v2: layout of v1; throttled at the client
     v3: + groups[].authorized_operations
     v4: + groups[].members[].group_instance_id?
     v5: flexible
-    v6: + groups[].error_message?
+    v6: + groups[].error_message?; an unknown group is error 69, before only a group in state Dead
     """
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0

@@ -1,4 +1,4 @@
-"""ListGroups (API key 16)."""
+"""ListGroups (API key 16): which groups a broker coordinates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ class ListGroupsRequest(Request, api_key=16, versions=(0, 5), flexible=3):
     """
 
     states_filter: Annotated[Array[String], since(4)] = ()
+    """Empty: all."""
     types_filter: Annotated[Array[String], since(5)] = ()
+    """Empty: all."""
 
 
 class ListedGroup(Struct):
@@ -27,7 +29,7 @@ class ListedGroup(Struct):
 
 class ListGroupsResponse(Response, api_key=16, versions=(0, 5), flexible=3):
     """v1: + throttle_time_ms
-    v2: layout of v1
+    v2: layout of v1; throttled at the client
     v3: flexible
     v4: + groups[].group_state
     v5: + groups[].group_type

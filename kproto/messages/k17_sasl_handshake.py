@@ -1,4 +1,4 @@
-"""SaslHandshake (API key 17)."""
+"""SaslHandshake (API key 17): a client names the SASL mechanism that it is about to use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from kproto.declaration import Array, Int16, Request, Response, String
 
 
 class SaslHandshakeRequest(Request, api_key=17, versions=(0, 1)):
-    """v1: layout of v0."""
+    """v0: SASL tokens follow, behind their size but without a header
+    v1: layout of v0; SaslAuthenticate follows
+    """
 
     mechanism: String
 

@@ -1,4 +1,4 @@
-"""ApiVersions (API key 18)."""
+"""ApiVersions (API key 18): which APIs a broker serves, and in which versions."""
 
 from __future__ import annotations
 
@@ -53,11 +53,13 @@ class FinalizedFeatureKey(Struct):
 
 
 class ApiVersionsResponse(Response, api_key=18, versions=(0, 5), flexible=3):
-    """v1: + throttle_time_ms
-    v2: layout of v1
-    v3: + supported_features (tagged), + finalized_features_epoch (tagged), + finalized_features (tagged), +
-          zk_migration_ready (tagged), flexible
-    v4-v5: layout of v3
+    """v0: also the answer to a version that the broker does not know, with error 35
+    v1: + throttle_time_ms
+    v2: layout of v1; throttled at the client
+    v3: + supported_features (tagged), + finalized_features_epoch (tagged), + finalized_features (tagged),
+          + zk_migration_ready (tagged), flexible; the header stays v0
+    v4: layout of v3; a feature's min_version may be 0
+    v5: layout of v4; may say 129
     """
 
     error_code: Int16
@@ -65,5 +67,6 @@ class ApiVersionsResponse(Response, api_key=18, versions=(0, 5), flexible=3):
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     supported_features: Annotated[Array[SupportedFeatureKey], since(3), tag(0), ignorable] = ()
     finalized_features_epoch: Annotated[Int64, since(3), tag(1), ignorable] = -1
+    """-1: unknown."""
     finalized_features: Annotated[Array[FinalizedFeatureKey], since(3), tag(2), ignorable] = ()
     zk_migration_ready: Annotated[Bool, since(3), tag(3), ignorable] = False

@@ -1,4 +1,4 @@
-"""CreateTopics (API key 19)."""
+"""CreateTopics (API key 19): an administrator makes topics."""
 
 from __future__ import annotations
 
@@ -37,20 +37,24 @@ class CreatableTopicConfig(Struct):
 class CreatableTopic(Struct):
     name: String
     num_partitions: Int32
+    """-1: the broker's default, or as the assignments say."""
     replication_factor: Int16
+    """-1: the broker's default, or as the assignments say."""
     assignments: Array[CreatableReplicaAssignment]
     configs: Array[CreatableTopicConfig]
 
 
 class CreateTopicsRequest(Request, api_key=19, versions=(0, 7), flexible=5):
     """v1: + validate_only
-    v2-v4: layout of v1
+    v2-v3: layout of v1
+    v4: layout of v3; -1 for partitions or replicas is the broker's default
     v5: flexible
     v6-v7: layout of v5
     """
 
     topics: Array[CreatableTopic]
     timeout_ms: Int32 = 60000
+    """How long to wait until the controller has made them."""
     validate_only: Annotated[Bool, since(1)] = False
 
 
@@ -59,6 +63,7 @@ class CreatableTopicConfigs(Struct):
     value: NullableString
     read_only: Bool
     config_source: Int8 = -1
+    """1: topic; 2: broker, dynamic; 3: all brokers, dynamic; 4: broker, static; 5: default; 6: broker's loggers."""
     is_sensitive: Bool
 
 
@@ -76,10 +81,11 @@ class CreatableTopicResult(Struct):
 class CreateTopicsResponse(Response, api_key=19, versions=(0, 7), flexible=5):
     """v1: + topics[].error_message?
     v2: + throttle_time_ms
-    v3-v4: layout of v2
-    v5: + topics[].topic_config_error_code (tagged), + topics[].num_partitions, +
-          topics[].replication_factor, + topics[].configs?, flexible
-    v6: layout of v5
+    v3: layout of v2; throttled at the client
+    v4: layout of v3
+    v5: + topics[].topic_config_error_code (tagged), + topics[].num_partitions, + topics[].replication_factor,
+          + topics[].configs?, flexible
+    v6: layout of v5; may say 89
     v7: + topics[].topic_id
     """
 

@@ -1,4 +1,4 @@
-"""DeleteTopics (API key 20)."""
+"""DeleteTopics (API key 20): an administrator removes topics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DeleteTopicsRequest(Request, api_key=20, versions=(0, 6), flexible=4):
     """v1-v3: layout of v0
     v4: flexible
     v5: layout of v4
-    v6: + topics, - topic_names
+    v6: + topics, - topic_names; topics by name or id
     """
 
     topics: Annotated[Array[DeleteTopicState], since(6)] = ()
@@ -48,10 +48,11 @@ class DeletableTopicResult(Struct):
 
 class DeleteTopicsResponse(Response, api_key=20, versions=(0, 6), flexible=4):
     """v1: + throttle_time_ms
-    v2-v3: layout of v1
+    v2: layout of v1; throttled at the client
+    v3: layout of v2; may say 73
     v4: flexible
-    v5: + responses[].error_message?
-    v6: + responses[].topic_id, responses[].name may be null
+    v5: + responses[].error_message?; may say 89
+    v6: + responses[].topic_id, responses[].name may be null; may say 100
     """
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0

@@ -1,4 +1,4 @@
-"""DeleteRecords (API key 21)."""
+"""DeleteRecords (API key 21): an administrator drops the records before an offset."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from kproto.declaration import Array, Int16, Int32, Int64, Request, Response, St
 class DeleteRecordsPartition(Struct):
     partition_index: Int32
     offset: Int64
+    """-1: the high watermark."""
 
 
 class DeleteRecordsTopic(Struct):
@@ -36,7 +37,7 @@ class DeleteRecordsTopicResult(Struct):
 
 
 class DeleteRecordsResponse(Response, api_key=21, versions=(0, 2), flexible=2):
-    """v1: layout of v0
+    """v1: layout of v0; throttled at the client
     v2: flexible
     """
 

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (API key 23)."""
+"""OffsetForLeaderEpoch (API key 23): where an epoch of a partition's leadership ended, to notice a truncated log."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ class OffsetForLeaderTopic(Struct):
 
 class OffsetForLeaderEpochRequest(Request, api_key=23, versions=(0, 4), flexible=4):
     """v1: layout of v0
-    v2: + topics[].partitions[].current_leader_epoch
+    v2: + topics[].partitions[].current_leader_epoch; refused unless -1 or the leader's
     v3: + replica_id
     v4: flexible
     """
 
     replica_id: Annotated[Int32, since(3), ignorable] = -2
+    """-1: a consumer; -2: a reader beyond the high watermark; else the broker that follows."""
     topics: Array[OffsetForLeaderTopic]
 
 
@@ -34,6 +35,7 @@ class EpochEndOffset(Struct):
     partition: Int32
     leader_epoch: Annotated[Int32, since(1), ignorable] = -1
     end_offset: Int64 = -1
+    """-1: the epoch is unknown."""
 
 
 class OffsetForLeaderTopicResult(Struct):

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn (API key 24)."""
+"""AddPartitionsToTxn (API key 24): a transaction is to write to these partitions."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ class AddPartitionsToTxnTransaction(Struct):
     producer_id: Int64
     producer_epoch: Int16
     verify_only: Bool = False
+    """Only ask whether the partitions are in the transaction."""
     topics: Array[AddPartitionsToTxnTopic]
 
 
 class AddPartitionsToTxnRequest(Request, api_key=24, versions=(0, 5), flexible=3):
     """v1-v2: layout of v0
     v3: flexible
-    v4: + transactions, - v3_and_below_transactional_id, - v3_and_below_producer_id, -
-          v3_and_below_producer_epoch, - v3_and_below_topics
+    v4: + transactions, - v3_and_below_transactional_id, - v3_and_below_producer_id, - v3_and_below_producer_epoch,
+          - v3_and_below_topics; sent by brokers, for several transactions; clients stay at v3
     v5: layout of v4
     """
 
@@ -64,10 +65,11 @@ class AddPartitionsToTxnResult(Struct):
 
 
 class AddPartitionsToTxnResponse(Response, api_key=24, versions=(0, 5), flexible=3):
-    """v1-v2: layout of v0
+    """v1: layout of v0; throttled at the client
+    v2: layout of v1; may say 90
     v3: flexible
     v4: + error_code, + results_by_transaction, - results_by_topic_v3_and_below
-    v5: layout of v4
+    v5: layout of v4; may say 120
     """
 
     throttle_time_ms: Int32

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (API key 25)."""
+"""AddOffsetsToTxn (API key 25): a transaction is to commit offsets of this group."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class AddOffsetsToTxnRequest(Request, api_key=25, versions=(0, 4), flexible=3):
 
 
 class AddOffsetsToTxnResponse(Response, api_key=25, versions=(0, 4), flexible=3):
-    """v1-v2: layout of v0
+    """v1: layout of v0; throttled at the client
+    v2: layout of v1; may say 90
     v3: flexible
-    v4: layout of v3
+    v4: layout of v3; may say 120
     """
 
     throttle_time_ms: Int32

@@ -1,4 +1,4 @@
-"""EndTxn (API key 26)."""
+"""EndTxn (API key 26): a producer commits or aborts its transaction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from kproto.declaration import Bool, Int16, Int32, Int64, Request, Response, Str
 class EndTxnRequest(Request, api_key=26, versions=(0, 5), flexible=3):
     """v1-v2: layout of v0
     v3: flexible
-    v4-v5: layout of v3
+    v4: layout of v3
+    v5: layout of v4; each transaction has an epoch of its own (KIP-890)
     """
 
     transactional_id: String
@@ -20,10 +21,11 @@ class EndTxnRequest(Request, api_key=26, versions=(0, 5), flexible=3):
 
 
 class EndTxnResponse(Response, api_key=26, versions=(0, 5), flexible=3):
-    """v1-v2: layout of v0
+    """v1: layout of v0; throttled at the client
+    v2: layout of v1; may say 90
     v3: flexible
-    v4: layout of v3
-    v5: + producer_id, + producer_epoch
+    v4: layout of v3; may say 120
+    v5: + producer_id, + producer_epoch; id and epoch of the next transaction
     """
 
     throttle_time_ms: Int32

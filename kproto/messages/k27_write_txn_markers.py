@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (API key 27)."""
+"""WriteTxnMarkers (API key 27): a transaction's coordinator has commit or abort markers written to partitions."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class WritableTxnMarker(Struct):
     producer_id: Int64
     producer_epoch: Int16
     transaction_result: Bool
+    """True: commit; false: abort."""
     topics: Array[WritableTxnMarkerTopic]
     coordinator_epoch: Int32
     transaction_version: Annotated[Int8, since(2), ignorable] = 0

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (API key 28)."""
+"""TxnOffsetCommit (API key 28): offsets of a group that count once the transaction commits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class TxnOffsetCommitRequest(Request, api_key=28, versions=(0, 6), flexible=3):
     """v1: layout of v0
     v2: + topics[].partitions[].committed_leader_epoch
     v3: + generation_id_or_member_epoch, + member_id, + group_instance_id?, flexible
-    v4-v5: layout of v3
+    v4: layout of v3
+    v5: layout of v4; also does what AddOffsetsToTxn does, under transaction.version 2
     v6: + topics[].topic_id, - topics[].name
     """
 
@@ -48,6 +49,7 @@ class TxnOffsetCommitRequest(Request, api_key=28, versions=(0, 6), flexible=3):
     producer_id: Int64
     producer_epoch: Int16
     generation_id_or_member_epoch: Annotated[Int32, since(3)] = -1
+    """-1: unknown, not checked."""
     member_id: Annotated[String, since(3)] = ""
     group_instance_id: Annotated[NullableString, since(3)] = None
     topics: Array[TxnOffsetCommitRequestTopic]
@@ -65,10 +67,12 @@ class TxnOffsetCommitResponseTopic(Struct):
 
 
 class TxnOffsetCommitResponse(Response, api_key=28, versions=(0, 6), flexible=3):
-    """v1-v2: layout of v0
-    v3: flexible
-    v4-v5: layout of v3
-    v6: + topics[].topic_id, - topics[].name
+    """v1: layout of v0; throttled at the client
+    v2: layout of v1
+    v3: flexible; may say 22, 25 and 82
+    v4: layout of v3; may say 120
+    v5: layout of v4
+    v6: + topics[].topic_id, - topics[].name; may say 69, 100 and 113
     """
 
     throttle_time_ms: Int32

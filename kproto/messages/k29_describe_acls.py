@@ -1,4 +1,4 @@
-"""DescribeAcls (API key 29)."""
+"""DescribeAcls (API key 29): which access rules match a filter."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from kproto.declaration import (
 class DescribeAclsRequest(Request, api_key=29, versions=(0, 3), flexible=2):
     """v1: + pattern_type_filter
     v2: flexible
-    v3: layout of v2
+    v3: layout of v2; resource type USER
     """
 
     resource_type_filter: Int8
     resource_name_filter: NullableString
     pattern_type_filter: Annotated[Int8, since(1)] = 3
+    """1: any; 2: all that match the name; 3: literal; 4: prefixed."""
     principal_filter: NullableString
     host_filter: NullableString
     operation: Int8
@@ -48,7 +49,7 @@ class DescribeAclsResource(Struct):
 
 
 class DescribeAclsResponse(Response, api_key=29, versions=(0, 3), flexible=2):
-    """v1: + resources[].pattern_type
+    """v1: + resources[].pattern_type; throttled at the client
     v2: flexible
     v3: layout of v2
     """

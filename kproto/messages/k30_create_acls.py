@@ -1,4 +1,4 @@
-"""CreateAcls (API key 30)."""
+"""CreateAcls (API key 30): an administrator adds access rules."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class AclCreation(Struct):
     resource_type: Int8
     resource_name: String
     resource_pattern_type: Annotated[Int8, since(1)] = 3
+    """3: literal; 4: prefixed."""
     principal: String
     host: String
     operation: Int8
@@ -31,7 +32,7 @@ class AclCreation(Struct):
 class CreateAclsRequest(Request, api_key=30, versions=(0, 3), flexible=2):
     """v1: + creations[].resource_pattern_type
     v2: flexible
-    v3: layout of v2
+    v3: layout of v2; resource type USER
     """
 
     creations: Array[AclCreation]
@@ -43,7 +44,7 @@ class AclCreationResult(Struct):
 
 
 class CreateAclsResponse(Response, api_key=30, versions=(0, 3), flexible=2):
-    """v1: layout of v0
+    """v1: layout of v0; throttled at the client
     v2: flexible
     v3: layout of v2
     """

@@ -1,4 +1,4 @@
-"""DeleteAcls (API key 31)."""
+"""DeleteAcls (API key 31): an administrator removes the access rules that match filters."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class DeleteAclsFilter(Struct):
     resource_type_filter: Int8
     resource_name_filter: NullableString
     pattern_type_filter: Annotated[Int8, since(1)] = 3
+    """1: any; 2: all that match the name; 3: literal; 4: prefixed."""
     principal_filter: NullableString
     host_filter: NullableString
     operation: Int8
@@ -31,7 +32,7 @@ class DeleteAclsFilter(Struct):
 class DeleteAclsRequest(Request, api_key=31, versions=(0, 3), flexible=2):
     """v1: + filters[].pattern_type_filter
     v2: flexible
-    v3: layout of v2
+    v3: layout of v2; resource type USER
     """
 
     filters: Array[DeleteAclsFilter]
@@ -56,7 +57,7 @@ class DeleteAclsFilterResult(Struct):
 
 
 class DeleteAclsResponse(Response, api_key=31, versions=(0, 3), flexible=2):
-    """v1: + filter_results[].matching_acls[].pattern_type
+    """v1: + filter_results[].matching_acls[].pattern_type; throttled at the client
     v2: flexible
     v3: layout of v2
     """

@@ -1,4 +1,4 @@
-"""DescribeConfigs (API key 32)."""
+"""DescribeConfigs (API key 32): the settings of topics, brokers and other resources, and where each comes from."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from kproto.declaration import (
 
 class DescribeConfigsResource(Struct):
     resource_type: Int8
+    """2: topic; 4: broker; 8: broker's loggers; 16: client metrics; 32: group."""
     resource_name: String
     configuration_keys: Annotated[Array[String] | None, nullable()]
+    """Null: all."""
 
 
 class DescribeConfigsRequest(Request, api_key=32, versions=(0, 4), flexible=4):
@@ -49,12 +51,19 @@ class DescribeConfigsSynonym(Struct):
 class DescribeConfigsResourceResult(Struct):
     name: String
     value: NullableString
+    """Null if it is sensitive."""
     read_only: Bool
     is_default: Annotated[Bool, only(0)] = False
     config_source: Annotated[Int8, since(1), ignorable] = -1
+    """1: topic; 2: broker, dynamic; 3: all brokers, dynamic; 4: broker, static; 5: default;
+    6: broker's loggers; 7: client metrics; 8: group.
+    """
     is_sensitive: Bool
     synonyms: Annotated[Array[DescribeConfigsSynonym], since(1), ignorable] = ()
     config_type: Annotated[Int8, since(3), ignorable] = 0
+    """0: unknown; 1: boolean; 2: string; 3: int; 4: short; 5: long; 6: double; 7: list; 8: class;
+    9: password.
+    """
     documentation: Annotated[NullableString, since(3), ignorable] = ""
 
 
@@ -67,9 +76,8 @@ class DescribeConfigsResult(Struct):
 
 
 class DescribeConfigsResponse(Response, api_key=32, versions=(0, 4), flexible=4):
-    """v1: + results[].configs[].config_source, + results[].configs[].synonyms, -
-          results[].configs[].is_default
-    v2: layout of v1
+    """v1: + results[].configs[].config_source, + results[].configs[].synonyms, - results[].configs[].is_default
+    v2: layout of v1; throttled at the client
     v3: + results[].configs[].config_type, + results[].configs[].documentation?
     v4: flexible
     """

@@ -1,4 +1,4 @@
-"""AlterConfigs (API key 33)."""
+"""AlterConfigs (API key 33): an administrator replaces all dynamic settings of resources."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class AlterConfigsResourceResponse(Struct):
 
 
 class AlterConfigsResponse(Response, api_key=33, versions=(0, 2), flexible=2):
-    """v1: layout of v0
+    """v1: layout of v0; throttled at the client
     v2: flexible
     """
 

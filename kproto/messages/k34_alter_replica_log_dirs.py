@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs (API key 34)."""
+"""AlterReplicaLogDirs (API key 34): an administrator moves replicas to another directory of the same broker."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AlterReplicaLogDirTopicResult(Struct):
 
 
 class AlterReplicaLogDirsResponse(Response, api_key=34, versions=(0, 2), flexible=2):
-    """v1: layout of v0
+    """v1: layout of v0; throttled at the client
     v2: flexible
     """
 

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (API key 35)."""
+"""DescribeLogDirs (API key 35): what lies in a broker's log directories, and how large it is."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class DescribeLogDirsResult(Struct):
 
 
 class DescribeLogDirsResponse(Response, api_key=35, versions=(0, 5), flexible=2):
-    """v1: layout of v0
+    """v1: layout of v0; throttled at the client
     v2: flexible
     v3: + error_code
     v4: + results[].total_bytes, + results[].usable_bytes

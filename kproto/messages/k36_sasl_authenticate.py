@@ -1,4 +1,4 @@
-"""SaslAuthenticate (API key 36)."""
+"""SaslAuthenticate (API key 36): one step of a SASL exchange, after SaslHandshake v1."""
 
 from __future__ import annotations
 
@@ -33,3 +33,4 @@ class SaslAuthenticateResponse(Response, api_key=36, versions=(0, 2), flexible=2
     error_message: NullableString
     auth_bytes: Bytes
     session_lifetime_ms: Annotated[Int64, since(1), ignorable] = 0
+    """When the client has to authenticate again; 0: never."""

@@ -1,4 +1,4 @@
-"""CreatePartitions (API key 37)."""
+"""CreatePartitions (API key 37): an administrator gives topics more partitions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class CreatePartitionsAssignment(Struct):
 class CreatePartitionsTopic(Struct):
     name: String
     count: Int32
+    """How many there shall be in all."""
     assignments: Annotated[Array[CreatePartitionsAssignment] | None, nullable()]
+    """The brokers of each new partition; null: the controller chooses."""
 
 
 class CreatePartitionsRequest(Request, api_key=37, versions=(0, 3), flexible=2):
@@ -46,9 +48,9 @@ class CreatePartitionsTopicResult(Struct):
 
 
 class CreatePartitionsResponse(Response, api_key=37, versions=(0, 3), flexible=2):
-    """v1: layout of v0
+    """v1: layout of v0; throttled at the client
     v2: flexible
-    v3: layout of v2
+    v3: layout of v2; may say 89
     """
 
     throttle_time_ms: Int32

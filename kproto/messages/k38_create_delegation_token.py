@@ -1,4 +1,4 @@
-"""CreateDelegationToken (API key 38)."""
+"""CreateDelegationToken (API key 38): a client gets a delegation token, with which others can log in for it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CreateDelegationTokenRequest(Request, api_key=38, versions=(0, 3), flexibl
 
 
 class CreateDelegationTokenResponse(Response, api_key=38, versions=(0, 3), flexible=2):
-    """v1: layout of v0
+    """v1: layout of v0; throttled at the client
     v2: flexible
     v3: + token_requester_principal_type, + token_requester_principal_name
     """

@@ -1,4 +1,4 @@
-"""RenewDelegationToken (API key 39)."""
+"""RenewDelegationToken (API key 39): a delegation token's expiry is put off."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class RenewDelegationTokenRequest(Request, api_key=39, versions=(0, 2), flexible
 
 
 class RenewDelegationTokenResponse(Response, api_key=39, versions=(0, 2), flexible=2):
-    """v1: layout of v0
+    """v1: layout of v0; throttled at the client
     v2: flexible
     """
 

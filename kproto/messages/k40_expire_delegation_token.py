@@ -1,4 +1,4 @@
-"""ExpireDelegationToken (API key 40)."""
+"""ExpireDelegationToken (API key 40): a delegation token's expiry is moved up, or the token ended now."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ExpireDelegationTokenRequest(Request, api_key=40, versions=(0, 2), flexibl
 
 
 class ExpireDelegationTokenResponse(Response, api_key=40, versions=(0, 2), flexible=2):
-    """v1: layout of v0
+    """v1: layout of v0; throttled at the client
     v2: flexible
     """
 

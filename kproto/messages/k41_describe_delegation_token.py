@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (API key 41)."""
+"""DescribeDelegationToken (API key 41): the delegation tokens of some owners."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class DescribedDelegationToken(Struct):
 
 
 class DescribeDelegationTokenResponse(Response, api_key=41, versions=(0, 3), flexible=2):
-    """v1: layout of v0
+    """v1: layout of v0; throttled at the client
     v2: flexible
     v3: + tokens[].token_requester_principal_type, + tokens[].token_requester_principal_name
     """

@@ -1,4 +1,4 @@
-"""DeleteGroups (API key 42)."""
+"""DeleteGroups (API key 42): an administrator removes empty groups and their offsets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DeletableGroupResult(Struct):
 
 
 class DeleteGroupsResponse(Response, api_key=42, versions=(0, 3), flexible=2):
-    """v1: layout of v0
+    """v1: layout of v0; throttled at the client
     v2: flexible
     v3: + results[].error_message?
     """

@@ -1,4 +1,4 @@
-"""ElectLeaders (API key 43)."""
+"""ElectLeaders (API key 43): an administrator has leaders of partitions elected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class ElectLeadersRequest(Request, api_key=43, versions=(0, 2), flexible=2):
     """
 
     election_type: Annotated[Int8, since(1)] = 0
+    """0: the preferred replica; 1: any that lives, if none is in sync (records may be lost)."""
     topic_partitions: Annotated[Array[TopicPartitions] | None, nullable()]
+    """Null: all."""
     timeout_ms: Int32 = 60000
 
 

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (API key 44)."""
+"""IncrementalAlterConfigs (API key 44): an administrator changes single dynamic settings of resources."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from kproto.declaration import (
 class AlterableConfig(Struct):
     name: String
     config_operation: Int8
+    """0: set; 1: delete; 2: append to the list; 3: subtract from it."""
     value: NullableString
 
 
 class AlterConfigsResource(Struct):
     resource_type: Int8
+    """2: topic; 4: broker; 8: broker's loggers; 16: client metrics; 32: group."""
     resource_name: String
     configs: Array[AlterableConfig]
 

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (API key 45)."""
+"""AlterPartitionReassignments (API key 45): an administrator moves partitions to other brokers, or calls a move off."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from kproto.declaration import (
 class ReassignablePartition(Struct):
     partition_index: Int32
     replicas: Annotated[Array[Int32] | None, nullable()] = None
+    """Null: the move is called off."""
 
 
 class ReassignableTopic(Struct):

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (API key 46)."""
+"""ListPartitionReassignments (API key 46): which partitions are on their way to other brokers."""
 
 from __future__ import annotations
 

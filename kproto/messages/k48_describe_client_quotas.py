@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (API key 48)."""
+"""DescribeClientQuotas (API key 48): which quotas users and clients have."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from kproto.declaration import (
 class ComponentData(Struct):
     entity_type: String
     match_type: Int8
+    """0: this name; 1: the default; 2: any name."""
     match: NullableString
 
 

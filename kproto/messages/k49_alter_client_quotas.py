@@ -1,4 +1,4 @@
-"""AlterClientQuotas (API key 49)."""
+"""AlterClientQuotas (API key 49): an administrator changes quotas of users and clients."""
 
 from __future__ import annotations
 

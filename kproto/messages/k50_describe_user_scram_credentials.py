@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (API key 50)."""
+"""DescribeUserScramCredentials (API key 50): which SCRAM mechanisms users have credentials for."""
 
 from __future__ import annotations
 

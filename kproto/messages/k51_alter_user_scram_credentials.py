@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (API key 51)."""
+"""AlterUserScramCredentials (API key 51): an administrator sets or removes users' SCRAM credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeQuorum (API key 55)."""
+"""DescribeQuorum (API key 55): leader, voters and observers of the controllers' log."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ class Node(Struct):
 
 
 class DescribeQuorumResponse(Response, api_key=55, versions=(0, 2), flexible=0):
-    """v1: + topics[].partitions[].current_voters[].last_fetch_timestamp, +
-          topics[].partitions[].current_voters[].last_caught_up_timestamp, +
-          topics[].partitions[].observers[].last_fetch_timestamp, +
-          topics[].partitions[].observers[].last_caught_up_timestamp
-    v2: + error_message?, + topics[].partitions[].error_message?, +
-          topics[].partitions[].current_voters[].replica_directory_id, +
-          topics[].partitions[].observers[].replica_directory_id, + nodes
+    """v1: + topics[].partitions[].current_voters[].last_fetch_timestamp,
+          + topics[].partitions[].current_voters[].last_caught_up_timestamp,
+          + topics[].partitions[].observers[].last_fetch_timestamp,
+          + topics[].partitions[].observers[].last_caught_up_timestamp
+    v2: + error_message?, + topics[].partitions[].error_message?,
+          + topics[].partitions[].current_voters[].replica_directory_id,
+          + topics[].partitions[].observers[].replica_directory_id, + nodes
     """
 
     error_code: Int16

@@ -1,4 +1,4 @@
-"""AlterPartition (API key 56)."""
+"""AlterPartition (API key 56): a partition's leader asks the controller for another set of in-sync replicas."""
 
 from __future__ import annotations
 

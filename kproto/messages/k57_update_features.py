@@ -1,4 +1,4 @@
-"""UpdateFeatures (API key 57)."""
+"""UpdateFeatures (API key 57): an administrator raises or lowers the cluster's feature levels."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class FeatureUpdateKey(Struct):
     max_version_level: Int16
     allow_downgrade: Annotated[Bool, only(0)] = False
     upgrade_type: Annotated[Int8, since(1)] = 1
+    """1: only up; 2: down if nothing is lost; 3: down in any case."""
 
 
 class UpdateFeaturesRequest(Request, api_key=57, versions=(0, 2), flexible=0):

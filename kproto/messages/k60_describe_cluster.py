@@ -1,4 +1,4 @@
-"""DescribeCluster (API key 60)."""
+"""DescribeCluster (API key 60): the cluster's id, controller and brokers, without its topics."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class DescribeClusterRequest(Request, api_key=60, versions=(0, 2), flexible=0):
 
     include_cluster_authorized_operations: Bool
     endpoint_type: Annotated[Int8, since(1)] = 1
+    """1: brokers; 2: controllers."""
     include_fenced_brokers: Annotated[Bool, since(2)] = False
 
 
@@ -38,7 +39,7 @@ class DescribeClusterBroker(Struct):
 
 
 class DescribeClusterResponse(Response, api_key=60, versions=(0, 2), flexible=0):
-    """v1: + endpoint_type
+    """v1: + endpoint_type; may say 114 and 115
     v2: + brokers[].is_fenced
     """
 
@@ -50,3 +51,4 @@ class DescribeClusterResponse(Response, api_key=60, versions=(0, 2), flexible=0)
     controller_id: Int32 = -1
     brokers: Array[DescribeClusterBroker]
     cluster_authorized_operations: Int32 = -2147483648
+    """Bit n stands for ACL operation n; -2147483648 if not asked for."""

@@ -1,4 +1,4 @@
-"""DescribeProducers (API key 61)."""
+"""DescribeProducers (API key 61): which producers a partition's leader knows to be active."""
 
 from __future__ import annotations
 

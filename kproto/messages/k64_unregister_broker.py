@@ -1,4 +1,4 @@
-"""UnregisterBroker (API key 64)."""
+"""UnregisterBroker (API key 64): an administrator takes a broker out of a cluster that is run by KRaft."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeTransactions (API key 65)."""
+"""DescribeTransactions (API key 65): the state of single transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ListTransactions (API key 66)."""
+"""ListTransactions (API key 66): which transactions a coordinator knows."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class ListTransactionsRequest(Request, api_key=66, versions=(0, 2), flexible=0):
     state_filters: Array[String]
     producer_id_filters: Array[Int64]
     duration_filter: Annotated[Int64, since(1)] = -1
+    """Milliseconds that a transaction has been open; negative: any."""
     transactional_id_pattern: Annotated[NullableString, since(2)] = None
 
 
@@ -36,7 +37,9 @@ class TransactionState(Struct):
 
 
 class ListTransactionsResponse(Response, api_key=66, versions=(0, 2), flexible=0):
-    """v1-v2: layout of v0."""
+    """v1: layout of v0
+    v2: layout of v1; may say 128
+    """
 
     throttle_time_ms: Int32
     error_code: Int16

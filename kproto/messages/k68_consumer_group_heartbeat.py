@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (API key 68)."""
+"""ConsumerGroupHeartbeat (API key 68): a member of a KIP-848 group joins, lives, leaves, and gets its assignment."""
 
 from __future__ import annotations
 
@@ -25,15 +25,18 @@ class TopicPartitions(Struct):
 
 
 class ConsumerGroupHeartbeatRequest(Request, api_key=68, versions=(0, 1), flexible=0):
-    """v1: + subscribed_topic_regex?."""
+    """v1: + subscribed_topic_regex?; the member makes its own id (KIP-1082)."""
 
     group_id: String
     member_id: String
     member_epoch: Int32
+    """0: join; -1: leave; -2: leave for a while, as a static member."""
     instance_id: NullableString = None
     rack_id: NullableString = None
     rebalance_timeout_ms: Int32 = -1
+    """How long partitions may take to be given up; -1: as last said."""
     subscribed_topic_names: Annotated[Array[String] | None, nullable()] = None
+    """Null here and in other fields: as last said."""
     subscribed_topic_regex: Annotated[NullableString, since(1)] = None
     server_assignor: NullableString = None
     topic_partitions: Annotated[Array[TopicPartitions] | None, nullable()] = None
@@ -44,7 +47,7 @@ class Assignment(Struct):
 
 
 class ConsumerGroupHeartbeatResponse(Response, api_key=68, versions=(0, 1), flexible=0):
-    """v1: layout of v0."""
+    """v1: layout of v0; may say 128."""
 
     throttle_time_ms: Int32
     error_code: Int16
@@ -53,3 +56,4 @@ class ConsumerGroupHeartbeatResponse(Response, api_key=68, versions=(0, 1), flex
     member_epoch: Int32
     heartbeat_interval_ms: Int32
     assignment: Annotated[Assignment | None, nullable()] = None
+    """Null: as last said."""

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (API key 69)."""
+"""ConsumerGroupDescribe (API key 69): state and members of groups of the KIP-848 protocol."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ class Member(Struct):
     assignment: Assignment
     target_assignment: Assignment
     member_type: Annotated[Int8, since(1), ignorable] = -1
+    """-1: unknown; 0: of the classic protocol; 1: of KIP-848."""
 
 
 class DescribedGroup(Struct):
@@ -62,6 +63,7 @@ class DescribedGroup(Struct):
     assignor_name: String
     members: Array[Member]
     authorized_operations: Int32 = -2147483648
+    """Bit n stands for ACL operation n; -2147483648 if not asked for."""
 
 
 class ConsumerGroupDescribeResponse(Response, api_key=69, versions=(0, 1), flexible=0):

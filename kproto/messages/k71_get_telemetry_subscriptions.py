@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (API key 71)."""
+"""GetTelemetrySubscriptions (API key 71): which metrics the cluster wants from this client."""
 
 from __future__ import annotations
 

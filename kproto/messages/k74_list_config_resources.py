@@ -1,4 +1,4 @@
-"""ListConfigResources (API key 74)."""
+"""ListConfigResources (API key 74): which resources have settings."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from kproto.declaration import Array, Int8, Int16, Int32, Request, Response, Str
 
 
 class ListConfigResourcesRequest(Request, api_key=74, versions=(0, 1), flexible=0):
-    """v1: + resource_types."""
+    """v0: lists client metrics resources only
+    v1: + resource_types
+    """
 
     resource_types: Annotated[Array[Int8], since(1)] = ()
+    """Empty: all. 2: topic; 4: broker; 8: broker's loggers; 16: client metrics; 32: group."""
 
 
 class ConfigResource(Struct):

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (API key 75)."""
+"""DescribeTopicPartitions (API key 75): topics and their partitions page by page, for topics too large for Metadata."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class DescribeTopicPartitionsRequest(Request, api_key=75, versions=(0, 0), flexi
     topics: Array[TopicRequest]
     response_partition_limit: Int32 = 2000
     cursor: Annotated[Cursor | None, nullable()] = None
+    """Where to go on; null: at the beginning."""
 
 
 class DescribeTopicPartitionsResponsePartition(Struct):
@@ -53,6 +54,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
     is_internal: Bool = False
     partitions: Array[DescribeTopicPartitionsResponsePartition]
     topic_authorized_operations: Int32 = -2147483648
+    """Bit n stands for ACL operation n; -2147483648 if not asked for."""
 
 
 class DescribeTopicPartitionsResponseCursor(Struct):
@@ -64,3 +66,4 @@ class DescribeTopicPartitionsResponse(Response, api_key=75, versions=(0, 0), fle
     throttle_time_ms: Int32
     topics: Array[DescribeTopicPartitionsResponseTopic]
     next_cursor: Annotated[DescribeTopicPartitionsResponseCursor | None, nullable()] = None
+    """Null: there is no more."""

@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat (API key 76)."""
+"""ShareGroupHeartbeat (API key 76): a member of a share group joins, lives, leaves, and gets its assignment."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class ShareGroupHeartbeatRequest(Request, api_key=76, versions=(1, 1), flexible=
     group_id: String
     member_id: String
     member_epoch: Int32
+    """0: join; -1: leave."""
     rack_id: NullableString = None
     subscribed_topic_names: Annotated[Array[String] | None, nullable()] = None
 

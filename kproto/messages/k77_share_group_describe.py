@@ -1,4 +1,4 @@
-"""ShareGroupDescribe (API key 77)."""
+"""ShareGroupDescribe (API key 77): state and members of share groups."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ class DescribedGroup(Struct):
     assignor_name: String
     members: Array[Member]
     authorized_operations: Int32 = -2147483648
+    """Bit n stands for ACL operation n; -2147483648 if not asked for."""
 
 
 class ShareGroupDescribeResponse(Response, api_key=77, versions=(1, 1), flexible=0):

@@ -1,4 +1,4 @@
-"""ShareFetch (API key 78)."""
+"""ShareFetch (API key 78): a member of a share group acquires records, and may acknowledge earlier ones."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class AcknowledgementBatch(Struct):
     first_offset: Int64
     last_offset: Int64
     acknowledge_types: Array[Int8]
+    """For each record, or one for all: 0: gap; 1: accept; 2: release; 3: reject; 4: renew (v2)."""
 
 
 class FetchPartition(Struct):
@@ -50,6 +51,7 @@ class ShareFetchRequest(Request, api_key=78, versions=(1, 2), flexible=0):
     group_id: NullableString = None
     member_id: NullableString
     share_session_epoch: Int32
+    """0: open a session; -1: close it."""
     max_wait_ms: Int32
     min_bytes: Int32
     max_bytes: Int32 = 2147483647

@@ -1,4 +1,4 @@
-"""ShareAcknowledge (API key 79)."""
+"""ShareAcknowledge (API key 79): a member of a share group says what became of records that it acquired."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class AcknowledgementBatch(Struct):
     first_offset: Int64
     last_offset: Int64
     acknowledge_types: Array[Int8]
+    """For each record, or one for all: 0: gap; 1: accept; 2: release; 3: reject; 4: renew (v2)."""
 
 
 class AcknowledgePartition(Struct):
@@ -44,6 +45,7 @@ class ShareAcknowledgeRequest(Request, api_key=79, versions=(1, 2), flexible=0):
     group_id: NullableString = None
     member_id: NullableString
     share_session_epoch: Int32
+    """-1: close the session."""
     is_renew_ack: Annotated[Bool, since(2)] = False
     topics: Array[AcknowledgeTopic]
 

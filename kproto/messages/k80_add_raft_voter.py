@@ -1,4 +1,4 @@
-"""AddRaftVoter (API key 80)."""
+"""AddRaftVoter (API key 80): an administrator adds a voter to the controllers' quorum."""
 
 from __future__ import annotations
 

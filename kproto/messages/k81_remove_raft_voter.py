@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (API key 81)."""
+"""RemoveRaftVoter (API key 81): an administrator takes a voter out of the controllers' quorum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""InitializeShareGroupState (API key 83)."""
+"""InitializeShareGroupState (API key 83): a share group's coordinator has the state of partitions begun."""
 
 from __future__ import annotations
 

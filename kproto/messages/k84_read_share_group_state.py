@@ -1,4 +1,4 @@
-"""ReadShareGroupState (API key 84)."""
+"""ReadShareGroupState (API key 84): a share partition's leader loads its state."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class StateBatch(Struct):
     first_offset: Int64
     last_offset: Int64
     delivery_state: Int8
+    """0: available; 2: acknowledged; 4: archived."""
     delivery_count: Int16
 
 

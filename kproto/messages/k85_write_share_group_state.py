@@ -1,4 +1,4 @@
-"""WriteShareGroupState (API key 85)."""
+"""WriteShareGroupState (API key 85): a share partition's leader stores its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupState (API key 86)."""
+"""DeleteShareGroupState (API key 86): a share group's coordinator has the state of partitions removed."""
 
 from __future__ import annotations
 

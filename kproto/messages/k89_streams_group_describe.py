@@ -1,4 +1,4 @@
-"""StreamsGroupDescribe (API key 89)."""
+"""StreamsGroupDescribe (API key 89): state, members and topology of Streams groups."""
 
 from __future__ import annotations
 
@@ -130,8 +130,10 @@ class DescribedGroup(Struct):
     topology: Annotated[Topology | None, nullable()] = None
     members: Array[Member]
     authorized_operations: Int32 = -2147483648
+    """Bit n stands for ACL operation n; -2147483648 if not asked for."""
     topology_description: Annotated[TopologyDescription | None, since(1), nullable()] = None
     topology_description_status: Annotated[Int8, since(1)] = 0
+    """0: not asked for; 1: none is stored; 2: it can't be read; 3: here it is."""
     assignor_name: Annotated[NullableString, since(1), ignorable] = None
 
 

@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (API key 91)."""
+"""AlterShareGroupOffsets (API key 91): an administrator sets where a share group goes on."""
 
 from __future__ import annotations
 

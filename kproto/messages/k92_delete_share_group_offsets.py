@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (API key 92)."""
+"""DeleteShareGroupOffsets (API key 92): an administrator removes a share group's offsets of topics."""
 
 from __future__ import annotations
 

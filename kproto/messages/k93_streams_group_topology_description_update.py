@@ -1,4 +1,4 @@
-"""StreamsGroupTopologyDescriptionUpdate (API key 93)."""
+"""StreamsGroupTopologyDescriptionUpdate (API key 93): a Streams member describes its topology in full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UnregisterController (API key 94)."""
+"""UnregisterController (API key 94): an administrator takes a controller out of a cluster that is run by KRaft."""
 
 from __future__ import annotations
 
