@@ -38,10 +38,13 @@ if TYPE_CHECKING:
 PEELED = frozenset({8, 9})
 """API keys whose arrays often have one element and are met on the hot path: OffsetCommit, OffsetFetch."""
 
+CHECKED = {"16s": "check_uuid({})", "?": "check_bool({})"}
+"""How an encoder writes what struct would take any value for."""
+
 PREAMBLE = """\
 import struct
 from kproto.declaration import TaggedField
-from kproto.runtime import (Alike, FAILURES, PACK_MAX, PACK_MIN, Packers, SCAN_MIN, UVARINTS, check_uuid,
+from kproto.runtime import (Alike, FAILURES, PACK_MAX, PACK_MIN, Packers, SCAN_MIN, UVARINTS, check_bool, check_uuid,
     decode_failed, encode_failed, join, malformed, more_uvarint, new, read_uvarint, tag_section, unknown_tags, uvarint)
 """
 
@@ -238,10 +241,11 @@ class DecoderEmitter(Emitter):
         for number, known in node.tags.items():
             values[known.index] = targets[number]
             self.line(f"{targets[number]} = {self.constant(known.default)}")
-        self.line(f"{unknown} = ()")
-        self.line(f"if {count}:")
+        self.line(f"if not {count}: {unknown} = ()")
+        self.line("else:")
         self.indent += 1
         self.line(f"if {count} > 127: {count}, p = more_uvarint(b, p, {count})")
+        self.line(f"{unknown} = []")
         number_name, end = self.name(), self.name()
         self.line(f"for _ in range({count}):")
         self.indent += 1
@@ -258,9 +262,11 @@ class DecoderEmitter(Emitter):
             self.indent -= 1
         self.line("else:")
         self.line(f"    if {end} > size: malformed()")
-        self.line(f"    {unknown} = (*{unknown}, TaggedField({number_name}, b[p:{end}]))")
+        self.line(f"    {unknown}.append(TaggedField({number_name}, b[p:{end}]))")
         self.line(f"    p = {end}")
-        self.indent -= 2
+        self.indent -= 1
+        self.line(f"{unknown} = tuple({unknown})")
+        self.indent -= 1
 
     def nullable_struct(self, node: NullableStruct, target: str) -> None:
         present = self.name()
@@ -517,7 +523,7 @@ class EncoderEmitter(Emitter):
 
     def value(self, node: Construct, source: str) -> None:
         if (code := fixed_code(node)) is not None:
-            self.pending.append((code, f"check_uuid({source})" if code == "16s" else source))
+            self.pending.append((code, CHECKED.get(code, "{}").format(source)))
         elif isinstance(node, TypedStruct):
             self.struct(node, source)
         elif isinstance(node, NullableStruct):
@@ -640,7 +646,7 @@ class EncoderEmitter(Emitter):
         self.flush()
         element = node.element
         code = fixed_code(element)
-        if code is not None and code != "16s":
+        if code is not None and code not in CHECKED:
             self.line(f"out(struct.pack(f'>{{{count}}}{code}', *{source}))")
         elif isinstance(element, TypedStruct) and self.flat(element):
             self.bulk(element, count, source)
@@ -648,9 +654,9 @@ class EncoderEmitter(Emitter):
             self.loop(element, source)
 
     def flat(self, node: TypedStruct) -> bool:
-        """Whether every field is a fixed-size primitive, so that many elements can be packed at once."""
+        """Whether every field is a number, so that many elements can be packed at once."""
         codes = [fixed_code(f.subcon) for f in node.subcon.subcons]
-        return bool(codes) and all(c is not None and c != "16s" for c in codes) and not node.tags
+        return bool(codes) and all(c is not None and c not in CHECKED for c in codes) and not node.tags
 
     def bulk(self, node: TypedStruct, count: str, source: str) -> None:
         """Many flat elements: turn rows into columns, interleave the columns, pack once."""

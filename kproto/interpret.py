@@ -58,12 +58,14 @@ def _construct(cls: type[declaration.Struct], version: int, flexible: bool | Non
     fields = fields_of(cls)
     plain, absent, tags = [], [], {}
     for index, field in enumerate(fields):
-        if field.tag is not None and field.tag.versions.covers(version):
+        if not field.versions.covers(version):
+            if not field.ignorable:
+                absent.append((field.name, index, field.default))
+        elif field.tag is not None and field.tag.versions.covers(version):
+            assert flexible, f"{cls.__name__}.{field.name} is tagged in version {version}, which has no tags"
             tags[field.tag.number] = KnownTag(field.name, index, _field(field, version, flexible), field.default)
-        elif field.versions.covers(version):
+        else:
             plain.append(field.name / _field(field, version, flexible))
-        elif not field.ignorable:
-            absent.append((field.name, index, field.default))
     return TypedStruct(
         cls,
         Struct(*plain),
@@ -134,7 +136,7 @@ class InterpretedCodec:
             self.construct.build_stream(value, stream)
         except ConstructError as error:
             raise EncodeError(*_path_and_reason(error, self.cls.__name__)) from None
-        except (struct.error, AttributeError, TypeError, IndexError, UnicodeEncodeError) as error:
+        except (struct.error, AttributeError, TypeError, IndexError, ValueError, OverflowError) as error:
             raise EncodeError(self.cls.__name__, str(error)) from None
         return stream.getvalue()
 

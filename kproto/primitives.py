@@ -43,6 +43,7 @@ INTEGERS: dict[str, Construct] = {
 
 STRING_SIZE_MAX = 0x7FFF
 """Octets of the longest string: what an int16 can announce, and what Kafka checks for the compact form."""
+UVARINT_MAX = 0xFFFFFFFF
 UVARINT_BYTES_MAX = 5
 """Octets of the longest unsigned varint: 32 bits, seven at a time."""
 
@@ -68,6 +69,8 @@ class Boolean(Construct):  # type: ignore[misc]  # construct is untyped
         return read_exactly(stream, 1, path) != b"\0"
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        if not isinstance(obj, bool):
+            raise ValidationError(f"{obj!r} is no bool", path=path)
         stream_write(stream, b"\1" if obj else b"\0", 1, path)
         return obj
 
@@ -84,12 +87,14 @@ class UVarint(Construct):  # type: ignore[misc]
                 break
         else:
             raise ValidationError("varint of more than 5 octets", path=path)
-        if value > 0xFFFFFFFF:
+        if value > UVARINT_MAX:
             raise ValidationError("varint of more than 32 bits", path=path)
         return value
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         value = obj
+        if not 0 <= value <= UVARINT_MAX:
+            raise ValidationError(f"{value} is no unsigned number of 32 bits", path=path)
         while value > 0x7F:
             stream_write(stream, bytes([value & 0x7F | 0x80]), 1, path)
             value >>= 7
@@ -172,6 +177,8 @@ class KafkaBytes(Prefixed):
         return None if length is None else read_exactly(stream, length, path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        if not isinstance(obj, bytes | bytearray | memoryview | None):
+            raise ValidationError(f"a {type(obj).__name__} is no bytes", path=path)
         self._put_length(None if obj is None else len(obj), stream, context, path)
         if obj:
             stream_write(stream, bytes(obj), len(obj), path)
@@ -302,12 +309,14 @@ class TypedStruct(Construct):  # type: ignore[misc]
     def _build_tags(self, obj: Any, stream: Any, context: Any, path: str) -> None:
         assert self.tags is not None
         section: dict[int, bytes] = {unknown.tag: unknown.data for unknown in obj[-1]}
-        for number, known in self.tags.items():
-            if obj[known.index] != known.default:
-                try:
-                    section[number] = known.subcon.build(obj[known.index])
-                except ValidationError as error:
-                    raise ValidationError(str(error), path=f"{path}.{known.name}") from None
+        set_ = {number: known for number, known in self.tags.items() if obj[known.index] != known.default}
+        for number, known in set_.items():
+            try:
+                section[number] = known.subcon.build(obj[known.index])
+            except ValidationError as error:
+                raise ValidationError(str(error), path=f"{path}.{known.name}") from None
+        if len(section) != len(set_) + len(obj[-1]):
+            raise ValidationError("two tagged fields of one number", path=f"{path}.unknown_tagged_fields")
         UVARINT._build(len(section), stream, context, path)
         for number, data in sorted(section.items()):
             UVARINT._build(number, stream, context, path)

@@ -27,11 +27,17 @@ PACK_MIN, PACK_MAX = 8, 512
 """Elements packed by one struct call: below, a loop is quicker; above, the struct kept for it is too large."""
 
 
+UVARINT_MAX = 0xFFFFFFFF
+DIAGNOSIS_SIZE_MAX = 1 << 20
+"""Octets of the largest body that is read again to say what is wrong with it: construct takes seconds for a few more,
+and a peer that sends nonsense should not get them."""
+
+
 class Malformed(Exception):
     """Raised inside generated code only; always becomes a DecodeError or EncodeError."""
 
 
-FAILURES = (Malformed, struct.error, IndexError, UnicodeError, AttributeError, TypeError, ValueError)
+FAILURES = (Malformed, struct.error, IndexError, UnicodeError, AttributeError, TypeError, ValueError, OverflowError)
 
 
 def malformed() -> Any:
@@ -46,6 +52,13 @@ def check_uuid(value: bytes) -> bytes:
     return value
 
 
+def check_bool(value: bool) -> bool:
+    """Return a bool; struct would take any value for one."""
+    if value is not True and value is not False:
+        raise Malformed
+    return value
+
+
 def more_uvarint(data: bytes, position: int, first: int) -> tuple[int, int]:
     """Finish an unsigned varint whose first octet, already read, has its high bit set."""
     value = first & 0x7F
@@ -54,7 +67,7 @@ def more_uvarint(data: bytes, position: int, first: int) -> tuple[int, int]:
         position += 1
         value |= (octet & 0x7F) << shift
         if octet < 0x80:
-            if value > 0xFFFFFFFF:
+            if value > UVARINT_MAX:
                 break
             return value, position
     raise Malformed
@@ -104,8 +117,12 @@ def unknown_tags(data: bytes, position: int, count: int) -> tuple[tuple[TaggedFi
 def tag_section(unknown: tuple[TaggedField, ...], known: dict[int, bytes]) -> bytes:
     """Return the tag section: count, then tags in rising order."""
     section = {field.tag: field.data for field in unknown} | known
+    if len(section) != len(unknown) + len(known):
+        raise Malformed
     parts = [uvarint(len(section))]
     for number, data in sorted(section.items()):
+        if not 0 <= number <= UVARINT_MAX:
+            raise Malformed
         parts += uvarint(number), uvarint(len(data)), data
     return join(parts)
 
@@ -203,6 +220,8 @@ class Alike:
 
 def decode_failed(cls: type[Message], version: int, data: bytes, position: int) -> DecodeError:
     """Say what is wrong with bytes that the generated decoder refused."""
+    if len(data) - position > DIAGNOSIS_SIZE_MAX:
+        return DecodeError(cls.__name__, position, f"{len(data) - position} bytes do not have this layout")
     from kproto.interpret import InterpretedCodec
 
     try:

@@ -116,7 +116,7 @@ def structs(cls: type[Struct], version: int, flexible: bool) -> st.SearchStrateg
 
 def _make_structs(cls: type[Struct], version: int, flexible: bool) -> st.SearchStrategy[Any]:
     items = [field_values(field, version, flexible) for field in fields_of(cls)]
-    items.append(unknown_tags(cls) if flexible else st.just(()))
+    items.append(unknown_tags(cls, version) if flexible else st.just(()))
     return st.tuples(*items).map(lambda found: made(cls, found))
 
 
@@ -133,10 +133,13 @@ def field_values(field: Field, version: int, flexible: bool) -> st.SearchStrateg
     return st.just(field.default) | value if field.tag is not None else value
 
 
-def unknown_tags(cls: type[Struct]) -> st.SearchStrategy[tuple[TaggedField, ...]]:
-    """Tagged fields that the class does not declare, in rising order as they come back."""
-    declared = {field.tag.number for field in fields_of(cls) if field.tag is not None}
-    numbers = (st.integers(0, 200) | st.integers(0, TAG_MAX)).filter(lambda number: number not in declared)
+def unknown_tags(cls: type[Struct], version: int) -> st.SearchStrategy[tuple[TaggedField, ...]]:
+    """Tagged fields that the class does not declare in this version, in rising order as they come back."""
+    present = [field for field in fields_of(cls) if field.versions.covers(version)]
+    declared = {field.tag.number for field in present if field.tag is not None}
+    numbers = (st.integers(0, 8) | st.integers(0, 200) | st.integers(0, TAG_MAX)).filter(
+        lambda number: number not in declared
+    )
     some = st.dictionaries(numbers, octets(), max_size=2).map(
         lambda found: tuple(TaggedField(*item) for item in sorted(found.items()))
     )

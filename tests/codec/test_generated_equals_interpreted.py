@@ -6,18 +6,17 @@ null, least and greatest, strings and arrays at the sizes where either codec or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kproto.declaration import Message
-from kproto.generate import Module
 from kproto.interpret import InterpretedCodec
 from kproto.registry import message_codec
 from kproto.runtime import PACK_MAX, PACK_MIN
+from tests.codec.bodies import Source, each_source
 from tests.codec.strategies import (
     EXAMPLES,
     LAYOUTS,
@@ -66,30 +65,7 @@ def test_edge_cases(cls: type[Message], version: int) -> None:
         check(cls, version, edge.of(cls, version))
 
 
-class Source(NamedTuple):
-    """A layout whose generated code is not that of an earlier version."""
-
-    cls: type[Message]
-    version: int
-    packs: bool
-    """Whether it packs many elements at once."""
-
-    def __str__(self) -> str:
-        return f"{self.cls.__name__} v{self.version}"
-
-
-def sources() -> Iterator[Source]:
-    known = set()
-    for cls, version in LAYOUTS:
-        module = Module()
-        module.add(cls, version)
-        code = (cls, *module.bodies)
-        if code not in known:
-            known.add(code)
-            yield Source(cls, version, "Packers(" in module.source())
-
-
-@pytest.mark.parametrize("source", tuple(sources()), ids=str)
+@each_source
 def test_arrays_around_the_sizes_of_bulk_work(source: Source) -> None:
     """Each array of a message in turn, the others of one element."""
     cls, version, packs = source

@@ -1,0 +1,189 @@
+"""What has no form on the wire is refused with EncodeError, by both codecs and for each field of every layout.
+
+A wrong value is put in the place of each field in turn. Nothing else than EncodeError may come out, and nothing may be
+written in the silent belief that it was meant otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kproto.declaration import Field, Struct, TaggedField, fields_of
+from kproto.errors import EncodeError
+from kproto.interpret import InterpretedCodec
+from kproto.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
+from kproto.registry import message_codec
+from kproto.runtime import PACK_MIN
+from tests.codec.bodies import SOURCES, Source, each_source
+from tests.codec.strategies import BITS, TAG_MAX, TEXT_SIZE_MAX, UNSIGNED_BITS, Edges, bounds
+
+ONE = Edges(size=1, text=1)
+
+
+def refuse(source: Source, value: Any) -> EncodeError:
+    """Both codecs refuse to encode; return what the generated one says, which is what the interpreted one found."""
+    with pytest.raises(EncodeError) as plain:
+        InterpretedCodec(source.cls, source.version).encode(value)
+    with pytest.raises(EncodeError) as quick:
+        message_codec(source.cls, source.version).encode(value)
+    assert str(quick.value) == str(plain.value)
+    return quick.value
+
+
+def replaced(value: Any, path: tuple[str, ...], leaf: Any) -> Any:
+    """Return the value with something else in one place; in an array, in its first element."""
+    name, *rest = path
+    inner = getattr(value, name)
+    if rest and isinstance(inner, Struct):
+        leaf = replaced(inner, tuple(rest), leaf)
+    elif rest:
+        leaf = (replaced(inner[0], tuple(rest), leaf), *inner[1:])
+    return value.replace(**{name: leaf})
+
+
+def paths(cls: type[Struct], version: int) -> Iterator[tuple[tuple[str, ...], Field]]:
+    """Each field within a class, present in a version or not, and the names that lead to it."""
+    for field in fields_of(cls):
+        yield (field.name,), field
+        kind = field.type.element or field.type
+        if kind.struct is not None and field.versions.covers(version):
+            yield from (((field.name, *path), inner) for path, inner in paths(kind.struct, version))
+
+
+class Other:
+    """No value of any field."""
+
+
+def wrong_values(kind: str) -> tuple[Any, ...]:
+    if kind in BITS or kind in UNSIGNED_BITS:
+        low, high = bounds(kind)
+        return low - 1, high + 1, 2**100, "1", b"1", 1.0, Other()
+    return {
+        "bool": (0, 1, "true", Other()),
+        "float64": ("1.0", 10**400, Other()),
+        "string": ("s" * (TEXT_SIZE_MAX + 1), "ä" * (TEXT_SIZE_MAX // 2 + 1), "\ud800", b"bytes", 1, Other()),
+        "bytes": ("text", "", 1, (1, 2), Other()),
+        "records": ("text", "", 1, (1, 2), Other()),
+        "uuid": (b"", bytes(15), bytes(17), "0123456789abcdef", 1, Other()),
+        "array": (1, Other(), (Other(),)),
+        "struct": (1, "text", (), Other()),
+    }[kind]
+
+
+@each_source
+def test_a_value_of_another_type_or_size_is_refused(source: Source) -> None:
+    value = ONE.of(source.cls, source.version)
+    for path, field in paths(source.cls, source.version):
+        if field.versions.covers(source.version):
+            for wrong in wrong_values(field.type.kind):
+                if (
+                    field.tag is None or wrong != field.default
+                ):  # 0 equals False, and a tag of the default isn't written
+                    refuse(source, replaced(value, path, wrong))
+
+
+@each_source
+def test_none_is_refused_where_null_is_not_allowed(source: Source) -> None:
+    value = ONE.of(source.cls, source.version)
+    for path, field in paths(source.cls, source.version):
+        if field.versions.covers(source.version) and not field.nullable_versions.covers(source.version):
+            refuse(source, replaced(value, path, None))
+
+
+@each_source
+def test_elements_of_arrays_are_held_to_their_type(source: Source) -> None:
+    value = ONE.of(source.cls, source.version)
+    for path, field in paths(source.cls, source.version):
+        if field.versions.covers(source.version) and field.type.element is not None:
+            for wrong in (*wrong_values(field.type.element.kind), None):
+                refuse(source, replaced(value, path, (wrong,)))
+
+
+def other_than(default: Any, field: Field) -> Any:
+    """A value of the field's type that is not its default."""
+    if field.type.kind in ("array", "struct"):
+        return (Other(),)
+    if isinstance(default, bool):
+        return not default
+    if isinstance(default, int):
+        return 0 if default else 1
+    return b"\1" * 16 if field.type.kind == "uuid" else "other"
+
+
+@each_source
+def test_a_field_that_the_version_lacks_is_dropped_or_refused(source: Source) -> None:
+    """Which of both, Kafka's definition says: see test_declarations."""
+    value = ONE.of(source.cls, source.version)
+    data = message_codec(source.cls, source.version).encode(value)
+    for path, field in paths(source.cls, source.version):
+        if field.versions.covers(source.version):
+            continue
+        told = replaced(value, path, other_than(field.default, field))
+        if field.ignorable:
+            assert message_codec(source.cls, source.version).encode(told) == data, path
+            assert InterpretedCodec(source.cls, source.version).encode(told) == data, path
+        else:
+            assert field.name in refuse(source, told).path
+
+
+@each_source
+def test_unknown_tagged_fields_need_a_flexible_version(source: Source) -> None:
+    value = ONE.of(source.cls, source.version).replace(unknown_tagged_fields=(TaggedField(1000, b""),))
+    if source.cls._flexible.covers(source.version):
+        assert message_codec(source.cls, source.version).encode(value)
+    else:
+        assert refuse(source, value).path.endswith("unknown_tagged_fields")
+
+
+FLEXIBLE = next(source for source in SOURCES if source.cls is OffsetCommitRequest and source.version == 8)
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        (TaggedField(-1, b""),),
+        (TaggedField(TAG_MAX + 1, b""),),
+        (TaggedField(7, b"one"), TaggedField(7, b"two")),
+        (TaggedField(7, "text"),),  # type: ignore[arg-type]  # what is tested
+        (TaggedField(7, None),),  # type: ignore[arg-type]
+        (Other(),),
+        7,
+    ],
+    ids=["negative", "33 bits", "twice", "text", "null", "another type", "no tuple"],
+)
+def test_tagged_fields_that_have_no_form_are_refused(tags: Any) -> None:
+    refuse(FLEXIBLE, ONE.of(OffsetCommitRequest, 8).replace(unknown_tagged_fields=tags))
+
+
+@each_source
+def test_one_wrong_element_of_many_is_refused(source: Source) -> None:
+    """Where many are packed at once, each is looked at all the same."""
+    value = ONE.of(source.cls, source.version)
+    for field in fields_of(source.cls):
+        if not field.versions.covers(source.version) or field.type.element is None or field.type.element.struct is None:
+            continue
+        good = getattr(value, field.name)[0]
+        for wrong in wrong_elements(good, source.version):
+            refuse(source, value.replace(**{field.name: (*(good,) * (PACK_MIN - 1), wrong)}))
+
+
+def wrong_elements(good: Struct, version: int) -> Iterator[Any]:
+    for field in fields_of(type(good)):
+        if field.versions.covers(version):
+            yield from (good.replace(**{field.name: wrong}) for wrong in wrong_values(field.type.kind)[:1])
+        elif not field.ignorable:
+            yield good.replace(**{field.name: other_than(field.default, field)})
+
+
+def test_the_path_names_the_field_that_is_wrong() -> None:
+    value = ONE.of(OffsetCommitRequest, 3)
+    topic: OffsetCommitRequestTopic = value.topics[0]
+    wrong = topic.partitions[0].replace(committed_metadata="x" * 40000)
+    told = value.replace(topics=(topic, topic.replace(partitions=(topic.partitions[0], wrong))))
+    with pytest.raises(EncodeError) as caught:
+        told.encode(3)
+    assert caught.value.path == "OffsetCommitRequest.topics[1].partitions[1].committed_metadata"
+    assert "40000" in caught.value.reason
