@@ -209,6 +209,29 @@ def golden_topics(recording: str) -> tuple[GoldenPair, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStep:
+    """One step of a recording of several brokers: a broker stopped or started, or a pair exchanged with it."""
+
+    node_id: int
+    does: str | None
+    """"stop" or "start"; None: it was asked."""
+    pair: GoldenPair | None
+
+
+@cache
+def golden_cluster(recording: str) -> tuple[ClusterStep, ...]:
+    """What three brokers answered while some of them stopped and started: "2.8.2-three-brokers" ..."""
+    names = api_versions().names
+    steps = []
+    for place, line in enumerate((GOLDEN / "topics" / f"{recording}.jsonl").read_text().splitlines()):
+        row = json.loads(line)
+        does = row.get("do")
+        pair = None if does else _golden_pair(names[row["api_key"]], {**row, "brokers": {recording: place}})
+        steps.append(ClusterStep(node_id=row["node"], does=does, pair=pair))
+    return tuple(steps)
+
+
 def golden_apis() -> tuple[str, ...]:
     """The names of the APIs that `golden` knows."""
     return tuple(sorted(path.stem for path in (GOLDEN / "frames").glob("*.jsonl")))

@@ -228,6 +228,18 @@ class Quirks:
     # Topics.
 
     @cached_property
+    def isr_shrink_is_an_epoch(self) -> bool:
+        """Whether the leader epoch of a partition grows also when a follower stops: ZooKeeper, and KRaft before 3.6
+        (M[2.8.2, 4.4.0]; PartitionChangeBuilder of 3.6)."""
+        return not self.is_kraft or not self.at_least(3, 6)
+
+    @cached_property
+    def has_eligible_leader_replicas(self) -> bool:
+        """Whether the last replica in sync of a partition without a leader is told as eligible rather than in sync
+        (KIP-966): where eligible.leader.replicas.version is finalized, from 4.1 on (M[4.0.2, 4.1.2, 4.4.0])."""
+        return self.at_least(4, 1)
+
+    @cached_property
     def words_topic_names_anew(self) -> bool:
         """Whether the refusal of a topic's name is worded as "Topic name is invalid: ..." (M[3.2.3, 3.3.2])."""
         return self.at_least(3, 3)

@@ -49,7 +49,7 @@ class KRaftRules:
                 f"Attempted to add {count - present} additional partition(s), but only {len(assignments)} "
                 "assignment(s) were specified."
             )
-        return _check_all_assignments(cluster, assignments, topic.replication_factor)
+        return _check_all_assignments(cluster, list(enumerate(assignments, start=present)), topic.replication_factor)
 
 
 def _check_name(cluster: Cluster, name: str) -> Refusal | None:
@@ -106,7 +106,7 @@ def _place_as_told(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
         if index in placed:
             return _wrong_assignment(f"Found multiple manual partition assignments for partition {index}")
         placed[index] = replicas
-    checked = _check_all_assignments(cluster, list(placed.values()), len(topic.assignments[0][1]))
+    checked = _check_all_assignments(cluster, topic.assignments, len(topic.assignments[0][1]))
     if isinstance(checked, Refusal):
         return checked
     if sorted(placed) != list(range(len(placed))):
@@ -114,15 +114,17 @@ def _place_as_told(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
     return [list(placed[index]) for index in range(len(placed))]
 
 
-def _check_all_assignments(cluster: Cluster, assignments: Sequence[Sequence[int]], factor: int) -> Placement | Refusal:
-    for replicas in assignments:
-        problem = _assignment_problem(cluster, replicas, factor)
+def _check_all_assignments(
+    cluster: Cluster, assignments: Sequence[tuple[int, Sequence[int]]], factor: int
+) -> Placement | Refusal:
+    for index, replicas in assignments:
+        problem = _assignment_problem(cluster, index, replicas, factor)
         if problem is not None:
             return _wrong_assignment(problem)
-    return [list(replicas) for replicas in assignments]
+    return [list(replicas) for _, replicas in assignments]
 
 
-def _assignment_problem(cluster: Cluster, replicas: Sequence[int], factor: int) -> str | None:
+def _assignment_problem(cluster: Cluster, index: int, replicas: Sequence[int], factor: int) -> str | None:
     if not replicas:
         return "The manual partition assignment includes an empty replica list."
     registered = {node.node_id for node in cluster.counted_nodes()}
@@ -139,7 +141,10 @@ def _assignment_problem(cluster: Cluster, replicas: Sequence[int], factor: int) 
             f"consistent with previous partitions, which have {factor} replica(s)."
         )
     if not any(cluster.is_alive(replica) for replica in replicas):
-        return "All brokers specified in the manual partition assignment are fenced or in controlled shutdown."
+        return (
+            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+            "controlled shutdown."
+        )
     return None
 
 

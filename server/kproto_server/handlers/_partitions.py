@@ -17,13 +17,23 @@ def partition_error(partition: Partition) -> ErrorCode:
     return ErrorCode.LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else ErrorCode.NONE
 
 
+def in_sync_replicas(cluster: Cluster, partition: Partition) -> tuple[int, ...]:
+    """Return what is told as in sync. With eligible leader replicas (KIP-966) the last one in sync of a partition
+    without a leader is told as eligible instead."""
+    if partition.leader == NO_LEADER and cluster.profile.has_eligible_leader_replicas:
+        return ()
+    return tuple(partition.isr)
+
+
 def offline_replicas(cluster: Cluster, partition: Partition) -> tuple[int, ...]:
     """Return the replicas that are on nodes that are down."""
     return tuple(replica for replica in partition.replicas if not cluster.is_alive(replica))
 
 
-def leader_error(partition: Partition | None, node_id: int, current_leader_epoch: int) -> ErrorCode:
-    """Say why a node can't answer for a partition as its leader (BA-74, BA-83).
+def leader_error(
+    partition: Partition | None, node_id: int, current_leader_epoch: int, *, any_replica: bool = False
+) -> ErrorCode:
+    """Say why a node can't answer for a partition as its leader, or as one of its replicas (BA-74, BA-83).
 
     ``current_leader_epoch`` is what the client takes for the epoch; -1: it does not say.
     """
@@ -34,6 +44,6 @@ def leader_error(partition: Partition | None, node_id: int, current_leader_epoch
             return ErrorCode.FENCED_LEADER_EPOCH
         if current_leader_epoch > partition.leader_epoch:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
-    if partition.leader != node_id:
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    return ErrorCode.NONE
+    if partition.leader == node_id or (any_replica and node_id in partition.replicas):
+        return ErrorCode.NONE
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER

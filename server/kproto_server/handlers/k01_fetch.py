@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from kproto_server.cluster.topics import Partition, Topic
 
 SESSIONS_SINCE = 7
+FOLLOWERS_SINCE = 11
+"""From here on consumers may read from any replica (KIP-392)."""
 IDS_SINCE = 13
 LEADER_HINTS_SINCE = 16
 """From here on an answer names the leader that a client should have asked (KIP-951)."""
@@ -117,7 +119,8 @@ def _partition(topic: Topic | None, asked: FetchPartition, request: FetchRequest
 
 
 def _error(partition: Partition, asked: FetchPartition, call: Call) -> ErrorCode:
-    error = leader_error(partition, call.node.node_id, asked.current_leader_epoch)
+    any_replica = call.api_version >= FOLLOWERS_SINCE
+    error = leader_error(partition, call.node.node_id, asked.current_leader_epoch, any_replica=any_replica)
     if error:
         return error
     in_range = partition.log_start_offset <= asked.fetch_offset <= partition.high_watermark

@@ -17,7 +17,7 @@ from kproto.messages.k03_metadata import (
 from kproto_server.cluster.auto_creation import missing_topic_error
 from kproto_server.cluster.topics import INTERNAL_TOPICS
 from kproto_server.handlers import _operations
-from kproto_server.handlers._partitions import offline_replicas, partition_error
+from kproto_server.handlers._partitions import in_sync_replicas, offline_replicas, partition_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,7 +135,7 @@ def _found(cluster: Cluster, topic: Topic, api_version: int, operations: int) ->
 
 def _partition(cluster: Cluster, partition: Partition, api_version: int) -> MetadataResponsePartition:
     error = partition_error(partition)
-    replicas, isr = tuple(partition.replicas), tuple(partition.isr)
+    replicas, isr = tuple(partition.replicas), in_sync_replicas(cluster, partition)
     offline = offline_replicas(cluster, partition)
     if offline and api_version == 0:
         # The oldest clients can't bear a node id that is not in the list of brokers.

@@ -33,7 +33,7 @@ def handle(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
 
 def _results(request: CreateTopicsRequest, call: Call) -> Iterator[CreatableTopicResult]:
     if not_controller(call):
-        yield from (_refused(topic.name, Refusal(ErrorCode.NOT_CONTROLLER)) for topic in request.topics)
+        yield from (_refused(topic.name, Refusal(ErrorCode.NOT_CONTROLLER, "")) for topic in request.topics)
         return
     profile = call.state.profile
     twice = names_standing_twice(topic.name for topic in request.topics)

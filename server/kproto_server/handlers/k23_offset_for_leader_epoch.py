@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch: where a leader's epoch ended, by which a consumer sees whether its position still is one.
 
-Nothing can be written to a topic yet: the only epoch that a log knows of is the present one, and it ends at offset 0.
+Nothing can be written to a topic yet: every epoch up to the present one ends at offset 0.
 Consumers ask before they read from a position that was committed with an epoch (Java from 2.1 on).
 """
 
@@ -38,11 +38,11 @@ def _partition(topic_name: str, asked: OffsetForLeaderPartition, call: Call) -> 
     topic = call.state.cluster.topic(topic_name)
     partition = (topic and topic.partition(asked.partition)) or None
     error = leader_error(partition, call.node.node_id, asked.current_leader_epoch)
-    if error or partition is None or asked.leader_epoch != partition.leader_epoch:
+    if error or partition is None or not 0 <= asked.leader_epoch <= partition.leader_epoch:
         return EpochEndOffset(error_code=error, partition=asked.partition)
     return EpochEndOffset(
         error_code=ErrorCode.NONE,
         partition=asked.partition,
-        leader_epoch=partition.leader_epoch,
+        leader_epoch=asked.leader_epoch,
         end_offset=partition.high_watermark,
     )

@@ -15,7 +15,7 @@ from kproto.messages.k75_describe_topic_partitions import (
 )
 from kproto_server.cluster.topics import INTERNAL_TOPICS, name_problem
 from kproto_server.handlers import _operations
-from kproto_server.handlers._partitions import offline_replicas, partition_error
+from kproto_server.handlers._partitions import in_sync_replicas, offline_replicas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,15 +77,17 @@ def _topic(cluster: Cluster, topic: Topic, partitions: Sequence[Partition]) -> D
 
 
 def _partition(cluster: Cluster, partition: Partition) -> DescribeTopicPartitionsResponsePartition:
+    in_sync = in_sync_replicas(cluster, partition)
+    eligible = () if in_sync else tuple(partition.isr)
     return DescribeTopicPartitionsResponsePartition(
-        error_code=partition_error(partition),
+        error_code=ErrorCode.NONE,  # also without a leader
         partition_index=partition.index,
         leader_id=partition.leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=tuple(partition.replicas),
-        isr_nodes=tuple(partition.isr),
-        eligible_leader_replicas=(),
-        last_known_elr=(),
+        isr_nodes=in_sync,
+        eligible_leader_replicas=eligible,
+        last_known_elr=eligible,
         offline_replicas=offline_replicas(cluster, partition),
     )
 

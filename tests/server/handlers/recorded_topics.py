@@ -39,9 +39,9 @@ class Difference(NamedTuple):
         return f"{told}:\n  ours   {self.ours}\n  theirs {self.theirs}"
 
 
-def fresh_state(release: str, settings: Mapping[str, str]) -> BrokerState:
-    """A broker of one node without any topic."""
-    state = new_state(release, topics={"only": 1}, settings=settings, with_offsets_topic=False)
+def fresh_state(release: str, settings: Mapping[str, str], node_count: int = 1) -> BrokerState:
+    """A broker, or several, without any topic."""
+    state = new_state(release, topics={"only": 1}, settings=settings, node_count=node_count, with_offsets_topic=False)
     state.cluster.delete_topic("only")
     return state
 
@@ -55,19 +55,23 @@ def differences(
 
     ``prepare`` is called before each request, for what the recording lacks.
     """
-    dispatcher = Dispatcher(state, Observations())
     for pair in pairs:
         prepare(state, pair)
-        session = Session(dispatcher, state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
-        answer = session.receive(len(pair.request).to_bytes(4, "big") + pair.request, NOW_MS)
-        waited = session.parked is not None
-        if waited:
-            answer = session.resume(NOW_MS)
-        ours, theirs = (_plain(pair, frame) for frame in (answer[4:] or None, pair.response))
-        if ours != theirs:
-            yield Difference(pair, ours, theirs)
-        elif pair.waited not in (None, waited):
-            yield Difference(pair, f"waited: {waited}", f"waited: {pair.waited}")
+        yield from difference(pair, state, 1)
+
+
+def difference(pair: GoldenPair, state: BrokerState, node_id: int) -> Iterator[Difference]:
+    """Ask one of our brokers; yield once if the answer differs."""
+    session = Session(Dispatcher(state, Observations()), state.cluster.nodes[node_id], ConnectionInfo("/127.0.0.1"))
+    answer = session.receive(len(pair.request).to_bytes(4, "big") + pair.request, NOW_MS)
+    waited = session.parked is not None
+    if waited:
+        answer = session.resume(NOW_MS)
+    ours, theirs = (_plain(pair, frame) for frame in (answer[4:] or None, pair.response))
+    if ours != theirs:
+        yield Difference(pair, ours, theirs)
+    elif pair.waited not in (None, waited):
+        yield Difference(pair, f"waited: {waited}", f"waited: {pair.waited}")
 
 
 def answer_of(pair: GoldenPair) -> Any:

@@ -1,0 +1,39 @@
+"""Three real brokers of which one and two are stopped and started again: ours tell the same at every step.
+
+Who leads, in which epoch, who is in sync and who offline; who answers ListOffsets, Fetch and OffsetForLeaderEpoch, and
+whom an answer points to; what can be made meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto_server.profiles import Profile
+from tests.fixture_files import golden_cluster
+from tests.server.handlers.recorded_topics import answer_of, difference, fresh_state, take_topic_ids
+
+
+@pytest.mark.parametrize("release", ["2.8.2", "4.4.0"])
+def test_brokers_stop_and_start(release: str) -> None:
+    """BA-31, BA-35, BA-52, BA-74, BA-83, BA-90, BA-91."""
+    state = fresh_state(release, {"delete.topic.enable": "true"}, node_count=3)
+    found = []
+    for step in golden_cluster(f"{release}-three-brokers"):
+        if step.pair is None:
+            (state.cluster.stop_node if step.does == "stop" else state.cluster.start_node)(step.node_id)
+            continue
+        for one in difference(step.pair, state, step.node_id):
+            if _without_controller(one.ours, release) != _without_controller(one.theirs, release):
+                found.append(f"node {step.node_id} {one}")
+        take_topic_ids(state, answer_of(step.pair))
+    assert found == []
+
+
+def _without_controller(answer: Any, release: str) -> Any:
+    """BA-31: a KRaft broker names any live broker as the controller."""
+    if not Profile.named(release).is_kraft or "controller_id" not in answer:
+        return answer
+    assert answer["controller_id"] in (1, 2, 3)
+    return {**answer, "controller_id": 0}
