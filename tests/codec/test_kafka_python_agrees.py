@@ -1,0 +1,105 @@
+"""kafka-python reads what we write, and we read what it writes: every API, side and version that both know.
+
+It has retired versions that kio has not. Its objects are made by it, from our bytes, and compared field by field; its
+fields have Kafka's names, but for a few.
+"""
+
+from __future__ import annotations
+
+import importlib
+import uuid
+from typing import Any
+
+import pytest
+
+from kproto.declaration import Field, Message, Struct, fields_of
+from kproto.messages.k18_api_versions import ApiVersionsResponse
+from kproto.registry import message_codec
+from tests.codec.strategies import LAYOUTS
+from tests.codec.telling import values
+
+PACKAGES = ("admin", "consumer", "metadata", "producer", "sasl")
+MODULES = [importlib.import_module(f"kafka.protocol.{package}") for package in PACKAGES]
+
+
+def kafka_python_class(cls: type[Message]) -> Any:
+    """Return kafka-python's class of this message; None: it has none."""
+    return next((getattr(module, cls.__name__) for module in MODULES if hasattr(module, cls.__name__)), None)
+
+
+def known() -> list[tuple[type[Message], int, Any]]:
+    found = []
+    for cls, version in LAYOUTS:
+        peer = kafka_python_class(cls)
+        if peer is not None and version <= peer.max_version:
+            found.append((cls, version, peer))
+    return found
+
+
+KNOWN = known()
+
+
+RENAMED = {
+    "cluster_authorized_operations": "authorized_operations",
+    "topic_authorized_operations": "authorized_operations",
+    "generation_id_or_member_epoch": "generation_id",
+}
+"""Our field: kafka-python's, where it does not have ours."""
+
+
+def field_of(theirs: Any, name: str) -> Any:
+    return getattr(theirs, name if name in theirs.fields else RENAMED[name])
+
+
+def plain(value: Any) -> Any:
+    """Return a leaf of kafka-python's as what stands on the wire."""
+    match value:
+        case uuid.UUID():
+            return value.bytes
+        case memoryview():
+            return bytes(value)
+        case set():
+            return sum(1 << bit for bit in value)
+    return value
+
+
+def same(ours: Any, theirs: Any, version: int, path: str) -> None:
+    if isinstance(ours, Struct):
+        for field in fields_of(type(ours)):
+            if field.versions.covers(version):
+                same_field(field, getattr(ours, field.name), field_of(theirs, field.name), version, path)
+    elif isinstance(ours, tuple):
+        assert len(ours) == len(theirs), path
+        for our, their in zip(ours, theirs, strict=True):
+            same(our, their, version, path)
+    else:
+        assert ours == plain(theirs), path
+
+
+def same_field(field: Field, ours: Any, theirs: Any, version: int, path: str) -> None:
+    """A tagged field that was not sent may be None there, and is the default here."""
+    if theirs is not None or field.tag is None or ours != field.default:
+        same(ours, theirs, version, f"{path}.{field.name}")
+
+
+@pytest.mark.parametrize(
+    ("cls", "version", "peer"), KNOWN, ids=[f"{cls.__name__} v{version}" for cls, version, _ in KNOWN]
+)
+def test_kafka_python_agrees(cls: type[Message], version: int, peer: Any) -> None:
+    codec = message_codec(cls, version)
+    for value in values(cls, version):
+        if cls is ApiVersionsResponse:  # it takes one with an error for the downgrade answer, in the layout of v0
+            value = value.replace(error_code=0)
+        body = codec.encode(value)
+        message = peer.decode(body, version=version)
+        same(value, message, version, cls.__name__)
+        message._header = None  # it encodes no message that it decoded without
+        again = message.encode()
+        assert again == body
+        assert codec.decode(again, 0) == (value, len(body))
+
+
+def test_kafka_python_knows_the_versions_that_kio_has_not() -> None:
+    layouts = {(cls.__name__, version) for cls, version, _ in KNOWN}
+    assert {("OffsetCommitRequest", version) for version in range(11)} <= layouts
+    assert {("FetchResponse", 0), ("ProduceRequest", 0), ("ListOffsetsResponse", 0)} <= layouts

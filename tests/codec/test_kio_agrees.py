@@ -1,0 +1,112 @@
+"""kio reads what we write, and we read what kio writes: every API, side and version that both know.
+
+kio's entities are made by kio, from our bytes, and compared leaf by leaf. Its fields stand in the order of the wire
+and have Kafka's names, but that times are named without their unit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import io
+import uuid
+from typing import Any
+
+import pytest
+from kio.index import UnknownEntity, load_request_schema, load_response_schema
+from kio.schema.index import api_key_map
+from kio.serial import entity_reader, entity_writer
+
+from kproto.declaration import Message, Request, Struct, fields_of
+from kproto.registry import message_codec
+from tests.codec.strategies import LAYOUTS
+from tests.codec.telling import values
+from tests.fixture_files import definitions
+
+
+def kio_class(cls: type[Message], version: int) -> Any:
+    """Return kio's class of this layout; None: it knows none."""
+    load = load_request_schema if issubclass(cls, Request) else load_response_schema
+    key = cls._api_key  # type: ignore[attr-defined]
+    if key not in api_key_map:
+        return None
+    try:
+        return load(key, version)
+    except UnknownEntity:
+        return None
+
+
+NEWER_THAN_KIO = {
+    ("ApiVersions", 5),
+    ("TxnOffsetCommit", 6),
+    ("DeleteGroups", 3),
+    ("StreamsGroupHeartbeat", 1),
+    ("StreamsGroupDescribe", 1),
+    ("StreamsGroupTopologyDescriptionUpdate", 0),
+    ("UnregisterController", 0),
+}
+"""Of Kafka 4.3 and 4.4; kio 0.6.5 does not know them."""
+KNOWN = [(cls, version, kio_class(cls, version)) for cls, version in LAYOUTS if kio_class(cls, version) is not None]
+
+
+def plain(value: Any, kind: str) -> Any:
+    """Return a leaf of kio's as what stands on the wire."""
+    match value:
+        case datetime.timedelta():
+            return round(value.total_seconds() * 1000)
+        case datetime.datetime():
+            return round(value.timestamp() * 1000)
+        case uuid.UUID():
+            return value.bytes
+        case bytes():
+            return bytes(value)
+        case None if kind == "uuid":
+            return bytes(16)
+    return value
+
+
+def same(ours: Any, theirs: Any, version: int, path: str) -> None:
+    if isinstance(ours, Struct):
+        fields = [field for field in fields_of(type(ours)) if field.versions.covers(version)]
+        names = [field.name for field in dataclasses.fields(theirs)]
+        assert len(names) == len(fields), path
+        for field, name in zip(fields, names, strict=True):
+            assert field.name.replace("_", "").startswith(name.replace("_", "")), f"{path}.{field.name} is {name}"
+            leaf = field.type.element or field.type
+            compare(getattr(ours, field.name), getattr(theirs, name), version, f"{path}.{field.name}", leaf.kind)
+
+
+def compare(ours: Any, theirs: Any, version: int, path: str, kind: str) -> None:
+    if isinstance(ours, Struct):
+        same(ours, theirs, version, path)
+    elif isinstance(ours, tuple):
+        assert len(ours) == len(theirs), path
+        for our, their in zip(ours, theirs, strict=True):
+            compare(our, their, version, path, kind)
+    else:
+        assert ours == plain(theirs, kind), path
+
+
+@pytest.mark.parametrize(
+    ("cls", "version", "kios"), KNOWN, ids=[f"{cls.__name__} v{version}" for cls, version, _ in KNOWN]
+)
+def test_kio_agrees(cls: type[Message], version: int, kios: Any) -> None:
+    codec = message_codec(cls, version)
+    for value in values(cls, version):
+        body = codec.encode(value)
+        entity, size = entity_reader(kios)(body, 0)
+        assert size == len(body)
+        same(value, entity, version, cls.__name__)
+        stream = io.BytesIO()
+        entity_writer(kios)(stream, entity)
+        assert stream.getvalue() == body
+        assert codec.decode(stream.getvalue(), 0) == (value, len(body))
+
+
+def test_kio_knows_all_that_is_neither_retired_nor_newer() -> None:
+    for cls, version in LAYOUTS:
+        if kio_class(cls, version) is None:
+            today = definitions("4.4.0").get(cls.__name__)
+            retired = today is None or version not in today.valid_versions
+            api = cls.__name__.removesuffix("Request").removesuffix("Response")
+            assert retired or (api, version) in NEWER_THAN_KIO, f"{cls.__name__} v{version}"
