@@ -34,7 +34,8 @@ ACCEPTS_A_TURN = 64
 ACCEPT_PAUSE_S = 0.1
 """How long to wait before accepting again when the process is out of file descriptors."""
 DRAIN_S = 0.5
-"""How long shutdown waits for clients to take their last answers; with it, exit stays within a second."""
+"""How long shutdown waits for clients to take their last answers; with it, exit stays within a second. In the second
+half nothing further is answered, so that what has been begun has time to be sent to its end."""
 DRAIN_CHECK_S = 0.005
 
 
@@ -199,7 +200,13 @@ class Server:
             listener.stop_listening()
         for connection in self._connections():
             connection.finish()
-        with trio.move_on_after(DRAIN_S):
+        await self._wait_delivered(DRAIN_S / 2)
+        for connection in self._connections():
+            connection.answer_no_more()
+        await self._wait_delivered(DRAIN_S / 2)
+
+    async def _wait_delivered(self, limit_s: float) -> None:
+        with trio.move_on_after(limit_s):
             while True:
                 for connection in self._connections():
                     connection.close_if_delivered()

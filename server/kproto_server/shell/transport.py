@@ -149,6 +149,10 @@ class Connection:
             self._deadline = None
         self._settle()
 
+    def answer_no_more(self) -> None:
+        """After `finish`: time is short, so the answers that are made already are the last ones."""
+        self._session.backlog.clear()
+
     def close_if_delivered(self) -> None:
         """After `finish`: close once the client's side has all answers."""
         if self.fd >= 0 and self._mask == 0 and not self.parked and not undelivered_bytes(self._socket):
