@@ -63,7 +63,7 @@ class RawClient:
             ConnectionError: the connection ended before it was whole.
         """
         while not self._frames:
-            data = self.socket.recv(1 << 16)
+            data = self.socket.recv(1 << 20)
             if not data:
                 raise ConnectionError("the broker has closed the connection")
             self._reader.feed(data)
