@@ -1,6 +1,6 @@
 """Build the wheel and look inside: what users get is what the declarations say, and nothing else.
 
-Run by CI: ``python tests/check_wheel.py``. Exits 1 with one line for the first thing that is wrong.
+Run by CI: ``python -m tests.check_wheel``. Exits 1 with one line for the first thing that is wrong.
 """
 
 from __future__ import annotations
