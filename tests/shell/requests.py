@@ -29,10 +29,15 @@ def create_topic(client: RawClient, name: str = "t") -> None:
     client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=name),)), 1)
 
 
+def find_coordinator(client: RawClient, group_id: str) -> int:
+    """Ask where a group's coordinator is, which makes the offsets topic (BA-45); return the error."""
+    return int(client.ask(FindCoordinatorRequest(key=group_id), 0).error_code)
+
+
 def commit_offset(client: RawClient, group_id: str = "g", offset: int = 7) -> int:
     """Commit for partition 0 of "t"; return the error."""
     create_topic(client)
-    client.ask(FindCoordinatorRequest(key=group_id), 0)
+    find_coordinator(client, group_id)
     response = client.ask(commit_request(group_id, {"t": {0: offset}}), 2)
     return int(response.topics[0].partitions[0].error_code)
 

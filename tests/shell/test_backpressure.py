@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest
-from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from tests.cli.commands import Process, kproto_started, line_of
 from tests.coordinator.broker_state import Offsets, commit_request
 from tests.shell.raw_client import RawClient
-from tests.shell.requests import create_topic, topic_names
+from tests.shell.requests import create_topic, find_coordinator, topic_names
 
 PARTITIONS = 100
 METADATA = "x" * 4000
@@ -38,7 +37,7 @@ ALL_OFFSETS = OffsetFetchRequest(group_id="g", topics=None)
 
 def commit_much(client: RawClient) -> None:
     create_topic(client)
-    client.ask(FindCoordinatorRequest(key="g"), 0)
+    find_coordinator(client, "g")
     partitions: Offsets = {"t": {number: (number, METADATA) for number in range(PARTITIONS)}}
     response = client.ask(commit_request("g", partitions), 2)
     assert {partition.error_code for partition in response.topics[0].partitions} == {0}
