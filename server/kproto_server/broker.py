@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from kproto_server.clock import ClockMode
 from kproto_server.profiles import Profile
@@ -40,6 +40,18 @@ logger = logging.getLogger("kproto")
 
 THREAD_CHECK_S = 0.1
 """How often a caller that waits for the broker's thread sees to it that there still is one."""
+
+
+class BrokerOptions(TypedDict, total=False):
+    """The arguments of `Broker`, which says what they mean."""
+
+    profile: str | Profile
+    brokers: int
+    started: int | None
+    settings: Mapping[str, object] | Settings | None
+    host: str
+    port: int
+    clock: str | ClockMode
 
 
 class BrokerClock:
@@ -95,9 +107,9 @@ class Broker:
             raise ValueError(f"a broker has at least one node, not {brokers}")
         if started is not None and not 1 <= started <= brokers:
             raise ValueError(f"of {brokers} nodes 1 to {brokers} can be started, not {started}")
-        self.profile = profile if isinstance(profile, Profile) else Profile.named(profile)
-        self.settings = _settings(settings, self.profile)
-        self.clock = BrokerClock(self)
+        self.profile: Profile = profile if isinstance(profile, Profile) else Profile.named(profile)
+        self.settings: Settings = _settings(settings, self.profile)
+        self.clock: BrokerClock = BrokerClock(self)
         self._clock_mode = clock if isinstance(clock, ClockMode) else ClockMode.parse(clock)
         self._address = host, port, brokers
         self._started = started
@@ -110,7 +122,7 @@ class Broker:
 
     @classmethod
     @contextmanager
-    def running(cls, **options: Any) -> Iterator[Self]:
+    def running(cls, **options: Unpack[BrokerOptions]) -> Iterator[Self]:
         """Start a broker for the length of a ``with`` block; the arguments are those of `Broker`."""
         with cls(**options) as broker:
             yield broker

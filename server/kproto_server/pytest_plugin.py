@@ -6,24 +6,24 @@ makes a `Broker` of its own, or overrides ``kafka_broker_options``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kproto_server.broker import Broker
+    from kproto_server.broker import Broker, BrokerOptions
 
 
 @pytest.fixture(scope="session")
-def kafka_broker_options() -> dict[str, Any]:
+def kafka_broker_options() -> BrokerOptions:
     """Arguments of `Broker` for this session's broker; override it in a conftest to change them."""
     return {}
 
 
 @pytest.fixture(scope="session")
-def _kafka_broker_server(kafka_broker_options: dict[str, Any]) -> Iterator[Broker]:
+def _kafka_broker_server(kafka_broker_options: BrokerOptions) -> Iterator[Broker]:
     from kproto_server.broker import Broker
 
     with Broker.running(**kafka_broker_options) as broker:
