@@ -82,6 +82,29 @@ def test_an_added_broker_gets_partitions_of_topics_made_from_then_on() -> None:
     assert {partition.leader for partition in after.partitions} == {1, 2}
 
 
+def test_every_change_is_a_new_version() -> None:
+    """What was remembered of the cluster before is looked at again (`kproto_server.memo`)."""
+    cluster = new_cluster(2)
+    topic = made(cluster, "t")
+    seen = [cluster.version]
+    for change in (
+        lambda: cluster.stop_node(1),
+        lambda: cluster.start_node(1),
+        lambda: cluster.add_node(Node(3, "127.0.0.1", 9999)),
+        lambda: cluster.create_topic("u"),
+        lambda: cluster.add_partitions(topic, 2),
+        lambda: cluster.delete_topic("u"),
+        lambda: cluster.ensure_offsets_topic(0),
+        lambda: cluster.reset(),
+    ):
+        change()
+        seen.append(cluster.version)
+    assert sorted(set(seen)) == seen
+    cluster.create_topic("u", validate_only=True)
+    cluster.delete_topic("nope")
+    assert cluster.version == seen[-1]
+
+
 @given(
     replicas=st.lists(st.permutations([1, 2, 3, 4]).map(lambda order: order[:3]), min_size=1, max_size=4),
     steps=st.lists(st.tuples(st.booleans(), st.integers(1, 4)), max_size=30),

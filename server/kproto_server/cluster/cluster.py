@@ -122,6 +122,7 @@ class Cluster:
 
     def stop_node(self, node_id: int) -> None:
         """Take a node down: it leaves the in-sync sets, its leaderships move or end."""
+        self.version += 1
         self.nodes[node_id].alive = False
         for partition in self._partitions():
             epoch = partition.leader_epoch
@@ -136,6 +137,7 @@ class Cluster:
 
     def start_node(self, node_id: int) -> None:
         """Bring a node up: it leads what had no leader and is its to lead; live replicas of a leader are in sync."""
+        self.version += 1
         node = self.nodes[node_id]
         node.alive = node.registered = True
         for partition in self._partitions():

@@ -1,0 +1,311 @@
+"""Topics through their handlers, where recordings do not reach: several nodes, waits, order, what goes with a topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k18_api_versions import ApiVersionsRequest
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kproto.messages.k75_describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from kproto_server.call import Call, ConnectionInfo, Wait
+from kproto_server.handlers import k18_api_versions
+from kproto_server.handlers._hash_order import in_hash_order
+from kproto_server.profiles import Profile
+from kproto_server.topic_configs import describe_topic
+from tests.coordinator.broker_state import NOW_MS, ask, commit, new_state
+from tests.fixture_files import golden_topics
+from tests.server.handlers.recorded_topics import NOT_OURS, answer_of
+
+if TYPE_CHECKING:
+    from kproto_server.state import BrokerState
+
+OFFSETS = "__consumer_offsets"
+
+
+def metadata(state: BrokerState, *names: str, version: int = 9, allow: bool = True, node_id: int = 1) -> Any:
+    topics = tuple(MetadataRequestTopic(name=name) for name in names)
+    return ask(state, MetadataRequest(topics=topics, allow_auto_topic_creation=allow), version, node_id=node_id)
+
+
+def find(state: BrokerState, group_id: str = "g", version: int = 2, node_id: int = 1) -> Any:
+    return ask(state, FindCoordinatorRequest(key=group_id), version, node_id=node_id)
+
+
+class TestFindCoordinator:
+    """KIP-115 as a client sees it."""
+
+    @pytest.mark.parametrize("profile", ["2.0", "2.8", "3.9", "latest"])
+    def test_asks_again_and_finds(self, profile: str) -> None:
+        """BA-45: the first question makes the topic."""
+        state = new_state(profile, with_offsets_topic=False)
+        assert find(state).error_code == 15
+        assert find(state).error_code == 0
+        assert find(state).node_id == 1
+
+    def test_waits_for_brokers_to_come(self) -> None:
+        """BA-50, BA-53: 15 until there are enough, on any node; nothing has to be restarted."""
+        state = new_state(
+            "2.8", node_count=3, settings={"offsets.topic.replication.factor": "3"}, with_offsets_topic=False
+        )
+        state.cluster.stop_node(2)
+        state.cluster.stop_node(3)
+        assert [find(state).error_code for _ in range(3)] == [15, 15, 15]
+        state.cluster.start_node(2)
+        assert find(state, node_id=2).error_code == 15
+        state.cluster.start_node(3)
+        assert find(state, node_id=3).error_code == 15
+        assert find(state, node_id=1).error_code == 0
+
+    def test_every_node_names_the_same_one(self) -> None:
+        """BA-44."""
+        state = new_state(node_count=3, settings={"offsets.topic.replication.factor": "3"})
+        for group_id in ("a", "b", "", "group"):
+            assert len({find(state, group_id, node_id=node_id).node_id for node_id in (1, 2, 3)}) == 1
+
+    def test_moves_with_the_leader_and_is_gone_with_the_last(self) -> None:
+        """BA-45."""
+        state = new_state(node_count=2, settings={"offsets.topic.replication.factor": "2"})
+        first = find(state).node_id
+        state.cluster.stop_node(first)
+        assert find(state).node_id == 3 - first
+        state.cluster.stop_node(3 - first)
+        assert (find(state).error_code, find(state).node_id, find(state).host) == (15, -1, "")
+
+
+class TestMetadata:
+    def test_too_few_brokers_for_the_offsets_topic_by_release(self) -> None:
+        """BA-50."""
+
+        def error(profile: str, *, allow: bool) -> int:
+            state = new_state(profile, settings={"offsets.topic.replication.factor": "3"}, with_offsets_topic=False)
+            return int(metadata(state, OFFSETS, version=5, allow=allow).topics[0].error_code)
+
+        assert {profile: error(profile, allow=False) for profile in ("1.0", "2.7", "2.8", "3.9", "4.4")} == {
+            "1.0": 38,
+            "2.7": 38,
+            "2.8": 3,
+            "3.9": 3,
+            "4.4": 3,
+        }
+        assert {profile: error(profile, allow=True) for profile in ("1.0", "2.8", "3.9-zookeeper", "3.9")} == {
+            "1.0": 38,
+            "2.8": 38,
+            "3.9-zookeeper": 38,
+            "3.9": 3,
+        }
+
+    def test_fetching_all_makes_nothing(self) -> None:
+        """BA-33, BA-50."""
+        state = new_state(with_offsets_topic=False)
+        assert [topic.name for topic in ask(state, MetadataRequest(topics=None), 9).topics] == ["t", "u"]
+        assert [topic.name for topic in ask(state, MetadataRequest(topics=()), 0).topics] == ["t", "u"]
+        assert ask(state, MetadataRequest(topics=()), 1).topics == ()
+
+    def test_names_the_live_brokers(self) -> None:
+        state = new_state(node_count=3)
+        state.cluster.stop_node(2)
+        assert [(broker.node_id, broker.port) for broker in metadata(state).brokers] == [(1, 9092), (3, 9094)]
+
+    def test_a_made_topic_has_the_brokers_numbers(self) -> None:
+        """BA-33."""
+        state = new_state(settings={"num.partitions": "4"})
+        assert metadata(state, "new").topics[0].error_code == 3
+        assert len(metadata(state, "new").topics[0].partitions) == 4
+
+
+class TestFetch:
+    def request(self, state: BrokerState, *, offset: int = 0, partition: int = 0) -> FetchRequest:
+        partitions = (FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1),)
+        topic_id = state.cluster.topics["t"].topic_id
+        return FetchRequest(
+            max_wait_ms=500, min_bytes=1, topics=(FetchTopic(topic="t", topic_id=topic_id, partitions=partitions),)
+        )
+
+    @pytest.mark.parametrize("version", range(19))
+    def test_waits_at_the_end_of_the_log(self, version: int) -> None:
+        """BA-71."""
+        state = new_state()
+        answer = ask(state, self.request(state), version)
+        assert isinstance(answer, Wait)
+        assert answer.deadline_ms == NOW_MS + 500
+
+    def test_tells_in_the_end_what_is_then_true(self) -> None:
+        state = new_state(node_count=2)
+        state.cluster.topics["t"].partitions[0].leader = 1
+        state.cluster.topics["t"].partitions[0].replicas = [1, 2]
+        waiting = ask(state, self.request(state), 4, node_id=1)
+        state.cluster.topics["t"].partitions[0].leader = 2
+        assert waiting.answer().responses[0].partitions[0].error_code == 6
+
+    def test_an_error_is_told_at_once(self) -> None:
+        """BA-74."""
+        state = new_state()
+        answer = ask(state, self.request(state, offset=1), 4)
+        assert answer.responses[0].partitions[0].error_code == 1
+
+    def test_points_to_the_leader(self) -> None:
+        """KIP-951: from v16 on, with its address."""
+        state = new_state(node_count=2)
+        partition = state.cluster.topics["t"].partitions[0]
+        partition.replicas, partition.isr, partition.leader = [2], [2], 2
+        answer = ask(state, self.request(state), 16, node_id=1)
+        assert answer.responses[0].partitions[0].current_leader.leader_id == 2
+        assert [(node.node_id, node.port) for node in answer.node_endpoints] == [(2, 9093)]
+        assert ask(state, self.request(state), 12, node_id=1).responses[0].partitions[0].current_leader.leader_id == -1
+
+
+class TestDeleteTopics:
+    def delete(self, state: BrokerState, *names: str, version: int = 3) -> list[int]:
+        if version >= 6:
+            topics = tuple(DeleteTopicState(name=name, topic_id=bytes(16)) for name in names)
+            request = DeleteTopicsRequest(topics=topics, timeout_ms=0)
+        else:
+            request = DeleteTopicsRequest(topic_names=names, timeout_ms=0)
+        return [result.error_code for result in ask(state, request, version).responses]
+
+    @pytest.mark.parametrize("profile", ["2.0", "2.8", "latest"])
+    def test_offsets_go_with_their_topic(self, profile: str) -> None:
+        """EX-60."""
+        state = new_state(profile)
+        commit(state, "g", {"t": {0: 1}, "u": {0: 2}})
+        assert self.delete(state, "t", version=1) == [0]
+        assert set(state.offsets.of_group("g")) == {"u"}
+
+    def test_groups_go_with_the_offsets_topic(self) -> None:
+        state = new_state()
+        commit(state, "g", {"t": {0: 1}})
+        assert self.delete(state, OFFSETS, version=6) == [0]
+        assert state.groups.get("g") is None
+        assert dict(state.offsets.of_group("g")) == {}
+        assert find(state).error_code == 15
+        commit(state, "g", {"t": {0: 2}})
+        assert state.offsets.of_group("g")["t"][0].offset == 2
+
+    def test_a_zookeeper_broker_that_is_not_the_controller_passes_nothing_on(self) -> None:
+        state = new_state("2.8", node_count=2)
+        request = DeleteTopicsRequest(topic_names=("t",), timeout_ms=0)
+        assert [result.error_code for result in ask(state, request, 3, node_id=2).responses] == [41]
+        assert "t" in state.cluster.topics
+
+    def test_any_kraft_broker_does(self) -> None:
+        state = new_state("4.4", node_count=2)
+        request = DeleteTopicsRequest(topic_names=("t",), timeout_ms=0)
+        assert [result.error_code for result in ask(state, request, 3, node_id=2).responses] == [0]
+
+
+class TestDescribeTopicPartitions:
+    def test_pages_add_up_to_the_whole(self) -> None:
+        state = new_state(topics={"a": 3, "b": 1, "c": 7, "d": 2})
+        for limit in range(1, 15):
+            seen, cursor = [], None
+            for _ in range(100):
+                request = DescribeTopicPartitionsRequest(topics=(), response_partition_limit=limit, cursor=cursor)
+                answer = ask(state, request, 0)
+                page = [(topic.name, p.partition_index) for topic in answer.topics for p in topic.partitions]
+                assert len(page) <= limit
+                seen += page
+                if answer.next_cursor is None:
+                    break
+                cursor = Cursor(
+                    topic_name=answer.next_cursor.topic_name, partition_index=answer.next_cursor.partition_index
+                )
+            expected = [
+                (name, index)
+                for name in sorted(state.cluster.topics)
+                for index in range(len(state.cluster.topics[name].partitions))
+            ]
+            assert seen == expected
+
+    def test_a_cursor_at_a_deleted_topic_goes_on_with_the_next(self) -> None:
+        state = new_state(topics={"a": 1, "c": 2}, with_offsets_topic=False)
+        request = DescribeTopicPartitionsRequest(topics=(), cursor=Cursor(topic_name="b", partition_index=5))
+        assert [(t.name, len(t.partitions)) for t in ask(state, request, 0).topics] == [("c", 2)]
+
+    def test_topics_that_are_asked_for_are_told_once_in_order(self) -> None:
+        state = new_state()
+        request = DescribeTopicPartitionsRequest(topics=tuple(TopicRequest(name=name) for name in "utu"))
+        assert [topic.name for topic in ask(state, request, 0).topics] == ["t", "u"]
+
+
+class TestDescribeConfigs:
+    def test_order_is_that_of_a_4_4_0_broker(self) -> None:
+        """TopicCommand prints what is set on a topic in this order."""
+        recorded = next(
+            answer_of(pair)
+            for pair in golden_topics("4.4.0")
+            if pair.api == "DescribeConfigs" and pair.note == "topics" and pair.api_version == 4
+        )
+        theirs = [config.name for config in recorded.results[0].configs if config.name not in NOT_OURS]
+        state = new_state("4.4")
+        ours = in_hash_order(describe_topic(state.profile, state.settings, {}))
+        assert [entry.name for entry in ours if entry.name not in NOT_OURS] == theirs
+
+    def described(self, state: BrokerState, resource_type: int, name: str, node_id: int = 1) -> Any:
+        resource = DescribeConfigsResource(resource_type=resource_type, resource_name=name, configuration_keys=None)
+        return ask(state, DescribeConfigsRequest(resources=(resource,)), 4, node_id=node_id).results[0]
+
+    def test_a_broker_tells_what_it_was_started_with(self) -> None:
+        state = new_state(settings={"offsets.retention.minutes": "60"})
+        configs = {config.name: config for config in self.described(state, 4, "1").configs}
+        assert (configs["offsets.retention.minutes"].value, configs["offsets.retention.minutes"].config_source) == (
+            "60",
+            4,
+        )
+        assert (configs["num.partitions"].value, configs["num.partitions"].config_source) == ("1", 5)
+
+    def test_a_broker_speaks_for_itself_alone(self) -> None:
+        """BA-92."""
+        state = new_state(node_count=2)
+        assert self.described(state, 4, "2", node_id=2).error_code == 0
+        assert self.described(state, 4, "2", node_id=1).error_code == 42
+
+    def test_what_was_set_on_a_topic_comes_first_among_its_synonyms(self) -> None:
+        state = new_state()
+        state.cluster.create_topic("c", configs={"retention.ms": "5"})
+        resource = DescribeConfigsResource(resource_type=2, resource_name="c", configuration_keys=("retention.ms",))
+        request = DescribeConfigsRequest(resources=(resource,), include_synonyms=True)
+        (config,) = ask(state, request, 4).results[0].configs
+        assert (config.value, config.config_source, config.synonyms[0].value) == ("5", 1, "5")
+
+
+class TestApiVersions:
+    def answer(self, profile: str, version: int, request: ApiVersionsRequest) -> tuple[Any, ConnectionInfo]:
+        state = new_state(profile)
+        connection = ConnectionInfo("/127.0.0.1")
+        call = Call(state, state.cluster.nodes[1], connection, 18, version, "c", NOW_MS)
+        return k18_api_versions.handle(request, call), connection
+
+    def test_software_is_noted_from_v3_on(self) -> None:
+        request = ApiVersionsRequest(client_software_name="apache-kafka-java", client_software_version="4.4.0")
+        _, connection = self.answer("latest", 3, request)
+        assert (connection.software_name, connection.software_version) == ("apache-kafka-java", "4.4.0")
+        _, connection = self.answer("latest", 2, ApiVersionsRequest())
+        assert connection.software_name == ""
+
+    def test_software_that_cannot_be_is_not_noted(self) -> None:
+        """BA-22."""
+        answer, connection = self.answer("latest", 3, ApiVersionsRequest(client_software_name="a\nb"))
+        assert (answer.error_code, answer.api_keys, connection.software_name) == (42, (), "")
+
+    def test_produce_0_is_advertised_by_4_x_though_not_served(self) -> None:
+        """BA-25."""
+        answer, _ = self.answer("4.4", 0, ApiVersionsRequest())
+        assert (answer.api_keys[0].api_key, answer.api_keys[0].min_version) == (0, 0)
+        assert not Profile.named("4.4").serves(0, 0)
+
+    def test_features_with_level_0_are_kept_from_older_clients(self) -> None:
+        """BA-24."""
+        request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+        older, newer = (self.answer("4.4", version, request)[0].supported_features for version in (3, 4))
+        assert {feature.name for feature in older} == {"metadata.version"}
+        assert {feature.min_version for feature in newer} == {0, 7}
