@@ -1,0 +1,34 @@
+"""server/DEVIATIONS.md is whole and true: every API that does nothing stands in it, and every test it names exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from kproto.messages import APIS
+from kproto_server.handlers.unsupported import ANSWERS
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TEXT = (ROOT / "server" / "DEVIATIONS.md").read_text()
+ROWS = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in TEXT.splitlines() if line.startswith("| ")]
+
+
+def test_every_api_that_does_nothing_has_its_answer_there() -> None:
+    told: dict[int, tuple[str, str]] = {}
+    for keys, names, *rest in ROWS:
+        if len(rest) == 2 and keys[0].isdigit():
+            told.update(zip(map(int, keys.split(", ")), [(name, rest[0]) for name in names.split(", ")], strict=True))
+    assert {name for name, _ in told.values()} == set(ANSWERS)
+    for api_key, (name, answer) in told.items():
+        assert APIS[api_key] == name
+        error = ANSWERS[name].error
+        assert (str(int(error)) in re.findall(r"\d+", answer)) == bool(error), (name, answer)
+
+
+def test_every_test_that_is_named_exists() -> None:
+    named = set(re.findall(r"`(test_\w+)`", TEXT))
+    assert len(named) > 10
+    defined = {
+        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    assert named - defined == set()
