@@ -111,7 +111,7 @@ class Module:
     def _function(self, verb: str, cls: type[Message], version: int, parameters: str, body: list[str]) -> None:
         name = f"{verb}_{cls.__name__}_{version}"
         text = "\n".join(body)
-        same = text.replace(f"{cls.__name__}, {version},", "")
+        same = text.replace(f"{cls.__name__}, {version},", f"{cls.__name__},")
         if (twin := self.bodies.get(same)) is not None:
             self.functions.append(f"{name} = {twin}\n")
             return

@@ -1,0 +1,93 @@
+"""The codecs that the build puts into the wheel are whole, and are those that a checkout makes at first use (D14).
+
+Made here by the build's own function; that the wheel has them is checked where the wheel is (tests/check_wheel.py).
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import pytest
+
+from kproto import registry
+from kproto._build import generated_sources
+from kproto.declaration import Message
+from kproto.errors import DecodeError, EncodeError
+from kproto.headers import RequestHeader, ResponseHeader
+from kproto.messages.k08_offset_commit import OffsetCommitRequest
+from kproto.records.offsets_topic import RECORD_TYPES
+from tests.codec.strategies import LAYOUTS, Edges
+
+RECORDS = tuple(cls for pair in RECORD_TYPES.values() for cls in pair)
+EVERY_LAYOUT = LAYOUTS + tuple(
+    (cls, version)
+    for cls in (RequestHeader, ResponseHeader, *RECORDS)
+    for version in range(cls._versions.first, cls._versions.last + 1)
+)
+
+
+@pytest.fixture(scope="module")
+def shipped() -> dict[str, types.ModuleType]:
+    """The generated modules by their name in the wheel."""
+    modules = {}
+    for file, source in generated_sources().items():
+        name = f"kproto._generated.{file.removesuffix('.py')}"
+        module = modules[name] = types.ModuleType(name)
+        exec(compile(source, file, "exec"), module.__dict__)  # noqa: S102 - our own generator's text
+    return modules
+
+
+def functions(shipped: dict[str, types.ModuleType], cls: type[Message], version: int) -> registry.MessageCodec:
+    module = shipped[registry.generated_name(cls.__module__)]
+    name = f"{cls.__name__}_{version}"
+    return registry.MessageCodec(getattr(module, f"decode_{name}"), getattr(module, f"encode_{name}"))
+
+
+def test_every_layout_is_shipped_and_works(shipped: dict[str, types.ModuleType]) -> None:
+    for cls, version in EVERY_LAYOUT:
+        codec = functions(shipped, cls, version)
+        for edges in (Edges(size=1, text=2, tags=1), Edges(null=True)):
+            value = edges.of(cls, version)
+            data = codec.encode(value)
+            assert codec.decode(data, 0) == (value, len(data))
+            assert registry.message_codec(cls, version).encode(value) == data
+
+
+def test_nothing_of_construct_is_needed() -> None:
+    for file, source in generated_sources().items():
+        assert "construct" not in source, file
+
+
+def test_errors_name_the_message_that_is_wrong(shipped: dict[str, types.ModuleType]) -> None:
+    """Equal layouts share a function; those of two messages must not, or one would be told for the other."""
+    for cls, version in EVERY_LAYOUT:
+        codec = functions(shipped, cls, version)
+        with pytest.raises(EncodeError) as refused:
+            codec.encode(())
+        assert refused.value.path == cls.__name__
+        if codec.encode(Edges().of(cls, version)):
+            with pytest.raises(DecodeError, match=f"^{cls.__name__}[. ]"):
+                codec.decode(b"", 0)
+
+
+def test_the_registry_takes_shipped_codecs(
+    shipped: dict[str, types.ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, module in shipped.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    made = registry._make_codec(OffsetCommitRequest, 3)
+    assert made == functions(shipped, OffsetCommitRequest, 3)
+
+
+def test_without_them_it_generates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "generated_name", lambda module: "kproto._generated.not_in_this_wheel")
+    made = registry._make_codec(OffsetCommitRequest, 3)
+    value = Edges(size=1).of(OffsetCommitRequest, 3)
+    assert made.decode(made.encode(value), 0)[0] == value
+
+
+def test_a_failure_within_a_shipped_module_is_not_taken_for_its_absence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "generated_name", lambda module: "module_that_is_nowhere")
+    with pytest.raises(ModuleNotFoundError, match="module_that_is_nowhere"):
+        registry._make_codec(OffsetCommitRequest, 3)
