@@ -1,6 +1,7 @@
 """Real clients commit, fetch in a new process, and see the unknown topic, without a change to any of them.
 
-Method: each client is a small program (programs.py); what it prints is compared with what it was given.
+Method: each client is a small program (programs.py); what it prints is compared with what it was given. Between them
+they make use of what BA-130 to BA-133 list: downgrades of ApiVersions, probing, coordinators found by Metadata's address.
 """
 
 import pytest
@@ -50,6 +51,7 @@ def test_a_later_commit_replaces_the_earlier_one(client: Client, bootstrap: str,
 
 @every_client
 def test_nothing_committed_is_nothing_fetched(client: Client, bootstrap: str, topic: str) -> None:
+    """OF-10 as clients show it: null in Java (OF-50), an invalid offset in librdkafka, None in Python (OF-51)."""
     assert run(client, "fetch", bootstrap, f"empty-group-of-{client.name}", topic) == {}
 
 

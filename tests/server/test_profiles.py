@@ -23,6 +23,7 @@ COORDINATOR_TEXT = "The coordinator is not available."
 
 @pytest.mark.parametrize("surface", api_versions().surfaces, ids=lambda s: f"{s.line}-{s.mode}")
 def test_a_profile_advertises_what_a_broker_of_that_release_and_mode_does(surface: WireSurface) -> None:
+    """OC-1, OF-1, GP-1, BA-26: the recorded ranges hold the tables of these rules."""
     profile = Profile.named(f"{surface.line}-{surface.mode}")
     assert dict(profile.api_versions) == dict(surface.apis)
     assert (profile.mode, profile.has_api_versions) == (surface.mode, surface.has_api_versions)
@@ -107,6 +108,7 @@ def test_from_3_3_on_a_release_is_kraft_unless_asked_otherwise() -> None:
 
 
 def test_the_default_serves_every_version_of_every_release() -> None:
+    """BA-27: no client's range is disjoint from it."""
     latest = Profile.named()
     assert latest.name == "latest"
     for surface in api_versions().surfaces:
