@@ -1,7 +1,7 @@
 """The rules of a KRaft cluster: those of the quorum's controller.
 
 Source:
-    CreateTopics and CreatePartitions answers of 3.3.2, 3.9.2 and 4.4.0 (fixtures/topics).
+    CreateTopics and CreatePartitions answers of 3.3.2, 3.9.2 and 4.4.0 (fixtures/golden/topics).
 """
 
 from __future__ import annotations

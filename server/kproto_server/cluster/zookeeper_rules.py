@@ -1,7 +1,7 @@
 """The rules of a ZooKeeper cluster: those of the controller broker's admin manager.
 
 Source:
-    CreateTopics and CreatePartitions answers of 0.10.2.2 to 3.0.2 (fixtures/topics).
+    CreateTopics and CreatePartitions answers of 0.10.2.2 to 3.0.2 (fixtures/golden/topics).
 """
 
 from __future__ import annotations
