@@ -28,8 +28,8 @@ class Features(NamedTuple):
     """Grows with each change of the finalized ones; -1: not told."""
 
 
-METADATA_OLDEST = {(3,): 1, (4,): 7}
-METADATA_NEWEST = {
+METADATA_OLDEST: dict[tuple[int, ...], int] = {(3,): 1, (4,): 7}
+METADATA_NEWEST: dict[tuple[int, ...], int] = {
     (3, 3): 7,
     (3, 4): 8,
     (3, 5): 11,
