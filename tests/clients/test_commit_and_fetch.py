@@ -1,7 +1,7 @@
 """Real clients commit, fetch in a new process, and see the unknown topic, without a change to any of them.
 
 Method: each client is a small program (programs.py); what it prints is compared with what it was given. Between them
-they make use of what BA-130 to BA-133 list: downgrades of ApiVersions, probing, coordinators found by Metadata's address.
+they use what BA-130 to BA-133 list: downgrades of ApiVersions, probing, addresses out of Metadata.
 """
 
 import pytest
