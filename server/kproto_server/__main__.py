@@ -2,6 +2,6 @@
 
 import sys
 
-from kproto_server.cli import main
+from kproto_server.commandline.cli import main
 
 sys.exit(main())

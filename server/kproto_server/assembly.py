@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster, Node, topic_defaults
-from kproto_server.observe import Observations
+from kproto_server.observation.observe import Observations
 from kproto_server.shell.host import Host, real_ms
 from kproto_server.shell.server import Server
 from kproto_server.state import BrokerState
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Sequence
 
-    from kproto_server.profiles import Profile
-    from kproto_server.settings import Settings
+    from kproto_server.configuration.settings import Settings
+    from kproto_server.releases.profiles import Profile
 
 
 def assemble(

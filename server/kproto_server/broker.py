@@ -20,9 +20,9 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from kproto_server.clock import ClockMode
-from kproto_server.profiles import Profile
-from kproto_server.serve import bracketed, open_sockets
-from kproto_server.settings import Settings
+from kproto_server.commandline.serve import bracketed, open_sockets
+from kproto_server.configuration.settings import Settings
+from kproto_server.releases.profiles import Profile
 
 if TYPE_CHECKING:
     import socket
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from kproto_server.observe import Observations, Snapshot
+    from kproto_server.observation.observe import Observations, Snapshot
     from kproto_server.shell.host import Host
     from kproto_server.shell.server import Server
 

@@ -39,7 +39,7 @@ class Call:
 
 
 class Wait(NamedTuple):
-    """A parked request: answered at ``deadline_ms`` of broker time, and nothing of its connection before that (BA-8)."""
+    """A parked request: answered at ``deadline_ms`` of broker time, and nothing behind it before (BA-8)."""
 
     deadline_ms: int
     answer: Callable[[], Response]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kproto.declaration import Response
     from kproto_server.cluster.cluster import Node
     from kproto_server.memo import CommitMemo
-    from kproto_server.observe import Observations
+    from kproto_server.observation.observe import Observations
     from kproto_server.state import BrokerState
 
 logger = logging.getLogger("kproto")

@@ -13,8 +13,8 @@ from kproto_server.coordinator.groups import GroupRegistry
 from kproto_server.coordinator.offsets import OffsetStore
 
 if TYPE_CHECKING:
-    from kproto_server.profiles import Profile
-    from kproto_server.settings import Settings
+    from kproto_server.configuration.settings import Settings
+    from kproto_server.releases.profiles import Profile
 
 
 class BrokerState:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kproto_server.arguments import Command, HelpAsked, Option, UsageError, whole_number
+from kproto_server.commandline.arguments import Command, HelpAsked, Option, UsageError, whole_number
 
 SWITCH = Option("--quiet", "", "say less")
 FILE = Option("--file", "FILE", "where to\nwrite it")

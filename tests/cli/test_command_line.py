@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kproto_server import cli
 from kproto_server.clock import ClockMode
-from kproto_server.profiles import profile_names
+from kproto_server.commandline import cli
+from kproto_server.releases.profiles import profile_names
 
 CONFIG = "# ours\noffsets.retention.minutes = 60\nnum.partitions: 3\n"
 
@@ -218,9 +218,17 @@ class TestKproto:
 
     def test_the_command_line_alone_imports_nothing_heavy(self) -> None:
         """The way to a listening socket: no argparse, no report, no trio, no asyncio, no construct."""
-        program = "import sys; import kproto_server.cli as c; c.serve_options(['--port', '0']); print(*sys.modules)"
+        program = "import sys; from kproto_server.commandline import cli; cli.serve_options(['--port', '0']); print(*sys.modules)"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-        heavy = {"argparse", "trio", "asyncio", "construct", "json", "kproto_server.report", "kproto_server.run"}
+        heavy = {
+            "argparse",
+            "trio",
+            "asyncio",
+            "construct",
+            "json",
+            "kproto_server.report",
+            "kproto_server.commandline.run",
+        }
         before = subprocess.run(
             [sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True, check=True
         )

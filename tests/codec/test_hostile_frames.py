@@ -50,24 +50,23 @@ def test_arrays_that_are_read_in_bulk_may_end_anywhere(source: Source) -> None:
 
 INT16S = ("7fff", "8000", "ffff", "fffe")
 INT32S = ("7fffffff", "80000000", "ffffffff", "40000000", "00007fff")
-VARINTS = {
-    "2^31-1": "ffffffff07",
-    "2^31": "8080808008",
-    "2^32-1": "ffffffff0f",
-    "2^30": "8080808004",
-    "32769": "818002",
-    "33 bits": "ffffffff1f",
-    "35 bits": "ffffffff7f",
-    "6 octets": "808080808001",
-    "without end": "80808080808080808080",
-    "0 in two octets": "8000",
-    "null": "00",
-}
+VARINTS = (
+    "ffffffff07",  # 2^31-1
+    "8080808008",  # 2^31
+    "ffffffff0f",  # 2^32-1
+    "8080808004",  # 2^30
+    "818002",  # 32769: a string of 32768 octets
+    "8000",  # 0 in two octets
+    "00",  # null
+)
+TOO_LONG = tuple(map(bytes.fromhex, ("ffffffff1f", "ffffffff7f", "808080808001", "80808080808080808080")))
+"""Varints of 33 and of 35 bits, of six octets, and without end."""
 
 
 def lies(place: Place) -> tuple[bytes, ...]:
-    texts = tuple(VARINTS.values()) if place.compact else INT16S if place.size == 2 else INT32S
-    return tuple(map(bytes.fromhex, texts))
+    if place.compact:
+        return (*map(bytes.fromhex, VARINTS), *TOO_LONG)
+    return tuple(map(bytes.fromhex, INT16S if place.size == 2 else INT32S))
 
 
 @each_source
@@ -75,17 +74,8 @@ def test_lies_about_lengths_counts_and_tags(source: Source, monkeypatch: pytest.
     body = message_codec(source.cls, source.version).encode(TAGGED.of(source.cls, source.version))
     for place in places(source, body, monkeypatch):
         for lie in lies(place):
-            verdict(source, body[: place.position] + lie + body[place.position + place.size :])
-
-
-@pytest.mark.parametrize("name", ["33 bits", "35 bits", "6 octets", "without end"])
-@each_source
-def test_varints_of_more_than_32_bits_are_refused(source: Source, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    body = message_codec(source.cls, source.version).encode(TAGGED.of(source.cls, source.version))
-    lie = bytes.fromhex(VARINTS[name])
-    for place in places(source, body, monkeypatch):
-        if place.compact:
-            assert verdict(source, body[: place.position] + lie + body[place.position + place.size :]) is None
+            found = verdict(source, body[: place.position] + lie + body[place.position + place.size :])
+            assert found is None or lie not in TOO_LONG
 
 
 @each_source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kproto_server.configuration.settings import Settings
 from kproto_server.coordinator.commit import (
     CommitLimits,
     append_error,
@@ -12,8 +13,7 @@ from kproto_server.coordinator.commit import (
     metadata_too_large,
     timestamps_of_v1,
 )
-from kproto_server.profiles import Profile
-from kproto_server.settings import Settings
+from kproto_server.releases.profiles import Profile
 
 NOW = 1_000_000
 RETENTION = 60_000

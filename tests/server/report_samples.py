@@ -5,8 +5,8 @@ from __future__ import annotations
 from kproto.headers import read_request_header
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto_server.call import ConnectionInfo
-from kproto_server.observe import API_VERSIONS, Observations
-from kproto_server.profiles import Profile
+from kproto_server.observation.observe import API_VERSIONS, Observations
+from kproto_server.releases.profiles import Profile
 from kproto_server.report.model import Report, Run, build
 from kproto_server.report.verdict import target_named
 from tests.fixture_files import conversations

@@ -18,9 +18,9 @@ from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server.broker import Broker
 from kproto_server.clock import ClockMode
-from kproto_server.profiles import Profile
-from kproto_server.serve import CannotListen
-from kproto_server.settings import SettingError, Settings
+from kproto_server.commandline.serve import CannotListen
+from kproto_server.configuration.settings import SettingError, Settings
+from kproto_server.releases.profiles import Profile
 from tests.shell.raw_client import RawClient
 from tests.shell.requests import ALL_TOPICS, commit_offset, committed, create_topic, long_poll, topic_names
 

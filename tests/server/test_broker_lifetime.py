@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from kproto_server.broker import Broker
-from kproto_server.serve import CannotListen
+from kproto_server.commandline.serve import CannotListen
 from tests.shell.raw_client import LIMIT_S, RawClient
 from tests.shell.requests import create_topic, topic_names
 

@@ -23,13 +23,13 @@ from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResp
 from kproto_server import handlers
 from kproto_server.call import CloseConnection, ConnectionInfo, Wait
 from kproto_server.dispatch import ANSWERS_SIZE_MAX_BYTES, Dispatcher, Session
-from kproto_server.observe import Observations
+from kproto_server.observation.observe import Observations
 from tests.coordinator.broker_state import NOW_MS, commit_request, new_state
 from tests.fixture_files import golden
 
 if TYPE_CHECKING:
     from kproto.declaration import Request
-    from kproto_server.observed import ClosedSeen
+    from kproto_server.observation.observed import ClosedSeen
 
 METADATA, DESCRIBE_GROUPS, LIST_GROUPS, API_VERSIONS = 3, 15, 16, 18
 """API keys."""

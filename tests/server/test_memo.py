@@ -28,11 +28,11 @@ from kproto.messages.k47_offset_delete import (
 )
 from kproto_server.call import ConnectionInfo
 from kproto_server.cluster.cluster import Cluster
+from kproto_server.configuration.settings import Settings
 from kproto_server.coordinator.groups import GroupState, Member
 from kproto_server.dispatch import Dispatcher, Session
-from kproto_server.observe import Observations
-from kproto_server.profiles import Profile
-from kproto_server.settings import Settings
+from kproto_server.observation.observe import Observations
+from kproto_server.releases.profiles import Profile
 from kproto_server.state import BrokerState
 
 if TYPE_CHECKING:

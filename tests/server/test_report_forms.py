@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kproto_server.call import ConnectionInfo
-from kproto_server.observe import Observations
+from kproto_server.observation.observe import Observations
 from kproto_server.report import files, html_page, json_file, markdown, text
 from kproto_server.report.model import Report
 from tests.server.report_samples import FINISHED, conversation, everything, old_consumer, report_of

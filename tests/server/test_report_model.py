@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kproto_server.call import ConnectionInfo
-from kproto_server.observe import Observations
+from kproto_server.observation.observe import Observations
 from kproto_server.report import words
 from kproto_server.report.model import Retention, error_name
 from kproto_server.report.verdict import Verdict

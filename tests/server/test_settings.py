@@ -2,9 +2,9 @@
 
 import pytest
 
-from kproto_server._properties import PropertiesError, read_properties
-from kproto_server.profiles import Profile
-from kproto_server.settings import SETTINGS, ConfigType, SettingError, Settings
+from kproto_server.configuration.properties import PropertiesError, read_properties
+from kproto_server.configuration.settings import SETTINGS, ConfigType, SettingError, Settings
+from kproto_server.releases.profiles import Profile
 
 
 def test_values_are_typed() -> None:

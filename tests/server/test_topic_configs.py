@@ -7,9 +7,15 @@ import re
 
 import pytest
 
-from kproto_server.profiles import Profile
-from kproto_server.settings import SETTINGS, Settings
-from kproto_server.topic_configs import ConfigSource, TopicConfigEntry, config_problem, describe_topic, topic_configs
+from kproto_server.configuration.settings import SETTINGS, Settings
+from kproto_server.configuration.topic_configs import (
+    ConfigSource,
+    TopicConfigEntry,
+    config_problem,
+    describe_topic,
+    topic_configs,
+)
+from kproto_server.releases.profiles import Profile
 from tests.fixture_files import configs
 
 NEVER_SHOWN = {"internal.segment.bytes"}

@@ -30,8 +30,8 @@ from kproto_server.cluster.topics import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from kproto_server.profiles import Profile
-    from kproto_server.settings import Settings
+    from kproto_server.configuration.settings import Settings
+    from kproto_server.releases.profiles import Profile
 
 __all__ = ["Cluster", "Node", "Partition", "Refusal", "Topic", "TopicDefaults"]
 

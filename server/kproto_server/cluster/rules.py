@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Topic
-    from kproto_server.profiles import Profile
+    from kproto_server.releases.profiles import Profile
 
 BROKER_DEFAULT = -1
 """As a number of partitions or replicas: what the broker's settings say."""
@@ -91,7 +91,7 @@ def check_configs(cluster: Cluster, configs: Mapping[str, str | None]) -> Refusa
     """Say what is wrong with the values of a topic's configs."""
     if not configs:
         return None
-    from kproto_server.topic_configs import config_problem  # most topics have none: not at the start
+    from kproto_server.configuration.topic_configs import config_problem  # most topics have none: not at the start
 
     problem = config_problem(cluster.profile, given_configs(configs))
     if problem is None:

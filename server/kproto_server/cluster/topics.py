@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from kproto.codes import ErrorCode
-    from kproto_server.profiles import Profile
+    from kproto_server.releases.profiles import Profile
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"

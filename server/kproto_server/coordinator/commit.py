@@ -16,9 +16,9 @@ from kproto_server.coordinator.groups import GroupState
 
 if TYPE_CHECKING:
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
+    from kproto_server.configuration.settings import Settings
     from kproto_server.coordinator.groups import Group
-    from kproto_server.profiles import Profile
-    from kproto_server.settings import Settings
+    from kproto_server.releases.profiles import Profile
 
 DEFAULT = -1
 """The value of a retention time or timestamp that means "as the broker is set"; no other negative does (OC-41)."""

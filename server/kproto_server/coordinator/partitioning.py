@@ -10,7 +10,7 @@ from kproto.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster, Node
-    from kproto_server.profiles import Profile
+    from kproto_server.releases.profiles import Profile
 
 OFFSETS_TOPIC = "__consumer_offsets"
 

@@ -13,11 +13,11 @@ from kproto.messages.k18_api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from kproto_server._features import features_of
+from kproto_server.releases.features import features_of
 
 if TYPE_CHECKING:
     from kproto_server.call import Call
-    from kproto_server.profiles import Profile
+    from kproto_server.releases.profiles import Profile
 
 API_VERSIONS = 18
 

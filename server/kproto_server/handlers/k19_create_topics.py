@@ -14,8 +14,8 @@ from kproto.messages.k19_create_topics import (
     CreateTopicsResponse,
 )
 from kproto_server.cluster.topics import NO_LEADER, Refusal
+from kproto_server.configuration.topic_configs import describe_topic
 from kproto_server.handlers._controller import names_standing_twice, not_controller
-from kproto_server.topic_configs import describe_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,14 +19,14 @@ from kproto.messages.k32_describe_configs import (
     DescribeConfigsSynonym,
 )
 from kproto_server.cluster.topics import Refusal, name_problem
+from kproto_server.configuration.topic_configs import ConfigSource, describe_topic
 from kproto_server.handlers._hash_order import in_hash_order
-from kproto_server.topic_configs import ConfigSource, describe_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kproto_server.call import Call
-    from kproto_server.settings import ConfigType
+    from kproto_server.configuration.settings import ConfigType
 
 
 class ResourceType(enum.IntEnum):

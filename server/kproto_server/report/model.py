@@ -13,8 +13,8 @@ from kproto_server.report.verdict import Releases, Verdict, releases, served_ver
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from kproto_server.observed import ClientSeen, ClosedSeen, CommitsSeen, ErrorsSeen, Snapshot
-    from kproto_server.profiles import Profile
+    from kproto_server.observation.observed import ClientSeen, ClosedSeen, CommitsSeen, ErrorsSeen, Snapshot
+    from kproto_server.releases.profiles import Profile
 
 MINUTE_MS = 60_000
 

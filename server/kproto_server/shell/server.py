@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto_server.cluster.cluster import Node
-    from kproto_server.observe import Observations
-    from kproto_server.settings import Settings
+    from kproto_server.configuration.settings import Settings
+    from kproto_server.observation.observe import Observations
     from kproto_server.shell.host import Host
     from kproto_server.state import BrokerState
 

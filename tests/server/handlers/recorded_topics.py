@@ -12,7 +12,7 @@ from kproto.declaration import ZERO_UUID, Struct
 from kproto.headers import read_response
 from kproto_server.call import ConnectionInfo
 from kproto_server.dispatch import Dispatcher, Session
-from kproto_server.observe import Observations
+from kproto_server.observation.observe import Observations
 from tests.coordinator.broker_state import NOW_MS, new_state
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from kproto.declaration import Struct, fields_of
 from kproto.headers import read_request_header
 from kproto.messages import APIS
 from kproto_server.call import CloseConnection
-from kproto_server.error_codes import error_codes
 from kproto_server.handlers import HANDLED
 from kproto_server.handlers.unsupported import ANSWERS
-from kproto_server.profiles import Profile
+from kproto_server.observation.error_codes import error_codes
+from kproto_server.releases.profiles import Profile
 from tests.coordinator.broker_state import ask, new_state
 from tests.fixture_files import golden_topics
 from tests.server.handlers.recorded_topics import answer_of, differences, fresh_state

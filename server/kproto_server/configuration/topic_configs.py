@@ -16,14 +16,14 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto_server._topic_configs import CHOICES, NOT_YET, TABLE
-from kproto_server.settings import SETTINGS, ConfigType, whole_number
+from kproto_server.configuration.settings import SETTINGS, ConfigType, whole_number
+from kproto_server.configuration.topic_config_table import CHOICES, NOT_YET, TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from kproto_server.profiles import Profile
-    from kproto_server.settings import Settings
+    from kproto_server.configuration.settings import Settings
+    from kproto_server.releases.profiles import Profile
 
 __all__ = ["ConfigSource", "TopicConfig", "TopicConfigEntry", "config_problem", "describe_topic", "topic_configs"]
 

@@ -16,15 +16,15 @@ from _thread import allocate_lock
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from kproto_server.error_codes import error_codes
+from kproto_server.observation.error_codes import error_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kproto.declaration import Response
     from kproto_server.call import ConnectionInfo
-    from kproto_server.observed import ClientSeen
-    from kproto_server.observed import Snapshot as Snapshot
+    from kproto_server.observation.observed import ClientSeen
+    from kproto_server.observation.observed import Snapshot as Snapshot
 
 API_VERSIONS = 18
 NO_OVERRIDE = -1
@@ -179,7 +179,7 @@ class Observations:
 
     def snapshot(self) -> Snapshot:
         """Return all counts so far, as values that belong to the caller."""
-        from kproto_server.observed import Snapshot
+        from kproto_server.observation.observed import Snapshot
 
         by_software: dict[tuple[str, str], _Tally] = {}
         with self._moving:
@@ -201,7 +201,7 @@ def _of_software(tallies: dict[tuple[str, str], _Tally], connection: ConnectionI
 
 
 def _clients(software: tuple[str, str], tally: _Tally) -> Iterator[ClientSeen]:
-    from kproto_server.observed import ClientSeen, ClosedSeen, CommitsSeen, ErrorsSeen, RequestsSeen
+    from kproto_server.observation.observed import ClientSeen, ClosedSeen, CommitsSeen, ErrorsSeen, RequestsSeen
 
     for client_id in sorted(tally.client_ids):
         commits = [

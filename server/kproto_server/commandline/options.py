@@ -9,8 +9,8 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kproto_server.clock import ClockMode
-    from kproto_server.profiles import Profile
-    from kproto_server.settings import Settings
+    from kproto_server.configuration.settings import Settings
+    from kproto_server.releases.profiles import Profile
 
 DEFAULT_HOST = "127.0.0.1"
 """Nothing listens beyond loopback unless told (D9)."""

@@ -23,7 +23,7 @@ from kproto_server.report.model import Run, build
 if TYPE_CHECKING:
     from typing import Any, Self
 
-    from kproto_server.options import RunOptions
+    from kproto_server.commandline.options import RunOptions
     from kproto_server.report.model import Report
 
 BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"

@@ -14,8 +14,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from kproto_server._api_versions import HISTORY, INTERNAL, LINES
-from kproto_server.quirks import Mode, Quirks
+from kproto_server.releases.api_versions import HISTORY, INTERNAL, LINES
+from kproto_server.releases.quirks import Mode, Quirks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,8 +13,8 @@ import enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto_server._properties import PropertiesError, read_properties
-from kproto_server.profiles import Profile
+from kproto_server.configuration.properties import PropertiesError, read_properties
+from kproto_server.releases.profiles import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -17,7 +17,7 @@ from kproto_server.shell.listening import listen, reserve
 if TYPE_CHECKING:
     import socket
 
-    from kproto_server.options import ServeOptions
+    from kproto_server.commandline.options import ServeOptions
     from kproto_server.shell.server import Server
 
 ENDS = (signal.SIGTERM, signal.SIGINT)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from kproto_server.arguments import Command, HelpAsked, Option, UsageError, whole_number
-from kproto_server.options import DEFAULT_HOST, DEFAULT_PORT, PORT_MAX
+from kproto_server.commandline.arguments import Command, HelpAsked, Option, UsageError, whole_number
+from kproto_server.commandline.options import DEFAULT_HOST, DEFAULT_PORT, PORT_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from kproto_server.clock import ClockMode
-    from kproto_server.options import RunOptions, ServeOptions
-    from kproto_server.profiles import Profile
-    from kproto_server.settings import Settings
+    from kproto_server.commandline.options import RunOptions, ServeOptions
+    from kproto_server.configuration.settings import Settings
+    from kproto_server.releases.profiles import Profile
 
     Given = dict[str, list[str]]
     T = TypeVar("T")
@@ -123,7 +123,7 @@ def _command(words: list[str]) -> int:
 def _serve(words: list[str]) -> int:
     options = serve_options(words)
 
-    from kproto_server.serve import CannotListen, serve
+    from kproto_server.commandline.serve import CannotListen, serve
 
     try:
         return serve(options)
@@ -134,8 +134,8 @@ def _serve(words: list[str]) -> int:
 def _run(words: list[str]) -> int:
     options = run_options(words)
 
-    from kproto_server.run import CannotRun, run
-    from kproto_server.serve import CannotListen
+    from kproto_server.commandline.run import CannotRun, run
+    from kproto_server.commandline.serve import CannotListen
 
     try:
         return run(options)
@@ -153,7 +153,7 @@ def serve_options(words: Sequence[str]) -> ServeOptions:
         UsageError: with one line for the user.
         HelpAsked: with the help.
     """
-    from kproto_server.options import ServeOptions
+    from kproto_server.commandline.options import ServeOptions
 
     given, _ = SERVE.parse(words)
     profile = _profile(SERVE, given)
@@ -179,7 +179,7 @@ def run_options(words: Sequence[str]) -> RunOptions:
         UsageError: with one line for the user.
         HelpAsked: with the help.
     """
-    from kproto_server.options import RunOptions
+    from kproto_server.commandline.options import RunOptions
     from kproto_server.report.files import SUFFIXES
     from kproto_server.report.verdict import target_named
 
@@ -222,7 +222,7 @@ def _checked(command: Command, name: str, read: Callable[[], T]) -> T:
 
 
 def _profile(command: Command, given: Given) -> Profile:
-    from kproto_server.profiles import LATEST, Profile
+    from kproto_server.releases.profiles import LATEST, Profile
 
     return _checked(command, "--profile", lambda: Profile.named(_last(given, "--profile") or LATEST))
 
@@ -244,7 +244,7 @@ def _port(command: Command, given: Given, brokers: int, default: int) -> int:
 
 def _settings(command: Command, given: Given, profile: Profile) -> Settings:
     """Defaults, then the file, then what was set on the command line."""
-    from kproto_server.settings import Settings
+    from kproto_server.configuration.settings import Settings
 
     settings = Settings(profile)
     path = _last(given, "--config")

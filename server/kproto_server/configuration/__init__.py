@@ -1,0 +1,1 @@
+"""Settings by Kafka's own names, of brokers and of topics."""

@@ -1,0 +1,1 @@
+"""What clients did: counted while they do it, told afterwards."""

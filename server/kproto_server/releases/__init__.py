@@ -1,0 +1,1 @@
+"""Kafka's releases: what each serves, and where they answer differently."""
