@@ -28,9 +28,9 @@ PACK_MIN, PACK_MAX = 8, 512
 
 
 UVARINT_MAX = 0xFFFFFFFF
-DIAGNOSIS_SIZE_MAX = 1 << 20
-"""Octets of the largest body that is read again to say what is wrong with it: construct takes seconds for a few more,
-and a peer that sends nonsense should not get them."""
+DIAGNOSIS_SIZE_MAX = 1 << 16
+"""Octets of the largest body that is read again to say what is wrong with it: construct takes up to a quarter of a
+second for so many, and a peer that sends nonsense should not get more."""
 
 
 class Malformed(Exception):

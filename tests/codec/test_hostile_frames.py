@@ -7,13 +7,13 @@ codec is asked about every one of them: `verdict` fails if the two differ in wha
 from __future__ import annotations
 
 import tracemalloc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kproto.declaration import Field, Message, TaggedField, fields_of
+from kproto.declaration import Array, Field, Int8, Message, Struct, TaggedField, fields_of, since
 from kproto.errors import DecodeError
 from kproto.messages.k03_metadata import MetadataRequest
 from kproto.messages.k08_offset_commit import OffsetCommitRequest
@@ -183,6 +183,25 @@ def test_memory_of_arrays_is_a_small_multiple_of_the_frame(source: Source) -> No
         body = codec.encode(with_array_size(one, path, 200))
         codec.decode(body, 0)
         assert peak(codec.decode, body) < MEMORY_MULTIPLE * len(body) + 4096, path
+
+
+class Nothing(Struct):
+    """Takes no octet in version 0. Kafka has no such element, but a declaration may."""
+
+    later: Annotated[Int8, since(1)] = 0
+
+
+class ManyOfNothing(Message, versions=(0, 1)):
+    """An array whose count nothing on the wire bounds."""
+
+    elements: Array[Nothing]
+
+
+def test_a_count_of_elements_without_octets_is_held_against_the_octets_left() -> None:
+    source = Source(ManyOfNothing, 0, packs=False)
+    assert verdict(source, bytes.fromhex("7fffffff")) is None
+    assert verdict(source, bytes.fromhex("00000003") + bytes(2)) is None
+    assert verdict(source, bytes.fromhex("00000002") + bytes(2)) == (ManyOfNothing(elements=(Nothing(), Nothing())), 4)
 
 
 def test_what_is_wrong_with_a_large_frame_is_not_looked_for() -> None:
