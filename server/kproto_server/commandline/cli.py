@@ -10,6 +10,7 @@ import sys
 
 from kproto_server.commandline.arguments import Command, HelpAsked, Option, UsageError, whole_number
 from kproto_server.commandline.options import DEFAULT_HOST, DEFAULT_PORT, PORT_MAX
+from kproto_server.commandline.output import tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,10 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _command(words)
     except HelpAsked as help_asked:
-        print(help_asked, end="")
+        tell(sys.stdout, str(help_asked))
         return 0
     except UsageError as error:
-        print(error, file=sys.stderr)
+        tell(sys.stderr, f"{error}\n")
         return USAGE_ERROR
     except KeyboardInterrupt:  # before the command, or after it
         return INTERRUPTED
@@ -105,7 +106,7 @@ def _command(words: list[str]) -> int:
         case ["--version"]:
             from importlib.metadata import version
 
-            print(f"kproto {version('kproto')}")
+            tell(sys.stdout, f"kproto {version('kproto')}\n")
             return 0
         case ["-h" | "--help" | "help"]:
             raise HelpAsked(HELP)
@@ -142,7 +143,7 @@ def _run(words: list[str]) -> int:
     except CannotListen as error:
         raise RUN.error(str(error)) from None
     except CannotRun as error:
-        print(RUN.error(str(error)), file=sys.stderr)
+        tell(sys.stderr, f"{RUN.error(str(error))}\n")
         return error.exit_code
 
 

@@ -11,17 +11,17 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from kproto_server.broker import Broker
+from kproto_server.commandline.output import tell
 from kproto_server.report import files, text
 from kproto_server.report.model import Run, build
 
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any, Self, TextIO
 
     from kproto_server.commandline.options import RunOptions
     from kproto_server.report.model import Report
@@ -79,7 +79,7 @@ def run(options: RunOptions) -> int:
         try:
             files.write(report, path)
         except OSError as error:  # it was writable before the command ran
-            print(f"kproto run: --report: can't write {path!r}: {error.strerror}", file=sys.stderr)
+            tell(sys.stderr, f"kproto run: --report: can't write {path!r}: {error.strerror}\n")
             exit_code = exit_code or NOT_WRITTEN
     return REMOVED if exit_code == 0 and options.fail_on_removed and report.would_break else exit_code
 
@@ -149,15 +149,15 @@ def _in_foreground() -> bool:
 
 
 def _tell(report: Report, paths: tuple[str, ...]) -> None:
-    colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    told = text.render(report, width=_columns(), colour=colour, saved_as=paths)
-    with suppress(BrokenPipeError):  # whoever read standard error has gone; the exit code and the files still tell
-        sys.stderr.write(told)
-        sys.stderr.flush()
+    stream = sys.stderr
+    if stream is None:  # closed before the start; the exit code and the files still tell
+        return
+    colour = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    tell(stream, text.render(report, width=_columns(stream), colour=colour, saved_as=paths))
 
 
-def _columns() -> int:
+def _columns(stream: TextIO) -> int:
     try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns
+        return os.get_terminal_size(stream.fileno()).columns
     except OSError:
         return text.WIDTH_MAX

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kproto_server.commandline.output import tell
 from kproto_server.shell.listening import listen, reserve
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def serve(options: ServeOptions) -> int:
     sockets = open_sockets(options.host, options.ports)
     addresses = [f"{bracketed(options.host)}:{sock.getsockname()[1]}" for sock in sockets]
     for address in addresses:
-        print(f"kproto: listening on {address}", flush=True)
+        tell(sys.stdout, f"kproto: listening on {address}\n")
     if options.port_file is not None:
         _write_at_once(Path(options.port_file), "".join(f"{address}\n" for address in addresses))
 
@@ -71,7 +72,7 @@ def serve(options: ServeOptions) -> int:
         clock_mode=options.clock,
     )
     for line in server.state.notes():
-        print(f"kproto: {line}", file=sys.stderr, flush=True)
+        tell(sys.stderr, f"kproto: {line}\n")
     node_sockets = dict(zip(server.state.cluster.nodes, sockets, strict=True))
     host.run(lambda: _until_told(server, node_sockets))
     return 0

@@ -1,0 +1,86 @@
+"""Standard output and standard error that nobody takes: a reader that has gone, a full disk, a closed stream."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import KPROTO, LIMIT_S, kproto_started, python
+from tests.shell.raw_client import RawClient
+from tests.shell.requests import topic_names
+from tests.shell.waiting import wait_until
+
+FULL = Path("/dev/full")
+
+
+def without(stream: int, ending: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """Run kproto with one standard stream that takes nothing."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    sink = os.open(FULL, os.O_WRONLY) if ending == "full" else write_end
+
+    def prepare() -> None:
+        os.dup2(sink, stream)
+        if ending == "closed":
+            os.close(stream)
+
+    try:
+        return subprocess.run(
+            [*KPROTO, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            preexec_fn=prepare,
+            timeout=LIMIT_S,
+            check=False,
+        )
+    finally:
+        os.close(write_end)
+        if sink != write_end:
+            os.close(sink)
+
+
+endings = pytest.mark.parametrize(
+    "ending",
+    [
+        "unread",
+        "closed",
+        pytest.param("full", marks=pytest.mark.skipif(not FULL.exists(), reason="/dev/full is Linux's")),
+    ],
+)
+
+
+@endings
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("serve", "--help")])
+def test_help_that_nobody_reads_is_no_traceback(words: tuple[str, ...], ending: str) -> None:
+    done = without(1, ending, *words)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@endings
+def test_a_mistake_that_nobody_is_told_keeps_its_exit_code(ending: str) -> None:
+    assert without(2, ending, "serve", "--port", "x").returncode == 2
+
+
+@endings
+@pytest.mark.parametrize("exit_code", [0, 7])
+def test_a_report_that_nobody_reads_leaves_the_commands_exit_code(ending: str, exit_code: int) -> None:
+    assert without(2, ending, "run", "--", *python(f"raise SystemExit({exit_code})")).returncode == exit_code
+
+
+def test_a_broker_whose_first_line_nobody_reads_serves(tmp_path: Path) -> None:
+    """As under ``kproto serve | head -1``."""
+    port_file = tmp_path / "ports"
+    with kproto_started("serve", "--port", "0", "--brokers", "2", "--port-file", str(port_file)) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        wait_until(port_file.exists, "the port file")
+        with RawClient(port_file.read_text().split()[1]) as client:
+            assert topic_names(client) == set()
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+        assert process.wait(LIMIT_S) == 0
