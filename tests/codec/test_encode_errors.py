@@ -18,7 +18,16 @@ from kproto.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitR
 from kproto.registry import message_codec
 from kproto.runtime import PACK_MIN
 from tests.codec.bodies import SOURCES, Source, each_source
-from tests.codec.strategies import BITS, TAG_MAX, TEXT_SIZE_MAX, UNSIGNED_BITS, Edges, bounds
+from tests.codec.strategies import (
+    BITS,
+    TAG_MAX,
+    TEXT_SIZE_MAX,
+    UNSIGNED_BITS,
+    Edges,
+    array_paths,
+    bounds,
+    with_array_size,
+)
 
 ONE = Edges(size=1, text=1)
 
@@ -161,13 +170,19 @@ def test_tagged_fields_that_have_no_form_are_refused(tags: Any) -> None:
 @each_source
 def test_one_wrong_element_of_many_is_refused(source: Source) -> None:
     """Where many are packed at once, each is looked at all the same."""
-    value = ONE.of(source.cls, source.version)
-    for field in fields_of(source.cls):
-        if not field.versions.covers(source.version) or field.type.element is None or field.type.element.struct is None:
-            continue
-        good = getattr(value, field.name)[0]
-        for wrong in wrong_elements(good, source.version):
-            refuse(source, value.replace(**{field.name: (*(good,) * (PACK_MIN - 1), wrong)}))
+    one = ONE.of(source.cls, source.version)
+    for path in array_paths(source.cls, source.version):
+        many = with_array_size(one, path, PACK_MIN)
+        elements = found_at(many, path)
+        if isinstance(elements[0], Struct):
+            for wrong in wrong_elements(elements[0], source.version):
+                refuse(source, replaced(many, path, (*elements[:-1], wrong)))
+
+
+def found_at(value: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        value = getattr(value[0] if type(value) is tuple else value, name)
+    return value
 
 
 def wrong_elements(good: Struct, version: int) -> Iterator[Any]:

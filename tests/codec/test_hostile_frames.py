@@ -21,7 +21,7 @@ from kproto.messages.k11_join_group import JoinGroupRequest
 from kproto.registry import message_codec
 from kproto.runtime import DIAGNOSIS_SIZE_MAX, SCAN_MIN
 from tests.codec.bodies import SOURCES, Place, Source, each_source, places, verdict
-from tests.codec.strategies import EXAMPLES, Edges, array_paths, messages, with_array_size
+from tests.codec.strategies import EXAMPLES, TEXT_SIZE_MAX, Edges, array_paths, messages, with_array_size
 
 if TYPE_CHECKING:
     from kproto.registry import Decode
@@ -85,6 +85,25 @@ def test_text_that_is_not_utf_8_is_refused(source: Source) -> None:
         if body[place : place + 2] == b"ss":
             assert verdict(source, body[:place] + b"\xc3\x28" + body[place + 2 :]) is None
             assert verdict(source, body[:place] + b"\xed\xa0" + body[place + 2 :]) is None
+
+
+LONGEST = b"\x80\x80\x02" + b"s" * TEXT_SIZE_MAX
+TOO_LONG_BY_ONE = b"\x81\x80\x02" + b"s" * (TEXT_SIZE_MAX + 1)
+
+
+@pytest.mark.parametrize(
+    "source", [source for source in SOURCES if source.cls._flexible.covers(source.version)], ids=str
+)
+def test_compact_text_is_no_longer_than_plain_text(source: Source) -> None:
+    """Its length could announce more, and Kafka refuses that."""
+    codec = message_codec(source.cls, source.version)
+    body = codec.encode(Edges(size=1, text=TEXT_SIZE_MAX).of(source.cls, source.version))
+    pieces = body.split(LONGEST)
+    for place in range(1, len(pieces)):
+        before, behind = LONGEST.join(pieces[:place]), LONGEST.join(pieces[place:])
+        assert codec.decode(before + LONGEST + behind, 0)[1] == len(body)
+        with pytest.raises(DecodeError):
+            codec.decode(before + TOO_LONG_BY_ONE + behind, 0)
 
 
 def known_tags(source: Source) -> dict[int, Field]:
