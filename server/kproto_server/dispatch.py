@@ -168,19 +168,23 @@ class Session:
         answers = []
         size = hits = 0
         hit: CommitMemo | None = None
-        while backlog and self.parked is None and self.closed is None and size < ANSWERS_SIZE_MAX_BYTES:
-            frame = backlog.popleft()
-            memo = None if memos is None else memos.find(frame, self.node)
-            if memo is None:
-                answer = self._answer(frame, now_ms)
-            else:
-                answer = memo.answer(frame, now_ms, state)
-                if memo is not hit:
-                    self._count(hit, hits)
-                    hit, hits = memo, 0
-                hits += 1
-            size += len(answer)
-            answers.append(answer)
+        try:
+            while backlog and self.parked is None and self.closed is None and size < ANSWERS_SIZE_MAX_BYTES:
+                frame = backlog.popleft()
+                memo = None if memos is None else memos.find(frame, self.node)
+                if memo is None:
+                    answer = self._answer(frame, now_ms)
+                else:
+                    answer = memo.answer(frame, now_ms, state)
+                    if memo is not hit:
+                        self._count(hit, hits)
+                        hit, hits = memo, 0
+                    hits += 1
+                size += len(answer)
+                answers.append(answer)
+        except Exception:  # the plain path looks after itself: this is a defect of the memory (BA-13)
+            logger.exception(DEFECT, OFFSET_COMMIT, -1, self._client_id)
+            self._close(CLOSED_BY_DEFECT, OFFSET_COMMIT, -1)
         self._count(hit, hits)
         if self._refused is not None and not backlog and self.parked is None and self.closed is None:
             self._close(self._refused, -1, -1)

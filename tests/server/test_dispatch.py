@@ -360,7 +360,7 @@ def with_handler(monkeypatch: pytest.MonkeyPatch, handle: Any) -> None:
     monkeypatch.setattr(handlers, "handler", lambda api_key: handle if api_key == LIST_GROUPS else real(api_key))
 
 
-def defective(request: Request, call: Any) -> Any:
+def defective(*_: object) -> Any:
     raise ZeroDivisionError("a defect")
 
 
@@ -409,6 +409,19 @@ def test_an_answer_that_has_no_form_closes_its_connection(
     session = new_session()
 
     assert receive(session, list_groups(1)) == []
+    assert session.closed == "the broker failed on this request; its log says how"
+    assert len(caplog.records) == 1
+
+
+def test_a_defect_of_the_memory_closes_its_connection_and_keeps_the_answers_before_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """BA-13, D13: the shorter way of a repeated commit is in nobody's care but the session's."""
+    monkeypatch.setattr("kproto_server.memo.CommitMemo.answer", defective)
+    session = new_session()
+    commits = [request_frame(commit_request("g", {"t": {0: i}}), 5, correlation_id=i) for i in range(4)]
+
+    assert ids(receive(session, b"".join(commits))) == [0, 1]
     assert session.closed == "the broker failed on this request; its log says how"
     assert len(caplog.records) == 1
 
