@@ -6,89 +6,38 @@ is cut into frames and looked at by correlation id. Time is an argument.
 
 from __future__ import annotations
 
-import logging
 import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
 from kproto.messages.k00_produce import ProduceRequest
-from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
-from kproto.messages.k16_list_groups import ListGroupsRequest
+from kproto.messages.k03_metadata import MetadataResponse
 from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kproto_server import handlers
-from kproto_server.call import CloseConnection, ConnectionInfo, Wait
-from kproto_server.dispatch import ANSWERS_SIZE_MAX_BYTES, Dispatcher, Session
-from kproto_server.observation.observe import Observations
-from tests.coordinator.broker_state import NOW_MS, commit_request, new_state
+from kproto_server.call import ConnectionInfo
+from kproto_server.dispatch import Session
+from tests.coordinator.broker_state import NOW_MS, commit_request
 from tests.fixture_files import golden
+from tests.server.sessions import (
+    API_VERSIONS,
+    DESCRIBE_GROUPS,
+    HTTP,
+    LIST_GROUPS,
+    METADATA,
+    closed,
+    framed,
+    frames,
+    ids,
+    list_groups,
+    metadata,
+    new_session,
+    raw,
+    receive,
+)
 
 if TYPE_CHECKING:
-    from kproto.declaration import Request
-    from kproto_server.observation.observed import ClosedSeen
-
-METADATA, DESCRIBE_GROUPS, LIST_GROUPS, API_VERSIONS = 3, 15, 16, 18
-"""API keys."""
-MAX_WAIT_MS = 500
-HTTP = b"GET / HTTP/1.1\r\nHost: localhost:9092\r\n\r\n"
-
-
-def new_session(profile: str = "latest", settings: dict[str, str] | None = None, topics: int | None = None) -> Session:
-    names = None if topics is None else {f"topic-{number}": 1 for number in range(topics)}
-    state = new_state(profile, settings=settings, topics=names)
-    return Session(Dispatcher(state, Observations()), state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
-
-
-def receive(session: Session, data: bytes, now_ms: int = NOW_MS) -> list[bytes]:
-    return frames(session.receive(data, now_ms))
-
-
-def frames(data: bytes) -> list[bytes]:
-    """Cut answers apart; there must be no rest."""
-    reader = FrameReader()
-    reader.feed(data)
-    found = list(reader.frames())
-    assert reader.buffered == 0, "an answer is not whole"
-    return found
-
-
-def ids(answers: list[bytes]) -> list[int]:
-    return [int.from_bytes(answer[:4], "big", signed=True) for answer in answers]
-
-
-def metadata(correlation_id: int, version: int = 1, **fields: Any) -> bytes:
-    return request_frame(MetadataRequest(topics=None, **fields), version, correlation_id=correlation_id, client_id="c")
-
-
-def list_groups(correlation_id: int, version: int = 0, client_id: str | None = "c") -> bytes:
-    return request_frame(ListGroupsRequest(), version, correlation_id=correlation_id, client_id=client_id)
-
-
-def long_poll(correlation_id: int, max_wait_ms: int = MAX_WAIT_MS) -> bytes:
-    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-    topic = FetchTopic(topic="t", partitions=(partition,))
-    request = FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, topics=(topic,))
-    return request_frame(request, 4, correlation_id=correlation_id, client_id="c")
-
-
-def framed(body: bytes) -> bytes:
-    return len(body).to_bytes(4, "big") + body
-
-
-def raw(api_key: int, version: int, correlation_id: int, body: bytes = b"") -> bytes:
-    """A request with header v1 and no client id."""
-    return framed(struct.pack(">hhih", api_key, version, correlation_id, -1) + body)
-
-
-def closed(session: Session) -> ClosedSeen:
-    """What was observed of the one frame that closed the connection."""
-    clients = session.dispatcher.observations.snapshot().clients
-    (seen,) = (seen for client in clients for seen in client.closed)
-    return seen
+    pass
 
 
 # Order and pieces.
@@ -279,173 +228,3 @@ def test_0_9_checks_versions() -> None:
 
     assert receive(session, raw(METADATA, 1, 1, b"\0\0\0\0")) == []
     assert session.closed == f"version 1 is not served by profile {session.dispatcher.state.profile.name}"
-
-
-# Requests that wait.
-
-
-def test_a_parked_fetch_blocks_what_stands_behind_it_and_is_answered_in_its_place() -> None:
-    """BA-8, BA-71."""
-    session = new_session()
-
-    assert ids(receive(session, list_groups(1) + long_poll(2) + list_groups(3) + metadata(4))) == [1]
-    assert session.parked is not None
-    assert session.parked.wait.deadline_ms == NOW_MS + MAX_WAIT_MS
-    assert receive(session, list_groups(5)) == [], "not even what comes later"
-
-    answers = frames(session.resume(NOW_MS + MAX_WAIT_MS))
-
-    assert ids(answers) == [2, 3, 4, 5]
-    _, response = read_response(answers[0], FetchResponse, 4)
-    assert response.responses[0].partitions[0].error_code == 0
-    assert session.parked is None
-
-
-def test_a_second_long_poll_waits_from_the_end_of_the_first() -> None:
-    """BA-8: it is looked at only then."""
-    session = new_session()
-    receive(session, long_poll(1) + long_poll(2))
-
-    assert ids(frames(session.resume(NOW_MS + MAX_WAIT_MS))) == [1]
-    assert session.parked is not None
-    assert session.parked.wait.deadline_ms == NOW_MS + 2 * MAX_WAIT_MS
-
-
-def test_nonsense_behind_a_parked_request_closes_after_its_answer() -> None:
-    """BA-8: nobody has looked at it before."""
-    session = new_session()
-
-    assert receive(session, long_poll(1) + HTTP) == []
-    assert session.closed is None
-    assert ids(frames(session.resume(NOW_MS + MAX_WAIT_MS))) == [1]
-    assert session.closed
-
-
-# Bounds.
-
-
-def test_answers_wait_until_those_before_them_are_taken() -> None:
-    """A read holds thousands of requests that ask for everything: the answers to all of them have no bound."""
-    session = new_session(topics=500)
-    sent = b"".join(metadata(i) for i in range(400))
-
-    answers = receive(session, sent)
-
-    largest = max(map(len, answers)) + 4
-    assert ANSWERS_SIZE_MAX_BYTES <= sum(len(a) + 4 for a in answers) < ANSWERS_SIZE_MAX_BYTES + largest
-    assert session.backlog
-    while session.backlog:
-        more = frames(session.proceed(NOW_MS))
-        assert more, "it goes on"
-        answers += more
-    assert ids(answers) == list(range(400))
-
-
-def test_nonsense_behind_a_backlog_closes_after_its_answers() -> None:
-    session = new_session(topics=500)
-    answers = receive(session, b"".join(metadata(i) for i in range(400)) + HTTP)
-
-    while session.closed is None:
-        answers += frames(session.proceed(NOW_MS))
-
-    assert ids(answers) == list(range(400))
-
-
-# Defects of ours.
-
-
-def with_handler(monkeypatch: pytest.MonkeyPatch, handle: Any) -> None:
-    """Put a handler in the place of ListGroups."""
-    real = handlers.handler
-    monkeypatch.setattr(handlers, "handler", lambda api_key: handle if api_key == LIST_GROUPS else real(api_key))
-
-
-def defective(*_: object) -> Any:
-    raise ZeroDivisionError("a defect")
-
-
-def wait_for_a_defect(request: Request, call: Any) -> Any:
-    return Wait(call.now_ms + 1, lambda: defective(request, call))
-
-
-def test_a_handler_that_fails_closes_its_connection_alone_and_is_logged(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """BA-13."""
-    with_handler(monkeypatch, defective)
-    session = new_session()
-    other = Session(session.dispatcher, session.node, ConnectionInfo("/127.0.0.1"))
-
-    with caplog.at_level(logging.ERROR, "kproto"):
-        assert ids(receive(session, metadata(1) + list_groups(2) + metadata(3))) == [1]
-
-    assert session.closed == "the broker failed on this request; its log says how"
-    (record,) = caplog.records
-    assert record.exc_info is not None
-    assert record.exc_info[0] is ZeroDivisionError
-    assert record.getMessage() == "API key 16 version 0 from 'c'"
-    assert ids(receive(other, metadata(1))) == [1]
-
-
-def test_a_parked_request_whose_answer_fails_closes_its_connection(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """BA-13: nothing may get out to the loop, which serves all the others."""
-    with_handler(monkeypatch, wait_for_a_defect)
-    session = new_session()
-    receive(session, list_groups(1) + metadata(2))
-
-    with caplog.at_level(logging.ERROR, "kproto"):
-        assert session.resume(NOW_MS + 1) == b""
-
-    assert session.closed == "the broker failed on this request; its log says how"
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
-
-
-def test_an_answer_that_has_no_form_closes_its_connection(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    with_handler(monkeypatch, lambda request, call: MetadataResponse(brokers=(), topics=()))
-    session = new_session()
-
-    assert receive(session, list_groups(1)) == []
-    assert session.closed == "the broker failed on this request; its log says how"
-    assert len(caplog.records) == 1
-
-
-def test_a_defect_of_the_memory_closes_its_connection_and_keeps_the_answers_before_it(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """BA-13, D13: the shorter way of a repeated commit is in nobody's care but the session's."""
-    monkeypatch.setattr("kproto_server.memo.CommitMemo.answer", defective)
-    session = new_session()
-    commits = [request_frame(commit_request("g", {"t": {0: i}}), 5, correlation_id=i) for i in range(4)]
-
-    assert ids(receive(session, b"".join(commits))) == [0, 1]
-    assert session.closed == "the broker failed on this request; its log says how"
-    assert len(caplog.records) == 1
-
-
-def test_a_handler_may_close_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """BA-6: a defect of the client, which is observed and no error of ours."""
-
-    def refuse(request: Request, call: Any) -> Any:
-        raise CloseConnection("not like this")
-
-    with_handler(monkeypatch, refuse)
-    session = new_session()
-
-    assert ids(receive(session, metadata(1) + list_groups(2))) == [1]
-    assert session.closed == closed(session).reason == "not like this"
-
-
-def test_each_request_is_observed_with_its_version_and_error() -> None:
-    session = new_session()
-    unknown = MetadataRequest(topics=(MetadataRequestTopic(name="no-such"),), allow_auto_topic_creation=False)
-    receive(session, request_frame(unknown, 4, correlation_id=1, client_id="c"))
-    receive(session, request_frame(FindCoordinatorRequest(key="g"), 1, correlation_id=2, client_id="c"))
-
-    (client,) = session.dispatcher.observations.snapshot().clients
-
-    assert [(seen.api_key, seen.api_version, seen.count) for seen in client.requests] == [(3, 4, 1), (10, 1, 1)]
-    assert [(seen.api_key, seen.error_code) for seen in client.errors] == [(3, 3)]

@@ -1,0 +1,79 @@
+"""Sessions fed by hand, for tests: requests in, answers out, without a socket."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from kproto.framing import FrameReader
+from kproto.headers import request_frame
+from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.k03_metadata import MetadataRequest
+from kproto.messages.k16_list_groups import ListGroupsRequest
+from kproto_server.call import ConnectionInfo
+from kproto_server.dispatch import Dispatcher, Session
+from kproto_server.observation.observe import Observations
+from tests.coordinator.broker_state import NOW_MS, new_state
+
+if TYPE_CHECKING:
+    from kproto_server.observation.observed import ClosedSeen
+
+
+METADATA, DESCRIBE_GROUPS, LIST_GROUPS, API_VERSIONS = 3, 15, 16, 18
+"""API keys."""
+MAX_WAIT_MS = 500
+HTTP = b"GET / HTTP/1.1\r\nHost: localhost:9092\r\n\r\n"
+
+
+def new_session(profile: str = "latest", settings: dict[str, str] | None = None, topics: int | None = None) -> Session:
+    names = None if topics is None else {f"topic-{number}": 1 for number in range(topics)}
+    state = new_state(profile, settings=settings, topics=names)
+    return Session(Dispatcher(state, Observations()), state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+
+
+def receive(session: Session, data: bytes, now_ms: int = NOW_MS) -> list[bytes]:
+    return frames(session.receive(data, now_ms))
+
+
+def frames(data: bytes) -> list[bytes]:
+    """Cut answers apart; there must be no rest."""
+    reader = FrameReader()
+    reader.feed(data)
+    found = list(reader.frames())
+    assert reader.buffered == 0, "an answer is not whole"
+    return found
+
+
+def ids(answers: list[bytes]) -> list[int]:
+    return [int.from_bytes(answer[:4], "big", signed=True) for answer in answers]
+
+
+def metadata(correlation_id: int, version: int = 1, **fields: Any) -> bytes:
+    return request_frame(MetadataRequest(topics=None, **fields), version, correlation_id=correlation_id, client_id="c")
+
+
+def list_groups(correlation_id: int, version: int = 0, client_id: str | None = "c") -> bytes:
+    return request_frame(ListGroupsRequest(), version, correlation_id=correlation_id, client_id=client_id)
+
+
+def long_poll(correlation_id: int, max_wait_ms: int = MAX_WAIT_MS) -> bytes:
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topic = FetchTopic(topic="t", partitions=(partition,))
+    request = FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, topics=(topic,))
+    return request_frame(request, 4, correlation_id=correlation_id, client_id="c")
+
+
+def framed(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+def raw(api_key: int, version: int, correlation_id: int, body: bytes = b"") -> bytes:
+    """A request with header v1 and no client id."""
+    return framed(struct.pack(">hhih", api_key, version, correlation_id, -1) + body)
+
+
+def closed(session: Session) -> ClosedSeen:
+    """What was observed of the one frame that closed the connection."""
+    clients = session.dispatcher.observations.snapshot().clients
+    (seen,) = (seen for client in clients for seen in client.closed)
+    return seen
