@@ -202,3 +202,14 @@ def test_nothing_is_made_without_permission(profile: str) -> None:
     cluster = new_cluster(profile=profile, defaults=TopicDefaults(auto_create=False))
     assert missing_topic_error(cluster, "t", allowed_by_request=True, now_ms=0) == 3
     assert cluster.topics == {}
+
+
+@MODES
+def test_nobody_means_so_many_partitions(profile: str) -> None:
+    cluster = new_cluster(profile=profile)
+    found = refusal(cluster, "t", partition_count=2**31 - 1, replication_factor=1)
+    assert found == Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    topic = made(cluster, "t", partition_count=1, replication_factor=1)
+    assert cluster.add_partitions(topic, 10_002) == found
+    assert cluster.add_partitions(topic, 10_001) is None
+    assert len(topic.partitions) == 10_001

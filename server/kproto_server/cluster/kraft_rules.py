@@ -9,7 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.cluster.rules import BROKER_DEFAULT, check_configs, check_nulls, colliding, exists_already
+from kproto_server.cluster.rules import (
+    BROKER_DEFAULT,
+    check_configs,
+    check_new_partition_count,
+    check_nulls,
+    colliding,
+    exists_already,
+)
 from kproto_server.cluster.topics import Refusal, name_problem
 
 if TYPE_CHECKING:
@@ -43,7 +50,8 @@ class KRaftRules:
             )
         if assignments is None:
             factor = topic.replication_factor
-            return _check_factor(cluster, factor) or cluster.stripe(count - present, factor, first_partition=present)
+            refusal = check_new_partition_count(count - present) or _check_factor(cluster, factor)
+            return refusal or cluster.stripe(count - present, factor, first_partition=present)
         if len(assignments) != count - present:
             return _wrong_assignment(
                 f"Attempted to add {count - present} additional partition(s), but only {len(assignments)} "
@@ -74,7 +82,7 @@ def _place_by_count(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
         return _wrong_count("Number of partitions was set to an invalid non-positive value.")
     count = cluster.defaults.num_partitions if count == BROKER_DEFAULT else count
     factor = cluster.defaults.replication_factor if factor == BROKER_DEFAULT else factor
-    return _check_factor(cluster, factor) or cluster.stripe(count, factor)
+    return check_new_partition_count(count) or _check_factor(cluster, factor) or cluster.stripe(count, factor)
 
 
 def _check_factor(cluster: Cluster, factor: int) -> Refusal | None:

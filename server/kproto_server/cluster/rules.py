@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import Refusal, collision_key
+from kproto_server.configuration.settings import NEW_PARTITIONS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,6 +61,14 @@ def rules_for(profile: Profile) -> TopicRules:
     from kproto_server.cluster.zookeeper_rules import ZooKeeperRules
 
     return ZooKeeperRules()
+
+
+def check_new_partition_count(count: int) -> Refusal | None:
+    """Refuse more partitions than anybody means."""
+    # DEVIATION: counted for each topic, where KRaft counts for each request; ZooKeeper tries, and fails in its own way.
+    if count <= NEW_PARTITIONS_MAX:
+        return None
+    return Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
 def colliding(cluster: Cluster, name: str) -> list[str]:

@@ -9,7 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.cluster.rules import BROKER_DEFAULT, check_configs, check_nulls, colliding, exists_already
+from kproto_server.cluster.rules import (
+    BROKER_DEFAULT,
+    check_configs,
+    check_new_partition_count,
+    check_nulls,
+    colliding,
+    exists_already,
+)
 from kproto_server.cluster.topics import Refusal, name_problem
 
 if TYPE_CHECKING:
@@ -44,7 +51,8 @@ class ZooKeeperRules:
             )
         if assignments is None:
             factor = topic.replication_factor
-            return _check_factor(cluster, factor) or cluster.stripe(count - present, factor, first_partition=present)
+            refusal = check_new_partition_count(count - present) or _check_factor(cluster, factor)
+            return refusal or cluster.stripe(count - present, factor, first_partition=present)
         if len(assignments) != count - present:
             return _wrong_assignment(
                 f"Increasing the number of partitions by {count - present} but {len(assignments)} assignments provided."
@@ -66,7 +74,7 @@ def _place_by_count(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
         factor = cluster.defaults.replication_factor if factor == BROKER_DEFAULT else factor
     if count <= 0:
         return _wrong_count("Number of partitions must be larger than 0.")
-    return _check_factor(cluster, factor) or cluster.stripe(count, factor)
+    return check_new_partition_count(count) or _check_factor(cluster, factor) or cluster.stripe(count, factor)
 
 
 def _check_factor(cluster: Cluster, factor: int) -> Refusal | None:

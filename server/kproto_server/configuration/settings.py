@@ -24,6 +24,9 @@ __all__ = ["SETTINGS", "ConfigEntry", "ConfigType", "Setting", "SettingError", "
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 LONG_DIGITS = 19
+NEW_PARTITIONS_MAX = 10_000
+"""Partitions that a topic is made with, or gets at once. KRaft's controller has this limit for a request; without one,
+a request of 50 bytes takes all memory there is."""
 
 
 class SettingError(ValueError):
@@ -141,7 +144,7 @@ BOOLEAN, STRING, INT, SHORT, LONG = (
     ConfigType.LONG,
 )
 
-# Types, defaults and bounds are those of the configuration definitions of Kafka . Where
+# Types, defaults and bounds are those of the configuration definitions of Kafka. Where
 # Kafka has no bound, but a value makes no sense, the bound is ours.
 _TABLE = (
     # Connections.
@@ -153,7 +156,7 @@ _TABLE = (
     # Topics.
     Setting("auto.create.topics.enable", BOOLEAN, "true"),
     Setting("delete.topic.enable", BOOLEAN, "false", changed=(((1, 0), "true"),)),
-    Setting("num.partitions", INT, "1", low=1),
+    Setting("num.partitions", INT, "1", low=1, high=NEW_PARTITIONS_MAX),
     Setting("default.replication.factor", INT, "1", low=1, high=2**15 - 1),
     Setting("min.insync.replicas", INT, "1", low=1, acts=False, dynamic=True),
     Setting("message.max.bytes", INT, "1000012", changed=(((2, 5), "1048588"),), low=0, acts=False, dynamic=True),
@@ -168,7 +171,7 @@ _TABLE = (
     Setting("offsets.retention.check.interval.ms", LONG, "600000", low=1, acts=False),
     Setting("offsets.retention.minutes", INT, "1440", changed=(((2, 0), "10080"),), low=1),
     Setting("offsets.topic.compression.codec", INT, "0", low=0, high=4, acts=False),
-    Setting("offsets.topic.num.partitions", INT, "50", low=1),
+    Setting("offsets.topic.num.partitions", INT, "50", low=1, high=NEW_PARTITIONS_MAX),
     Setting("offsets.topic.replication.factor", SHORT, "3", low=1),
     Setting("offsets.topic.segment.bytes", INT, "104857600", low=1, acts=False),
     Setting("offsets.retention.override", STRING, "ignore", choices=("ignore", "honour"), is_kafkas=False),
@@ -185,7 +188,7 @@ _TABLE = (
     Setting("group.max.size", INT, "2147483647", low=1, acts=False),
     Setting("group.min.session.timeout.ms", INT, "6000", low=1, acts=False),
     # Transactions.
-    Setting("transaction.state.log.num.partitions", INT, "50", low=1),
+    Setting("transaction.state.log.num.partitions", INT, "50", low=1, high=NEW_PARTITIONS_MAX),
     Setting("transaction.state.log.replication.factor", SHORT, "3", low=1),
 )
 
