@@ -57,13 +57,8 @@ class DescribeTopicPartitionsResponseTopic(Struct):
     """Bit n stands for ACL operation n; -2147483648 if not asked for."""
 
 
-class DescribeTopicPartitionsResponseCursor(Struct):
-    topic_name: String
-    partition_index: Int32
-
-
 class DescribeTopicPartitionsResponse(Response, api_key=75, versions=(0, 0), flexible=0):
     throttle_time_ms: Int32
     topics: Array[DescribeTopicPartitionsResponseTopic]
-    next_cursor: Annotated[DescribeTopicPartitionsResponseCursor | None, nullable()] = None
+    next_cursor: Annotated[Cursor | None, nullable()] = None
     """Null: there is no more."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.declaration import ZERO_UUID
 from kproto.messages.k75_describe_topic_partitions import (
+    Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
-    DescribeTopicPartitionsResponseCursor,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
@@ -54,11 +54,11 @@ def _page(cluster: Cluster, names: Sequence[str], first_partition: int, limit: i
             continue
         left = topic.partitions[first_partition:]
         if not room:
-            cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=0)
+            cursor = Cursor(topic_name=name, partition_index=0)
             break
         topics.append(_topic(cluster, topic, left[:room]))
         if len(left) > room:
-            cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=first_partition + room)
+            cursor = Cursor(topic_name=name, partition_index=first_partition + room)
             break
         room -= len(left)
         first_partition = 0
