@@ -1,0 +1,127 @@
+"""The files beside a segment: names, indexes, checkpoints of a partition and of a log directory (LF-50 to LF-55)."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import NamedTuple
+
+from kproto.errors import DecodeError
+
+LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+UNFINISHED_SUFFIXES = (".deleted", ".cleaned", ".swap")
+"""What compaction leaves when it is interrupted (LF-63)."""
+
+NAME_DIGITS = 20
+INDEX_ENTRY_SIZE, TIME_INDEX_ENTRY_SIZE = 8, 12
+CHECKPOINT_VERSION = 0
+
+
+class IndexEntry(NamedTuple):
+    """The last offset of a batch, counted from the segment's, and where that batch begins."""
+
+    relative_offset: int
+    position: int
+
+
+class TimeIndexEntry(NamedTuple):
+    """The greatest timestamp so far, and the offset of its batch."""
+
+    timestamp: int
+    relative_offset: int
+
+
+def segment_name(base_offset: int, suffix: str = LOG_SUFFIX) -> str:
+    """Return the name of a segment's file."""
+    return f"{base_offset:0{NAME_DIGITS}}{suffix}"
+
+
+def segment_base_offset(name: str) -> int | None:
+    """Return the offset in the name of a ``.log`` file; None if it is not named as segments are."""
+    found = re.fullmatch(rf"([0-9]{{{NAME_DIGITS}}}){re.escape(LOG_SUFFIX)}", name)
+    return int(found[1]) if found else None
+
+
+def index_entry(data: bytes) -> IndexEntry:
+    """Read the 8 octets of an entry of an ``.index`` file."""
+    return IndexEntry(_signed(data[:4]), _signed(data[4:8]))
+
+
+def time_index_entry(data: bytes) -> TimeIndexEntry:
+    """Read the 12 octets of an entry of a ``.timeindex`` file."""
+    return TimeIndexEntry(_signed(data[:8]), _signed(data[8:12]))
+
+
+def _signed(data: bytes) -> int:
+    return int.from_bytes(data, "big", signed=True)
+
+
+class LeaderEpochs:
+    """A partition's leader epochs and the offset with which each begins."""
+
+    def __init__(self, starts: dict[int, int]) -> None:
+        self._epochs = sorted(starts)
+        self._offsets = [starts[epoch] for epoch in self._epochs]
+
+    def problem(self, epoch: int, first_offset: int, last_offset: int) -> str | None:
+        """Say what is wrong with a batch of this epoch; None: nothing."""
+        index = bisect_right(self._epochs, epoch) - 1
+        if index < 0 or self._epochs[index] != epoch:
+            return f"leader epoch {epoch} is not in {LEADER_EPOCHS}"
+        if first_offset < self._offsets[index]:
+            return f"leader epoch {epoch} begins with offset {self._offsets[index]} in {LEADER_EPOCHS}"
+        if index + 1 < len(self._epochs) and last_offset >= self._offsets[index + 1]:
+            return f"leader epoch {epoch} ends before offset {self._offsets[index + 1]} in {LEADER_EPOCHS}"
+        return None
+
+
+def read_leader_epochs(text: str) -> LeaderEpochs:
+    """Read a ``leader-epoch-checkpoint``: lines of ``epoch start_offset``.
+
+    Raises:
+        DecodeError: not its form, or epochs or offsets that do not rise; ``position`` is the line's number.
+    """
+    starts: dict[int, int] = {}
+    last = (-1, -1)
+    for number, line in _checkpoint_lines(text, LEADER_EPOCHS):
+        words = line.split()
+        if len(words) != 2 or not all(map(_is_number, words)):
+            raise DecodeError(LEADER_EPOCHS, number, f"{line!r} is not an epoch and an offset")
+        epoch, offset = map(int, words)
+        if epoch <= last[0] or offset < last[1]:
+            raise DecodeError(LEADER_EPOCHS, number, f"epoch {epoch} from offset {offset} comes too late")
+        starts[epoch] = offset
+        last = epoch, offset
+    return LeaderEpochs(starts)
+
+
+def partitions_in_checkpoint(text: str, topic: str) -> set[int]:
+    """Return the partitions of a topic that a log directory's checkpoint names: lines of ``topic partition offset``.
+
+    Raises:
+        DecodeError: not its form; ``position`` is the line's number.
+    """
+    found = set()
+    for number, line in _checkpoint_lines(text, HIGH_WATERMARKS):
+        words = line.split()
+        if len(words) != 3 or not all(map(_is_number, words[1:])):
+            raise DecodeError(HIGH_WATERMARKS, number, f"{line!r} is not a topic, a partition and an offset")
+        if words[0] == topic:
+            found.add(int(words[1]))
+    return found
+
+
+def _checkpoint_lines(text: str, name: str) -> list[tuple[int, str]]:
+    """Return the numbered lines behind version and count."""
+    lines = text.splitlines()
+    if len(lines) < 2 or lines[0] != str(CHECKPOINT_VERSION):
+        raise DecodeError(name, 1, f"does not begin with version {CHECKPOINT_VERSION} and a count")
+    if lines[1] != str(len(lines) - 2):
+        raise DecodeError(name, 2, f"{lines[1]!r} lines announced, there are {len(lines) - 2}")
+    return list(enumerate(lines[2:], 3))
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit()
