@@ -81,8 +81,10 @@ A Kafka broker for people who test and check Kafka clients.
 commands:
   run [options] -- COMMAND  a broker while a command runs, then a report on its clients
   serve [options]           a broker that stays
+  log dump DIR              print a log of the offsets topic, kproto's or Kafka's
+  log verify DIR            check it
 
-kproto run --help and kproto serve --help tell their options, kproto --version the version.
+kproto COMMAND --help tells a command's options, kproto --version the version.
 """
 
 
@@ -116,9 +118,19 @@ def _command(words: list[str]) -> int:
             return _serve(rest)
         case ["run", *rest]:
             return _run(rest)
+        case ["log", *rest]:
+            return _log(rest)
+        case ["help", "log", *rest]:
+            return _log(["help", *rest])
         case []:
-            raise UsageError("kproto: no command given: use run or serve, see kproto --help")
-    raise UsageError(f"kproto: no command {words[0]!r}: use run or serve, see kproto --help")
+            raise UsageError("kproto: no command given: use run, serve or log, see kproto --help")
+    raise UsageError(f"kproto: no command {words[0]!r}: use run, serve or log, see kproto --help")
+
+
+def _log(words: list[str]) -> int:
+    from kproto_server.commandline.log import log
+
+    return log(words)
 
 
 def _serve(words: list[str]) -> int:

@@ -1,0 +1,164 @@
+"""`kproto log dump` and `kproto log verify`: their command lines, and how they end.
+
+Exit codes: 0; 1 for a log that is not as it must be; 2 for a mistake on the command line, or what this installation
+can't do. Each with one line on standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from kproto_server.commandline.arguments import Command, HelpAsked, Option, UsageError, whole_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kproto_server.log.directory import PartitionLog
+
+    Given = dict[str, list[str]]
+
+DAMAGED = 1
+PIPE_CLOSED = 141
+"""As a shell has it for a program that SIGPIPE ended: whoever read the output had enough."""
+PARTITION_MAX = 2**31 - 1
+
+DUMP = Command(
+    "log dump",
+    "Print every batch and record of a log of __consumer_offsets or __transaction_state, kproto's or Kafka's.\n"
+    "DIR is the directory of a partition, a log.dir that holds such directories, or a segment file.",
+    "DIR",
+    (
+        Option("--format", "FORMAT", "text, or jsonl: a line of JSON for each batch and record (default text)"),
+        Option("--partition", "N", "this partition only"),
+    ),
+)
+VERIFY = Command(
+    "log verify",
+    "Check every invariant of a log of __consumer_offsets or __transaction_state, kproto's or Kafka's.\n"
+    "Exits with 1 and the place of the first that does not hold. DIR is as for kproto log dump.",
+    "DIR",
+    (Option("--partitions", "N", "how many __consumer_offsets has (default: found out, where the log.dir tells)"),),
+)
+COMMANDS = {"dump": DUMP, "verify": VERIFY}
+
+HELP = """usage: kproto log COMMAND [options] DIR
+
+Look into the log of the offsets topic, as kproto and Kafka write it.
+
+commands:
+  dump    print every batch and record
+  verify  check every invariant
+
+kproto log dump --help and kproto log verify --help tell their options.
+"""
+
+
+def log(words: Sequence[str]) -> int:
+    """Do what stands after ``kproto log``; return the exit code.
+
+    Raises:
+        UsageError: with one line for the user.
+        HelpAsked: with the help.
+    """
+    match list(words):
+        case ["-h" | "--help" | "help"]:
+            raise HelpAsked(HELP)
+        case ["help", ("dump" | "verify") as name]:
+            raise HelpAsked(COMMANDS[name].help())
+        case ["dump", *rest]:
+            return _dump(rest)
+        case ["verify", *rest]:
+            return _verify(rest)
+        case []:
+            raise UsageError("kproto log: no command given: use dump or verify, see kproto log --help")
+    raise UsageError(f"kproto log: no command {words[0]!r}: use dump or verify, see kproto log --help")
+
+
+def _dump(words: Sequence[str]) -> int:
+    given, name = _parse(DUMP, words)
+    form = _last(given, "--format") or "text"
+    partition = _number(DUMP, given, "--partition", 0)
+
+    from kproto_server.log.directory import find_logs
+    from kproto_server.log.dump import FORMATS, dump
+
+    if form not in FORMATS:
+        raise DUMP.error(f"--format can't be {form!r}: use {' or '.join(FORMATS)}")
+
+    def act() -> None:
+        try:
+            dump(find_logs(name, partition), form, sys.stdout.write)
+        finally:  # before the line that tells why it ended
+            sys.stdout.flush()
+
+    return _ending(DUMP, act)
+
+
+def _verify(words: Sequence[str]) -> int:
+    given, name = _parse(VERIFY, words)
+    partitions = _number(VERIFY, given, "--partitions", 1)
+
+    from kproto_server.log.directory import find_logs
+
+    return _ending(VERIFY, lambda: _verify_logs(find_logs(name), partitions))
+
+
+def _verify_logs(logs: list[PartitionLog], partitions: int | None) -> None:
+    from kproto_server.log.progress import Progress
+    from kproto_server.log.verify import verify
+
+    progress = Progress(sum(found.size for found in logs), sys.stderr)
+
+    def note(text: str) -> None:
+        progress.clear()
+        print(f"note: {text}", file=sys.stderr)
+
+    try:
+        verified = verify(logs, partitions=partitions, note=note, read=progress.add)
+    finally:
+        progress.clear()
+    print(verified, flush=True)
+
+
+def _ending(command: Command, act: Callable[[], None]) -> int:
+    """Do it; return the exit code that tells how it went."""
+    from kproto.records.errors import MissingPackage
+    from kproto_server.log.errors import CorruptLog, NoLog
+
+    try:
+        act()
+    except CorruptLog as error:
+        print(f"kproto {command.name}: {error}", file=sys.stderr)
+        return DAMAGED
+    except (NoLog, MissingPackage) as error:
+        raise command.error(str(error)) from None
+    except BrokenPipeError:  # nothing may be written at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except OSError as error:
+        what = "write" if error.filename is None else f"read {error.filename!r}"
+        raise command.error(f"can't {what}: {error.strerror}") from None
+    return 0
+
+
+def _parse(command: Command, words: Sequence[str]) -> tuple[Given, str]:
+    """Read options before and after the one directory."""
+    given, rest = command.parse(words)
+    if not rest:
+        raise command.error(f"no log given: write kproto {command.name} DIR")
+    more, rest_behind = command.parse(rest[1:])
+    if rest_behind:
+        raise command.error(f"{rest_behind[0]!r} is too much: give one directory")
+    return {**given, **more}, rest[0]
+
+
+def _last(given: Given, name: str) -> str | None:
+    values = given.get(name)
+    return values[-1] if values else None
+
+
+def _number(command: Command, given: Given, name: str, least: int) -> int | None:
+    text = _last(given, name)
+    return None if text is None else whole_number(command, name, text, least, PARTITION_MAX)
