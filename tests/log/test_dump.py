@@ -31,7 +31,7 @@ each_topic = pytest.mark.parametrize("topic", [OFFSETS, TRANSACTIONS])
 
 def text_of(path: Path, form: str = "text") -> str:
     lines: list[str] = []
-    dump(find_logs(str(path)), form, lines.append)
+    dump(find_logs(str(path)), form, write=lines.append, note=pytest.fail)
     return "".join(lines)
 
 
@@ -274,7 +274,7 @@ def test_what_stands_before_damage_is_written(tmp_path: Path) -> None:
     folder = partition_folder(tmp_path, {0: good + bytes(bad)})
     lines: list[str] = []
     with pytest.raises(CorruptLog, match=f"at byte {len(good)}, offset 1: RecordBatch.crc"):
-        dump(find_logs(str(folder)), "text", lines.append)
+        dump(find_logs(str(folder)), "text", write=lines.append, note=pytest.fail)
     assert len(lines) == 2
 
 
@@ -282,4 +282,4 @@ def test_records_that_do_not_have_their_layout_are_damage(tmp_path: Path) -> Non
     batch, _ = read_record_batch(build_record_batch([commit(0)]))
     folder = partition_folder(tmp_path, {0: seal(batch.header, batch.payload[:-1])})
     with pytest.raises(CorruptLog, match=r"offset 0: records\[0\] at byte 0: its sizes do not fit"):
-        dump(find_logs(str(folder)), "text", lambda line: None)
+        dump(find_logs(str(folder)), "text", write=lambda line: None, note=pytest.fail)

@@ -50,7 +50,7 @@ class TestOutcomes:
         assert err == f"note: torn tail: {OFFSETS}/{FIRST_SEGMENT} at byte 5690: 100 bytes zeros, never written\n"
         code, _, err = outcome(capsys, "dump", str(folder))
         assert code == 0
-        assert err == f"torn tail: {OFFSETS}/{FIRST_SEGMENT} at byte 5690: 100 bytes zeros, never written\n"
+        assert err == f"note: torn tail: {OFFSETS}/{FIRST_SEGMENT} at byte 5690: 100 bytes zeros, never written\n"
 
     @pytest.mark.parametrize("command", ["verify", "dump"])
     def test_damage_is_one_line_with_its_place(
@@ -101,6 +101,19 @@ class TestOutcomes:
             process.stdout.close()
             assert process.stderr.read() == b""
             assert process.wait(LIMIT_S) == 141
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full, a disk without room")
+    def test_a_full_disk_is_told(self) -> None:
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [*KPROTO, "log", "dump", GOLDEN], stdout=full, stderr=subprocess.PIPE, text=True, timeout=LIMIT_S
+            )
+        assert (done.returncode, done.stderr) == (2, "kproto log dump: can't write: No space left on device\n")
+
+    def test_a_closed_standard_output_is_told(self) -> None:
+        words = ["bash", "-c", 'exec "$@" >&-', "bash", *KPROTO, "log", "dump", GOLDEN]
+        done = subprocess.run(words, stderr=subprocess.PIPE, text=True, timeout=LIMIT_S)
+        assert (done.returncode, done.stderr) == (2, "kproto log dump: can't write: standard output is closed\n")
 
 
 class TestMistakes:

@@ -10,6 +10,7 @@ import os
 import sys
 
 from kproto_server.commandline.arguments import Command, HelpAsked, Option, UsageError, whole_number
+from kproto_server.commandline.output import tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,10 +87,12 @@ def _dump(words: Sequence[str]) -> int:
 
     if form not in FORMATS:
         raise DUMP.error(f"--format can't be {form!r}: use {' or '.join(FORMATS)}")
+    if sys.stdout is None:  # closed before Python started
+        raise DUMP.error("can't write: standard output is closed")
 
     def act() -> None:
         try:
-            dump(find_logs(name, partition), form, sys.stdout.write)
+            dump(find_logs(name, partition), form, write=sys.stdout.write, note=_note)
         finally:  # before the line that tells why it ended
             sys.stdout.flush()
 
@@ -113,13 +116,17 @@ def _verify_logs(logs: list[PartitionLog], partitions: int | None) -> None:
 
     def note(text: str) -> None:
         progress.clear()
-        print(f"note: {text}", file=sys.stderr)
+        _note(text)
 
     try:
         verified = verify(logs, partitions=partitions, note=note, read=progress.add)
     finally:
         progress.clear()
-    print(verified, flush=True)
+    tell(sys.stdout, f"{verified}\n")
+
+
+def _note(text: str) -> None:
+    tell(sys.stderr, f"note: {text}\n")
 
 
 def _ending(command: Command, act: Callable[[], None]) -> int:
@@ -130,17 +137,26 @@ def _ending(command: Command, act: Callable[[], None]) -> int:
     try:
         act()
     except CorruptLog as error:
-        print(f"kproto {command.name}: {error}", file=sys.stderr)
+        tell(sys.stderr, f"kproto {command.name}: {error}\n")
         return DAMAGED
     except (NoLog, MissingPackage) as error:
         raise command.error(str(error)) from None
-    except BrokenPipeError:  # nothing may be written at exit either
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        _give_up_output()
         return PIPE_CLOSED
     except OSError as error:
-        what = "write" if error.filename is None else f"read {error.filename!r}"
-        raise command.error(f"can't {what}: {error.strerror}") from None
+        if error.filename is None:
+            _give_up_output()
+            raise command.error(f"can't write: {error.strerror}") from None
+        raise command.error(f"can't read {error.filename!r}: {error.strerror}") from None
     return 0
+
+
+def _give_up_output() -> None:
+    """Let what could not be written go, else Python tries it once more at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _parse(command: Command, words: Sequence[str]) -> tuple[Given, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +32,10 @@ HEADER_FACTS = (
 )  # fmt: skip
 
 
-def dump(logs: Iterable[PartitionLog], form: str, write: Callable[[str], object]) -> None:
-    """Write what the logs hold; torn tails are told on standard error.
+def dump(
+    logs: Iterable[PartitionLog], form: str, *, write: Callable[[str], object], note: Callable[[str], None]
+) -> None:
+    """Write what the logs hold; ``note`` is told of torn tails.
 
     Raises:
         CorruptLog: what comes next is no batch; all before it was written.
@@ -49,7 +50,7 @@ def dump(logs: Iterable[PartitionLog], form: str, write: Callable[[str], object]
             for line in _lines(log, segment, read, walk):
                 write(show(line))
             if walk.torn is not None:
-                print(walk.torn, file=sys.stderr)
+                note(str(walk.torn))
 
 
 def _lines(log: PartitionLog, segment: Segment, read: Read, walk: SegmentWalk) -> Iterator[Line]:
