@@ -104,7 +104,7 @@ class TestServe:
         path = tmp_path / "server.properties"
         path.write_text("num.partitions=none\n")
         assert told(capsys, "serve", "--config", str(path)) == (
-            f"kproto serve: --config {path}: num.partitions cannot be 'none': give a whole number from 1 to 2147483647"
+            f"kproto serve: --config {path}: num.partitions cannot be 'none': give a whole number from 1 to 10000"
         )
 
     def test_a_config_file_that_is_no_text(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
