@@ -11,8 +11,8 @@ from kproto.errors import DecodeError
 LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
-UNFINISHED_SUFFIXES = (".deleted", ".cleaned", ".swap")
-"""What compaction leaves when it is interrupted (LF-63)."""
+UNFINISHED_SUFFIXES = (".cleaned", ".swap")
+"""What compaction leaves when it is interrupted (LF-63). Files that end in ``.deleted`` only wait to be removed."""
 
 NAME_DIGITS = 20
 INDEX_ENTRY_SIZE, TIME_INDEX_ENTRY_SIZE = 8, 12

@@ -301,6 +301,7 @@ class TestMadeLogs:
         """LF-63."""
         folder = partition_folder(tmp_path, {0: batch(0)})
         (folder / f"{FIRST_SEGMENT}.swap").write_bytes(b"")
+        (folder / f"{segment_name(7)}.deleted").write_bytes(b"")  # of a compaction that is done
         note = f"__consumer_offsets-0: a compaction was interrupted, not read: {FIRST_SEGMENT}.swap"
         assert verified(folder, 1)[1] == [note]
 
