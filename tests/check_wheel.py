@@ -59,7 +59,7 @@ def _problem(wheel: Path, site: Path) -> str | None:
 def _stale_codec(site: Path) -> str | None:
     """Each generated module equals what the generator makes of the declarations now."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-    from kproto._build import generated_sources  # the build's own function, from the tree
+    from kproto.generate.shipping import generated_sources  # the build's own function, from the tree
 
     for name, source in generated_sources().items():
         shipped = site / "kproto" / "_generated" / name

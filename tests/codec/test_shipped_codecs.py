@@ -11,9 +11,9 @@ import types
 import pytest
 
 from kproto import registry
-from kproto._build import generated_sources
 from kproto.declaration import Message
 from kproto.errors import DecodeError, EncodeError
+from kproto.generate.shipping import generated_sources
 from kproto.headers import RequestHeader, ResponseHeader
 from kproto.messages.k08_offset_commit import OffsetCommitRequest
 from kproto.records.offsets_topic import RECORD_TYPES
