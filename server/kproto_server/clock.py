@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+Due = TypeVar("Due", int, float)
 
 AUTO_IDLE_MS = 10
 """How long nothing must have happened, in real milliseconds, before an auto-advancing clock jumps to its next timer."""
@@ -80,6 +82,7 @@ class Clock:
         self._active_ms = real_ms
         self._order = itertools.count()
         self._by_broker: list[tuple[int, int, Timer]] = []
+        self._in_background: list[tuple[int, int, Timer]] = []
         self._by_real: list[tuple[float, int, Timer]] = []
 
     def now_ms(self) -> int:
@@ -110,12 +113,19 @@ class Clock:
             self._run(timer)
         self._broker_ms = max(self._broker_ms, target)
 
-    def call_at(self, due_ms: int, action: Callable[[], None], *, for_client: bool = False) -> Timer:
-        """Do something at a broker time; ``for_client``: at the latest when as much real time has passed."""
+    def call_at(
+        self, due_ms: int, action: Callable[[], None], *, for_client: bool = False, in_background: bool = False
+    ) -> Timer:
+        """Do something at a broker time.
+
+        Args:
+            for_client: at the latest when as much real time has passed.
+            in_background: housekeeping, which an auto-advancing clock does not jump to.
+        """
         real = self._real_ms + max(0.0, due_ms - self._broker_ms) if for_client else None
         timer = Timer(due_ms, real, action)
         order = next(self._order)
-        heapq.heappush(self._by_broker, (due_ms, order, timer))
+        heapq.heappush(self._in_background if in_background else self._by_broker, (due_ms, order, timer))
         if real is not None and self.mode.rate != 1.0:
             heapq.heappush(self._by_real, (real, order, timer))
         return timer
@@ -126,38 +136,48 @@ class Clock:
             self._run(timer)
         while (real_due := self._next_real()) is not None and real_due <= self._real_ms:
             self._run(heapq.heappop(self._by_real)[2])
-        if self.mode.auto and self._real_ms - self._active_ms >= AUTO_IDLE_MS and self._next_broker() is not None:
-            self.advance(max(0.0, self._by_broker[0][0] - self._broker_ms))
-            self.active()
+        if self.mode.auto and self._real_ms - self._active_ms >= AUTO_IDLE_MS:
+            due = _first(self._by_broker)
+            if due is not None:
+                self.advance(max(0.0, due[0] - self._broker_ms))
+                self.active()
 
     def delay_ms(self) -> float | None:
         """Real milliseconds until something may be due; None: no timer is set."""
         delays = []
-        due = self._next_broker()
-        if due is not None and self.mode.rate > 0:
-            delays.append((due - self._broker_ms) / self.mode.rate)
-        if due is not None and self.mode.auto:
+        due = self._next_heap()
+        if due and self.mode.rate > 0:
+            delays.append((due[0][0] - self._broker_ms) / self.mode.rate)
+        if self.mode.auto and _first(self._by_broker) is not None:
             delays.append(AUTO_IDLE_MS - (self._real_ms - self._active_ms))
         real_due = self._next_real()
         if real_due is not None:
             delays.append(real_due - self._real_ms)
         return max(0.0, min(delays)) if delays else None
 
-    def _next_broker(self) -> int | None:
-        while self._by_broker and self._by_broker[0][2].action is None:
-            heapq.heappop(self._by_broker)
-        return self._by_broker[0][0] if self._by_broker else None
+    def _next_heap(self) -> list[tuple[int, int, Timer]]:
+        """Return the heap whose first timer is due before that of the other; empty if no timer is set."""
+        first, background = _first(self._by_broker), _first(self._in_background)
+        if first is None or (background is not None and background < first):
+            return self._in_background
+        return self._by_broker
 
     def _next_real(self) -> float | None:
-        while self._by_real and self._by_real[0][2].action is None:
-            heapq.heappop(self._by_real)
-        return self._by_real[0][0] if self._by_real else None
+        first = _first(self._by_real)
+        return None if first is None else first[0]
 
     def _pop_broker(self, until_ms: float) -> Timer | None:
-        due = self._next_broker()
-        return heapq.heappop(self._by_broker)[2] if due is not None and due <= until_ms else None
+        heap = self._next_heap()
+        return heapq.heappop(heap)[2] if heap and heap[0][0] <= until_ms else None
 
     def _run(self, timer: Timer) -> None:
         action, timer.action = timer.action, None
         if action is not None:
             action()
+
+
+def _first(heap: list[tuple[Due, int, Timer]]) -> tuple[Due, int, Timer] | None:
+    """Return the first timer of a heap, after those that were cancelled or have fired are gone."""
+    while heap and heap[0][2].action is None:
+        heapq.heappop(heap)
+    return heap[0] if heap else None

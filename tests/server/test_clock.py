@@ -105,6 +105,29 @@ def test_an_auto_clock_jumps_to_its_next_timer_only_when_nothing_happens() -> No
     assert fired == [1_000_000 + DAY_MS]
 
 
+def test_an_auto_clock_does_not_jump_to_what_is_in_the_background() -> None:
+    """Or all that was committed would be gone after a moment of quiet."""
+    auto = clock("auto")
+    fired: list[str] = []
+    auto.call_at(1_000_600, lambda: fired.append("sweep"), in_background=True)
+    auto.tick(AUTO_IDLE_MS * 2)
+    auto.run_due()
+    assert fired == []
+    assert auto.delay_ms() == 600 - AUTO_IDLE_MS * 2
+    auto.call_at(1_000_900, lambda: fired.append("session"))
+    auto.run_due()
+    assert fired == ["sweep", "session"], "it is passed on the way to something else"
+
+
+def test_background_and_other_timers_fire_in_one_order() -> None:
+    manual = clock("manual")
+    fired: list[str] = []
+    for due_ms, in_background in ((30, False), (10, True), (20, False), (40, True)):
+        manual.call_at(1_000_000 + due_ms, lambda due=due_ms: fired.append(str(due)), in_background=in_background)  # type: ignore[misc]
+    manual.advance(35)
+    assert fired == ["10", "20", "30"]
+
+
 def test_time_does_not_go_back() -> None:
     with pytest.raises(ValueError, match="can't go back"):
         clock("manual").advance(-1)
