@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster, Node, topic_defaults
+from kproto_server.coordinator.sweeps import Sweeps
 from kproto_server.observation.observe import Observations
 from kproto_server.shell.host import Host, real_ms
 from kproto_server.shell.server import Server
@@ -42,5 +43,7 @@ def assemble(
     ]
     cluster = Cluster(nodes, profile, topic_defaults(settings, len(nodes)))
     state = BrokerState(profile, settings, cluster)
+    sweeps = Sweeps(state, clock)
+    sweeps.start()
     host = Host(clock)
-    return host, Server(host, state, Observations())
+    return host, Server(host, state, Observations(), sweeps)

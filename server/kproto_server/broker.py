@@ -257,14 +257,7 @@ class Broker:
 
     def reset(self) -> None:
         """Forget topics, groups, offsets and observations; stopped nodes come back. Connections stay open."""
-
-        def forget(server: Server) -> None:
-            for node_id in server.state.cluster.nodes:
-                server.start_node(node_id)
-            server.state.reset()
-            server.observations.reset()
-
-        self._call(forget)
+        self._call(lambda server: server.reset())
 
     def stop_node(self, node_id: int) -> None:
         """Take one node down: connections are cut, its partitions find other leaders.

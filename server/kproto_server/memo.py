@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto import registry
-from kproto_server.coordinator.commit import commit_error
+from kproto_server.coordinator.commit import commit_error, expires_early, limits_of
 from kproto_server.coordinator.offsets import MemoryOffsetLog
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class CommitMemo:
         "api_version",
         "client_id",
         "cluster_version",
+        "expires_early",
         "frame",
         "hits",
         "layout",
@@ -91,6 +92,7 @@ class CommitMemo:
         first = entries[0][1]
         expire_ms = first.expire_timestamp_ms
         self._expires_after_ms = None if expire_ms is None else expire_ms - first.commit_timestamp_ms
+        self.expires_early = expires_early(request, call.api_version, limits_of(state.settings))
 
     def answer(self, frame: bytes, now_ms: int, state: BrokerState) -> bytes:
         """Make this commit visible and return its answer, size included."""

@@ -27,9 +27,11 @@ from kproto.messages.k47_offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from kproto_server.call import ConnectionInfo
+from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster
 from kproto_server.configuration.settings import Settings
 from kproto_server.coordinator.groups import GroupState, Member
+from kproto_server.coordinator.sweeps import Sweeps
 from kproto_server.dispatch import Dispatcher, Session
 from kproto_server.observation.observe import Observations
 from kproto_server.releases.profiles import Profile
@@ -58,14 +60,15 @@ class Side:
         self.dispatcher = Dispatcher(self.state, Observations(), remembers=remembers)
         nodes = cluster.nodes.values()
         self.sessions = [Session(self.dispatcher, node, ConnectionInfo("/127.0.0.1")) for node in nodes]
-        self.now_ms = 1_000
+        self.clock = Clock(1_000, 0, ClockMode.parse("manual"))
+        Sweeps(self.state, self.clock).start()
         cluster.ensure_offsets_topic(0)
         for name in TOPICS:
             cluster.create_topic(name, partition_count=4)
 
     def send(self, node: int, frames: bytes) -> bytes:
-        self.now_ms += 7
-        return self.sessions[node].receive(frames, self.now_ms)
+        self.clock.advance(7)
+        return self.sessions[node].receive(frames, self.clock.now_ms())
 
     def ask_coordinator(self, group: str, frames: bytes) -> bytes:
         coordinator = self.state.cluster.coordinator_of(group)
@@ -156,11 +159,37 @@ def join(group: str) -> Action:
         if known is not None:
             known.add_member(Member("somebody"))
             known.generation = 3
-            known.transition_to(GroupState.STABLE, side.now_ms)
+            known.transition_to(GroupState.STABLE, side.clock.now_ms())
         return b""
 
     return act
 
+
+def leave(group: str) -> Action:
+    """The last member goes: what expires, and when, is another matter from now on (EX-21)."""
+
+    def act(side: Side) -> bytes:
+        known = side.state.groups.get(group)
+        if known is not None:
+            known.members.clear()
+            known.protocol_type = "consumer"
+            known.transition_to(GroupState.EMPTY, side.clock.now_ms())
+        return b""
+
+    return act
+
+
+def wait(duration_ms: int) -> Action:
+    """Time passes, and takes offsets and groups with it."""
+
+    def act(side: Side) -> bytes:
+        side.clock.advance(duration_ms)
+        return b""
+
+    return act
+
+
+MINUTE_MS = 60_000
 
 disturbances = st.one_of(
     st.builds(fetch, groups, nodes),
@@ -170,6 +199,8 @@ disturbances = st.one_of(
     st.builds(create_topic, st.sampled_from(TOPICS)),
     st.builds(stop_and_start, st.integers(1, 2)),
     st.builds(join, groups),
+    st.builds(leave, groups),
+    st.builds(wait, st.sampled_from([5, 600, MINUTE_MS - 2000, MINUTE_MS, MINUTE_MS + 1000])),
 )
 
 
@@ -182,7 +213,11 @@ disturbances = st.one_of(
 def test_answers_and_offsets_are_the_same_with_and_without_memory(
     shapes: list[Action], between: list[Action], override: str
 ) -> None:
-    configured = {"offsets.retention.override": override}
+    configured = {
+        "offsets.retention.override": override,
+        "offsets.retention.minutes": "1",
+        "offsets.retention.check.interval.ms": "500",
+    }
     sides = Side(configured, remembers=True), Side(configured, remembers=False)
     # Memos are made at the second sight of a commit and used from the third on: before and after each disturbance.
     for action in [*shapes * 3, *(step for disturbance in between for step in (disturbance, *shapes * 2))]:
@@ -193,6 +228,21 @@ def test_answers_and_offsets_are_the_same_with_and_without_memory(
     ]
     assert stored[0] == stored[1]
     assert sides[0].dispatcher.observations.snapshot() == sides[1].dispatcher.observations.snapshot()
+
+
+def test_commits_from_memory_keep_a_group_alive_and_no_longer() -> None:
+    """EX-21 row 1: each counts from its own time, though nobody has looked at it since."""
+    side = Side({"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "500"}, remembers=True)
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+    topics = (OffsetCommitRequestTopic(name="t", partitions=(partition,)),)
+    frame = request_frame(OffsetCommitRequest(group_id="g", topics=topics), 8, correlation_id=1, client_id="c")
+    for _ in range(5):
+        side.ask_coordinator("g", frame)
+        side.clock.advance(MINUTE_MS - 2000)
+    assert side.state.groups.get("g") is not None
+    side.clock.advance(2500)
+    assert side.state.groups.get("g") is None
+    assert len(side.state.offsets) == 0
 
 
 def test_a_repeated_commit_is_answered_from_memory() -> None:

@@ -168,7 +168,7 @@ _TABLE = (
     Setting("offset.metadata.max.bytes", INT, "1024", changed=(((0, 8, 2), "4096"),), low=0),
     Setting("offsets.commit.timeout.ms", INT, "5000", low=1, acts=False),
     Setting("offsets.load.buffer.size", INT, "5242880", low=1, acts=False),
-    Setting("offsets.retention.check.interval.ms", LONG, "600000", low=1, acts=False),
+    Setting("offsets.retention.check.interval.ms", LONG, "600000", low=1),
     Setting("offsets.retention.minutes", INT, "1440", changed=(((2, 0), "10080"),), low=1),
     Setting("offsets.topic.compression.codec", INT, "0", low=0, high=4, acts=False),
     Setting("offsets.topic.num.partitions", INT, "50", low=1, high=NEW_PARTITIONS_MAX),

@@ -124,6 +124,12 @@ def expire_timestamp(now_ms: int, override_ms: int, limits: CommitLimits, profil
     return now_ms + limits.retention_ms if profile.offsets_carry_expiry else None
 
 
+def expires_early(request: OffsetCommitRequest, api_version: int, limits: CommitLimits) -> bool:
+    """Whether offsets of a commit may expire sooner than a retention time of the broker after it: if a retention time
+    of its own is obeyed, or in v1, where the client has the say on the time."""
+    return api_version == 1 or (limits.honours_overrides and request.retention_time_ms != DEFAULT)
+
+
 def timestamps_of_v1(timestamp_ms: int, now_ms: int, limits: CommitLimits, profile: Profile) -> tuple[int, int | None]:
     """Return commit and expire timestamp of an offset whose commit named a time, or `DEFAULT` (OC-40)."""
     if timestamp_ms == DEFAULT:

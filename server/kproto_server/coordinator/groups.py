@@ -76,6 +76,8 @@ class Group:
     """One group."""
 
     __slots__ = (
+        "_subscribed_topics",
+        "_touched",
         "generation",
         "group_id",
         "kind",
@@ -85,11 +87,15 @@ class Group:
         "state",
         "state_timestamp_ms",
         "static_members",
-        "subscribed_topics",
+        "sweep_number",
     )
 
-    def __init__(self, group_id: str, now_ms: int, kind: Kind = "classic") -> None:
+    def __init__(
+        self, group_id: str, now_ms: int, kind: Kind = "classic", touched: dict[str, None] | None = None
+    ) -> None:
         self.group_id = group_id
+        self._touched = touched
+        """Of the registry that the group is in."""
         self.kind = kind
         self.state = GroupState.EMPTY
         self.state_timestamp_ms: int | None = now_ms
@@ -101,13 +107,30 @@ class Group:
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}
         """Member id by group instance id."""
-        self.subscribed_topics: frozenset[str] | None = None
-        """Union over the members; None: unknown (EX-22)."""
+        self._subscribed_topics: frozenset[str] | None = None
+        self.sweep_number = 0
+        """The sweep that looks at the group next, if nobody touches it (`Sweeps`)."""
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
         """Enter a state, also the one it is in: the clock of expiry starts anew (EX-11)."""
         self.state = state
         self.state_timestamp_ms = now_ms
+        self._touch()
+
+    @property
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """Union over the members; None: unknown (EX-22)."""
+        return self._subscribed_topics
+
+    @subscribed_topics.setter
+    def subscribed_topics(self, topics: frozenset[str] | None) -> None:
+        self._subscribed_topics = topics
+        self._touch()
+
+    def _touch(self) -> None:
+        """Have the next sweep look at the group: what expires of it may have changed."""
+        if self._touched is not None:
+            self._touched[self.group_id] = None
 
     def add_member(self, member: Member) -> None:
         self.members[member.member_id] = member
@@ -125,24 +148,27 @@ class Group:
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether offsets of a topic are in use; an unknown subscription of members is one to everything (EX-22)."""
-        if self.subscribed_topics is None:
+        if self._subscribed_topics is None:
             return bool(self.members)
-        return topic in self.subscribed_topics
+        return topic in self._subscribed_topics
 
 
 class GroupRegistry:
     """The groups that exist."""
 
-    __slots__ = ("_groups", "get")
+    __slots__ = ("_groups", "get", "touched")
 
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
         self.get = self._groups.get
         """Return the group with this id, or None. The dictionary's own method: this is on the way of every commit."""
+        self.touched: dict[str, None] = {}
+        """Groups that the next sweep has to look at."""
 
     def create(self, group_id: str, now_ms: int, kind: Kind = "classic") -> Group:
         """Make an Empty group in place of any that had this id."""
-        group = self._groups[group_id] = Group(group_id, now_ms, kind)
+        group = self._groups[group_id] = Group(group_id, now_ms, kind, self.touched)
+        self.touched[group_id] = None
         return group
 
     def remove(self, group_id: str) -> None:

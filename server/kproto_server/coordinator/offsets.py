@@ -64,6 +64,9 @@ class OffsetLog(Protocol):
 class DeferredCommit(Protocol):
     """A commit that is known to be accepted; its entries are worked out when they are asked for."""
 
+    expires_early: bool
+    """As of `OffsetStore.apply_commit`."""
+
     def entries(self) -> CommitEntries: ...
 
 
@@ -83,12 +86,14 @@ class MemoryOffsetLog:
 class OffsetStore:
     """The table of committed offsets, and the log behind it."""
 
-    __slots__ = ("_deferred", "_groups", "log")
+    __slots__ = ("_deferred", "_groups", "log", "touched")
 
     def __init__(self, log: OffsetLog | None = None) -> None:
         self.log: OffsetLog = log or MemoryOffsetLog()
         self._groups: dict[str, dict[str, dict[int, OffsetAndMetadata]]] = {}
         self._deferred: dict[str, DeferredCommit] = {}
+        self.touched: dict[str, None] = {}
+        """Groups that the next sweep has to look at (`Sweeps`)."""
 
     def defer_commit(self, group_id: str, commit: DeferredCommit) -> None:
         """Make a commit visible whose entries are worked out when somebody looks.
@@ -100,6 +105,8 @@ class OffsetStore:
             if before is not None:
                 self._settle(group_id)
             self._deferred[group_id] = commit
+            if commit.expires_early:
+                self.touched[group_id] = None
 
     def _settle(self, group_id: str) -> None:
         """Put what was deferred into the table; everything that looks at a group comes here first."""
@@ -111,16 +118,22 @@ class OffsetStore:
         for group_id in list(self._deferred):
             self._settle(group_id)
 
-    def apply_commit(self, group_id: str, entries: CommitEntries) -> None:
-        """Make a commit visible that the log has."""
+    def apply_commit(self, group_id: str, entries: CommitEntries, *, expires_early: bool = True) -> None:
+        """Make a commit visible that the log has.
+
+        ``expires_early``: False if all its offsets expire a retention time of the broker from now, or later.
+        """
         if self._deferred:
             self._settle(group_id)
+        if expires_early:
+            self.touched[group_id] = None
         self._apply(group_id, entries)
 
     def _apply(self, group_id: str, entries: CommitEntries) -> None:
         topics = self._groups.get(group_id)
         if topics is None:
             topics = self._groups[group_id] = {}
+            self.touched[group_id] = None
         for name, partitions in entries:
             stored = topics.get(name)
             if stored is None:
@@ -142,6 +155,7 @@ class OffsetStore:
                 topics.pop(name, None)
         if not topics:
             del self._groups[group_id]
+            self.touched[group_id] = None
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, OffsetAndMetadata]]:
         """Return a group's offsets by topic and partition; a view, empty if there are none."""

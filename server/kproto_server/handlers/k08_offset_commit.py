@@ -17,6 +17,7 @@ from kproto_server.coordinator.commit import (
     append_error,
     commit_error,
     expire_timestamp,
+    expires_early,
     limits_of,
     metadata_too_large,
     timestamps_of_v1,
@@ -98,7 +99,8 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
             if failure:
                 return _response(_failed(answered, append_error(failure, profile)), refused)
             # Apply.
-            offsets.apply_commit(group_id, entries)
+            early = expires_early(request, version, limits_of(state.settings))
+            offsets.apply_commit(group_id, entries, expires_early=early)
         if group is None and request.generation_id_or_member_epoch < 0 and profile.offsets_make_a_group:
             # Found or made before its partitions are looked at: it is there even if all of them were refused.
             state.groups.create(group_id, call.now_ms)

@@ -90,6 +90,14 @@ class Quirks:
         return not self.at_least(2, 1)
 
     @cached_property
+    def unsubscribed_offsets_expire(self) -> Literal["never", "unless empty", "stable"]:
+        """In which states consumers lose offsets of topics that they don't subscribe to: none before 2.4, all with
+        members up to 2.7, since then Stable (EX-21)."""
+        if not self.at_least(2, 4):
+            return "never"
+        return "stable" if self.at_least(2, 8) else "unless empty"
+
+    @cached_property
     def commit_timestamp_is_the_clients(self) -> bool:
         """Whether an explicit timestamp of OffsetCommit v1 is the time of the commit, from 2.1 on; from 0.9 to 2.0 it
         only moves the deadline, in 0.8.2 it is all that is stored (OC-40)."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.cluster import Node
     from kproto_server.configuration.settings import Settings
+    from kproto_server.coordinator.sweeps import Sweeps
     from kproto_server.observation.observe import Observations
     from kproto_server.shell.host import Host
     from kproto_server.state import BrokerState
@@ -82,10 +83,11 @@ class NodeListener:
 class Server:
     """All nodes of a broker process. Make it, then run `main` under the host; `stop` ends it from the loop's thread."""
 
-    def __init__(self, host: Host, state: BrokerState, observations: Observations) -> None:
+    def __init__(self, host: Host, state: BrokerState, observations: Observations, sweeps: Sweeps) -> None:
         self.host = host
         self.state = state
         self.observations = observations
+        self._sweeps = sweeps
         self.dispatcher = Dispatcher(state, observations)
         self.listeners: dict[int, NodeListener] = {}
         self._reserved: dict[int, socket.socket] = {}
@@ -121,6 +123,14 @@ class Server:
     def stop(self) -> None:
         """Begin an orderly end: no new connections, answer what was read, then return from `main`."""
         self._stop.set()
+
+    def reset(self) -> None:
+        """Forget topics, groups, offsets and observations; stopped nodes come back. Connections stay open."""
+        for node_id in self.state.cluster.nodes:
+            self.start_node(node_id)
+        self.state.reset()
+        self.observations.reset()
+        self._sweeps.start()
 
     def stop_node(self, node_id: int) -> None:
         """Take a broker down: its listener and connections are cut, its partitions find other leaders.

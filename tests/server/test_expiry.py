@@ -1,0 +1,56 @@
+"""Eight days in a moment: a broker whose clock is moved loses offsets and groups as a broker that waited would."""
+
+from __future__ import annotations
+
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.structs import OffsetAndMetadata
+
+from kproto_server.broker import Broker
+from tests.shell.raw_client import RawClient
+from tests.shell.requests import commit_offset, committed
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def test_offsets_and_group_are_gone_after_eight_days() -> None:
+    """EX-1, EX-34: a week is what Kafka keeps them, and a client sees neither any more."""
+    with Broker.running(clock="manual") as broker:
+        consumer = KafkaConsumer(
+            bootstrap_servers=broker.bootstrap_servers, group_id="billing", enable_auto_commit=False
+        )
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+        consumer.assign([ORDERS])
+        consumer.commit({ORDERS: OffsetAndMetadata(42, "", -1)})
+        broker.clock.advance(days=6)
+        assert consumer.committed(ORDERS) == 42
+        assert [group["group_id"] for group in admin.list_groups()] == ["billing"]
+        broker.clock.advance(days=2)
+        assert consumer.committed(ORDERS) is None
+        assert admin.list_groups() == []
+        consumer.close()
+        admin.close()
+
+
+def test_a_reset_broker_sweeps_anew() -> None:
+    with Broker.running(clock="manual") as broker, RawClient(broker.bootstrap_servers) as client:
+        for _ in range(2):
+            broker.reset()
+            assert commit_offset(client) == 0
+            broker.clock.advance(days=6.9)
+            assert committed(client) == 7
+            broker.clock.advance(days=0.2)
+            assert committed(client) == -1
+
+
+def test_a_quick_clock_brings_the_end_of_an_offset_nearer() -> None:
+    """A minute and a second of the broker's time are 6 ms of ours."""
+    settings = {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 1000}
+    with (
+        Broker.running(clock="scaled:10000", settings=settings) as broker,
+        RawClient(broker.bootstrap_servers) as client,
+    ):
+        assert commit_offset(client) == 0
+        until_ms = broker.clock.now_ms() + 62_000
+        while broker.clock.now_ms() < until_ms:
+            pass
+        assert committed(client) == -1
