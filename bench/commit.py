@@ -1,4 +1,4 @@
-"""Commit throughput and latency in memory, beside kfake, librdkafka's mock and real Kafka.
+"""Commit throughput and latency, for each durability, beside kfake, librdkafka's mock and real Kafka.
 
 Method: all servers are started, then in each round each case is run against each server in turn, so that what
 else the machine does falls on all of them. The first round is not counted: a JVM compiles its code in it. Each
@@ -8,23 +8,24 @@ every offset.
 
 from __future__ import annotations
 
-import json
-import subprocess
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from bench.model import KPROTO, Bench, BenchError, Lead, Metric, Missing, Note, Row
-from bench.options import count, counts, seconds
-from bench.peers.go import build
+from bench import generator
+from bench.disk import sync_time
+from bench.model import KPROTO, Bench, Lead, Metric, Note, Row
+from bench.options import count, counts, durabilities, seconds
+from bench.peers.durability import DURABILITIES, ON_DISK, Durability
+from bench.peers.fleet import Fleet, Target
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
 from bench.peers.kproto import Kproto
 from bench.peers.librdkafka import Librdkafka
-from bench.peers.server import HOST, Peer, Server, launches, started, topic_prefix, wait_until_listening
+from bench.peers.server import Peer, Server, topic_prefix
 
 REQUESTS = Metric(key="requests_per_s", title="requests/s", more_is_better=True, compared=True, digits=0)
 SERVER_CPU = Metric(key="server_cpu_us_per_request", title="server CPU us", compared=True)
@@ -33,7 +34,7 @@ OF_LOAD = {REQUESTS.key: "requests_s"} | {m.key: m.key for m in METRICS[1:]}
 """What the load generator calls each metric."""
 PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Librdkafka(), Kafka())
 WARM_UP_SECONDS = 0.3
-OFFSET_COMMIT_VERSION = 3
+PARTITIONS = (1, 10, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,9 @@ class Shape:
 
     def __str__(self) -> str:
         return f"{self.connections}x{self.in_flight}"
+
+
+ONE_BY_ONE, CONNECTIONS, PIPELINED = SHAPES = (Shape(1, 1), Shape(64, 1), Shape(8, 16))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +72,20 @@ def shapes(text: str) -> list[Shape]:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--partitions", type=counts, default=[10], metavar="N,...", help="a request; 10 if not given")
+    parser.add_argument(
+        "--durability",
+        type=durabilities,
+        default=DURABILITIES,
+        metavar="D,...",
+        help="memory,os,fsync: all if not given",
+    )
+    parser.add_argument(
+        "--partitions", type=counts, default=PARTITIONS, metavar="N,...", help="a request; 1,10,100 if not given"
+    )
     parser.add_argument(
         "--shapes",
         type=shapes,
-        default=[Shape(1, 1), Shape(64, 1), Shape(8, 16)],
+        default=SHAPES,
         metavar="CxF,...",
         help="connections x requests in flight on each; 1x1,64x1,8x16 if not given",
     )
@@ -82,64 +95,78 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, note: Note) -> list[Row]:
     cases = [Case(*pair) for pair in product(options.partitions, options.shapes)]
-    try:
-        load = build("load")
-    except Missing as missing:
-        raise BenchError(f"the load generator is missing: {missing}") from missing
-    samples: dict[Case, dict[str, list[dict[str, float]]]] = {case: {} for case in cases}
+    load = generator.program()
+    samples: dict[Case, Samples] = {case: {} for case in cases}
+    if not set(ON_DISK).isdisjoint(options.durability):
+        note(sync_time())
     with ExitStack() as stack:
-        servers = {}
-        for name, launch in launches(PEERS, options.only, note, stack, partitions=options.partitions):
-            servers[name] = stack.enter_context(started(launch))
-            wait_until_listening(servers[name])
+        fleet = Fleet(stack, note)
+        fleet.start([peer for peer in PEERS if peer.name in options.only], options.durability, options.partitions)
         for nth in range(1 + options.rounds):
-            for case, (name, server) in product(cases, servers.items()):
-                figures = _load(load, name, server, case, options.seconds)
+            for case, (target, server) in product(cases, fleet.servers.items()):
+                figures = measured(load, target, server, of_case(case, options.seconds))
                 if nth > 0:
-                    samples[case].setdefault(name, []).append(figures)
-    return [Row(bench=BENCH.name, case=str(case), figures=_best(samples[case])) for case in cases]
+                    samples[case].setdefault(target, []).append(figures)
+    return [
+        Row(bench=BENCH.name, case=named(durability, case), figures=fleet.row(durability, best(samples[case])))
+        for durability, case in product(options.durability, cases)
+    ]
 
 
-def _load(load: Path, name: str, server: Server, case: Case, duration: float) -> dict[str, float]:
-    """One run of the load generator."""
-    flags: dict[str, object] = {
-        "addr": f"{HOST}:{server.port}",
-        "pid": server.pid,
+Samples = dict[Target, list[dict[str, float]]]
+"""What was measured of each server, round by round."""
+
+
+def of_case(case: Case, duration: float) -> dict[str, object]:
+    """The load generator's flags."""
+    return {
         "conns": case.shape.connections,
         "inflight": case.shape.in_flight,
         "parts": case.partitions,
         "topic": topic_prefix(case.partitions),
-        "version": OFFSET_COMMIT_VERSION,
         "duration": duration,
         "warmup": WARM_UP_SECONDS,
         "verify": "true",
     }
-    argv = [str(load), *(f"-{flag}={value}" for flag, value in flags.items())]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise BenchError(f"{name}, {case}: {(done.stderr.strip() or 'no reason given').splitlines()[-1]}")
-    said = json.loads(done.stdout)
+
+
+def measured(load: Path, target: Target, server: Server, flags: Mapping[str, object]) -> dict[str, float]:
+    """One run of the load generator."""
+    what = f"{target}, {flags['parts']} partitions, {flags['conns']}x{flags['inflight']}"
+    said = generator.run(load, server.port, what, {"pid": server.pid, **flags})
     return {key: float(said[theirs]) for key, theirs in OF_LOAD.items()}
 
 
-def _best(samples: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, float]]:
+def best(samples: Samples) -> dict[Target, dict[str, float]]:
     return {
-        name: {metric.key: metric.best([figures[metric.key] for figures in rounds]) for metric in METRICS}
-        for name, rounds in samples.items()
+        target: {metric.key: metric.best([figures[metric.key] for figures in rounds]) for metric in METRICS}
+        for target, rounds in samples.items()
     }
 
 
+def named(durability: Durability, case: Case) -> str:
+    return f"{durability}, {case}"
+
+
 def _floors() -> Sequence[Lead]:
-    one_by_one, pipelined = str(Case(10, Shape(1, 1))), str(Case(10, Shape(8, 16)))
+    """Those of a row with more than one request in flight are higher: there a sync serves many commits."""
+    floors = [(Kafka.name, 1.0, "memory", Case(10, ONE_BY_ONE))]
+    for case in (Case(*pair) for pair in product(PARTITIONS, SHAPES)):
+        floors.append((Kfake.name, 1.0, "memory", case))
+        if case.shape == PIPELINED:
+            floors.append((Librdkafka.name, 1.0, "memory", case))
+        floors.append((Kafka.name, 2.0, "os", case))
+        floors.append((Kfake.name, 1.0, "os", case))
+        floors.append((Kafka.name, 1.0 if case.shape == ONE_BY_ONE else 3.0, "fsync", case))
     return [
-        Lead(case=one_by_one, metric=REQUESTS, peer=Kafka.name, at_least=1.0),
-        Lead(case=pipelined, metric=REQUESTS, peer=Kfake.name, at_least=1.0),
+        Lead(case=f"{durability}, {case}", metric=REQUESTS, peer=peer, at_least=at_least)
+        for peer, at_least, durability, case in floors
     ]
 
 
 BENCH = Bench(
     name="commit",
-    summary="commit throughput and latency in memory, beside kfake, librdkafka's mock and real Kafka",
+    summary="commit throughput and latency for each durability, beside kfake, librdkafka's mock and real Kafka",
     metrics=METRICS,
     peers=[KPROTO, *(peer.name for peer in PEERS[1:])],
     floors=_floors(),

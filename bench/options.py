@@ -5,6 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 
+from bench.peers.durability import DURABILITIES, ON_DISK, Durability
+
 
 def some_of(text: str, names: Sequence[str]) -> list[str]:
     """Names separated by commas, in the order of ``names``."""
@@ -36,3 +38,15 @@ def seconds(text: str) -> float:
     if not 0 < value < 3600:
         raise ArgumentTypeError(f"{text!r} is not a number of seconds")
     return value
+
+
+def durabilities(text: str) -> list[Durability]:
+    """Some of ``memory,os,fsync``."""
+    asked = some_of(text, DURABILITIES)
+    return [durability for durability in DURABILITIES if durability in asked]
+
+
+def on_disk(text: str) -> list[Durability]:
+    """Some of ``os,fsync``."""
+    asked = some_of(text, ON_DISK)
+    return [durability for durability in ON_DISK if durability in asked]

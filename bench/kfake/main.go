@@ -13,9 +13,18 @@ import (
 
 func main() {
 	port := flag.Int("port", 0, "port on 127.0.0.1 (0: a free one)")
+	dataDir := flag.String("data-dir", "", "keep everything in this directory (none: in memory only)")
+	syncWrites := flag.Bool("sync-writes", false, "sync each batch that is written there")
 	flag.Parse()
 	// Topics come into being when Metadata asks for them, as on the other servers measured.
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(*port), kfake.AllowAutoTopicCreation())
+	options := []kfake.Opt{kfake.NumBrokers(1), kfake.Ports(*port), kfake.AllowAutoTopicCreation()}
+	if *dataDir != "" {
+		options = append(options, kfake.DataDir(*dataDir))
+	}
+	if *syncWrites {
+		options = append(options, kfake.SyncWrites())
+	}
+	cluster, err := kfake.NewCluster(options...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kfakeserver:", err)
 		os.Exit(1)

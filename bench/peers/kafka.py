@@ -10,34 +10,39 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from bench.model import Missing
-from bench.peers.server import Launch, free_port
+from bench.peers.durability import Durability
+from bench.peers.server import Launch, data_directory, free_port
 
 SCRIPT = Path(__file__).parents[2] / "tests/oracle/kafka"
 TO_START_FAST = {"KAFKA_JVM": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", "KAFKA_HEAP": "512m"}
 TO_RUN_FAST = {"KAFKA_JVM": "-XX:+UseG1GC", "KAFKA_HEAP": "1g"}
 
 
+FLUSHED: dict[Durability, dict[str, str]] = {"os": {}, "fsync": {"log.flush.interval.messages": "1"}}
+
+
 class Kafka:
     name = "kafka"
+    beside: Mapping[Durability, Durability] = {"memory": "os", "os": "os", "fsync": "fsync"}
+    """It always writes to its page cache; ``fsync`` is ``log.flush.interval.messages=1``."""
 
     @contextmanager
-    def ready(self, partitions: Sequence[int]) -> Iterator[Launch]:
+    def ready(self, partitions: Sequence[int], durability: Durability = "os") -> Iterator[Launch]:
         for tool in ("java", "mvn"):
             if shutil.which(tool) is None:
                 raise Missing(f"no `{tool}` on the PATH")
         if not SCRIPT.exists():
             raise Missing("no tests/oracle/kafka")
         version = Path(_script("fetch", "newest")).name
-        with tempfile.TemporaryDirectory(prefix="kproto-bench-") as made:
-            folder = Path(made)
+        with data_directory() as folder:
             port = free_port()
-            argv = _made_once(folder, version, port, TO_RUN_FAST if partitions else TO_START_FAST)
+            tuning = TO_RUN_FAST if partitions else TO_START_FAST
+            argv = _made_once(folder, version, port, tuning, FLUSHED[durability])
             node, kept = folder / "node-1", folder / "formatted"
             shutil.copytree(node / "data", kept)
 
@@ -45,13 +50,14 @@ class Kafka:
                 shutil.rmtree(node / "data")
                 shutil.copytree(kept, node / "data")
 
-            yield Launch(version=version, argv=argv, port=port, cwd=node, forget=forget)
+            yield Launch(version=version, argv=argv, port=port, cwd=node, data=node / "data", forget=forget)
 
 
-def _made_once(folder: Path, version: str, port: int, tuning: dict[str, str]) -> list[str]:
+def _made_once(folder: Path, version: str, port: int, tuning: dict[str, str], settings: dict[str, str]) -> list[str]:
     """Make a broker in ``folder`` and stop it; return its command line."""
+    properties = [f"--prop={name}={value}" for name, value in settings.items()]
     try:
-        _script("start", version, "--dir", str(folder), "--port", str(port), environment=tuning)
+        _script("start", version, "--dir", str(folder), "--port", str(port), *properties, environment=tuning)
         pid = (folder / "node-1/pid").read_text().split()[0]
         return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").split("\0")
     finally:

@@ -7,22 +7,32 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from bench.model import KPROTO, Missing
-from bench.peers.server import Launch
+from bench.peers.durability import AS_ASKED, Durability
+from bench.peers.server import Launch, data_directory, emptied
 
 
 class Kproto:
     name = KPROTO
+    beside = AS_ASKED
 
     @contextmanager
-    def ready(self, partitions: Sequence[int]) -> Iterator[Launch]:
+    def ready(self, partitions: Sequence[int], durability: Durability = "memory") -> Iterator[Launch]:
         script = shutil.which("kproto", path=str(Path(sys.executable).parent)) or shutil.which("kproto")
         if script is None:
             raise Missing("no console script `kproto` beside this Python (pip install -e .)")
-        yield Launch(version=installed(), argv=[script, "serve", "--port", "0"])
+        in_memory = Launch(version=installed(), argv=[script, "serve", "--port", "0"])
+        if durability == "memory":
+            yield in_memory
+            return
+        with data_directory() as data:
+            flags = ["--data-dir", str(data), "--durability", durability]
+            yield replace(in_memory, argv=[*in_memory.argv, *flags], data=data, forget=partial(emptied, data))
 
 
 @contextmanager

@@ -10,12 +10,13 @@ import ctypes
 import importlib.util
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
 from bench.model import BenchError, Missing
+from bench.peers.durability import Durability
 from bench.peers.server import HOST, Launch, topic_prefix
 
 PRODUCER = 0  # rd_kafka_type_t: a mock cluster needs a client instance to live in
@@ -71,9 +72,10 @@ def running(partitions: Sequence[int] = ()) -> Iterator[int]:
 
 class Librdkafka:
     name = "librdkafka"
+    beside: Mapping[Durability, Durability] = {"memory": "memory"}
 
     @contextmanager
-    def ready(self, partitions: Sequence[int]) -> Iterator[Launch]:
+    def ready(self, partitions: Sequence[int], durability: Durability = "memory") -> Iterator[Launch]:
         _library()
         argv = [sys.executable, "-m", "bench.peers.librdkafka", *map(str, partitions)]
         yield Launch(version=version("confluent-kafka"), argv=argv, cwd=Path(__file__).parents[2])

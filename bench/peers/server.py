@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -21,6 +22,7 @@ from time import monotonic, sleep
 from typing import IO, Protocol
 
 from bench.model import BenchError, Missing, Note
+from bench.peers.durability import Durability
 
 HOST = "127.0.0.1"
 START_SECONDS_MAX = 90.0
@@ -41,6 +43,8 @@ class Launch:
     """None where the server's first line on stdout tells it."""
     cwd: Path | None = None
     environment: Mapping[str, str] | None = None
+    data: Path | None = None
+    """The directory in which it keeps everything, if it keeps anything."""
     forget: Callable[[], None] = _nothing
     """Makes the next start the first one again; to be called while the server is down."""
 
@@ -51,11 +55,17 @@ class Peer(Protocol):
     @property
     def name(self) -> str: ...
 
-    def ready(self, partitions: Sequence[int]) -> AbstractContextManager[Launch]:
+    @property
+    def beside(self) -> Mapping[Durability, Durability]:
+        """How it is run beside a kproto of each durability; it has no place beside those that are not in here."""
+        ...
+
+    def ready(self, partitions: Sequence[int], durability: Durability = "memory") -> AbstractContextManager[Launch]:
         """Prepare to start it.
 
         Args:
             partitions: sizes of the topics that a load will use; none if only its start is measured.
+            durability: one of `beside`'s values.
 
         Raises:
             Missing: it cannot run here.
@@ -64,19 +74,37 @@ class Peer(Protocol):
 
 
 def launches(
-    peers: Iterable[Peer], only: Sequence[str], note: Note, stack: ExitStack, partitions: Sequence[int] = ()
+    peers: Iterable[Peer],
+    only: Sequence[str],
+    note: Note,
+    stack: ExitStack,
+    partitions: Sequence[int] = (),
+    durability: Durability = "memory",
 ) -> Iterator[tuple[str, Launch]]:
     """Make ready each peer asked for; one that is missing is left out with a note."""
     for peer in peers:
-        if peer.name not in only:
+        if peer.name not in only or durability not in peer.beside:
             continue
         try:
-            launch = stack.enter_context(peer.ready(partitions))
+            launch = stack.enter_context(peer.ready(partitions, peer.beside[durability]))
         except Missing as missing:
             note(f"{peer.name} left out: {missing}")
             continue
         note(f"{peer.name} {launch.version}")
         yield peer.name, launch
+
+
+@contextmanager
+def data_directory() -> Iterator[Path]:
+    """A directory for one server's data, on the disk of TMPDIR; gone on leaving."""
+    with tempfile.TemporaryDirectory(prefix="kproto-bench-") as made:
+        yield Path(made)
+
+
+def emptied(directory: Path) -> None:
+    """Remove what is in a directory."""
+    shutil.rmtree(directory)
+    directory.mkdir()
 
 
 def topic_prefix(partitions: int) -> str:
@@ -101,12 +129,62 @@ def free_port() -> int:
         return port
 
 
-@dataclass(frozen=True, slots=True)
 class Server:
     """A server that was started; with a port told by itself, it listens already."""
 
-    port: int
-    pid: int
+    def __init__(self, launch: Launch) -> None:
+        """Run it.
+
+        Raises:
+            BenchError: it ended, or said no port.
+        """
+        self._launch = launch
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the server
+        self._process = subprocess.Popen(
+            launch.argv,
+            cwd=launch.cwd,
+            env=None if launch.environment is None else {**os.environ, **launch.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=self._log if launch.port else subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+        self.pid = self._process.pid
+        try:
+            self.port = launch.port or _port_told(self._process.stdout, self._log, launch)
+        except BaseException:
+            self.stop()
+            raise
+
+    def check(self) -> None:
+        """Whether it still runs.
+
+        Raises:
+            BenchError: it does not; with its last words.
+        """
+        if self._process.poll() is not None:
+            ended = self._process.returncode
+            raise BenchError(f"{self._launch.argv[0]} ended with {ended}: {_last_line(self._log)}")
+
+    def kill(self) -> None:
+        """SIGKILL: it gets no chance to finish anything."""
+        self._process.kill()
+        self._close()
+
+    def stop(self) -> None:
+        """SIGTERM it and wait for its end."""
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._close()
+
+    def _close(self) -> None:
+        self._process.wait()
+        if self._process.stdout:
+            self._process.stdout.close()
+        self._log.close()
 
 
 @contextmanager
@@ -116,23 +194,12 @@ def started(launch: Launch) -> Iterator[Server]:
     Raises:
         BenchError: it ended, or said no port.
     """
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(
-            launch.argv,
-            cwd=launch.cwd,
-            env=None if launch.environment is None else {**os.environ, **launch.environment},
-            stdin=subprocess.DEVNULL,
-            stdout=log if launch.port else subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-        try:
-            port = launch.port or _port_told(process.stdout, log, launch)
-            yield Server(port, process.pid)
-            if process.poll() is not None:
-                raise BenchError(f"{launch.argv[0]} ended with {process.returncode}: {_last_line(log)}")
-        finally:
-            _stop(process)
+    server = Server(launch)
+    try:
+        yield server
+        server.check()
+    finally:
+        server.stop()
 
 
 def wait_until_listening(server: Server) -> None:
@@ -143,6 +210,7 @@ def wait_until_listening(server: Server) -> None:
             socket.create_connection((HOST, server.port), 1).close()
             return
         except OSError as error:
+            server.check()
             if monotonic() > end:
                 raise BenchError(f"nobody listens on port {server.port}") from error
         sleep(0.02)
@@ -159,14 +227,3 @@ def _port_told(stdout: IO[str] | None, log: IO[str], launch: Launch) -> int:
 def _last_line(log: IO[str]) -> str:
     log.seek(0)
     return next((line for line in reversed(log.read().splitlines()) if line.strip()), "it said nothing")
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_SECONDS_MAX)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    if process.stdout:
-        process.stdout.close()

@@ -23,22 +23,19 @@ def test_start_measures_a_process_and_a_broker_in_this_one(capsys: pytest.Captur
 
 def test_commit_loads_kproto_and_verifies_every_offset(capsys: pytest.CaptureFixture[str]) -> None:
     need_go()
-    (row,) = rows(
-        capsys,
-        "commit",
-        "--only",
-        "kproto",
-        "--rounds",
-        "1",
-        "--seconds",
-        "0.1",
-        "--shapes",
-        "4x8",
-        "--partitions",
-        "3",
-    )
-    assert row["case"] == "3 partitions, 4x8"
+    shape = ["--shapes", "4x8", "--partitions", "3"]
+    short = ["--rounds", "1", "--seconds", "0.1"]
+    (row,) = rows(capsys, "commit", "--only", "kproto", "--durability", "memory", *shape, *short)
+    assert row["case"] == "memory, 3 partitions, 4x8"
     figures = row["kproto"]
     assert isinstance(figures, dict)
     assert figures.keys() == {"requests_per_s", "p50_us", "p99_us", "server_cpu_us_per_request"}
     assert figures["requests_per_s"] > 0
+
+
+def test_groups_loads_kproto_with_many_groups_and_with_few(capsys: pytest.CaptureFixture[str]) -> None:
+    need_go()
+    short = ["--rounds", "1", "--seconds", "0.1", "--groups", "500"]
+    (row,) = rows(capsys, "groups", "--only", "kproto,few-groups", "--durability", "memory", *short)
+    assert list(row) == ["bench", "case", "kproto", "few-groups"]
+    assert row["case"] == "memory, 500 groups"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
 from bench.model import BenchError, Missing
+from bench.peers.durability import AS_ASKED, Durability
+from bench.peers.fleet import Fleet, Target
 from bench.peers.server import HOST, Launch, Server, free_port, launches, started, wait_until_listening
 
 TELLS_ITS_PORT = """
@@ -52,22 +55,34 @@ def test_a_free_port_is_no_ephemeral_one_and_can_be_bound() -> None:
         listener.bind((HOST, port))
 
 
-def test_a_server_that_listens_is_seen_to_listen() -> None:
-    with socket.create_server((HOST, 0)) as listener:
-        wait_until_listening(Server(listener.getsockname()[1], os.getpid()))
-        assert listener.accept()[0].fileno() > 0
+def test_a_server_that_ends_before_it_listens_is_told_with_its_last_words() -> None:
+    server = Server(python("import sys; sys.exit('port taken')", port=free_port()))
+    with pytest.raises(BenchError, match="ended with 1: port taken"):
+        wait_until_listening(server)
+    server.stop()
+
+
+def test_a_killed_server_is_gone_and_gets_no_chance_to_finish_anything(tmp_path: Path) -> None:
+    mark = tmp_path / "finished"
+    program = f"import atexit, pathlib; atexit.register(pathlib.Path({str(mark)!r}).touch)" + TELLS_ITS_PORT
+    server = Server(python(program))
+    server.kill()
+    with pytest.raises(ProcessLookupError):
+        os.kill(server.pid, 0)
+    assert not mark.exists()
 
 
 class Fake:
-    def __init__(self, name: str, lacks: str | None = None) -> None:
+    def __init__(self, name: str, lacks: str | None = None, beside: Mapping[Durability, Durability] = AS_ASKED) -> None:
         self.name = name
         self.lacks = lacks
+        self.beside = beside
 
     @contextmanager
-    def ready(self, partitions: Sequence[int]) -> Iterator[Launch]:
+    def ready(self, partitions: Sequence[int], durability: Durability = "memory") -> Iterator[Launch]:
         if self.lacks:
             raise Missing(self.lacks)
-        yield Launch(version="1.2", argv=[self.name, *map(str, partitions)])
+        yield Launch(version="1.2", argv=[sys.executable, "-c", TELLS_ITS_PORT, *map(str, partitions)])
 
 
 def test_each_peer_asked_for_is_either_made_ready_or_noted_as_missing() -> None:
@@ -75,5 +90,25 @@ def test_each_peer_asked_for_is_either_made_ready_or_noted_as_missing() -> None:
     peers = [Fake("a"), Fake("b", lacks="no `b` on the PATH"), Fake("c")]
     with ExitStack() as stack:
         made = dict(launches(peers, ["a", "b"], notes.append, stack, partitions=[10]))
-    assert [launch.argv for launch in made.values()] == [["a", "10"]]
+    assert [(name, launch.argv[-1]) for name, launch in made.items()] == [("a", "10")]
     assert notes == ["a 1.2", "b left out: no `b` on the PATH"]
+
+
+def test_a_server_that_stands_in_two_rows_is_started_once() -> None:
+    notes: list[str] = []
+    peers = [
+        Fake("a"),
+        Fake("b", beside={"memory": "os", "os": "os"}),
+        Fake("c", beside={"memory": "memory"}),
+        Fake("d", lacks="no `d` on the PATH"),
+    ]
+    with ExitStack() as stack:
+        fleet = Fleet(stack, notes.append)
+        fleet.start(peers, ["memory", "os"], [10])
+        assert set(fleet.servers) == {("a", "memory"), ("a", "os"), ("b", "os"), ("c", "memory")}
+    assert fleet.rows == {"memory": [("a", "memory"), ("b", "os"), ("c", "memory")], "os": [("a", "os"), ("b", "os")]}
+    assert notes.count("b (os) 1.2") == 1
+    assert notes.count("d (memory) left out: no `d` on the PATH") == 1
+    figures: dict[Target, dict[str, float]] = {Target("a", "os"): {"ms": 1.0}, Target("b", "os"): {"ms": 2.0}}
+    assert fleet.row("memory", figures) == {"b": {"ms": 2.0}}
+    assert fleet.row("os", figures) == {"a": {"ms": 1.0}, "b": {"ms": 2.0}}

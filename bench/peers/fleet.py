@@ -1,0 +1,62 @@
+"""All servers of one run, each started once, even where it stands beside kproto in two durabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from bench.model import Missing, Note
+from bench.peers.durability import Durability
+from bench.peers.server import Peer, Server, started, wait_until_listening
+
+
+class Target(NamedTuple):
+    """One server of the run."""
+
+    name: str
+    runs: Durability
+    """How it is run; Kafka's is not always its row's."""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.runs})"
+
+
+class Fleet:
+    """The servers that run, and which of them make up the rows of each durability."""
+
+    def __init__(self, stack: ExitStack, note: Note) -> None:
+        """The servers live until the stack is left."""
+        self.servers: dict[Target, Server] = {}
+        self.rows: dict[Durability, list[Target]] = {}
+        self._left_out: set[Target] = set()
+        self._stack = stack
+        self._note = note
+
+    def start(self, peers: Iterable[Peer], durabilities: Iterable[Durability], partitions: Sequence[int]) -> None:
+        """Start what these rows need; who is missing is left out with a note."""
+        known = list(peers)
+        for durability in durabilities:
+            wanted = {Target(peer.name, peer.beside[durability]): peer for peer in known if durability in peer.beside}
+            for target, peer in wanted.items():
+                if target not in self.servers and target not in self._left_out:
+                    self._start(peer, target, partitions)
+            self.rows[durability] = [target for target in wanted if target in self.servers]
+
+    def _start(self, peer: Peer, target: Target, partitions: Sequence[int]) -> None:
+        try:
+            launch = self._stack.enter_context(peer.ready(partitions, target.runs))
+        except Missing as missing:
+            self._left_out.add(target)
+            self._note(f"{target} left out: {missing}")
+            return
+        self._note(f"{target} {launch.version}")
+        server = self._stack.enter_context(started(launch))
+        wait_until_listening(server)
+        self.servers[target] = server
+
+    def row(
+        self, durability: Durability, figures: Mapping[Target, Mapping[str, float]]
+    ) -> dict[str, Mapping[str, float]]:
+        """One row's figures by name, of those that belong into it."""
+        return {target.name: figures[target] for target in self.rows[durability] if target in figures}
