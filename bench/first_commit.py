@@ -1,7 +1,6 @@
 """A client that does the least for one commit: Metadata, FindCoordinator, OffsetCommit v3.
 
-Each is repeated until it succeeds. Written out by hand, so that it costs the same whoever answers, and
-nothing of what is measured is imported for it.
+Each is repeated until it succeeds.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from struct import pack, unpack_from
 from time import monotonic, sleep
 
 from bench.model import BenchError
-from bench.peers.server import HOST
+from bench.wire import ask, connect
 
 PAUSE_SECONDS = 0.0003
 PATIENCE_SECONDS = 60.0
@@ -35,8 +34,7 @@ def first_commit(port: int) -> None:
     end = monotonic() + PATIENCE_SECONDS
     while monotonic() < end:
         try:
-            with socket.create_connection((HOST, port), 5) as stream:
-                stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with connect(port) as stream:
                 if _commit(stream, end):
                     return
         except (ConnectionError, TimeoutError):
@@ -50,29 +48,11 @@ def _commit(stream: socket.socket, end: float) -> bool:
         (FIND_COORDINATOR, _found),
         (OFFSET_COMMIT, _committed),
     ):
-        while not succeeded(_ask(stream, *request)):
+        while not succeeded(ask(stream, *request)):
             if monotonic() > end:
                 return False
             sleep(PAUSE_SECONDS)
     return True
-
-
-def _ask(stream: socket.socket, api_key: int, api_version: int, body: bytes) -> bytes:
-    """The body of the answer, after its correlation id."""
-    head = pack(">hhih", api_key, api_version, 1, 5) + b"bench"
-    stream.sendall(pack(">i", len(head) + len(body)) + head + body)
-    (size,) = unpack_from(">i", _read(stream, 4))
-    return _read(stream, size)[4:]
-
-
-def _read(stream: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        more = stream.recv(size - len(data))
-        if not more:
-            raise ConnectionResetError
-        data += more
-    return data
 
 
 def _has_leader(metadata: bytes) -> bool:

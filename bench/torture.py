@@ -1,0 +1,234 @@
+"""A server is killed at random moments under load, started again on its directory, and compared with its clients.
+
+Method: two loads commit for groups of their own, one from many connections, one with many requests on their way. At a
+random moment the server gets SIGKILL; the load generator writes down what was answered. The server is started again (at
+times it is killed once more while it starts), and every offset is fetched: each group must hold a commit no older than
+the last one answered, all its partitions the same one, and what was fetched once may not go back. After the last
+round the server is ended in order and started once more.
+
+SIGKILL takes the process, not the machine: that what was synced survives a loss of power is shown by the simulated
+disk of the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import tempfile
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+from bench import generator
+from bench.model import KPROTO, Bench, BenchError, Limit, Metric, Missing, Note, Row
+from bench.options import count, on_disk
+from bench.peers.durability import ON_DISK
+from bench.peers.kafka import Kafka
+from bench.peers.kfake import Kfake
+from bench.peers.kproto import Kproto
+from bench.peers.server import Launch, Peer, Server, wait_until_listening
+from bench.wire import Refused, committed, connect
+from bench.witness import Tally, Witness
+
+PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
+TOPICS = ("torture-0", "torture-1")
+PARTITIONS = 3
+LOAD_SECONDS_MIN, LOAD_SECONDS_MAX = 0.05, 0.5
+"""From the start of the loads to the kill: some ten milliseconds, of connecting, to some hundred thousand commits."""
+STARTS_KILLED = 0.25
+START_SECONDS_MAX = 0.3
+"""After which a start that is to be killed is killed at the latest."""
+SERVED_SECONDS_MAX = 60.0
+STILL_LOADING = {14, 15, 16}
+"""Error codes of a coordinator that is on its way."""
+NO_SUCH_GROUP = 69
+"""kfake's answer where Kafka says that there are no offsets."""
+PROGRESS_SECONDS = 5.0
+COUNTS = tuple(
+    Metric(key=key, title=key.replace("_", " "), digits=0)
+    for key in ("kills", "commits_answered", "in_flight_when_killed", "offsets_compared", "lost", "torn", "invented")
+)
+
+
+@dataclass(slots=True)
+class Load:
+    """One load, and what its clients know."""
+
+    name: str
+    connections: int
+    in_flight: int
+    groups: int
+    witness: Witness = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.witness = Witness(self.groups)
+
+    def flags(self) -> dict[str, object]:
+        return {
+            "conns": self.connections,
+            "inflight": self.in_flight,
+            "groups": self.groups,
+            "group": f"{self.name}-",
+            "topic": TOPICS[0][:-1],
+            "topics": len(TOPICS),
+            "parts": PARTITIONS,
+            "seq": self.witness.base,
+        }
+
+
+def add_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--durability", type=on_disk, default=ON_DISK, metavar="D,...", help="os,fsync: both if not given"
+    )
+    parser.add_argument("--rounds", type=count, default=50, metavar="N", help="kills of each; 50 if not given")
+    parser.add_argument("--seed", type=int, help="of the random moments; it is told in any case")
+
+
+def run(options: Namespace, note: Note) -> list[Row]:
+    load = generator.program()
+    seed = random.randrange(1_000_000) if options.seed is None else options.seed  # noqa: S311 - no secret
+    note(f"--seed {seed}")
+    rows = []
+    for durability in options.durability:
+        figures = {}
+        for peer in (peer for peer in PEERS if peer.name in options.only):
+            with ExitStack() as stack:
+                try:
+                    launch = stack.enter_context(peer.ready([PARTITIONS], durability))
+                except Missing as missing:
+                    note(f"{peer.name} left out: {missing}")
+                    continue
+                torture = Torture(load, launch, random.Random(seed), f"{peer.name}, {durability}", note)  # noqa: S311
+                figures[peer.name] = as_figures(torture.run(options.rounds))
+        rows.append(Row(bench=BENCH.name, case=durability, figures=figures))
+    return rows
+
+
+def as_figures(tally: Tally) -> dict[str, float]:
+    counted = (tally.kills, tally.answered, tally.unanswered, tally.compared, *tally.faults.values())
+    return {metric.key: float(number) for metric, number in zip(COUNTS, counted, strict=True)}
+
+
+class Torture:
+    """All rounds of one server."""
+
+    def __init__(self, load: Path, launch: Launch, chance: random.Random, name: str, note: Note) -> None:
+        self._program = load
+        self._launch = launch
+        self._chance = chance
+        self._name = name
+        self._note = note
+        self._tally = Tally()
+        self._loads = (Load("single", connections=64, in_flight=1, groups=64), Load("piped", 8, 16, 100))
+
+    def run(self, rounds: int) -> Tally:
+        """Kill it so many times.
+
+        Raises:
+            BenchError: it did not start again, or answered something that it must not.
+        """
+        told, faults = monotonic(), 0
+        self._create_topics()
+        for nth in range(1, rounds + 1):
+            self._kill_under_load(self._start())
+            if self._chance.random() < STARTS_KILLED:
+                self._kill_a_start()
+            if monotonic() > told + PROGRESS_SECONDS or nth == rounds or self._tally.fault_count > faults:
+                told, faults = monotonic(), self._tally.fault_count
+                self._note(f"{self._name}: round {nth} of {rounds}, {self._counts()}")
+        self._start().stop()
+        self._start().stop()
+        return self._tally
+
+    def _counts(self) -> str:
+        faults = ", ".join(f"{count} {fault}" for fault, count in self._tally.faults.items())
+        return f"{self._tally.answered:,} commits answered, {self._tally.compared:,} offsets compared, {faults}"
+
+    def _create_topics(self) -> None:
+        server = Server(self._launch)
+        wait_until_listening(server)
+        flags = {**self._loads[0].flags(), "group": "first-", "mode": "first"}
+        generator.run(self._program, server.port, self._name, flags)
+        server.stop()
+
+    def _start(self) -> Server:
+        """Start it, and compare it with what its clients know."""
+        server = Server(self._launch)
+        try:
+            wait_until_listening(server)
+            for load in self._loads:
+                load.witness.read(_read_all(server, load), self._tally)
+        except BaseException:
+            server.stop()
+            raise
+        return server
+
+    def _kill_a_start(self) -> None:
+        server = Server(self._launch)
+        sleep(self._chance.uniform(0, START_SECONDS_MAX))
+        server.check()
+        server.kill()
+        self._tally.kills += 1
+
+    def _kill_under_load(self, server: Server) -> None:
+        with tempfile.TemporaryDirectory(prefix="kproto-torture-") as folder, ExitStack() as stack:
+            states = {load.name: Path(folder) / load.name for load in self._loads}
+            clients = [stack.enter_context(self._client(server, load, states[load.name])) for load in self._loads]
+            try:
+                sleep(self._chance.uniform(LOAD_SECONDS_MIN, LOAD_SECONDS_MAX))
+                server.check()
+            finally:
+                server.kill()
+            self._tally.kills += 1
+            for load, client in zip(self._loads, clients, strict=True):
+                said = client.communicate()[1]
+                if "error code" in said or "answer" in said.replace("unanswered", ""):
+                    raise BenchError(f"{self._name}: {said.strip().splitlines()[-1]}")
+                load.witness.heard(_state(states[load.name]), self._tally)
+
+    def _client(self, server: Server, load: Load, state: Path) -> subprocess.Popen[str]:
+        flags = {**load.flags(), "create": "false", "warmup": 0, "duration": 600, "wait": 0, "state": state}
+        argv = generator.command(self._program, server.port, flags)
+        return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def _state(path: Path) -> Mapping[str, Sequence[int]] | None:
+    """What a load generator wrote down, if it did."""
+    if not path.exists():
+        return None
+    said: dict[str, Any] = json.loads(path.read_text())
+    return said
+
+
+def _read_all(server: Server, load: Load) -> list[list[int]]:
+    """Fetch all groups' offsets, waiting for what is still being loaded (bounded)."""
+    end = monotonic() + SERVED_SECONDS_MAX
+    found: list[list[int]] = []
+    with connect(server.port) as stream:
+        while len(found) < load.groups:
+            try:
+                found.append(committed(stream, f"{load.name}-{len(found):08}", TOPICS, PARTITIONS))
+            except Refused as refused:
+                if refused.error_code == NO_SUCH_GROUP:
+                    found.append([-1] * len(TOPICS) * PARTITIONS)
+                    continue
+                if refused.error_code not in STILL_LOADING or monotonic() > end:
+                    raise BenchError(f"group {len(found)} of {load.name}: {refused}") from refused
+                sleep(0.005)
+    return found
+
+
+BENCH = Bench(
+    name="torture",
+    summary="SIGKILL at random moments under load: is what was answered there after a restart?",
+    metrics=COUNTS,
+    peers=[KPROTO, *(peer.name for peer in PEERS[1:])],
+    floors=[Limit(case=durability, metric=metric, at_most=0.0) for durability in ON_DISK for metric in COUNTS[-3:]],
+    add_options=add_options,
+    run=run,
+)
