@@ -32,7 +32,7 @@ from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
 from bench.peers.kproto import Kproto
 from bench.peers.server import Launch, Peer, Server, wait_until_listening
-from bench.wire import Refused, committed, connect
+from bench.wire import NOT_YET, Refused, committed, connect
 from bench.witness import Tally, Witness
 
 PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
@@ -44,8 +44,6 @@ STARTS_KILLED = 0.25
 START_SECONDS_MAX = 0.3
 """After which a start that is to be killed is killed at the latest."""
 SERVED_SECONDS_MAX = 60.0
-STILL_LOADING = {14, 15, 16}
-"""Error codes of a coordinator that is on its way."""
 NO_SUCH_GROUP = 69
 """kfake's answer where Kafka says that there are no offsets."""
 PROGRESS_SECONDS = 5.0
@@ -217,7 +215,7 @@ def _read_all(server: Server, load: Load) -> list[list[int]]:
                 if refused.error_code == NO_SUCH_GROUP:
                     found.append([-1] * len(TOPICS) * PARTITIONS)
                     continue
-                if refused.error_code not in STILL_LOADING or monotonic() > end:
+                if refused.error_code not in NOT_YET or monotonic() > end:
                     raise BenchError(f"group {len(found)} of {load.name}: {refused}") from refused
                 sleep(0.005)
     return found

@@ -9,8 +9,11 @@ from struct import pack, unpack_from
 
 from bench.peers.server import HOST
 
+API_VERSIONS = 18
 OFFSET_FETCH = 9
 OFFSET_FETCH_VERSION = 5
+NOT_YET = frozenset((14, 15, 16))
+"""Error codes of a coordinator that is on its way: it loads, is not available, is not this broker."""
 
 
 class Refused(Exception):

@@ -26,7 +26,14 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_without_a_name_it_lists_the_benches() -> None:
     done = run()
     assert done.returncode == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["codec", "commit", "groups", "start", "torture"]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "codec",
+        "commit",
+        "groups",
+        "restart",
+        "start",
+        "torture",
+    ]
 
 
 @pytest.mark.parametrize(
