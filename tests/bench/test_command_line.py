@@ -30,6 +30,7 @@ def test_without_a_name_it_lists_the_benches() -> None:
         "codec",
         "commit",
         "groups",
+        "memory",
         "restart",
         "start",
         "torture",
