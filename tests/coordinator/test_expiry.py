@@ -180,7 +180,7 @@ def test_a_group_that_had_members_has_a_record_everywhere() -> None:
     """EX-31."""
     line = Timeline("2.1")
     log = with_log(line)
-    line.join("g", "t")
+    line.join("t")
     line.commit(member=True)
     line.leave()
     assert line.gone() is not None
@@ -237,7 +237,7 @@ def test_a_sweep_is_an_interval_after_the_deadline_at_most() -> None:
 def test_an_empty_group_without_offsets_goes_at_the_next_sweep() -> None:
     """EX-33, EX-34, EX-36: and its id is free."""
     line = Timeline("4.4")
-    line.join("g", "t")
+    line.join("t")
     line.at(5)
     line.leave()
     line.at(5.4)
@@ -298,7 +298,7 @@ def _commit(topic: str, partition: int, ret: int) -> Callable[[Timeline], None]:
 
 def _join(subscribed: tuple[str, ...], protocol_type: str) -> Callable[[Timeline], None]:
     def act(line: Timeline) -> None:
-        line.join("g", *subscribed, protocol_type=protocol_type)
+        line.join(*subscribed, protocol_type=protocol_type)
 
     return act
 

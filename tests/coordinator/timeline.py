@@ -1,33 +1,37 @@
-"""A broker's coordinator on a clock of its own: things happen to groups at given times, and offsets go in between."""
+"""Our coordinator as a place for timelines, on a clock of its own: no sockets, and minutes take milliseconds."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from kproto.declaration import Request
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.sweeps import Sweeps
 from tests.coordinator.broker_state import NOW_MS, ask, commit_request, new_state
+from tests.coordinator.line import SESSION_S, Line
 
 SECOND_MS = 1000
 STEP_MS = 100
 """How closely it is looked when an offset goes."""
 
 
-class Timeline:
+class Timeline(Line):
     """Retention one minute, a sweep a second, retention times obeyed: as the brokers were set that were measured.
 
-    Time 0 is half a second after a sweep, so that no event falls together with one.
+    Time 0 is half a second after a sweep, so that no event falls together with one. Members come and go by hand.
     """
 
     def __init__(self, profile: str, **settings: str) -> None:
+        super().__init__()
         given = {
             "offsets.retention.minutes": "1",
             "offsets.retention.check.interval.ms": "1000",
             "offsets.retention.override": "honour",
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
-        self.state = new_state(profile, settings=given)
+        self.state = new_state(profile, settings=given, topics={"t": 3, "u": 1, "x": 1})
         self.clock = Clock(NOW_MS, 0, ClockMode.parse("manual"))
         self.sweeps = Sweeps(self.state, self.clock)
         self.sweeps.start()
@@ -38,14 +42,16 @@ class Timeline:
     def now_s(self) -> float:
         return (self.clock.now_ms() - self._zero_ms) / 1000
 
-    def at(self, time_s: float) -> None:
-        """Let time pass until then."""
+    def _pass_until(self, time_s: float) -> None:
         self.clock.advance(self._zero_ms + round(time_s * 1000) - self.clock.now_ms())
 
-    def join(self, group_id: str = "g", *subscribed: str, protocol_type: str = "consumer") -> Group:
-        """Have one member in a Stable group, as JoinGroup and SyncGroup will."""
+    def _see(self) -> tuple[set[str], str]:
+        return {f"{topic}-{index}" for topic, index in self.committed()}, self.group_state().value
+
+    def join(self, *subscribed: str, protocol_type: str = "consumer") -> None:
+        """As JoinGroup and SyncGroup do."""
         now_ms = self.clock.now_ms()
-        group = self.state.groups.get(group_id) or self.state.groups.create(group_id, now_ms)
+        group = self.state.groups.get("g") or self.state.groups.create("g", now_ms)
         group.protocol_type = protocol_type
         group.protocol_name = "range"
         group.transition_to(GroupState.PREPARING_REBALANCE, now_ms)
@@ -54,12 +60,18 @@ class Timeline:
         group.transition_to(GroupState.COMPLETING_REBALANCE, now_ms)
         group.subscribed_topics = frozenset(subscribed)
         group.transition_to(GroupState.STABLE, now_ms)
-        return group
 
-    def leave(self, group_id: str = "g") -> None:
-        """Have the last member leave, as LeaveGroup will (EX-12)."""
-        group = self.state.groups.get(group_id)
-        assert group is not None
+    def join_848(self, *subscribed: str) -> None:
+        """As ConsumerGroupHeartbeat does."""
+        group = self.state.groups.create("g", self.clock.now_ms(), "consumer")
+        group.add_member(Member("m", epoch=1, speaks_classic=False))
+        group.generation = 1
+        group.subscribed_topics = frozenset(subscribed)
+        group.transition_to(GroupState.STABLE, self.clock.now_ms())
+
+    def leave(self) -> None:
+        """As LeaveGroup does (EX-12)."""
+        group = self.group
         now_ms = self.clock.now_ms()
         group.members.clear()
         group.transition_to(GroupState.PREPARING_REBALANCE, now_ms)
@@ -68,26 +80,53 @@ class Timeline:
         group.subscribed_topics = frozenset()
         group.transition_to(GroupState.EMPTY, now_ms)
 
-    def commit(self, topic: str = "t", partition: int = 0, *, ret: int = -1, member: bool = False) -> None:
-        """Commit as the member of group "g", or as nobody, with a retention time in milliseconds; it has to succeed."""
+    def fall_silent(self) -> None:
+        self.clock.call_at(self.clock.now_ms() + SESSION_S * 1000, self.leave)
+
+    def delete_topic(self, topic: str) -> None:
+        answer = self._ask(DeleteTopicsRequest(topic_names=(topic,), timeout_ms=0), 1)
+        assert [topic.error_code for topic in answer.responses] == [0]
+
+    def ask_for_member_id(self) -> None:
+        raise NotImplementedError
+
+    def join_with_member_id(self) -> None:
+        raise NotImplementedError
+
+    def commit_in_transaction(self, partition: int = 0) -> None:
+        raise NotImplementedError
+
+    def end_transaction(self, *, committed: bool) -> None:
+        raise NotImplementedError
+
+    @property
+    def group(self) -> Group:
         group = self.state.groups.get("g")
+        assert group is not None
+        return group
+
+    def commit(self, topic: str = "t", partition: int = 0, *, ret: int = -1, member: bool = False) -> None:
         fields: dict[str, Any] = {"retention_time_ms": ret}
-        if member:
-            assert group is not None
-            fields |= {"generation_id_or_member_epoch": group.generation, "member_id": "m"}
         version = 3 if self.state.profile.serves(8, 3) else 2
-        self._send(commit_request("g", {topic: {partition: 7}}, **fields), version)
+        if member:
+            fields |= {"generation_id_or_member_epoch": self.group.generation, "member_id": "m"}
+            version = 9 if self.group.kind == "consumer" else version
+        self._commit(commit_request("g", {topic: {partition: 7}}, **fields), version)
+        self._committed(topic, partition)
 
     def commit_v1(self, ago_ms: int) -> None:
-        """Commit with a timestamp of the client's."""
         request = commit_request("g", {"t": {0: 7}})
         (topic,) = request.topics
         stamped = topic.partitions[0].replace(commit_timestamp=self.clock.now_ms() - ago_ms)
-        self._send(request.replace(topics=(topic.replace(partitions=(stamped,)),)), 1)
+        self._commit(request.replace(topics=(topic.replace(partitions=(stamped,)),)), 1)
+        self._committed("t", 0)
 
-    def _send(self, request: Any, version: int) -> None:
-        answer = ask(self.state, request, version, now_ms=self.clock.now_ms())
+    def _commit(self, request: Request, version: int) -> None:
+        answer = self._ask(request, version)
         assert [p.error_code for topic in answer.topics for p in topic.partitions] == [0]
+
+    def _ask(self, request: Request, version: int) -> Any:
+        return ask(self.state, request, version, now_ms=self.clock.now_ms())
 
     def has(self, topic: str = "t", partition: int = 0) -> bool:
         return partition in self.state.offsets.of_group("g").get(topic, {})
@@ -107,13 +146,6 @@ class Timeline:
             self.clock.advance(STEP_MS)
         return self.now_s
 
-    def group_state(self, group_id: str = "g") -> GroupState:
-        group = self.state.groups.get(group_id)
+    def group_state(self) -> GroupState:
+        group = self.state.groups.get("g")
         return GroupState.DEAD if group is None else group.state
-
-
-def near(measured_s: float | None, seen_s: float | None) -> bool:
-    """Whether a time is the one that was measured on a real broker, to the second (EX-4)."""
-    if measured_s is None or seen_s is None:
-        return measured_s is seen_s
-    return abs(measured_s - seen_s) <= 1

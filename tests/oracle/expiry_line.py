@@ -1,0 +1,333 @@
+"""A timeline's group at a broker, real or ours: what the script says is sent over a socket, by no client library."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kproto.declaration import Request
+from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kproto.messages.k08_offset_commit import OffsetCommitRequest
+from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kproto.messages.k12_heartbeat import HeartbeatRequest
+from kproto.messages.k13_leave_group import LeaveGroupRequest
+from kproto.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kproto.messages.k15_describe_groups import DescribeGroupsRequest
+from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest
+from kproto.messages.k22_init_producer_id import InitProducerIdRequest
+from kproto.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest
+from kproto.messages.k26_end_txn import EndTxnRequest
+from kproto.messages.k28_txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
+from kproto.records.consumer_protocol import ConsumerProtocolSubscription, encode_member_data
+from tests.coordinator.broker_state import commit_request
+from tests.coordinator.line import DEAD, SESSION_S, Line
+from tests.shell.raw_client import RawClient
+
+SETUP_LIMIT_S = 60.0
+HEARTBEAT_S = 2.0
+TRANSACTION_LIMIT_MS = 600_000
+GROUP, TRANSACTION = 0, 1
+"""What a coordinator is looked for as."""
+MOVING = {14, 15, 16}
+"""Errors of a coordinator that is not there yet, loads, or has moved."""
+GROUP_ID_NOT_FOUND = 69
+PARTITIONS = {"t": 2, "u": 1, "x": 1}
+"""How many partitions the topics of scripts have."""
+
+
+class Time(Protocol):
+    """Where a line takes its time from."""
+
+    @property
+    def now_s(self) -> float: ...
+
+    def pass_until(self, time_s: float) -> None: ...
+
+    def now_ms(self) -> int:
+        """Wall time of the broker, since the epoch."""
+
+
+class RealTime:
+    """The time of all of us, since a moment that is set when everything is ready."""
+
+    zero_s: float
+
+    def __init__(self) -> None:
+        self.begin(0)
+
+    def begin(self, in_s: float) -> None:
+        self.zero_s = time.monotonic() + in_s
+
+    @property
+    def now_s(self) -> float:
+        return time.monotonic() - self.zero_s
+
+    def pass_until(self, time_s: float) -> None:
+        time.sleep(max(0.0, time_s - self.now_s))
+
+    def now_ms(self) -> int:
+        return round(time.time() * 1000)
+
+
+class WireLine(Line):
+    """One group, and the one connection on which everything about it is asked."""
+
+    def __init__(self, address: str, group_id: str, clock: Time) -> None:
+        super().__init__()
+        self._address = address
+        self._group_id = group_id
+        self._clock = clock
+        self._client: RawClient | None = RawClient(address)
+        self._member_id = ""
+        self._generation = -1
+        self._is_848 = False
+        self._owned: tuple[TopicPartitions, ...] = ()
+        self._beats_at_s: float | None = None
+        self._producer = (-1, -1)
+        self._was_down = False
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.socket.close()
+
+    # -- before the script begins
+
+    def set_up(self, *, in_transaction: bool) -> None:
+        """Have topics, and coordinators of the group and its transactions."""
+        for name, partition_count in PARTITIONS.items():
+            self._create_topic(self._topic_name(name), partition_count)
+        self._until(lambda: self._find_coordinator(GROUP) == 0)
+        self._until(lambda: self._see() is not None)
+        if in_transaction:
+            self._until(lambda: self._find_coordinator(TRANSACTION) == 0)
+            self._until(self._have_producer_id)
+
+    def _topic_name(self, name: str) -> str:
+        """Of the one topic that is deleted each group has its own."""
+        return f"{self._group_id}-x" if name == "x" else name
+
+    def _create_topic(self, name: str, partition_count: int) -> None:
+        """Have a topic that the broker that is asked knows, as an administrator's answer comes before that."""
+        topic = CreatableTopic(
+            name=name, num_partitions=partition_count, replication_factor=1, assignments=(), configs=()
+        )
+        self._ask(CreateTopicsRequest(topics=(topic,), timeout_ms=20_000), 2)
+        asked = MetadataRequest(topics=(MetadataRequestTopic(name=name),))
+        self._until(lambda: self._ask(asked, 1).topics[0].error_code == 0)
+
+    def _find_coordinator(self, key_type: int) -> int:
+        answer = self._ask(FindCoordinatorRequest(key=self._group_id, key_type=key_type), 1)
+        return int(answer.error_code)
+
+    def _have_producer_id(self) -> bool:
+        asked = InitProducerIdRequest(transactional_id=self._group_id, transaction_timeout_ms=TRANSACTION_LIMIT_MS)
+        answer = self._ask(asked, 0)
+        self._producer = (answer.producer_id, answer.producer_epoch)
+        return bool(answer.error_code == 0)
+
+    @staticmethod
+    def _until(is_so: Callable[[], bool]) -> None:
+        limit = time.monotonic() + SETUP_LIMIT_S
+        while not is_so():
+            assert time.monotonic() < limit, "the broker does not get ready"
+            time.sleep(0.05)
+
+    def _ask(self, request: Request, version: int) -> Any:
+        assert self._client is not None
+        return self._client.ask(request, version)
+
+    # -- time, and what is seen
+
+    @property
+    def now_s(self) -> float:
+        return self._clock.now_s
+
+    def _pass_until(self, time_s: float) -> None:
+        self._clock.pass_until(time_s)
+        if self._beats_at_s is not None and self.now_s >= self._beats_at_s:
+            self._beat()
+
+    def _see(self) -> tuple[set[str], str] | None:
+        try:
+            if self._client is None:
+                self._client = RawClient(self._address)
+            stored, state = self._stored(), self._state()
+        except OSError:  # the broker is down
+            self.close()
+            self._client = None
+            self._was_down = True
+            return None
+        if stored is None or state is None:
+            return None
+        if self._was_down and self.loaded_s is None:
+            self.loaded_s = round(self.now_s, 2)
+        return stored, state
+
+    def _stored(self) -> set[str] | None:
+        """Return the offsets that OffsetFetch finds; None while they are loaded."""
+        topics = tuple(
+            OffsetFetchRequestTopic(name=self._topic_name(name), partition_indexes=tuple(range(count)))
+            for name, count in PARTITIONS.items()
+        )
+        answer = self._ask(OffsetFetchRequest(group_id=self._group_id, topics=topics), 2)
+        if answer.error_code in MOVING:
+            return None
+        assert answer.error_code == 0
+        names = {self._topic_name(name): name for name in PARTITIONS}
+        return {
+            f"{names[topic.name]}-{partition.partition_index}"
+            for topic in answer.topics
+            for partition in topic.partitions
+            if partition.committed_offset != -1
+        }
+
+    def _state(self) -> str | None:
+        if self._is_848:
+            (group,) = self._ask(
+                ConsumerGroupDescribeRequest(group_ids=(self._group_id,), include_authorized_operations=False), 0
+            ).groups
+            if group.error_code == GROUP_ID_NOT_FOUND:
+                return DEAD
+        else:
+            (group,) = self._ask(DescribeGroupsRequest(groups=(self._group_id,)), 0).groups
+        if group.error_code in MOVING:
+            return None
+        assert group.error_code == 0
+        return str(group.group_state)
+
+    # -- offsets
+
+    def commit(self, topic: str = "t", partition: int = 0, *, ret: int = -1, member: bool = False) -> None:
+        fields: dict[str, Any] = {"retention_time_ms": ret}
+        if member:
+            fields |= {"generation_id_or_member_epoch": self._generation, "member_id": self._member_id}
+        request = commit_request(self._group_id, {self._topic_name(topic): {partition: 7}}, **fields)
+        self._commit(request, 9 if self._is_848 else 3)
+        self._committed(topic, partition)
+
+    def commit_v1(self, ago_ms: int) -> None:
+        request = commit_request(self._group_id, {"t": {0: 7}})
+        (topic,) = request.topics
+        stamped = topic.partitions[0].replace(commit_timestamp=self._clock.now_ms() - ago_ms)
+        self._commit(request.replace(topics=(topic.replace(partitions=(stamped,)),)), 1)
+        self._committed("t", 0)
+
+    def _commit(self, request: OffsetCommitRequest, version: int) -> None:
+        answer = self._ask(request, version)
+        assert [p.error_code for topic in answer.topics for p in topic.partitions] == [0]
+
+    def delete_topic(self, topic: str) -> None:
+        answer = self._ask(DeleteTopicsRequest(topic_names=(self._topic_name(topic),), timeout_ms=10_000), 1)
+        assert [topic.error_code for topic in answer.responses] == [0]
+
+    # -- members
+
+    def join(self, *subscribed: str, protocol_type: str = "consumer") -> None:
+        topics = tuple(self._topic_name(name) for name in subscribed)
+        metadata = encode_member_data(ConsumerProtocolSubscription(topics=topics), 0)
+        joined = self._ask(self._join_request("", protocol_type, metadata), 2)
+        assert joined.error_code == 0
+        self._member_id, self._generation = joined.member_id, joined.generation_id
+        synced = self._ask(
+            SyncGroupRequest(
+                group_id=self._group_id,
+                generation_id=self._generation,
+                member_id=self._member_id,
+                assignments=(SyncGroupRequestAssignment(member_id=self._member_id, assignment=b""),),
+            ),
+            1,
+        )
+        assert synced.error_code == 0
+        self._beats_at_s = self.now_s + HEARTBEAT_S
+
+    def _join_request(self, member_id: str, protocol_type: str, metadata: bytes) -> JoinGroupRequest:
+        return JoinGroupRequest(
+            group_id=self._group_id,
+            session_timeout_ms=SESSION_S * 1000,
+            rebalance_timeout_ms=SESSION_S * 1000,
+            member_id=member_id,
+            protocol_type=protocol_type,
+            protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
+        )
+
+    def ask_for_member_id(self) -> None:
+        self.join_with_member_id()
+
+    def join_with_member_id(self) -> None:
+        metadata = encode_member_data(ConsumerProtocolSubscription(topics=("t",)), 0)
+        answer = self._ask(self._join_request(self._member_id, "consumer", metadata), 4)
+        self._member_id = answer.member_id
+        self.answers.append(answer.error_code)
+
+    def join_848(self, *subscribed: str) -> None:
+        self._is_848 = True
+        self._generation = 0
+        self._heartbeat_848(subscribed_topic_names=subscribed, rebalance_timeout_ms=60_000, topic_partitions=())
+        self._beats_at_s = self.now_s + HEARTBEAT_S
+
+    def _heartbeat_848(self, **fields: Any) -> None:
+        asked = ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id, member_id=self._member_id, member_epoch=self._generation, **fields
+        )
+        answer = self._ask(asked, 0)
+        assert answer.error_code == 0, answer
+        self._member_id, self._generation = answer.member_id, answer.member_epoch
+        if answer.assignment is not None:
+            owned = answer.assignment.topic_partitions
+            self._owned = tuple(TopicPartitions(topic_id=x.topic_id, partitions=x.partitions) for x in owned)
+
+    def _beat(self) -> None:
+        if self._is_848:
+            self._heartbeat_848(topic_partitions=self._owned)
+        else:
+            asked = HeartbeatRequest(group_id=self._group_id, generation_id=self._generation, member_id=self._member_id)
+            assert self._ask(asked, 1).error_code == 0
+        self._beats_at_s = self.now_s + HEARTBEAT_S
+
+    def fall_silent(self) -> None:
+        self._beat()
+        self._beats_at_s = None
+
+    def leave(self) -> None:
+        self._beats_at_s = None
+        if self._is_848:
+            self._generation = -1
+            self._heartbeat_848()
+            return
+        answer = self._ask(LeaveGroupRequest(group_id=self._group_id, member_id=self._member_id), 1)
+        assert answer.error_code == 0
+
+    # -- transactions
+
+    def commit_in_transaction(self, partition: int = 0) -> None:
+        producer_id, producer_epoch = self._producer
+        whose: dict[str, Any] = {
+            "transactional_id": self._group_id,
+            "producer_id": producer_id,
+            "producer_epoch": producer_epoch,
+        }
+        self._until(lambda: self._ask(AddOffsetsToTxnRequest(**whose, group_id=self._group_id), 0).error_code == 0)
+        sent = TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=8, committed_metadata="")
+        topics = (TxnOffsetCommitRequestTopic(name="t", partitions=(sent,)),)
+        answer = self._ask(TxnOffsetCommitRequest(**whose, group_id=self._group_id, topics=topics), 0)
+        assert [p.error_code for topic in answer.topics for p in topic.partitions] == [0]
+
+    def end_transaction(self, *, committed: bool) -> None:
+        producer_id, producer_epoch = self._producer
+        asked = EndTxnRequest(
+            transactional_id=self._group_id,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            committed=committed,
+        )
+        assert self._ask(asked, 0).error_code == 0
