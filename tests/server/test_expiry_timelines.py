@@ -1,0 +1,68 @@
+"""The timelines of expiry, asked of our broker over a socket as real ones were: the same script, on a manual clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kproto_server.broker import Broker
+from kproto_server.handlers import HANDLED
+from tests.coordinator.expiry_table import TABLE
+from tests.coordinator.line import Script, differences
+from tests.oracle.expiry_line import WireLine
+
+SETTINGS = {
+    "offsets.retention.minutes": 1,
+    "offsets.retention.check.interval.ms": 1000,
+    "offsets.retention.override": "honour",
+}
+WITH_MEMBERS = {"group.initial.rebalance.delay.ms": 0}
+TOLERANCE_S = 1.5
+"""A second between two sweeps, and half of one between two looks."""
+JOIN_GROUP, INIT_PRODUCER_ID = 11, 22
+
+
+class BrokerTime:
+    """A broker's time, which passes when it is told to."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._zero_ms = broker.clock.now_ms()
+
+    @property
+    def now_s(self) -> float:
+        return (self.now_ms() - self._zero_ms) / 1000
+
+    def pass_until(self, time_s: float) -> None:
+        self._broker.clock.advance(seconds=time_s - self.now_s)
+
+    def now_ms(self) -> int:
+        return self._broker.clock.now_ms()
+
+
+class OurLine(WireLine):
+    """A group at a broker whose minutes take no time."""
+
+    STEP_S = 0.5
+
+
+def cases() -> list[Any]:
+    """All that our broker has the APIs for; T23 is ten minutes of the same as T8b."""
+    return [
+        pytest.param(script, profile, id=f"{script.name}-{profile}")
+        for script in TABLE.values()
+        if script.down is None and script.is_recorded and all(key in HANDLED for key, _ in script.needs)
+        for profile in script.outcomes
+    ]
+
+
+@pytest.mark.parametrize(("script", "profile"), cases())
+def test_our_broker_does_what_real_brokers_did(script: Script, profile: str) -> None:
+    settings = SETTINGS | (WITH_MEMBERS if script.uses(JOIN_GROUP) else {})
+    with Broker.running(profile=profile, clock="manual", settings=settings) as broker:
+        line = OurLine(broker.bootstrap_servers, "g", BrokerTime(broker))
+        line.set_up(in_transaction=script.uses(INIT_PRODUCER_ID))
+        seen = script.run(line)
+        line.close()
+    assert list(differences(script.outcomes[profile], seen, script.states, TOLERANCE_S)) == []
