@@ -136,7 +136,7 @@ def t6(line: Line) -> None:
 
 @timeline("T7", until_s=104, gone={"t-0": (61, 65, 66), "t-1": (101, 65, 66)}, dead=(101, 65, 66), needs=MEMBERS)
 def t7(line: Line) -> None:
-    """EX-25, EX-32: a commit by nobody into a group that was left renews nothing, and goes with the rest."""
+    """EX-25, EX-32, EX-70: a commit by nobody into a group that was left renews nothing; both go, and the group."""
     line.join("t")
     line.commit(member=True)
     line.at(5)

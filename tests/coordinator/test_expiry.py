@@ -36,9 +36,11 @@ def stored(commit_ms: int = 0, expire_ms: int | None = None) -> OffsetAndMetadat
     return OffsetAndMetadata(7, -1, "", commit_ms, expire_ms, bytes(16))
 
 
-def expired_at(now_ms: int, group: Group | None, offset: OffsetAndMetadata, profile: str = "4.4") -> bool:
+def expired_at(
+    now_ms: int, group: Group | None, offset: OffsetAndMetadata, profile: str = "4.4", retention_ms: int = R
+) -> bool:
     """Whether the one offset of a group, of topic "t", is expired."""
-    verdict = judge(group, {"t": {0: offset}}, now_ms, R, Profile.named(profile))
+    verdict = judge(group, {"t": {0: offset}}, now_ms, retention_ms, Profile.named(profile))
     return verdict.expired == [("t", [0])]
 
 
@@ -66,11 +68,27 @@ def test_the_deadline_itself_is_too_late(profile: str) -> None:
 
 @pytest.mark.parametrize("profile", ["0.8.2", "0.10", "1.1", "2.0"])
 def test_before_kip_211_the_deadline_itself_was_not(profile: str) -> None:
-    """EX-40 to EX-42, T26: an offset without a deadline in the log counts from its commit."""
+    """EX-40, EX-41, EX-42, T26: an offset without a deadline in the log counts from its commit."""
     for offset in (stored(5), stored(5, expire_ms=5 + R)):
         assert not expired_at(5 + R, None, offset, profile)
         assert expired_at(6 + R, None, offset, profile)
         assert expired_at(6 + R, a_group(GroupState.STABLE), offset, profile), "whatever the state"
+
+
+@pytest.mark.parametrize("retention_ms", [R // 2, 2 * R])
+def test_another_retention_time_counts_where_none_is_stored(retention_ms: int) -> None:
+    """EX-43: before 2.1 it was stored with every commit."""
+    then, now = (Timeline(profile) for profile in ("2.0", "2.1"))
+    for line in (then, now):
+        line.commit()
+    before, since = (line.state.offsets.of_group("g")["t"][0] for line in (then, now))
+    deadline_ms = NOW_MS + SECOND_MS // 2 + R
+    assert (before.expire_timestamp_ms, since.expire_timestamp_ms) == (deadline_ms, None)
+    assert not expired_at(deadline_ms, None, before, "2.0", retention_ms)
+    assert expired_at(deadline_ms + 1, None, before, "2.0", retention_ms)
+    simple, changed_ms = Group("g", 0), deadline_ms - R + retention_ms
+    assert not expired_at(changed_ms - 1, simple, since, "2.1", retention_ms)
+    assert expired_at(changed_ms, simple, since, "2.1", retention_ms)
 
 
 def test_a_group_of_which_the_log_does_not_say_since_when_it_is_empty() -> None:
