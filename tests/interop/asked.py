@@ -1,0 +1,99 @@
+"""What a coordinator serves, asked over a socket in kproto's own codec: the same questions to ours and to real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from kproto.messages.k09_offset_fetch import OffsetFetchRequest
+from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k15_describe_groups import DescribeGroupsRequest
+from kproto.messages.k16_list_groups import ListGroupsRequest
+from tests.oracle.releases import number
+from tests.shell.raw_client import RawClient
+from tests.shell.waiting import wait_until
+
+NOT_YET = {14, 15, 16}
+"""The coordinator loads, the offsets topic is made, or has no leader yet."""
+
+
+class Committed(NamedTuple):
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+Offsets = Mapping[tuple[str, int], Committed]
+"""By topic and partition."""
+
+
+class Member(NamedTuple):
+    member_id: str
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+class Group(NamedTuple):
+    """What DescribeGroups says; the empty state is that of a group that is not there."""
+
+    state: str
+    protocol_type: str = ""
+    protocol: str = ""
+    members: tuple[Member, ...] = ()
+
+
+class Served(NamedTuple):
+    offsets: dict[str, Offsets]
+    groups: dict[str, Group]
+    listed: dict[str, str]
+    """All groups there are, by protocol type."""
+
+
+def what_is_served(address: str, release: str, group_ids: Iterable[str]) -> Served:
+    """Wait until the coordinator has loaded these groups' partitions; return what it says of them."""
+    ids = sorted(group_ids)
+    with RawClient(address) as client:
+        for group_id in ids:
+            wait_until(partial(_is_loaded, client, group_id), f"the coordinator of {group_id}")
+        offsets = {group_id: _offsets(client, release, group_id) for group_id in ids}
+        groups = {
+            group.group_id: _group(group) for group in client.ask(DescribeGroupsRequest(groups=tuple(ids)), 1).groups
+        }
+        listed = client.ask(ListGroupsRequest(), 1)
+        assert listed.error_code == 0
+        return Served(offsets, groups, {group.group_id: group.protocol_type for group in listed.groups})
+
+
+def _is_loaded(client: RawClient, group_id: str) -> bool:
+    if client.ask(FindCoordinatorRequest(key=group_id), 1).error_code in NOT_YET:
+        return False
+    return client.ask(_all_offsets(group_id), 2).error_code not in NOT_YET
+
+
+def _all_offsets(group_id: str) -> OffsetFetchRequest:
+    return OffsetFetchRequest(group_id=group_id, topics=None)
+
+
+def _offsets(client: RawClient, release: str, group_id: str) -> Offsets:
+    response = client.ask(_all_offsets(group_id), 5 if number(release) >= (2, 1) else 3)
+    assert response.error_code == 0, f"{group_id}: {response}"
+    found: dict[tuple[str, int], Committed] = {}
+    for topic in response.topics:
+        for partition in topic.partitions:
+            assert partition.error_code == 0, f"{group_id}: {partition}"
+            place = topic.name, partition.partition_index
+            found[place] = Committed(
+                partition.committed_offset, partition.committed_leader_epoch, partition.metadata or ""
+            )
+    return found
+
+
+def _group(group: Any) -> Group:
+    assert group.error_code == 0, group
+    members = (
+        Member(m.member_id, m.client_id, m.client_host, m.member_metadata, m.member_assignment) for m in group.members
+    )
+    return Group(group.group_state, group.protocol_type, group.protocol_data, tuple(sorted(members)))

@@ -1,0 +1,113 @@
+"""Kafka's DumpLogSegments on a log.dir: each release's tool has to print what kproto's own decoder finds there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from kproto.records.coordinator import CoordinatorRecord
+from kproto.records.group_records import GroupMetadataKey, GroupMetadataValue
+from kproto.records.offsets_topic import read_offsets_record
+from tests.oracle.java import JVM_FLAGS
+from tests.oracle.releases import classpath, fetch_tools, find_class, number
+from tests.records.dumps import (
+    as_json,
+    as_text_of_2_0,
+    as_text_of_2_8,
+    batch_facts,
+    decoded,
+    lines_of,
+    record_facts,
+)
+from tests.requirements import need_java, need_maven
+
+LIMIT_S = 120.0
+COMPLAINTS = ("Found ", "Exception", "isvalid: false", "Corrupt")
+HEADING = "Dumping "
+
+
+def offsets_segments(log_dir: Path) -> list[Path]:
+    """Those with something in them."""
+    return sorted(path for path in log_dir.glob("__consumer_offsets-*/*.log") if path.stat().st_size)
+
+
+def check_dump(release: str, log_dir: Path) -> int:
+    """Assert that the tool prints all there is, without a complaint; return how many records that were."""
+    segments = offsets_segments(log_dir)
+    sections = dump(release, segments)
+    assert len(sections) == len(segments)
+    return sum(_check_section(release, text, segment) for text, segment in zip(sections, segments, strict=True))
+
+
+def dump(release: str, segments: list[Path]) -> list[str]:
+    """What the release's tool prints of each segment."""
+    java = need_java()
+    need_maven()
+    tools = fetch_tools(release)
+    files = ",".join(map(str, segments))
+    command = [
+        java,
+        *JVM_FLAGS,
+        "-Dstdout.encoding=UTF-8",
+        "-cp",
+        classpath(tools),
+        find_class(tools, "DumpLogSegments"),
+    ]
+    options = ["--offsets-decoder", "--deep-iteration", "--files", files]
+    done = subprocess.run([*command, *options], capture_output=True, encoding="utf-8", check=False, timeout=LIMIT_S)
+    complaints = [line for line in (done.stdout + done.stderr).splitlines() if any(word in line for word in COMPLAINTS)]
+    assert (done.returncode, complaints) == (0, [])
+    return done.stdout.split(HEADING)[1:]
+
+
+def _check_section(release: str, text: str, segment: Path) -> int:
+    lines = lines_of(text)
+    count = 0
+    for position, batch, places in decoded(segment.read_bytes()):
+        if number(release) >= (2, 4):
+            line = next(lines)
+            assert line.facts.items() <= batch_facts(position, batch).items()
+            assert "crc" in line.facts
+        for place in places:
+            line = next(lines)
+            assert line.facts.items() <= record_facts(place).items()
+            if batch.is_control:
+                assert "endtxnmarker" in line.facts
+                continue
+            found = read_offsets_record(place.record.key, place.record.value)
+            assert isinstance(found, CoordinatorRecord)
+            assert _printed(release, line.key, line.payload) == _expected(release, found)
+            count += 1
+    assert next(lines, None) is None
+    return count
+
+
+def _printed(release: str, key: str | None, payload: str | None) -> tuple[Any, Any]:
+    if key is None or payload is None:
+        return None, None
+    if number(release) >= (3, 7):
+        return json.loads(key), payload if payload == "<DELETE>" else json.loads(payload)
+    if number(release) < (2, 4) and key.startswith("{"):
+        group = json.loads(payload)
+        return json.loads(key), {name: group[name] for name in ("protocolType", "protocol", "generationId")}
+    return key, payload
+
+
+def _expected(release: str, found: CoordinatorRecord) -> tuple[Any, Any]:
+    if number(release) >= (3, 7):
+        return as_json(found)
+    if number(release) >= (2, 4):
+        return as_text_of_2_8(found)
+    match found.key, found.value:
+        case _, None:  # these tools print no keys of tombstones
+            return None, None
+        case GroupMetadataKey() as key, GroupMetadataValue() as value:
+            group = {
+                "protocolType": value.protocol_type,
+                "protocol": value.protocol,
+                "generationId": value.generation,
+            }
+            return {"metadata": key.group}, group
+    return as_text_of_2_0(found)

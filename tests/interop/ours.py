@@ -1,0 +1,49 @@
+"""`kproto serve --data-dir` as a process on a directory: stopped in order, or killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cli.commands import LIMIT_S, kproto, kproto_started, line_of
+from tests.oracle.releases import number
+
+LISTENING = "kproto: listening on "
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """A running broker of ours."""
+
+    address: str
+    process: subprocess.Popen[str]
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.process.kill()
+        self.process.wait(LIMIT_S)
+
+
+@contextmanager
+def kproto_on(data: Path, release: str, settings: Mapping[str, str], durability: str = "os") -> Iterator[Ours]:
+    """Run our broker in the profile of a release; in the end it is stopped in order, unless it was killed."""
+    profile = ".".join(map(str, number(release)[:2]))
+    flags = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    where = ("--data-dir", str(data), "--durability", durability)
+    with kproto_started("serve", "--port", "0", "--profile", profile, *where, *flags) as process:
+        yield Ours(line_of(process).removeprefix(LISTENING).split()[0], process)
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            _, error = process.communicate(timeout=LIMIT_S)
+            assert process.returncode == 0, error
+
+
+def verify(log_dir: Path) -> str:
+    """Check every invariant of a log.dir by `kproto log verify`; return its counts."""
+    done = kproto("log", "verify", str(log_dir))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
