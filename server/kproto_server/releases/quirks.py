@@ -49,6 +49,26 @@ class Quirks:
         knows, but for OffsetCommit (fixtures/PROVENANCE.md)."""
         return self.at_least(0, 9)
 
+    # Produce.
+
+    @cached_property
+    def invalid_records_error(self) -> ErrorCode:
+        """The error of records that are not exactly one good batch: INVALID_RECORD from 3.0 on, CORRUPT_MESSAGE before
+        (BA-62)."""
+        from kproto.codes import ErrorCode
+
+        return ErrorCode.INVALID_RECORD if self.at_least(3, 0) else ErrorCode.CORRUPT_MESSAGE
+
+    @cached_property
+    def closes_on_corrupt_records(self) -> bool:
+        """Whether a wrong checksum closes the connection, as in 2.x (BA-62)."""
+        return not self.at_least(3, 0)
+
+    @cached_property
+    def refuses_sequences_of_unknown_producers(self) -> bool:
+        """Whether an idempotent producer that is not known must begin with sequence 0 (BA-65)."""
+        return not self.at_least(2, 5)
+
     # ApiVersions.
 
     @cached_property
@@ -209,6 +229,60 @@ class Quirks:
         """Whether an Empty group goes at once with the last offset that OffsetDelete or the deletion of a topic takes
         from it, rather than at the next sweep: up to 3.9 (M[2.8.2, 3.9.2, 4.4.0])."""
         return not self.new_group_coordinator
+
+    # Membership.
+
+    @cached_property
+    def refused_join_generation(self) -> int:
+        """The generation in the answer to a JoinGroup that is refused: 0 up to 2.1, then -1 (GP-3)."""
+        return -1 if self.at_least(2, 2) else 0
+
+    @cached_property
+    def first_rebalance_waits(self) -> bool:
+        """Whether the first rebalance of an Empty group waits for more members, from 0.11 on; before, its first member
+        is a generation at once (GP-20, KIP-134)."""
+        return self.at_least(0, 11)
+
+    @cached_property
+    def limits_group_size(self) -> bool:
+        """Whether group.max.size holds: from 2.2 on (KIP-389)."""
+        return self.at_least(2, 2)
+
+    @cached_property
+    def sheds_members_late(self) -> bool:
+        """Whether a group that is full refuses only who has no member id, and who comes last while it is too large: up
+        to 2.5. Since then the first ones of a rebalance stay, whoever they are (GP-15; GroupCoordinator of 2.5.1,
+        2.6.3)."""
+        return not self.at_least(2, 6)
+
+    @cached_property
+    def completing_rebalance_hides_generation(self) -> bool:
+        """Whether a member's heartbeat before its SyncGroup is told to join again whatever generation it names: up to
+        2.2 (GP-35; GroupCoordinator of 2.2.2, 2.3.1)."""
+        return not self.at_least(2, 3)
+
+    @cached_property
+    def refuses_heartbeats_before_sync(self) -> bool:
+        """Whether a heartbeat between JoinGroup and SyncGroup is told to join again, rather than counted: up to 2.5
+        (GP-35; GroupCoordinator of 2.5.1, 2.6.3)."""
+        return not self.at_least(2, 6)
+
+    @cached_property
+    def waits_for_syncs_only_so_long(self) -> bool:
+        """Whether members that don't send SyncGroup are out after the rebalance timeout: from 2.8 on (GP-25)."""
+        return self.at_least(2, 8)
+
+    @cached_property
+    def stores_returned_static_members(self) -> bool:
+        """Whether a static member that comes back is written, and makes a rebalance if another protocol would be chosen
+        with it: from 2.6 on (GP-34; GroupCoordinator of 2.5.1, 2.6.3)."""
+        return self.at_least(2, 6)
+
+    @cached_property
+    def returned_static_member_stops_sync(self) -> bool:
+        """Whether one that comes back while the leader assigns makes a rebalance: from 2.5 on; before, it has the old
+        id's place, and no assignment (GP-34; GroupCoordinator of 2.4.1, 2.5.1)."""
+        return self.at_least(2, 5)
 
     # FindCoordinator.
 

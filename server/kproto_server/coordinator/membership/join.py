@@ -1,0 +1,155 @@
+"""JoinGroup: somebody wants in, or says that it is still in (GP-10 to GP-18)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto_server.coordinator.groups import Member
+from kproto_server.coordinator.membership import members, static_members, timers
+from kproto_server.coordinator.membership.limits import NEW_MEMBER_TIMEOUT_MS, group_limits_of
+from kproto_server.coordinator.membership.machine import EMPTY, PREPARING, REJOIN, Rejoin
+from kproto_server.coordinator.membership.phases import FirstGathering
+from kproto_server.coordinator.membership.protocols import suits
+from kproto_server.coordinator.membership.rebalance import begin_or_complete
+from kproto_server.coordinator.membership.records import persist, snapshot
+from kproto_server.coordinator.membership.replies import Reply, refused_join
+
+if TYPE_CHECKING:
+    from kproto_server.coordinator.groups import Group
+    from kproto_server.coordinator.membership.replies import JoinRequest, JoinResult
+    from kproto_server.state import BrokerState
+
+
+def join(state: BrokerState, request: JoinRequest, now_ms: int) -> Reply[JoinResult]:
+    """Let somebody join; the reply may know its answer already. The coordinator has been found to be the right one."""
+    reply: Reply[JoinResult] = Reply()
+    group = state.groups.get(request.group_id)
+    is_new_group = group is None
+    if group is None:
+        if request.member_id:
+            reply.answer(refused_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+            return reply
+        group = state.groups.create(request.group_id, now_ms)
+    if not _has_room(state, group, request.member_id):
+        _shed(state, group, request.member_id, now_ms)
+        reply.answer(refused_join(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
+    else:
+        error = _error(state, group, request)
+        if error is not None:
+            reply.answer(error)
+        elif not request.member_id:
+            _join_anew(state, group, request, now_ms, reply)
+        elif request.member_id in group.pending_members:
+            _add(state, group, request, request.member_id, now_ms, reply)
+        else:
+            _join_again(state, group, request, now_ms, reply)
+    if is_new_group and state.profile.new_group_coordinator:
+        _announce(state, group, now_ms)
+    timers.arm(state, group)
+    return reply
+
+
+def _error(state: BrokerState, group: Group, request: JoinRequest) -> JoinResult | None:
+    """Return why somebody can't join (GP-10 rows 10 and 11); None: it can."""
+    if not suits(group, request.protocol_type, request.protocols):
+        return refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+    if not request.member_id or request.member_id in group.pending_members:
+        return None
+    # What a static member is, it is in the first release that has them.
+    instance = request.group_instance_id
+    if instance is not None and instance not in group.static_members:
+        return refused_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+    error = members.member_error(group, request.member_id, instance, state.profile)
+    return refused_join(ErrorCode(error), request.member_id) if error else None
+
+
+def _join_anew(state: BrokerState, group: Group, request: JoinRequest, now_ms: int, reply: Reply[JoinResult]) -> None:
+    """Somebody has no member id: give it one (GP-14), or its instance's place."""
+    instance = request.group_instance_id
+    member_id = f"{request.client_id if instance is None else instance}-{uuid.uuid4()}"
+    if instance is not None and instance in group.static_members:
+        static_members.come_back(state, group, request, member_id, now_ms, reply)
+    elif instance is None and request.must_know_its_id:
+        lapses_ms = now_ms + request.session_timeout_ms
+        group.pending_members[member_id] = lapses_ms
+        members.look_at(group, lapses_ms)
+        reply.answer(refused_join(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+    else:
+        _add(state, group, request, member_id, now_ms, reply)
+
+
+def _add(
+    state: BrokerState, group: Group, request: JoinRequest, member_id: str, now_ms: int, reply: Reply[JoinResult]
+) -> None:
+    """Take in a new member (GP-16)."""
+    group.pending_members.pop(member_id, None)
+    member = Member(
+        member_id,
+        group_instance_id=request.group_instance_id,
+        client_id=request.client_id,
+        client_host=request.client_host,
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        protocols=request.protocols,
+    )
+    member.is_new = True
+    if not group.members:
+        group.protocol_type = request.protocol_type
+    # The old coordinator makes a first gathering longer only in the life of a group that never had a generation.
+    if isinstance(group.phase, FirstGathering) and (state.profile.new_group_coordinator or group.generation == 0):
+        group.new_member_added = True
+    group.add_member(member)
+    members.wait_to_join(group, member, reply)
+    # It has no id to send heartbeats with; the session timeout counts from the answer on.
+    members.expect(group, member, now_ms, NEW_MEMBER_TIMEOUT_MS)
+    begin_or_complete(state, group, now_ms)
+
+
+def _join_again(state: BrokerState, group: Group, request: JoinRequest, now_ms: int, reply: Reply[JoinResult]) -> None:
+    """A member joins again (GP-17)."""
+    member = group.members[request.member_id]
+    same = member.protocols == request.protocols
+    match REJOIN[group.state, member.member_id == group.leader_id, same]:
+        case Rejoin.ANSWER:
+            reply.answer(members.generation_of(group, member))
+        case Rejoin.WAIT | Rejoin.REBALANCE:
+            members.update(group, member, request)
+            members.wait_to_join(group, member, reply)
+            begin_or_complete(state, group, now_ms)
+
+
+def _has_room(state: BrokerState, group: Group, member_id: str) -> bool:
+    """Whether a group takes one more, or keeps one (GP-15)."""
+    profile, size_max = state.profile, group_limits_of(state.settings).size_max
+    member = group.members.get(member_id)
+    if not profile.limits_group_size:
+        return True
+    if profile.sheds_members_late:
+        if member is None:
+            return bool(member_id) or len(group.members) < size_max
+        return len(group.members) <= size_max or member.joining is not None
+    if group.state is EMPTY:
+        return True
+    if group.state is PREPARING:
+        return group.joining_count < size_max or (member is not None and member.joining is not None)
+    return member is not None or len(group.members) < size_max
+
+
+def _shed(state: BrokerState, group: Group, member_id: str, now_ms: int) -> None:
+    """A group is too large: one that comes too late is out, and nobody waits for it any more."""
+    member = group.members.get(member_id)
+    if member is not None:
+        members.remove(group, member)
+    group.pending_members.pop(member_id, None)
+    if group.state is PREPARING:
+        begin_or_complete(state, group, now_ms)
+
+
+def _announce(state: BrokerState, group: Group, now_ms: int) -> None:
+    """Write that there is a group now, which has no members yet (GP-12)."""
+    empty = snapshot(group)
+    empty.members.clear()
+    empty.protocol_type = empty.leader_id = None
+    persist(state, empty, now_ms, lambda log_error: None)

@@ -1,0 +1,49 @@
+"""LeaveGroup: members go by themselves, or are sent away by their instance's name (GP-36, GP-37)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto_server.coordinator.membership import members, timers
+from kproto_server.coordinator.membership.rebalance import member_gone, pending_gone
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kproto_server.coordinator.groups import Group
+    from kproto_server.releases.profiles import Profile
+    from kproto_server.state import BrokerState
+
+    Leaving = tuple[str, str | None]
+    """Member id and group instance id."""
+
+
+def leave(state: BrokerState, group_id: str, leaving: Sequence[Leaving], now_ms: int) -> list[int]:
+    """Take members out; return an error for each."""
+    group = state.groups.get(group_id)
+    if group is None:
+        return [ErrorCode.UNKNOWN_MEMBER_ID for _ in leaving]
+    size, pending_count = len(group.members), len(group.pending_members)
+    errors = [_leave(group, member_id, instance, state.profile) for member_id, instance in leaving]
+    pending_left = len(group.pending_members) < pending_count
+    # In the new coordinator an id that was only given out is as good as a member here.
+    if len(group.members) < size or (pending_left and state.profile.new_group_coordinator):
+        member_gone(state, group, now_ms)
+    elif pending_left:
+        pending_gone(state, group, now_ms)
+    timers.arm(state, group)
+    return errors
+
+
+def _leave(group: Group, member_id: str, group_instance_id: str | None, profile: Profile) -> int:
+    """Take one member out, or one that was only given an id; return why not."""
+    if member_id and group.pending_members.pop(member_id, None) is not None:
+        return 0
+    if not member_id:
+        member_id = group.static_members.get(group_instance_id or "", "")
+        group_instance_id = None
+    error = members.member_error(group, member_id, group_instance_id, profile)
+    if not error:
+        members.remove(group, group.members[member_id])
+    return error

@@ -1,0 +1,33 @@
+"""What the settings and the release say of groups, in numbers."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kproto_server.configuration.settings import Settings
+
+NEW_MEMBER_TIMEOUT_MS = 300_000
+"""How long a new member's first JoinGroup waits at most: fixed in Kafka (GP-5)."""
+
+
+class GroupLimits(NamedTuple):
+    """The settings that name no group in particular."""
+
+    session_timeout_min_ms: int
+    session_timeout_max_ms: int
+    size_max: int
+    first_delay_ms: int
+    """How long a first rebalance waits for more members."""
+
+
+@lru_cache(maxsize=16)
+def group_limits_of(settings: Settings) -> GroupLimits:
+    """Read the settings, which never change, once."""
+    return GroupLimits(
+        session_timeout_min_ms=settings.int("group.min.session.timeout.ms"),
+        session_timeout_max_ms=settings.int("group.max.session.timeout.ms"),
+        size_max=settings.int("group.max.size"),
+        first_delay_ms=settings.int("group.initial.rebalance.delay.ms"),
+    )

@@ -1,0 +1,105 @@
+"""Members as such: whether one is who it says, what it says anew, how long it may be silent, and its way out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto_server.coordinator.membership.replies import JoinedMember, JoinResult, SyncResult, refused_join
+
+if TYPE_CHECKING:
+    from kproto_server.coordinator.groups import Group, Member
+    from kproto_server.coordinator.membership.replies import JoinRequest, Reply
+    from kproto_server.releases.profiles import Profile
+
+
+def member_error(group: Group, member_id: str, group_instance_id: str | None, profile: Profile) -> int:
+    """Return why somebody is not the member that it says it is (GP-30, GP-35)."""
+    if group_instance_id is not None:
+        owner = group.static_members.get(group_instance_id)
+        if owner is not None and owner != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+        if owner is None and profile.checks_instance_of_commit:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+    return 0 if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def expect(group: Group, member: Member, now_ms: int, timeout_ms: int | None = None) -> None:
+    """Give a member time anew, by default its session timeout."""
+    member.session_deadline_ms = now_ms + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
+    look_at(group, member.session_deadline_ms)
+
+
+def look_at(group: Group, due_ms: int) -> None:
+    """Have the group's members looked at by then, to see who was silent too long."""
+    if group.next_look_ms is None or due_ms < group.next_look_ms:
+        group.next_look_ms = due_ms
+
+
+def update(group: Group, member: Member, request: JoinRequest) -> None:
+    """Note what a member says when it joins again."""
+    group.set_protocols(member, request.protocols)
+    member.session_timeout_ms = request.session_timeout_ms
+    member.rebalance_timeout_ms = request.rebalance_timeout_ms
+
+
+def wait_to_join(group: Group, member: Member, reply: Reply[JoinResult]) -> None:
+    """Leave a member's JoinGroup waiting."""
+    if member.joining is None:
+        group.joining_count += 1
+    else:
+        reply.replaces(member.joining)
+    member.joining = reply
+
+
+def answer_join(group: Group, member: Member, result: JoinResult) -> None:
+    """Answer a member's JoinGroup, if one waits."""
+    if member.joining is not None:
+        member.joining.answer(result)
+        member.joining = None
+        group.joining_count -= 1
+
+
+def wait_to_sync(member: Member, reply: Reply[SyncResult]) -> None:
+    """Leave a member's SyncGroup waiting."""
+    if member.syncing is not None:
+        reply.replaces(member.syncing)
+    member.syncing = reply
+
+
+def answer_sync(member: Member, result: SyncResult) -> bool:
+    """Answer a member's SyncGroup; return whether one waited."""
+    if member.syncing is None:
+        return False
+    member.syncing.answer(result)
+    member.syncing = None
+    return True
+
+
+def remove(group: Group, member: Member) -> None:
+    """Take a member out. What it waits for is answered: it is none any more (GP-18)."""
+    answer_join(group, member, refused_join(ErrorCode.UNKNOWN_MEMBER_ID, ""))
+    answer_sync(member, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
+    group.pending_syncs.discard(member.member_id)
+    group.remove_member(member.member_id)
+
+
+def generation_of(group: Group, member: Member) -> JoinResult:
+    """Return what a member is told of the generation: the leader, who is there; the others, who leads."""
+    leads = member.member_id == group.leader_id
+    return JoinResult(
+        error=0,
+        member_id=member.member_id,
+        generation=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader_id=group.leader_id or "",
+        members=all_members(group) if leads else (),
+    )
+
+
+def all_members(group: Group) -> tuple[JoinedMember, ...]:
+    """Return the members as the leader is told of them."""
+    return tuple(
+        [JoinedMember(member.member_id, member.group_instance_id, member.metadata) for member in group.members.values()]
+    )

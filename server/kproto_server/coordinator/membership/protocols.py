@@ -1,0 +1,59 @@
+"""Which protocol a group's members have in common, and which topics they read by it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto import registry
+from kproto.errors import DecodeError
+from kproto.records.consumer_protocol import PREFIX_SIZE, PROTOCOL_TYPE, ConsumerProtocolSubscription
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kproto_server.coordinator.groups import Group, Protocols
+
+
+def suits(group: Group, protocol_type: str, protocols: Protocols) -> bool:
+    """Whether somebody may join who speaks these protocols (GP-13)."""
+    if group.is_empty:
+        return bool(protocol_type and protocols)
+    common, size = group.protocol_counts, len(group.members)
+    return protocol_type == group.protocol_type and any(common.get(name, 0) == size for name, _ in protocols)
+
+
+def choose(group: Group) -> str:
+    """Return what most members like best of what all of them know (GP-23).
+
+    Of two with as many votes it is the one that the earliest member has first.
+    """
+    size = len(group.members)
+    votes: dict[str, int] = {}
+    for member in group.members.values():
+        vote = next(name for name, _ in member.protocols if group.protocol_counts[name] == size)
+        votes[vote] = votes.get(vote, 0) + 1
+    return max(votes, key=votes.__getitem__)
+
+
+def subscription_of(group: Group) -> frozenset[str] | None:
+    """Return the topics that the members read; None if they don't say so in a way that is known (EX-22)."""
+    if group.protocol_type != PROTOCOL_TYPE:
+        return None
+    if not group.members:
+        return frozenset()
+    if group.protocol_name is None:
+        return None
+    try:
+        return frozenset(_topics({member.metadata for member in group.members.values()}))
+    except DecodeError:
+        return None
+
+
+def _topics(subscriptions: Iterable[bytes]) -> Iterable[str]:
+    """The topics of subscriptions, by their first layout: the later ones only add to its end."""
+    decode = registry.message_codec(ConsumerProtocolSubscription, 0).decode
+    for data in subscriptions:
+        if len(data) < PREFIX_SIZE:
+            raise DecodeError("ConsumerProtocolSubscription", 0, "cut off before its version")
+        subscription, _ = decode(data, PREFIX_SIZE)
+        yield from subscription.topics

@@ -1,0 +1,123 @@
+"""A static member comes back under a new member id, and has its old place (KIP-345, KIP-814; GP-34)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto_server.coordinator.groups import Member
+from kproto_server.coordinator.membership import members
+from kproto_server.coordinator.membership.machine import COMPLETING, STABLE
+from kproto_server.coordinator.membership.protocols import choose
+from kproto_server.coordinator.membership.rebalance import begin, complete_if_all_joined
+from kproto_server.coordinator.membership.records import persist, snapshot, write_error
+from kproto_server.coordinator.membership.replies import SyncResult, refused_join
+
+if TYPE_CHECKING:
+    from kproto_server.coordinator.groups import Group
+    from kproto_server.coordinator.membership.replies import JoinRequest, JoinResult, Reply
+    from kproto_server.state import BrokerState
+
+
+def come_back(
+    state: BrokerState, group: Group, request: JoinRequest, member_id: str, now_ms: int, reply: Reply[JoinResult]
+) -> None:
+    """Give an instance its place back under a new member id; who had it is fenced."""
+    profile, leader_id = state.profile, group.leader_id or ""
+    assert request.group_instance_id is not None, "asked for before"
+    old = group.members[group.static_members[request.group_instance_id]]
+    member = replace(group, old, member_id)
+    members.expect(group, member, now_ms)
+    members.update(group, member, request)
+    stores = profile.stores_returned_static_members
+    if group.state is STABLE and (not stores or choose(group) == group.protocol_name):
+        member.metadata = member.metadata_for(group.protocol_name)
+        _answer_stable(state, group, request, member, old, leader_id, now_ms, reply)
+        return
+    if group.state is COMPLETING and not profile.returned_static_member_stops_sync:
+        reply.answer(_as_follower(group, member, leader_id))
+        return
+    members.wait_to_join(group, member, reply)
+    if group.state in (STABLE, COMPLETING):
+        # In CompletingRebalance the leader is about to assign to the old id.
+        begin(state, group, now_ms)
+    else:
+        complete_if_all_joined(state, group, now_ms)
+
+
+def replace(group: Group, old: Member, member_id: str) -> Member:
+    """Put a member with another id in a member's place; what the old one waits for is answered 82."""
+    leads = group.leader_id == old.member_id
+    members.answer_join(group, old, refused_join(ErrorCode.FENCED_INSTANCE_ID, old.member_id))
+    members.answer_sync(old, SyncResult(ErrorCode.FENCED_INSTANCE_ID))
+    group.remove_member(old.member_id)
+    member = Member(
+        member_id,
+        group_instance_id=old.group_instance_id,
+        client_id=old.client_id,
+        client_host=old.client_host,
+        session_timeout_ms=old.session_timeout_ms,
+        rebalance_timeout_ms=old.rebalance_timeout_ms,
+        protocols=old.protocols,
+        metadata=old.metadata,
+        assignment=old.assignment,
+    )
+    group.add_member(member)
+    if leads:
+        group.leader_id = member_id
+    if old.member_id in group.pending_syncs:
+        group.pending_syncs.remove(old.member_id)
+        group.pending_syncs.add(member_id)
+    return member
+
+
+def _answer_stable(
+    state: BrokerState,
+    group: Group,
+    request: JoinRequest,
+    member: Member,
+    old: Member,
+    leader_id: str,
+    now_ms: int,
+    reply: Reply[JoinResult],
+) -> None:
+    """Nothing has to be assigned anew: write that the member has another id, and answer."""
+    members.wait_to_join(group, member, reply)
+
+    def done(log_error: int) -> None:
+        if member.joining is None:
+            return  # the group has gone on meanwhile
+        if log_error:
+            error = _as_follower(group, member, leader_id)._replace(
+                error=write_error(log_error, state.profile), member_id=""
+            )
+            members.answer_join(group, member, error)
+            _undo(group, member, old)
+        elif request.can_skip_assignment:
+            members.answer_join(group, member, _may_skip(group, member))
+        else:
+            members.answer_join(group, member, _as_follower(group, member, leader_id))
+
+    if state.profile.stores_returned_static_members:
+        persist(state, snapshot(group), now_ms, done)
+    else:
+        done(0)
+
+
+def _undo(group: Group, member: Member, old: Member) -> None:
+    """Give the place back."""
+    again = replace(group, member, old.member_id)
+    group.set_protocols(again, old.protocols)
+    again.session_timeout_ms, again.rebalance_timeout_ms = old.session_timeout_ms, old.rebalance_timeout_ms
+    again.metadata = old.metadata
+
+
+def _as_follower(group: Group, member: Member, leader_id: str) -> JoinResult:
+    """What keeps a leader that came back from assigning: it is told its old id as the leader's, and has another."""
+    return members.generation_of(group, member)._replace(leader_id=leader_id, members=())
+
+
+def _may_skip(group: Group, member: Member) -> JoinResult:
+    """What a leader that came back is told if it understands that it leads, and has nothing to assign."""
+    leads = member.member_id == group.leader_id
+    return members.generation_of(group, member)._replace(skip_assignment=leads)

@@ -1,0 +1,90 @@
+"""JoinGroup (API key 11): waits until all members have joined, then tells the generation (GP-10 to GP-24)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k11_join_group import JoinGroupResponse, JoinGroupResponseMember
+from kproto_server.call import Wait
+from kproto_server.coordinator.membership.join import join
+from kproto_server.coordinator.membership.limits import group_limits_of
+from kproto_server.coordinator.membership.replies import JoinRequest, JoinResult, refused_join
+from kproto_server.handlers._coordination import coordination_error
+
+if TYPE_CHECKING:
+    from kproto.messages.k11_join_group import JoinGroupRequest
+    from kproto_server.call import Call
+
+KNOWN_IDS_SINCE = 4
+"""From here on a new member is told its id first (KIP-394)."""
+NULL_NAMES_SINCE = 7
+SKIPS_SINCE = 9
+
+
+def handle(request: JoinGroupRequest, call: Call) -> JoinGroupResponse | Wait:
+    refusal = _refusal(request, call)
+    if refusal is not None:
+        return _response(refusal, call)
+    reply = join(call.state, _asked(request, call), call.now_ms)
+
+    def answer() -> JoinGroupResponse:
+        # Without a result the broker is about to stop: the group's next coordinator is asked again.
+        result = reply.result or refused_join(ErrorCode.NOT_COORDINATOR, request.member_id)
+        return _response(result, call)
+
+    return Wait(None, answer, reply.waker) if reply.result is None else answer()
+
+
+def _refusal(request: JoinGroupRequest, call: Call) -> JoinResult | None:
+    """Return why the request gets no further than here (GP-10 rows 3 to 6)."""
+    limits, profile = group_limits_of(call.state.settings), call.state.profile
+    fits = limits.session_timeout_min_ms <= request.session_timeout_ms <= limits.session_timeout_max_ms
+    error = coordination_error(request.group_id, call)
+    if profile.new_group_coordinator and error != ErrorCode.INVALID_GROUP_ID:
+        if not fits:
+            return refused_join(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+        return refused_join(ErrorCode(error), "") if error else None
+    if error:
+        return refused_join(ErrorCode(error), request.member_id)
+    return None if fits else refused_join(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+
+
+def _asked(request: JoinGroupRequest, call: Call) -> JoinRequest:
+    return JoinRequest(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        client_id=call.client_id,
+        client_host=call.connection.client_host,
+        session_timeout_ms=request.session_timeout_ms,
+        # Version 0 has none (GP-2).
+        rebalance_timeout_ms=request.session_timeout_ms if call.api_version == 0 else request.rebalance_timeout_ms,
+        protocol_type=request.protocol_type,
+        protocols=tuple([(protocol.name, protocol.metadata) for protocol in request.protocols]),
+        must_know_its_id=call.api_version >= KNOWN_IDS_SINCE,
+        can_skip_assignment=call.api_version >= SKIPS_SINCE,
+    )
+
+
+def _response(result: JoinResult, call: Call) -> JoinGroupResponse:
+    name = result.protocol_name or (None if call.api_version >= NULL_NAMES_SINCE else "")
+    return JoinGroupResponse(
+        error_code=result.error,
+        generation_id=call.state.profile.refused_join_generation if result.error else result.generation,
+        protocol_type=result.protocol_type,
+        protocol_name=name,
+        leader=result.leader_id,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
+        members=tuple(
+            [
+                JoinGroupResponseMember(
+                    member_id=member.member_id,
+                    group_instance_id=member.group_instance_id,
+                    metadata=member.metadata,
+                )
+                for member in result.members
+            ]
+        ),
+    )

@@ -1,0 +1,26 @@
+"""Heartbeat (API key 12): a member lives, and hears whether it has to join again (GP-35)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.messages.k12_heartbeat import HeartbeatResponse
+from kproto_server.coordinator.membership.heartbeat import heartbeat
+from kproto_server.handlers._coordination import coordination_error
+
+if TYPE_CHECKING:
+    from kproto.messages.k12_heartbeat import HeartbeatRequest
+    from kproto_server.call import Call
+
+
+def handle(request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
+    state = call.state
+    error = coordination_error(request.group_id, call) or heartbeat(
+        state.groups.get(request.group_id),
+        request.generation_id,
+        request.member_id,
+        request.group_instance_id,
+        call.now_ms,
+        state.profile,
+    )
+    return HeartbeatResponse(error_code=error)

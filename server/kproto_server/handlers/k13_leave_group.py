@@ -1,0 +1,39 @@
+"""LeaveGroup (API key 13): members go, or are sent away by whoever names their instance (GP-36)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.messages.k13_leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
+from kproto_server.coordinator.membership.leave import leave
+from kproto_server.handlers._coordination import coordination_error
+
+if TYPE_CHECKING:
+    from kproto.messages.k13_leave_group import LeaveGroupRequest
+    from kproto_server.call import Call
+
+SEVERAL_SINCE = 3
+"""From here on a request names several members, and each has an error of its own."""
+
+
+def handle(request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
+    several = call.api_version >= SEVERAL_SINCE
+    leaving = request.members if several else (MemberIdentity(member_id=request.member_id),)
+    error = coordination_error(request.group_id, call)
+    if error:
+        return LeaveGroupResponse(error_code=error)
+    identities = [(member.member_id, member.group_instance_id) for member in leaving]
+    errors = leave(call.state, request.group_id, identities, call.now_ms)
+    if not several:
+        return LeaveGroupResponse(error_code=errors[0])
+    return LeaveGroupResponse(
+        error_code=0,
+        members=tuple(
+            [
+                MemberResponse(
+                    member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=member_error
+                )
+                for member, member_error in zip(leaving, errors, strict=True)
+            ]
+        ),
+    )

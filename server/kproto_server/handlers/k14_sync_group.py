@@ -1,0 +1,53 @@
+"""SyncGroup (API key 14): waits for what the leader assigns; the leader's waits until that is written (GP-30)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k14_sync_group import SyncGroupResponse
+from kproto_server.call import Wait
+from kproto_server.coordinator.membership.replies import SyncRequest, SyncResult
+from kproto_server.coordinator.membership.sync import sync
+from kproto_server.handlers._coordination import coordination_error
+
+if TYPE_CHECKING:
+    from kproto.messages.k14_sync_group import SyncGroupRequest
+    from kproto_server.call import Call
+
+NAMES_SINCE = 5
+"""From here on a member says which protocol it takes for the chosen one (KIP-559)."""
+
+
+def handle(request: SyncGroupRequest, call: Call) -> SyncGroupResponse | Wait:
+    error = 0
+    if call.api_version >= NAMES_SINCE and None in (request.protocol_type, request.protocol_name):
+        error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    error = error or coordination_error(request.group_id, call)
+    if error:
+        return _response(SyncResult(error))
+    asked = SyncRequest(
+        group_id=request.group_id,
+        generation=request.generation_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignments={told.member_id: told.assignment for told in request.assignments},
+    )
+    reply = sync(call.state, asked, call.now_ms)
+
+    def answer() -> SyncGroupResponse:
+        # Without a result the broker is about to stop: the group's next coordinator is asked again.
+        return _response(reply.result or SyncResult(ErrorCode.NOT_COORDINATOR))
+
+    return Wait(None, answer, reply.waker) if reply.result is None else answer()
+
+
+def _response(result: SyncResult) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        error_code=result.error,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name,
+        assignment=result.assignment,
+    )
