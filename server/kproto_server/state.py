@@ -8,26 +8,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster
+from kproto_server.coordinator.change_log import MemoryChangeLog
 from kproto_server.coordinator.groups import GroupRegistry
 from kproto_server.coordinator.offsets import OffsetStore
 
 if TYPE_CHECKING:
     from kproto_server.configuration.settings import Settings
+    from kproto_server.coordinator.change_log import ChangeLog
     from kproto_server.releases.profiles import Profile
 
 
 class BrokerState:
     """The profile and settings a broker was started with, and all that clients have made since."""
 
-    def __init__(self, profile: Profile, settings: Settings, cluster: Cluster) -> None:
+    def __init__(self, profile: Profile, settings: Settings, cluster: Cluster, clock: Clock | None = None) -> None:
+        """``clock``: what timers go by; None: one that stands, for whoever sets none."""
+        self.clock = clock or Clock(0.0, 0.0, ClockMode(rate=0.0))
         self.profile = profile
         self.settings = settings
         self.cluster = cluster
         self.groups = GroupRegistry()
         self.offsets = OffsetStore()
+        self.log: ChangeLog = MemoryChangeLog()
+        """Where changes of groups and offsets are kept before they are visible."""
+        self._producer_ids = 0
         self.v0_offsets = OffsetStore()
         """What OffsetCommit v0 wrote: the store that was ZooKeeper, apart from the rest (OC-20)."""
+
+    def new_producer_id(self) -> int:
+        """Return an id that no producer has."""
+        self._producer_ids += 1
+        return self._producer_ids
 
     def notes(self) -> list[str]:
         """What a user should be told at start: settings that follow from others."""

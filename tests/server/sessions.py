@@ -11,8 +11,9 @@ from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k03_metadata import MetadataRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server.call import ConnectionInfo
-from kproto_server.dispatch import Dispatcher, Session
+from kproto_server.dispatch import Dispatcher
 from kproto_server.observation.observe import Observations
+from kproto_server.session import Session
 from tests.coordinator.broker_state import NOW_MS, new_state
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, 
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto_server import handlers
 from kproto_server.call import CloseConnection, ConnectionInfo, Wait
-from kproto_server.dispatch import ANSWERS_SIZE_MAX_BYTES, Session
+from kproto_server.session import ANSWERS_SIZE_MAX_BYTES, Session
 from tests.coordinator.broker_state import NOW_MS, commit_request
 from tests.server.sessions import (
     HTTP,

@@ -32,9 +32,10 @@ from kproto_server.cluster.cluster import Cluster
 from kproto_server.configuration.settings import Settings
 from kproto_server.coordinator.groups import GroupState, Member
 from kproto_server.coordinator.sweeps import Sweeps
-from kproto_server.dispatch import Dispatcher, Session
+from kproto_server.dispatch import Dispatcher
 from kproto_server.observation.observe import Observations
 from kproto_server.releases.profiles import Profile
+from kproto_server.session import Session
 from kproto_server.state import BrokerState
 
 if TYPE_CHECKING:

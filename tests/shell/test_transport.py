@@ -20,8 +20,9 @@ from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server import handlers
 from kproto_server.call import ConnectionInfo, Wait
 from kproto_server.clock import Clock, ClockMode
-from kproto_server.dispatch import Dispatcher, Session
+from kproto_server.dispatch import Dispatcher
 from kproto_server.observation.observe import Observations
+from kproto_server.session import Session
 from kproto_server.shell.host import Host
 from kproto_server.shell.poller import READ, WRITE
 from kproto_server.shell.transport import Connection

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
+from kproto_server.coordinator.change_log import Change
 from kproto_server.coordinator.commit import append_error
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.offsets import DeletionEntries
@@ -33,24 +34,42 @@ def group_delete_error(group: Group | None) -> int:
     return 0 if group.is_empty else ErrorCode.NON_EMPTY_GROUP
 
 
-def delete_group(state: BrokerState, group_id: str) -> int:
-    """Delete a group and its offsets; return the error of the write."""
-    doomed = [(topic, list(stored)) for topic, stored in state.offsets.of_group(group_id).items()]
-    return _delete(state, group_id, doomed, removes_group=True)
+def delete_group(state: BrokerState, group_id: str, now_ms: int, done: Callable[[int], object]) -> None:
+    """Delete a group and its offsets; ``done`` is told the error of the write, 0 once it has happened."""
+    doomed = [(topic, list(partitions)) for topic, partitions in _known(state, group_id).items()]
+    _delete(state, group_id, doomed, now_ms, done, removes_group=True)
 
 
-def delete_offsets(state: BrokerState, group_id: str, topics: Mapping[str, Iterable[int]]) -> int:
-    """Delete those of these offsets that are stored; return the error of the write."""
-    stored = state.offsets.of_group(group_id)
+def delete_offsets(
+    state: BrokerState,
+    group_id: str,
+    topics: Mapping[str, Iterable[int]],
+    now_ms: int,
+    done: Callable[[int], object],
+) -> None:
+    """Delete those of these offsets that there are; ``done`` as in `delete_group`."""
+    known = _known(state, group_id)
     doomed: list[tuple[str, list[int]]] = []
     for topic, partitions in topics.items():
-        there = [partition for partition in dict.fromkeys(partitions) if partition in stored.get(topic, {})]
+        there = [partition for partition in dict.fromkeys(partitions) if partition in known.get(topic, {})]
         if there:
             doomed.append((topic, there))
     if not doomed:
-        return 0
-    leaves_nothing = sum(len(partitions) for _, partitions in doomed) == sum(map(len, stored.values()))
-    return _delete(state, group_id, doomed, removes_group=leaves_nothing and _goes_when_bare(state, group_id))
+        done(0)
+        return
+    leaves_nothing = sum(len(partitions) for _, partitions in doomed) == sum(map(len, known.values()))
+    removes_group = leaves_nothing and _goes_when_bare(state, group_id)
+    _delete(state, group_id, doomed, now_ms, done, removes_group=removes_group)
+
+
+def _known(state: BrokerState, group_id: str) -> dict[str, dict[int, None]]:
+    """Return the offsets that a group has, or will have once the log has synced what it was given."""
+    known = {topic: dict.fromkeys(stored) for topic, stored in state.offsets.of_group(group_id).items()}
+    for change in state.log.in_flight():
+        if change.group_id == group_id:
+            for topic, partitions in change.commits:
+                known.setdefault(topic, {}).update((partition, None) for partition, _ in partitions)
+    return known
 
 
 def _goes_when_bare(state: BrokerState, group_id: str) -> bool:
@@ -58,25 +77,49 @@ def _goes_when_bare(state: BrokerState, group_id: str) -> bool:
     return group is not None and group.is_empty and state.profile.deleting_last_offset_removes_group
 
 
-def forget_topics(state: BrokerState, names: Iterable[str]) -> None:
+def forget_topics(state: BrokerState, names: Iterable[str], now_ms: int) -> None:
     """Drop the offsets of deleted topics from every group, whatever its state (EX-60).
 
     A group whose tombstones cannot be written keeps its offsets: nothing is visible that the log does not have.
     """
     for name in names:
-        for group_id in list(state.offsets.groups_with(name)):
-            delete_offsets(state, group_id, {name: list(state.offsets.of_group(group_id)[name])})
+        group_ids = dict.fromkeys(state.offsets.groups_with(name))
+        for change in state.log.in_flight():
+            if any(topic == name for topic, _ in change.commits):
+                group_ids[change.group_id] = None
+        for group_id in group_ids:
+            doomed = {name: _known(state, group_id).get(name, {})}
+            delete_offsets(state, group_id, doomed, now_ms, _whatever_comes_of_it)
 
 
-def _delete(state: BrokerState, group_id: str, topics: DeletionEntries, *, removes_group: bool) -> int:
-    """Append, sync, apply."""
+def _whatever_comes_of_it(log_error: int) -> None:
+    """The topic is gone either way, and offsets that stay are those of no topic."""
+
+
+def _delete(
+    state: BrokerState,
+    group_id: str,
+    topics: DeletionEntries,
+    now_ms: int,
+    done: Callable[[int], object],
+    *,
+    removes_group: bool,
+) -> None:
+    """Append; once it is synced, apply."""
     partition = partition_for(group_id, len(state.cluster.topics[OFFSETS_TOPIC].partitions))
-    offsets = state.offsets
-    log = offsets.log
-    failure = log.append_deletion(partition, group_id, topics, removes_group) or log.sync(partition)
-    if failure:
-        return append_error(failure, state.profile)
-    offsets.apply_deletion(group_id, topics)
-    if removes_group:
-        state.groups.remove(group_id)
-    return 0
+    profile = state.profile
+
+    def settle(log_error: int) -> None:
+        if log_error:
+            done(append_error(log_error, profile))
+            return
+        state.offsets.apply_deletion(group_id, topics)
+        if removes_group:
+            state.groups.remove(group_id)
+        done(0)
+
+    state.log.append(
+        partition,
+        Change(group_id, settle),
+        lambda: deletion_batch(group_id, topics, removes_group, now_ms, profile),
+    )

@@ -13,6 +13,7 @@ from kproto.messages.k08_offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from kproto_server.coordinator.change_log import Change
 from kproto_server.coordinator.commit import (
     append_error,
     commit_error,
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
-    from kproto_server.call import Call
+    from kproto_server.call import AfterSync, Call
+    from kproto_server.coordinator.change_log import Batch
 
 TOPIC_IDS = 10
 """The first version that names topics by id."""
@@ -72,7 +74,7 @@ Decision = tuple[Entries, list[Answer], list[Answer]]
 not, of which it is not asked (OC-10 rows 4 to 8)."""
 
 
-def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
+def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | AfterSync:
     state, version, profile = call.state, call.api_version, call.state.profile
     if version == 0:
         return _handle_v0(request, call)
@@ -90,23 +92,40 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
         error = commit_error(group, request, version, profile)
     entries, answered, refused = _decide(topics, request, call, error)
 
-    if partition is not None and answered:
-        if entries:
-            offsets = state.offsets
-            log = offsets.log
-            # Append and sync: until both have succeeded, nothing has changed (OC-36).
-            failure = log.append_commit(partition, group_id, entries) or log.sync(partition)
-            if failure:
-                return _response(_failed(answered, append_error(failure, profile)), refused)
-            # Apply.
+    if partition is None or not answered:
+        return _response(answered, refused)
+    makes_group = group is None and request.generation_id_or_member_epoch < 0 and profile.offsets_make_a_group
+    failure = 0
+
+    def settle(log_error: int) -> None:
+        # Apply: until append and sync have succeeded, nothing has changed (OC-36).
+        nonlocal failure
+        failure = log_error
+        if not log_error:
             early = expires_early(request, version, limits_of(state.settings))
-            offsets.apply_commit(group_id, entries, expires_early=early)
-        if group is None and request.generation_id_or_member_epoch < 0 and profile.offsets_make_a_group:
-            # Found or made before its partitions are looked at: it is there even if all of them were refused.
-            state.groups.create(group_id, call.now_ms)
+            state.offsets.apply_commit(group_id, entries, expires_early=early)
+            if makes_group and state.groups.get(group_id) is None:
+                state.groups.create(group_id, call.now_ms)
+
+    # Append; the log syncs.
+    log = state.log
+    if entries:
+        log.append(partition, Change(group_id, settle, entries), lambda: _batch(group_id, entries, call))
+    elif makes_group:
+        # Found or made before its partitions are looked at: it is there even if all of them were refused.
+        state.groups.create(group_id, call.now_ms)
 
     # Reply.
-    return _response(answered, refused)
+    def reply() -> OffsetCommitResponse:
+        return _response(_failed(answered, append_error(failure, profile)) if failure else answered, refused)
+
+    return log.then(reply)
+
+
+def _batch(group_id: str, entries: Entries, call: Call) -> Batch:
+    from kproto_server.coordinator.log_records.commits import commit_batch  # of use with a log on disk only
+
+    return commit_batch(group_id, entries, call.now_ms, call.state.profile)
 
 
 def _decide(

@@ -16,7 +16,7 @@ from kproto_server.handlers._controller import names_standing_twice, not_control
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kproto_server.call import Call
+    from kproto_server.call import AfterSync, Call
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Topic
 
@@ -35,7 +35,7 @@ class Asked(NamedTuple):
         return cluster.topic_by_id(self.topic_id) if self.name is None else cluster.topic(self.name)
 
 
-def handle(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
+def handle(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse | AfterSync:
     if request.topics:
         asked = [Asked(topic.name, topic.topic_id) for topic in request.topics]
     else:
@@ -45,8 +45,8 @@ def handle(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
         known = call.api_version >= DISABLED_SINCE
         error = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(responses=tuple(_result(one, error) for one in asked))
-    results = _kraft(asked, call) if profile.is_kraft else _zookeeper(asked, call)
-    return DeleteTopicsResponse(responses=tuple(results))
+    results = tuple(_kraft(asked, call) if profile.is_kraft else _zookeeper(asked, call))
+    return call.state.log.then(lambda: DeleteTopicsResponse(responses=results))
 
 
 def _result(asked: Asked, error: ErrorCode, message: str | None = None) -> DeletableTopicResult:
@@ -118,10 +118,10 @@ def _delete(topic: Topic, call: Call) -> ErrorCode:
     state = call.state
     if not state.settings.bool("delete.topic.enable"):
         return ErrorCode.REQUEST_TIMED_OUT
-    forget_topics(state, [topic.name])
+    forget_topics(state, [topic.name], call.now_ms)
     state.cluster.delete_topic(topic.name)
     if topic.name == OFFSETS_TOPIC:
         # Groups were in its partitions. The next FindCoordinator makes it anew, empty.
         state.groups = GroupRegistry()
-        state.offsets = OffsetStore(state.offsets.log)
+        state.offsets = OffsetStore()
     return ErrorCode.NONE

@@ -11,24 +11,29 @@ from kproto_server.coordinator.partitioning import owned_partition
 
 if TYPE_CHECKING:
     from kproto.messages.k42_delete_groups import DeleteGroupsRequest
-    from kproto_server.call import Call
+    from kproto_server.call import AfterSync, Call
 
 
-def handle(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse:
+def handle(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse | AfterSync:
     # A group that is named twice is answered once; measured on 1.1.1 to 4.4.0.
-    return DeleteGroupsResponse(
-        throttle_time_ms=0,
-        results=tuple(
-            [
-                DeletableGroupResult(group_id=group_id, error_code=_delete(group_id, call))
-                for group_id in dict.fromkeys(request.groups_names)
-            ]
-        ),
+    errors = dict.fromkeys(request.groups_names, 0)
+    for group_id in errors:
+        _delete(group_id, call, errors)
+    return call.state.log.then(
+        lambda: DeleteGroupsResponse(
+            throttle_time_ms=0,
+            results=tuple(
+                [DeletableGroupResult(group_id=group_id, error_code=error) for group_id, error in errors.items()]
+            ),
+        )
     )
 
 
-def _delete(group_id: str, call: Call) -> int:
+def _delete(group_id: str, call: Call, errors: dict[str, int]) -> None:
     state = call.state
     if owned_partition(state.cluster, call.node, group_id) is None:
-        return ErrorCode.NOT_COORDINATOR
-    return group_delete_error(state.groups.get(group_id)) or delete_group(state, group_id)
+        errors[group_id] = ErrorCode.NOT_COORDINATOR
+        return
+    errors[group_id] = group_delete_error(state.groups.get(group_id))
+    if not errors[group_id]:
+        delete_group(state, group_id, call.now_ms, lambda error: errors.update({group_id: error}))

@@ -15,10 +15,10 @@ from kproto_server.coordinator.partitioning import owned_partition
 
 if TYPE_CHECKING:
     from kproto.messages.k47_offset_delete import OffsetDeleteRequest
-    from kproto_server.call import Call
+    from kproto_server.call import AfterSync, Call
 
 
-def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
+def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse | AfterSync:
     state = call.state
     if not request.group_id:
         return _refused(ErrorCode.INVALID_GROUP_ID)
@@ -31,13 +31,23 @@ def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
     answers, existing = _by_existence(request, call)
     kept = [topic for topic in existing if group.is_subscribed_to(topic)]
     doomed = {topic: indexes for topic, indexes in existing.items() if topic not in kept}
-    failure = delete_offsets(state, request.group_id, doomed)
-    if failure:
-        return _refused(failure)
-    for topic, indexes in existing.items():
-        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic in kept else ErrorCode.NONE
-        answers.setdefault(topic, []).extend((index, error) for index in indexes)
-    return _response(answers, call)
+    failure = 0
+
+    def done(error: int) -> None:
+        nonlocal failure
+        failure = error
+
+    delete_offsets(state, request.group_id, doomed, call.now_ms, done)
+
+    def reply() -> OffsetDeleteResponse:
+        if failure:
+            return _refused(failure)
+        for topic, indexes in existing.items():
+            error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic in kept else ErrorCode.NONE
+            answers.setdefault(topic, []).extend((index, error) for index in indexes)
+        return _response(answers, call)
+
+    return state.log.then(reply)
 
 
 def _refused(error: int) -> OffsetDeleteResponse:

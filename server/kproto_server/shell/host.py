@@ -50,6 +50,8 @@ class Host:
         self.clock = clock
         self.poller = Poller()
         self.owners: dict[int, Ready] = {}
+        self.at_round_end: Callable[[], object] | None = None
+        """Called when everything of a round was done, and before the next one waits."""
         self._posted: deque[Callable[[], object]] = deque()
         self._wake_receive, self._wake_send = socket.socketpair()
         self._wake_receive.setblocking(False)
@@ -124,6 +126,8 @@ class Host:
         delay_ms = clock.delay_ms()
         self._take_turns(None if delay_ms is None else delay_ms / 1000.0, self.owners)
         clock.run_due()
+        if self.at_round_end is not None:
+            self.at_round_end()
 
     def _take_turns(self, timeout_s: float | None, owners: Mapping[int, Ready] = NOBODY) -> None:
         """Wait; give everyone whose socket is ready a turn, then all that was posted, which is trio."""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from kproto_server.call import ConnectionInfo
-from kproto_server.dispatch import Dispatcher, Session
+from kproto_server.dispatch import Dispatcher
+from kproto_server.session import Session
 from kproto_server.shell.host import real_ms
 from kproto_server.shell.listening import BACKLOG, reserve
 from kproto_server.shell.transport import Connection
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.sweeps import Sweeps
     from kproto_server.observation.observe import Observations
     from kproto_server.shell.host import Host
+    from kproto_server.shell.persistence import Persistence
     from kproto_server.state import BrokerState
 
 logger = logging.getLogger("kproto")
@@ -83,12 +85,20 @@ class NodeListener:
 class Server:
     """All nodes of a broker process. Make it, then run `main` under the host; `stop` ends it from the loop's thread."""
 
-    def __init__(self, host: Host, state: BrokerState, observations: Observations, sweeps: Sweeps) -> None:
+    def __init__(
+        self,
+        host: Host,
+        state: BrokerState,
+        observations: Observations,
+        sweeps: Sweeps,
+        persistence: Persistence | None = None,
+    ) -> None:
         self.host = host
         self.state = state
         self.observations = observations
         self._sweeps = sweeps
         self.dispatcher = Dispatcher(state, observations)
+        self._persistence = persistence
         self.listeners: dict[int, NodeListener] = {}
         self._reserved: dict[int, socket.socket] = {}
         """Node id -> the bound socket of a node that is down."""
@@ -96,6 +106,19 @@ class Server:
         """Set once `main` runs: the way in for other threads."""
         self._stop = trio.Event()
         self._nursery: trio.Nursery | None = None
+        host.at_round_end = self._end_round
+
+    def _end_round(self) -> None:
+        """Have the log write what the round has brought, and send the answers that have come to be."""
+        persistence, dispatcher = self._persistence, self.dispatcher
+        while True:
+            if persistence is not None:
+                persistence.flush()
+            if not dispatcher.released:
+                return
+            for session in dispatcher.take_released():
+                if session.on_released is not None:
+                    session.on_released()
 
     async def main(self, sockets: dict[int, socket.socket], ready: Callable[[], object]) -> None:
         """Serve the nodes on these listening sockets (node id -> socket) until `stop`; then drain.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto_server.clock import Timer
-    from kproto_server.dispatch import Session
+    from kproto_server.session import Session
     from kproto_server.shell.host import Host
 
 READ_SIZE_BYTES = 65536
@@ -48,6 +48,7 @@ class Connection:
         self._finishing = False
         self._deadline: Timer | None = None
         self._mask = READ
+        session.on_released = self._released
         self.fd = sock.fileno()
         self.active_ms = real_ms()
         """Real time when bytes last came or went, for connections.max.idle.ms (BA-10)."""
@@ -55,8 +56,8 @@ class Connection:
 
     @property
     def parked(self) -> bool:
-        """Whether a request waits for its answer; such a connection is not idle (BA-10)."""
-        return self._session.parked is not None
+        """Whether a request waits, for time to pass or for the disk; such a connection is not idle (BA-10)."""
+        return self._session.parked is not None or bool(self._session.held)
 
     def on_ready(self, mask: int) -> None:
         """Called by the loop when the socket is ready."""
@@ -91,6 +92,19 @@ class Connection:
             self._send(data)
         self._settle()
 
+    def _released(self) -> None:
+        """The session has something to send, or its parked request was woken."""
+        if self.fd < 0:
+            return
+        self._host.clock.active()
+        parked = self._session.parked
+        if parked is not None and parked.wait.waker is not None and parked.wait.waker.woken:
+            if self._deadline is not None:
+                self._deadline.cancel()
+            self._resume()
+        elif not self._unsent:  # else it comes by `_go_on`
+            self._go_on()
+
     def _send(self, data: bytes | memoryview) -> None:
         try:
             sent = self._socket.send(data)
@@ -108,10 +122,12 @@ class Connection:
             return
         if self._unsent:
             self._watch(WRITE)
-        elif session.closed is not None:
+        elif session.closed is not None and not session.held:
             self.close()
         elif session.parked is not None:
             self._park(session.parked.wait.deadline_ms)
+        elif session.waits or session.closed is not None:
+            self._watch(0)  # until the log has what was appended: `_released`
         elif session.backlog:
             self._watch(WRITE)  # the next round is soon enough, and others get their turn
         elif self._finishing:
@@ -119,11 +135,11 @@ class Connection:
         else:
             self._watch(READ)
 
-    def _park(self, deadline_ms: int) -> None:
+    def _park(self, deadline_ms: int | None) -> None:
         self._watch(0)
-        if self._deadline is None:
-            clock = self._host.clock
-            due_ms = clock.now_ms() if self._finishing else deadline_ms
+        clock = self._host.clock
+        due_ms = clock.now_ms() if self._finishing else deadline_ms
+        if self._deadline is None and due_ms is not None:
             self._deadline = clock.call_at(due_ms, self._resume, for_client=True)
 
     def _watch(self, mask: int) -> None:
@@ -164,6 +180,7 @@ class Connection:
             return
         if self._deadline is not None:
             self._deadline.cancel()
+        self._session.abandon()
         self._host.remove(self.fd)
         self.fd = -1
         self._socket.close()

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kproto.declaration import ZERO_UUID, Struct
 from kproto.headers import read_response
 from kproto_server.call import ConnectionInfo
-from kproto_server.dispatch import Dispatcher, Session
+from kproto_server.dispatch import Dispatcher
 from kproto_server.observation.observe import Observations
+from kproto_server.session import Session
 from tests.coordinator.broker_state import NOW_MS, new_state
 
 if TYPE_CHECKING:

@@ -1,0 +1,88 @@
+"""A log of changes that tells what it was asked, and settles when and how it is told to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto.records.batches import read_batch
+from kproto.records.coordinator import UnknownRecord
+from kproto.records.group_records import GroupMetadataKey
+from kproto.records.offset_records import OffsetCommitKey
+from kproto.records.offsets_topic import read_offsets_record
+from kproto_server.call import AfterSync
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kproto_server.coordinator.change_log import Answer, Batch, Change
+
+
+class Appended(NamedTuple):
+    """One batch: what it says of which offsets (None: they go), and whether the group goes (None: it says nothing)."""
+
+    partition: int
+    group_id: str
+    offsets: list[tuple[str, int, int | None]]
+    removes_group: bool
+
+
+class RecordingLog:
+    """A `ChangeLog` in memory that reads the batches it is given.
+
+    ``error``: of every write. ``waits``: changes are settled by `settle`, not at once.
+    """
+
+    keeps = True
+
+    def __init__(self, error: int = 0, *, waits: bool = False) -> None:
+        self.error = error
+        self.waits = waits
+        self.appended: list[Appended] = []
+        self._changes: list[Change] = []
+        self._answers: list[AfterSync] = []
+
+    def append(self, partition: int, change: Change, build: Callable[[], Batch]) -> None:
+        self.add(partition, change, *build())
+
+    def add(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
+        self.appended.append(_read(partition, change, batch, record_count))
+        self._changes.append(change)
+        if not self.waits:
+            self.settle()
+
+    def then(self, answer: Callable[[], Answer]) -> Answer | AfterSync:
+        if not self._changes:
+            return answer()
+        self._answers.append(after := AfterSync(answer))
+        return after
+
+    def in_flight(self) -> Iterable[Change]:
+        return self._changes
+
+    def settle(self) -> None:
+        """Settle what waits, and make the answers."""
+        changes, self._changes = self._changes, []
+        answers, self._answers = self._answers, []
+        for change in changes:
+            change.settle(self.error)
+        for after in answers:
+            after.synced()
+
+
+def _read(partition: int, change: Change, batch: bytes, record_count: int) -> Appended:
+    found = read_batch(batch)
+    assert found is not None, "a whole batch"
+    records = found[0].records()
+    assert (found[1], len(records)) == (len(batch), record_count)
+    offsets: list[tuple[str, int, int | None]] = []
+    removes_group = False
+    for record in records:
+        read = read_offsets_record(record.key, record.value)
+        assert not isinstance(read, UnknownRecord)
+        if isinstance(read.key, OffsetCommitKey):
+            assert read.key.group == change.group_id
+            offsets.append((read.key.topic, read.key.partition, None if read.value is None else read.value.offset))  # type: ignore[attr-defined]
+        else:
+            assert isinstance(read.key, GroupMetadataKey)
+            removes_group = read.value is None
+    return Appended(partition, change.group_id, offsets, removes_group)
