@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto_server.topic_log.partition_data import NO_DATA, PartitionData
+
 if TYPE_CHECKING:
     from kproto.codes import ErrorCode
     from kproto_server.releases.profiles import Profile
@@ -32,7 +34,7 @@ NO_LEADER = -1
 class Partition:
     """One partition: who has it, who leads it, and what is in its log."""
 
-    __slots__ = ("high_watermark", "index", "isr", "leader", "leader_epoch", "log_start_offset", "replicas")
+    __slots__ = ("data", "index", "isr", "leader", "leader_epoch", "replicas")
 
     def __init__(self, index: int, replicas: list[int], isr: list[int], leader: int) -> None:
         self.index = index
@@ -43,8 +45,22 @@ class Partition:
         self.leader = leader
         """Node id; `NO_LEADER` while there is none."""
         self.leader_epoch = 0
-        self.log_start_offset = 0
-        self.high_watermark = 0
+        self.data: PartitionData = NO_DATA
+        """What is in its log; `NO_DATA` until something is."""
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.data.start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self.data.next_offset
+
+    def make_data(self) -> PartitionData:
+        """Return the log that can be written to."""
+        if self.data is NO_DATA:
+            self.data = PartitionData()
+        return self.data
 
 
 class Topic:

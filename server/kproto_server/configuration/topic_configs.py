@@ -175,6 +175,13 @@ def describe_topic(profile: Profile, settings: Settings, given: Mapping[str, str
         yield TopicConfigEntry(config.name, config.type, value, source, tuple(listed))
 
 
+def topic_config(profile: Profile, settings: Settings, given: Mapping[str, str], name: str) -> str:
+    """Return what one config of a topic is: its own, else the broker's, else Kafka's default; empty if the release does
+    not have it."""
+    config = topic_configs(profile).get(name)
+    return "" if config is None else next(_deciding(config, profile, settings, given))[1]
+
+
 def _deciding(
     config: TopicConfig, profile: Profile, settings: Settings, given: Mapping[str, str]
 ) -> Iterator[tuple[str, str, ConfigSource]]:

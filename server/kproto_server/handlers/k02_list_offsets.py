@@ -1,8 +1,4 @@
-"""ListOffsets: where a partition begins and ends, or a time lies in it (BA-80..83).
-
-Nothing can be written to a topic yet, so every partition is empty: the special timestamps that name an end of the log
-find offset 0, all others find nothing.
-"""
+"""ListOffsets: where a partition begins and ends, or a time lies in it (BA-80..83)."""
 
 from __future__ import annotations
 
@@ -17,6 +13,7 @@ from kproto.messages.k02_list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
+from kproto.records.batches import read_records
 from kproto_server.call import CloseConnection
 from kproto_server.handlers._partitions import leader_error
 
@@ -49,6 +46,7 @@ class Position(NamedTuple):
 
     offset: int = NONE_FOUND
     leader_epoch: int = NO_EPOCH
+    timestamp: int = -1
 
 
 def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
@@ -96,7 +94,8 @@ def _partition(topic_name: str, asked: ListOffsetsPartition, call: Call) -> List
         partition_index=asked.partition_index,
         error_code=error,
         offset=position.offset,
-        leader_epoch=position.leader_epoch if _tells_epoch(call) else NO_EPOCH,
+        timestamp=position.timestamp,
+        leader_epoch=position.leader_epoch if _tells_epoch(partition, call) else NO_EPOCH,
     )
 
 
@@ -116,11 +115,29 @@ def _position(partition: Partition, timestamp: int, call: Call) -> Position:
         return Position(partition.log_start_offset, partition.leader_epoch)
     if known and timestamp == LATEST:
         return Position(partition.high_watermark, partition.leader_epoch)
+    if known and timestamp == MAX_TIMESTAMP:
+        return _of_record(partition, partition.data.batch_of_greatest_timestamp(), None)
+    if known and timestamp < 0:
+        return Position()
+    return _of_record(partition, partition.data.batch_at_time(timestamp), timestamp)
+
+
+def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | None) -> Position:
+    """Return where the first record of a time or later is in a batch; None: of the greatest time."""
+    if encoded is None:
+        return Position()
+    records = [record for record in read_records(encoded) if record.offset >= partition.log_start_offset]
+    if timestamp is None:
+        timestamp = max((record.timestamp for record in records), default=0)
+    for record in records:
+        if record.timestamp >= timestamp:
+            return Position(record.offset, partition.data.epoch_at(record.offset), record.timestamp)
     return Position()
 
 
-def _tells_epoch(call: Call) -> bool:
-    return call.api_version >= EPOCH_SINCE and call.state.profile.empty_log_has_an_epoch
+def _tells_epoch(partition: Partition, call: Call) -> bool:
+    has_epoch = partition.high_watermark > 0 or call.state.profile.empty_log_has_an_epoch
+    return call.api_version >= EPOCH_SINCE and has_epoch
 
 
 def _old_style(asked: ListOffsetsPartition, position: Position) -> ListOffsetsPartitionResponse:

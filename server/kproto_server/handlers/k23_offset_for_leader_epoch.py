@@ -40,9 +40,9 @@ def _partition(topic_name: str, asked: OffsetForLeaderPartition, call: Call) -> 
     error = leader_error(partition, call.node.node_id, asked.current_leader_epoch)
     if error or partition is None or not 0 <= asked.leader_epoch <= partition.leader_epoch:
         return EpochEndOffset(error_code=error, partition=asked.partition)
-    return EpochEndOffset(
-        error_code=ErrorCode.NONE,
-        partition=asked.partition,
-        leader_epoch=asked.leader_epoch,
-        end_offset=partition.high_watermark,
-    )
+    end = partition.data.end_of_epoch(asked.leader_epoch)
+    if end is None or asked.leader_epoch == partition.leader_epoch:
+        epoch, offset = asked.leader_epoch, partition.high_watermark
+    else:
+        epoch, offset = end
+    return EpochEndOffset(error_code=ErrorCode.NONE, partition=asked.partition, leader_epoch=epoch, end_offset=offset)

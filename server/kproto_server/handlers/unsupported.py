@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from kproto import registry
 from kproto.codes import ErrorCode
 from kproto.messages import APIS
-from kproto_server.call import CloseConnection
 from kproto_server.handlers._error_answers import ITSELF, Answer, Items, make
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from kproto.declaration import Request, Response
     from kproto_server.call import Call
 
-PRODUCE = 0
-NO_ACKS = 0
 
 UNKNOWN = -1
 """Stands for offsets, epochs and times that there are not."""
@@ -38,7 +35,6 @@ _BY_ID_OR_NAME = {"name": "name", "topic_id": "topic_id"}
 
 _UNSUPPORTED = Answer(ErrorCode.UNSUPPORTED_VERSION)
 _BROKERS_ONLY = Answer(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-_NO_MEMBER = Answer(ErrorCode.UNKNOWN_MEMBER_ID)
 _NO_TRANSACTION = Answer(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
 _NO_TOKENS = Answer(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 _NO_SUCH_GROUP = Answer(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -73,20 +69,6 @@ _OF_SHARE_STATE = Answer(
 
 
 ANSWERS: dict[str, Answer] = {
-    # Records: nothing is stored yet, so a topic can be made but not written, as internal ones can't.
-    "Produce": Answer(
-        ErrorCode.INVALID_TOPIC_EXCEPTION,
-        "kproto stores no records: topics can be created and read, not written",
-        items=(
-            Items(
-                "responses",
-                "topic_data",
-                _BY_ID_OR_NAME,
-                Items("partition_responses", "partition_data", {"index": "index"}),
-            ),
-        ),
-        values={"base_offset": UNKNOWN},
-    ),
     "DeleteRecords": Answer(
         ErrorCode.POLICY_VIOLATION,
         items=(Items("topics", "topics", _NAME, Items("partitions", "partitions", _SAME_INDEX)),),
@@ -98,13 +80,6 @@ ANSWERS: dict[str, Answer] = {
         items=(Items("topics", "topics", _NAME, Items("partitions", "partition_indexes", _INDEX)),),
     ),
     # Members of groups.
-    "JoinGroup": Answer(ErrorCode.UNSUPPORTED_VERSION, values={"generation_id": UNKNOWN}),
-    "SyncGroup": _NO_MEMBER,
-    "Heartbeat": _NO_MEMBER,
-    "LeaveGroup": Answer(
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        items=(Items("members", "members", {"member_id": "member_id", "group_instance_id": "group_instance_id"}),),
-    ),
     "ConsumerGroupHeartbeat": _UNSUPPORTED,
     "ShareGroupHeartbeat": _UNSUPPORTED,
     "StreamsGroupHeartbeat": _UNSUPPORTED,
@@ -123,7 +98,6 @@ ANSWERS: dict[str, Answer] = {
     "AlterShareGroupOffsets": _NO_SUCH_GROUP,
     "DeleteShareGroupOffsets": _NO_SUCH_GROUP,
     # Transactions: no producer has an id.
-    "InitProducerId": Answer(ErrorCode.UNSUPPORTED_VERSION, values={"producer_id": UNKNOWN, "producer_epoch": UNKNOWN}),
     "AddPartitionsToTxn": Answer(
         ErrorCode.INVALID_PRODUCER_ID_MAPPING,
         items=(
@@ -257,8 +231,6 @@ def handler(api_name: str) -> Callable[[Request, Call], Response]:
     answer, response_class = ANSWERS[api_name], registry.response_class(_API_KEYS[api_name])
 
     def handle(request: Request, call: Call) -> Response:
-        if call.api_key == PRODUCE and getattr(request, "acks", None) == NO_ACKS:
-            raise CloseConnection("Produce with acks 0: nothing is stored, and there is no answer to say so in")
         return make(answer, request, response_class, call.api_version)
 
     return handle

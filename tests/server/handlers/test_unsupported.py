@@ -8,11 +8,9 @@ from __future__ import annotations
 import pytest
 
 from kproto import registry
-from kproto.codes import ErrorCode
 from kproto.declaration import Struct, fields_of
 from kproto.headers import read_request_header
 from kproto.messages import APIS
-from kproto_server.call import CloseConnection
 from kproto_server.handlers import HANDLED
 from kproto_server.handlers.unsupported import ANSWERS
 from kproto_server.observation.error_codes import error_codes
@@ -83,22 +81,6 @@ def test_the_parts_of_the_request_are_repeated(api_key: int, version: int) -> No
         assert answered
         for field, source in items.copied.items():
             assert getattr(answered[0], field) == (getattr(asked[0], source) if source else asked[0])
-
-
-def test_produce_without_acks_closes_the_connection() -> None:
-    """BA-9: there is no answer to put an error into."""
-    request = sample_request(0, 9).replace(acks=0)
-    with pytest.raises(CloseConnection, match="acks 0"):
-        ask(new_state(), request, 9)
-
-
-def test_produce_is_refused_for_each_partition_as_for_a_topic_that_cannot_be_written() -> None:
-    response = ask(new_state(), sample_request(0, 9).replace(acks=-1), 9)
-    (topic,) = response.responses
-    (partition,) = topic.partition_responses
-    assert (topic.name, partition.index, partition.error_code) == ("x", 1, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    assert partition.base_offset == -1  # BA-64
-    assert "not written" in partition.error_message
 
 
 @pytest.mark.parametrize("version", [0, 3])

@@ -1,0 +1,1 @@
+"""What producers have written to a partition, and consumers read from it: pure decisions over batches."""

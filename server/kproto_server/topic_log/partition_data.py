@@ -1,0 +1,157 @@
+"""The records of one partition: appended by the batch, read by offset, found by time, dropped from the front.
+
+Theory of operation. Batches are kept as they came, compressed or not; only base offset and leader epoch are the
+broker's, and no checksum covers those. Beside each batch stands what a look-up needs of it, in arrays that rise with
+the batches: a read is a bisection and a join of slices. Nothing is ever changed but at the two ends.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto_server.topic_log.producers import Producers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+NO_TIMESTAMP = -1
+SLACK = 1024
+"""Batches dropped from the front before the arrays are moved together."""
+
+
+class EpochStart(NamedTuple):
+    """The first offset that was written under a leader epoch."""
+
+    epoch: int
+    offset: int
+
+
+class PartitionData:
+    """What is in a partition, in memory."""
+
+    __slots__ = (
+        "_batches", "_first", "_last_offsets", "_max_timestamps", "epochs", "next_offset", "producers", "size_bytes",
+        "start_offset", "waiters",
+    )  # fmt: skip
+
+    def __init__(self, start_offset: int = 0) -> None:
+        self.start_offset = start_offset
+        """The first offset that may be read."""
+        self.next_offset = start_offset
+        """The one that the next record gets: log end and, as one node's replicas are all there is, high watermark."""
+        self.size_bytes = 0
+        """Octets of all batches."""
+        self.epochs: list[EpochStart] = []
+        self.producers = Producers()
+        self.waiters: dict[Callable[[], object], None] = {}
+        """What is called when something was appended: fetches that wait for it."""
+        self._batches: list[bytes] = []
+        self._last_offsets = array("q")
+        self._max_timestamps = array("q")
+        self._first = 0
+        """Index of the first batch that was not dropped."""
+
+    def append(self, batch: bytes, last_offset_delta: int, max_timestamp: int, epoch: int) -> int:
+        """Take a whole batch of magic 2, give it offset and epoch; return its base offset."""
+        base_offset = self.next_offset
+        stored = base_offset.to_bytes(8, "big") + batch[8:12] + epoch.to_bytes(4, "big") + batch[16:]
+        self._batches.append(stored)
+        self._last_offsets.append(base_offset + last_offset_delta)
+        self._max_timestamps.append(max_timestamp)
+        self.next_offset = base_offset + last_offset_delta + 1
+        self.size_bytes += len(stored)
+        if not self.epochs or self.epochs[-1].epoch < epoch:
+            self.epochs.append(EpochStart(epoch, base_offset))
+        self.wake()
+        return base_offset
+
+    def wake(self) -> None:
+        """Tell those who wait for this partition to change."""
+        for waiter in list(self.waiters):
+            waiter()
+
+    def available(self, offset: int) -> bool:
+        """Whether there is something to read at an offset."""
+        return offset < self.next_offset and self._first < len(self._batches)
+
+    def read(self, offset: int, max_bytes: int, *, whole: bool) -> bytes:
+        """Return whole batches from the one that has an offset, up to a size; the first one whatever its size if
+        ``whole`` (BA-72, BA-73)."""
+        batches = self._batches
+        index = max(self._first, bisect_left(self._last_offsets, offset))
+        end = index
+        left = max_bytes
+        while end < len(batches) and (len(batches[end]) <= left or (whole and end == index)):
+            left -= len(batches[end])
+            end += 1
+        return b"".join(batches[index:end])
+
+    def batches_from(self, offset: int) -> Iterator[bytes]:
+        """Yield the batches from the one that has an offset."""
+        index = max(self._first, bisect_left(self._last_offsets, offset))
+        while index < len(self._batches):
+            yield self._batches[index]
+            index += 1
+
+    def batch_at_time(self, timestamp: int) -> bytes | None:
+        """Return the first batch that has a record of a time or later."""
+        for index in range(self._first, len(self._batches)):
+            if self._max_timestamps[index] >= timestamp:
+                return self._batches[index]
+        return None
+
+    def batch_of_greatest_timestamp(self) -> bytes | None:
+        """Return the first batch that has the greatest timestamp of all."""
+        timestamps = self._max_timestamps[self._first :]
+        if not timestamps:
+            return None
+        return self._batches[self._first + timestamps.index(max(timestamps))]
+
+    def epoch_at(self, offset: int) -> int:
+        """Return the leader epoch that an offset was written under; -1 if nothing was."""
+        index = bisect_right(self.epochs, offset, key=lambda start: start.offset)
+        return self.epochs[index - 1].epoch if index else -1
+
+    def end_of_epoch(self, epoch: int) -> EpochStart | None:
+        """Return the largest epoch up to this one, and where the next one began; None if there is none."""
+        index = bisect_right(self.epochs, epoch, key=lambda start: start.epoch)
+        if index == 0:
+            return None
+        end = self.epochs[index].offset if index < len(self.epochs) else self.next_offset
+        return EpochStart(self.epochs[index - 1].epoch, end)
+
+    def delete_before(self, offset: int) -> None:
+        """Move the start of the log up to an offset; batches that are wholly before it go."""
+        self.start_offset = max(self.start_offset, min(offset, self.next_offset))
+        while self._first < len(self._batches) and self._last_offsets[self._first] < self.start_offset:
+            self._drop_first()
+
+    def drop_oldest(self) -> int:
+        """Drop the oldest batch; return its size, 0 if there was none."""
+        if self._first == len(self._batches):
+            return 0
+        self.start_offset = max(self.start_offset, self._last_offsets[self._first] + 1)
+        return self._drop_first()
+
+    def oldest(self) -> tuple[int, int] | None:
+        """Return size and greatest timestamp of the oldest batch."""
+        if self._first == len(self._batches):
+            return None
+        return len(self._batches[self._first]), self._max_timestamps[self._first]
+
+    def _drop_first(self) -> int:
+        size = len(self._batches[self._first])
+        self._batches[self._first] = b""
+        self._first += 1
+        self.size_bytes -= size
+        if self._first > SLACK and 2 * self._first > len(self._batches):
+            for column in (self._batches, self._last_offsets, self._max_timestamps):
+                del column[: self._first]
+            self._first = 0
+        return size
+
+
+NO_DATA = PartitionData()
+"""Of all partitions that nothing was ever written to: never written to itself."""
