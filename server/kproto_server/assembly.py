@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Sequence
 
+    from kproto_server.configuration.data_directory import DataDirectory
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.profiles import Profile
 
@@ -29,10 +30,14 @@ def assemble(
     settings: Settings,
     clock_mode: ClockMode,
     started: int | None = None,
+    data: DataDirectory | None = None,
 ) -> tuple[Host, Server]:
     """Return the loop and the server for these sockets, one node each, in the order of node ids from 1.
 
     The first ``started`` nodes are up and their sockets listen; the others have never been up (BA-52).
+
+    Raises:
+        LogError: the data directory is in use, damaged, or can't be read.
     """
     clock = Clock(time.time() * 1000.0, real_ms(), clock_mode)
     rack = settings.str("broker.rack") if settings.is_set("broker.rack") else None
@@ -42,8 +47,13 @@ def assemble(
         for number, sock in enumerate(sockets, 1)
     ]
     cluster = Cluster(nodes, profile, topic_defaults(settings, len(nodes)))
-    state = BrokerState(profile, settings, cluster)
+    state = BrokerState(profile, settings, cluster, clock)
     sweeps = Sweeps(state, clock)
     sweeps.start()
     host = Host(clock)
-    return host, Server(host, state, Observations(), sweeps)
+    persistence = None
+    if data is not None:
+        from kproto_server.shell.persistence import Persistence
+
+        persistence = Persistence(data, state, host)
+    return host, Server(host, state, Observations(), sweeps, persistence)

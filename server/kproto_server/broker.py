@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from kproto_server.clock import ClockMode
 from kproto_server.commandline.serve import bracketed, open_sockets
+from kproto_server.configuration.data_directory import DataDirectory
 from kproto_server.configuration.settings import Settings
 from kproto_server.releases.profiles import Profile
 
@@ -52,6 +53,7 @@ class BrokerOptions(TypedDict, total=False):
     host: str
     port: int
     clock: str | ClockMode
+    data: DataDirectory | str | None
 
 
 class BrokerClock:
@@ -86,10 +88,13 @@ class Broker:
         settings: Kafka's broker settings by name: ``{"offsets.retention.minutes": 60}``.
         host, port: where to listen; port 0 is a free one, else node N listens on ``port + N - 1``.
         clock: ``"real"``, ``"manual"``, ``"auto"`` or ``"scaled:N"``.
+        data: the directory that offsets are kept in, in Kafka's own format; a `DataDirectory` says how sure to make of
+            each commit (a path alone: power loss does it no harm). None: in memory.
 
     Raises:
         ValueError: an unknown profile, setting or clock.
         CannotListen: (when it starts) an address is taken.
+        LogError: (when it starts) the data directory is in use, damaged, or can't be read.
     """
 
     def __init__(
@@ -102,6 +107,7 @@ class Broker:
         host: str = "127.0.0.1",
         port: int = 0,
         clock: str | ClockMode = "real",
+        data: DataDirectory | str | None = None,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"a broker has at least one node, not {brokers}")
@@ -111,6 +117,7 @@ class Broker:
         self.settings: Settings = _settings(settings, self.profile)
         self.clock: BrokerClock = BrokerClock(self)
         self._clock_mode = clock if isinstance(clock, ClockMode) else ClockMode.parse(clock)
+        self._data = DataDirectory(data) if isinstance(data, str) else data
         self._address = host, port, brokers
         self._started = started
         self._lifetime = threading.Lock()
@@ -185,6 +192,7 @@ class Broker:
             settings=self.settings,
             clock_mode=self._clock_mode,
             started=self._started,
+            data=self._data,
         )
 
     def stop(self) -> None:
@@ -328,4 +336,4 @@ def _settings(given: Mapping[str, object] | Settings | None, profile: Profile) -
     return Settings.from_mapping({name: str(value) for name, value in (given or {}).items()}, profile)
 
 
-__all__ = ["Broker", "BrokerClock", "Host"]
+__all__ = ["Broker", "BrokerClock", "DataDirectory", "Host"]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from kproto_server.clock import ClockMode
     from kproto_server.commandline.options import RunOptions, ServeOptions
+    from kproto_server.configuration.data_directory import DataDirectory
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.profiles import Profile
 
@@ -35,6 +36,9 @@ BROKERS = Option("--brokers", "N", "this many brokers, each with a port of its o
 SET = Option("--set", "NAME=VALUE", "a broker setting by Kafka's name; may be repeated", repeats=True)
 CONFIG = Option("--config", "FILE", "broker settings from a file like server.properties; --set goes on top")
 CLOCK = Option("--clock", "CLOCK", "real, scaled:N (N times as fast), manual, or auto (jumps when idle)")
+DATA_DIR = Option("--data-dir", "DIR", "keep offsets here, in Kafka's own format (default: in memory)")
+DURABILITY = Option("--durability", "MODE", "what commits survive: fsync (power loss; default with --data-dir), os (kill -9)")
+REPAIR = Option("--repair", "", "cut damaged logs off where the damage begins, instead of refusing them")
 
 SERVE = Command(
     "serve",
@@ -53,6 +57,9 @@ SERVE = Command(
         SET,
         CONFIG,
         CLOCK,
+        DATA_DIR,
+        DURABILITY,
+        REPAIR,
     ),
 )
 RUN = Command(
@@ -70,6 +77,9 @@ RUN = Command(
         SET,
         CONFIG,
         CLOCK,
+        DATA_DIR,
+        DURABILITY,
+        REPAIR,
     ),
 )
 COMMANDS = {"serve": SERVE, "run": RUN}
@@ -182,6 +192,7 @@ def serve_options(words: Sequence[str]) -> ServeOptions:
         port=_port(SERVE, given, brokers, DEFAULT_PORT),
         port_file=port_file,
         brokers=brokers,
+        data=_data(SERVE, given),
     )
 
 
@@ -218,6 +229,7 @@ def run_options(words: Sequence[str]) -> RunOptions:
         port=_port(RUN, given, brokers, 0),
         reports=tuple(reports),
         fail_on_removed="--fail-on-removed" in given,
+        data=_data(RUN, given),
     )
 
 
@@ -244,6 +256,14 @@ def _clock(command: Command, given: Given) -> ClockMode:
     from kproto_server.clock import ClockMode
 
     return _checked(command, "--clock", lambda: ClockMode.parse(_last(given, "--clock") or "real"))
+
+
+def _data(command: Command, given: Given) -> DataDirectory | None:
+    from kproto_server.configuration.data_directory import data_directory
+
+    path, durability = _last(given, "--data-dir"), _last(given, "--durability")
+    name = "--durability" if durability is not None else "--repair"
+    return _checked(command, name, lambda: data_directory(path, durability, repair="--repair" in given))
 
 
 def _brokers(command: Command, given: Given) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kproto_server.clock import ClockMode
+    from kproto_server.configuration.data_directory import DataDirectory
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.profiles import Profile
 
@@ -21,7 +22,7 @@ PORT_MAX = 65535
 class ServeOptions:
     """One `kproto serve`: where to listen, as which release, with which settings and clock."""
 
-    __slots__ = ("brokers", "clock", "host", "port", "port_file", "profile", "settings")
+    __slots__ = ("brokers", "clock", "data", "host", "port", "port_file", "profile", "settings")
 
     def __init__(
         self,
@@ -33,10 +34,13 @@ class ServeOptions:
         port: int = DEFAULT_PORT,
         port_file: str | None = None,
         brokers: int = 1,
+        data: DataDirectory | None = None,
     ) -> None:
         self.profile = profile
         self.settings = settings
         self.clock = clock
+        self.data = data
+        """Where offsets are kept; None: in memory."""
         self.host = host
         self.port = port
         """Of the first broker; the others take the next ones. 0: free ones for all."""
@@ -56,7 +60,7 @@ class RunOptions:
     """One `kproto run`: the command, the broker it gets, and what to report."""
 
     __slots__ = (
-        "brokers", "clock", "command", "fail_on_removed", "port", "profile", "reports", "settings", "target",
+        "brokers", "clock", "command", "data", "fail_on_removed", "port", "profile", "reports", "settings", "target",
     )  # fmt: skip
 
     def __init__(
@@ -71,6 +75,7 @@ class RunOptions:
         port: int = 0,
         reports: tuple[str, ...] = (),
         fail_on_removed: bool = False,
+        data: DataDirectory | None = None,
     ) -> None:
         self.command = command
         self.profile = profile
@@ -84,3 +89,5 @@ class RunOptions:
         self.reports = reports
         """Files to write; their names tell the form."""
         self.fail_on_removed = fail_on_removed
+        self.data = data
+        """Where offsets are kept; None: in memory."""

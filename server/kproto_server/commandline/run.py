@@ -64,6 +64,7 @@ def run(options: RunOptions) -> int:
         clock=options.clock,
         brokers=options.brokers,
         port=options.port,
+        data=options.data,
     ) as broker:
         observations = broker.observations
         exit_code = _run_command(options.command, broker.bootstrap_servers)

@@ -70,6 +70,7 @@ def serve(options: ServeOptions) -> int:
         profile=options.profile,
         settings=options.settings,
         clock_mode=options.clock,
+        data=options.data,
     )
     for line in server.state.notes():
         tell(sys.stderr, f"kproto: {line}\n")
