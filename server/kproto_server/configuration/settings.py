@@ -176,7 +176,7 @@ _TABLE = (
     Setting("offsets.topic.segment.bytes", INT, "104857600", low=1, acts=False),
     Setting("offsets.retention.override", STRING, "ignore", choices=("ignore", "honour"), is_kafkas=False),
     # Groups with members.
-    # DEVIATION: Kafka waits 3 s by default; the server.properties that it ships says 0, and so do most tests of clients.
+    # DEVIATION: Kafka waits 3 s by default; the server.properties that it ships says 0, and so do most tests.
     Setting("group.initial.rebalance.delay.ms", INT, "0", low=0),
     Setting(
         "group.max.session.timeout.ms",
