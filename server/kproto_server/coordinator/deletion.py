@@ -13,6 +13,7 @@ from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from kproto_server.coordinator.change_log import Batch
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.offsets import DeletionEntries
     from kproto_server.state import BrokerState
@@ -118,8 +119,9 @@ def _delete(
             state.groups.remove(group_id)
         done(0)
 
-    state.log.append(
-        partition,
-        Change(group_id, settle),
-        lambda: deletion_batch(group_id, topics, removes_group, now_ms, profile),
-    )
+    def build() -> Batch:
+        from kproto_server.coordinator.log_records.deletions import deletion_batch  # of use with a log on disk only
+
+        return deletion_batch(group_id, topics, removes_group, now_ms, profile)
+
+    state.log.append(partition, Change(group_id, settle), build)

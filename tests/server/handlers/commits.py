@@ -1,8 +1,8 @@
-"""What tests of OffsetCommit share: odd requests, answers in short, and a log that tells what it was asked."""
+"""What tests of OffsetCommit share: odd requests, and answers in short."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kproto.messages.k08_offset_commit import (
     OffsetCommitRequest,
@@ -10,10 +10,8 @@ from kproto.messages.k08_offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from kproto_server.coordinator.offsets import MemoryOffsetLog
 
 if TYPE_CHECKING:
-    from kproto_server.coordinator.offsets import CommitEntries
     from kproto_server.state import BrokerState
 
 TOO_LONG = "x" * 4097
@@ -43,20 +41,3 @@ def repeated(*partitions: tuple[str, int, int]) -> OffsetCommitRequest:
             for name, index, offset in partitions
         ),
     )
-
-
-class RecordingLog(MemoryOffsetLog):
-    """A log that tells what it was asked, in order, and fails where it is told to."""
-
-    def __init__(self, append_error: int = 0, sync_error: int = 0) -> None:
-        self.append_error = append_error
-        self.sync_error = sync_error
-        self.events: list[Any] = []
-
-    def append_commit(self, partition: int, group_id: str, entries: CommitEntries) -> int:
-        self.events.append(("append", partition, group_id, [(t, [(p, v.offset) for p, v in ps]) for t, ps in entries]))
-        return self.append_error
-
-    def sync(self, partition: int) -> int:
-        self.events.append(("sync", partition))
-        return self.sync_error

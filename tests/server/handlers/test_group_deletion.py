@@ -14,26 +14,13 @@ from kproto.messages.k47_offset_delete import (
 )
 from kproto_server.coordinator.deletion import forget_topics
 from kproto_server.coordinator.groups import Group, GroupState, Member
-from kproto_server.coordinator.offsets import MemoryOffsetLog
-from tests.coordinator.broker_state import ask, commit, group_with, new_state
+from tests.coordinator.broker_state import NOW_MS, ask, commit, group_with, new_state
+from tests.coordinator.change_logs import Appended, RecordingLog
 
 if TYPE_CHECKING:
-    from kproto_server.coordinator.offsets import DeletionEntries
     from kproto_server.state import BrokerState
 
 OLD_AND_NEW = pytest.mark.parametrize("profile", ["2.8", "3.9", "4.4", "latest"])
-
-
-class RecordingLog(MemoryOffsetLog):
-    """A log that tells what it was asked to delete, and fails if told to."""
-
-    def __init__(self, error: int = 0) -> None:
-        self.error = error
-        self.deletions: list[Any] = []
-
-    def append_deletion(self, partition: int, group_id: str, entries: DeletionEntries, removes_group: bool) -> int:
-        self.deletions.append((partition, group_id, [(t, list(ps)) for t, ps in entries], removes_group))
-        return self.error
 
 
 def delete_offsets(state: BrokerState, group_id: str, topics: dict[str, list[int]], node_id: int = 1) -> Any:
@@ -151,10 +138,10 @@ def test_last_offset_takes_its_empty_group_along(profile: str, goes: bool) -> No
     """Up to 3.9 at once, later with the next sweep (EX-33); measured on 2.8.2, 3.9.2 and 4.4.0."""
     state = new_state(profile)
     commit(state, "g", {"t": {0: 1}})
-    state.offsets.log = log = RecordingLog()
+    state.log = log = RecordingLog()
     assert delete_offsets(state, "g", {"t": [0, 1]}) == (0, [("t", 0, 0), ("t", 1, 0)])
     assert (state.groups.get("g") is None) is goes
-    assert log.deletions == [(3, "g", [("t", [0])], goes)]
+    assert log.appended == [Appended(3, "g", [("t", 0, None)], removes_group=goes)]
 
 
 @OLD_AND_NEW
@@ -172,16 +159,16 @@ def test_nothing_to_delete_writes_nothing() -> None:
     """EX-62."""
     state = new_state()
     commit(state, "g", {"t": {0: 1}})
-    state.offsets.log = log = RecordingLog(error=10)
+    state.log = log = RecordingLog(error=10)
     assert delete_offsets(state, "g", {"t": [1], "u": [0]}) == (0, [("t", 1, 0), ("u", 0, 0)])
-    assert log.deletions == []
+    assert log.appended == []
 
 
 def test_failed_tombstones_delete_nothing() -> None:
     """OC-35, OC-36 hold for deletions too."""
     state = new_state("4.4")
     commit(state, "g", {"t": {0: 1}})
-    state.offsets.log = RecordingLog(error=6)
+    state.log = RecordingLog(error=6)
     assert delete_offsets(state, "g", {"t": [0]}) == (16, [])
     assert delete_groups(state, "g") == [("g", 16)]
     assert offsets_of(state, "g") == {"t": [0]}
@@ -195,12 +182,15 @@ def test_failed_tombstones_delete_nothing() -> None:
 def test_groups_are_deleted_with_their_offsets(profile: str) -> None:
     """EX-61, OC-9: simple groups are Empty, and "" is a name."""
     state = new_state(profile)
-    state.offsets.log = log = RecordingLog()
     commit(state, "g1", {"t": {0: 1, 1: 1}})
     commit(state, "", {"t": {0: 1}})
+    state.log = log = RecordingLog()
     assert delete_groups(state, "g1", "", "nobody") == [("g1", 0), ("", 0), ("nobody", 69)]
     assert (len(state.groups), len(state.offsets)) == (0, 0)
-    assert log.deletions == [(42, "g1", [("t", [0, 1])], True), (0, "", [("t", [0])], True)]
+    assert log.appended == [
+        Appended(42, "g1", [("t", 0, None), ("t", 1, None)], removes_group=True),
+        Appended(0, "", [("t", 0, None)], removes_group=True),
+    ]
     assert delete_groups(state, "g1") == [("g1", 69)]
 
 
@@ -256,17 +246,17 @@ def test_offsets_go_with_their_topic(profile: str, group_stays: bool) -> None:
     commit(state, "simple", {"t": {0: 1}})
     commit(state, "both", {"t": {0: 1, 2: 1}, "u": {0: 1}})
     live(state).subscribed_topics = frozenset({"t"})
-    state.offsets.log = log = RecordingLog()
-    forget_topics(state, ["t", "nope"])
+    state.log = log = RecordingLog()
+    forget_topics(state, ["t", "nope"], NOW_MS)
     assert [offsets_of(state, group_id) for group_id in ("simple", "both", "g")] == [{}, {"u": [0]}, {"u": [0]}]
     assert (state.groups.get("simple") is not None) is group_stays
-    assert {group_id for _, group_id, _, _ in log.deletions} == {"simple", "both", "g"}
+    assert {appended.group_id for appended in log.appended} == {"simple", "both", "g"}
 
 
 def test_offsets_stay_if_their_tombstones_cannot_be_written() -> None:
     """EX-60, OS-15: nothing is visible that the log does not have."""
     state = new_state()
     commit(state, "g", {"t": {0: 1}})
-    state.offsets.log = RecordingLog(error=6)
-    forget_topics(state, ["t"])
+    state.log = RecordingLog(error=6)
+    forget_topics(state, ["t"], NOW_MS)
     assert offsets_of(state, "g") == {"t": [0]}

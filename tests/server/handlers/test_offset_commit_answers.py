@@ -11,9 +11,9 @@ from kproto.messages.k08_offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from kproto_server.coordinator.offsets import OffsetStore
 from tests.coordinator.broker_state import ask, commit_request, new_state
-from tests.server.handlers.commits import TOO_LONG, RecordingLog, codes, offsets_of, repeated
+from tests.coordinator.change_logs import RecordingLog
+from tests.server.handlers.commits import TOO_LONG, codes, offsets_of, repeated
 
 if TYPE_CHECKING:
     from kproto_server.state import BrokerState
@@ -97,10 +97,10 @@ def test_without_refusals_the_answer_is_in_the_order_of_the_request() -> None:
 def test_partition_named_twice(profile: str, answers: int) -> None:
     """OC-14: answered once by the old coordinator and twice by the new; the last offset wins in both."""
     state = new_state(profile)
-    state.offsets = OffsetStore(log := RecordingLog())
+    state.log = log = RecordingLog()
     assert codes(ask(state, repeated(("t", 0, 5), ("t", 0, 6)), 5)) == [("t", 0, 0)] * answers
     assert offsets_of(state, "g") == {"t": {0: 6}}
-    written = [pair for _, pairs in log.events[0][3] for pair in pairs]
+    written = [(partition, offset) for _, partition, offset in log.appended[0].offsets]
     assert written == ([(0, 6)] if answers == 1 else [(0, 5), (0, 6)])
 
 

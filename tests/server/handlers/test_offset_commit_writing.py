@@ -4,46 +4,40 @@ from __future__ import annotations
 
 import pytest
 
-from kproto_server.coordinator.offsets import OffsetStore
+from kproto_server.call import AfterSync
 from tests.coordinator.broker_state import ask, commit, commit_request, new_state
-from tests.server.handlers.commits import TOO_LONG, RecordingLog, codes, offsets_of
+from tests.coordinator.change_logs import Appended, RecordingLog
+from tests.server.handlers.commits import TOO_LONG, codes, offsets_of
 
 
 def test_commit_is_one_batch_appended_synced_and_then_visible() -> None:
     """OC-33, OC-34, OS-25."""
     state = new_state()
-    log = RecordingLog()
-    state.offsets = OffsetStore(log)
-    commit(state, "g1", {"t": {0: 1, 2: 3}, "u": {0: 2}})
-    assert log.events == [("append", 42, "g1", [("t", [(0, 1), (2, 3)]), ("u", [(0, 2)])]), ("sync", 42)]
+    state.log = log = RecordingLog(waits=True)
+    answer = ask(state, commit_request("g1", {"t": {0: 1, 2: 3}, "u": {0: 2}}), 5)
+    assert log.appended == [Appended(42, "g1", [("t", 0, 1), ("t", 2, 3), ("u", 0, 2)], removes_group=False)]
+    assert offsets_of(state, "g1") == {}
+    assert isinstance(answer, AfterSync)
+    log.settle()
     assert offsets_of(state, "g1") == {"t": {0: 1, 2: 3}, "u": {0: 2}}
 
 
 @pytest.mark.parametrize(("profile", "expected"), [("3.9", 28), ("4.4", -1)])
-@pytest.mark.parametrize("fails", ["append", "sync"])
-def test_failed_write_changes_nothing(profile: str, expected: int, fails: str) -> None:
+def test_failed_write_changes_nothing(profile: str, expected: int) -> None:
     """OC-35, OC-36, OS-24: the answer is the mapped error, and what was there before stays."""
     state = new_state(profile)
     commit(state, "g", {"t": {0: 1}})
-    state.offsets.log = RecordingLog(**{f"{fails}_error": 10})
+    state.log = RecordingLog(error=10)
     assert codes(ask(state, commit_request("g", {"t": {0: 2, 1: 3}}), 5)) == [("t", 0, expected), ("t", 1, expected)]
     assert offsets_of(state, "g") == {"t": {0: 1}}
     assert codes(ask(state, commit_request("new", {"t": {0: 2}}), 5)) == [("t", 0, expected)]
     assert state.groups.get("new") is None
 
 
-def test_failed_append_is_not_synced() -> None:
-    """OC-36."""
-    state = new_state()
-    state.offsets = OffsetStore(log := RecordingLog(append_error=6))
-    ask(state, commit_request("g", {"t": {0: 2}}), 5)
-    assert [event[0] for event in log.events] == ["append"]
-
-
 def test_failed_write_is_no_excuse_for_other_errors() -> None:
     """OC-10 row 15: only what would have been written hears of it."""
     state = new_state("4.4")
-    state.offsets = OffsetStore(RecordingLog(append_error=6))
+    state.log = RecordingLog(error=6)
     request = commit_request("g", {"nope": {0: 1}, "t": {0: (1, TOO_LONG), 1: 2}})
     assert codes(ask(state, request, 5)) == [("nope", 0, 3), ("t", 0, 12), ("t", 1, 16)]
 
@@ -51,10 +45,10 @@ def test_failed_write_is_no_excuse_for_other_errors() -> None:
 def test_refused_commit_is_not_written() -> None:
     """OC-36."""
     state = new_state()
-    state.offsets = OffsetStore(log := RecordingLog())
+    state.log = log = RecordingLog()
     ask(state, commit_request("g", {"t": {0: 1}}, generation_id_or_member_epoch=4, member_id="m"), 5)
     ask(state, commit_request("g", {"t": {0: (1, TOO_LONG)}}), 5)
-    assert log.events == []
+    assert log.appended == []
 
 
 def test_large_commit_is_answered_in_one_piece() -> None:

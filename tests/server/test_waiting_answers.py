@@ -1,0 +1,146 @@
+"""Answers that wait for the log: their order, what goes beside them, and what is visible meanwhile (OS-25 to OS-29)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kproto import registry
+from kproto.headers import request_frame
+from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from kproto_server.call import ConnectionInfo
+from kproto_server.dispatch import Dispatcher
+from kproto_server.observation.observe import Observations
+from kproto_server.session import HELD_MAX, Session
+from tests.coordinator.broker_state import NOW_MS, commit_request, new_state
+from tests.coordinator.change_logs import RecordingLog
+from tests.server.sessions import frames
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from kproto.declaration import Request
+
+COMMIT, FETCH = (8, 5), (9, 5)
+
+
+class Client:
+    """A connection to a broker whose log syncs when it is told to."""
+
+    def __init__(self, *, remembers: bool = True) -> None:
+        self.state = new_state()
+        self.log = RecordingLog(waits=True)
+        self.state.log = self.log
+        self.dispatcher = Dispatcher(self.state, Observations(), remembers=remembers)
+        self.session = self.connect()
+        self.sent = 0
+        self._asked: dict[int, tuple[int, int]] = {}
+
+    def connect(self) -> Session:
+        return Session(self.dispatcher, self.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+
+    def frame(self, request: Request, api: tuple[int, int]) -> bytes:
+        self.sent += 1
+        self._asked[self.sent] = api
+        return request_frame(request, api[1], correlation_id=self.sent, client_id="c")
+
+    def commit(self, offset: int, group: str = "g") -> bytes:
+        return self.frame(commit_request(group, {"t": {0: offset, 1: offset}}), COMMIT)
+
+    def fetch(self, group: str = "g") -> bytes:
+        topics = (OffsetFetchRequestTopic(name="t", partition_indexes=(0, 1)),)
+        return self.frame(OffsetFetchRequest(group_id=group, topics=topics), FETCH)
+
+    def send(self, *sent: bytes) -> list[tuple[int, Any]]:
+        return self.answers(self.session.receive(b"".join(sent), NOW_MS))
+
+    def synced(self) -> list[tuple[int, Any]]:
+        """The log syncs; return what the connection then sends."""
+        self.log.settle()
+        released = self.dispatcher.take_released()
+        assert self.session in released
+        return self.answers(self.session.proceed(NOW_MS))
+
+    def answers(self, data: bytes) -> list[tuple[int, Any]]:
+        """Return correlation id and what matters of each answer: error codes of a commit, offsets of a fetch."""
+        found: list[tuple[int, Any]] = []
+        for frame in frames(data):
+            number = int.from_bytes(frame[:4], "big")
+            response: Any = registry.codec(*self._asked[number]).decode_response(frame, 4)[0]
+            partitions = [partition for topic in response.topics for partition in topic.partitions]
+            if self._asked[number] == FETCH:
+                found.append((number, [partition.committed_offset for partition in partitions]))
+            else:
+                found.append((number, {partition.error_code for partition in partitions}))
+        return found
+
+
+@pytest.fixture(params=[True, False], ids=["remembered", "plain"])
+def client(request: pytest.FixtureRequest) -> Client:
+    return Client(remembers=request.param)
+
+
+def test_a_commit_is_answered_and_visible_once_it_is_synced(client: Client) -> None:
+    """OS-25, OS-15."""
+    for offset in range(1, 6):  # the later ones from memory
+        assert client.send(client.commit(offset)) == []
+        number = client.sent
+        other = client.connect()
+        before = [offset - 1, offset - 1] if offset > 1 else [-1, -1]
+        assert client.answers(other.receive(client.fetch(), NOW_MS)) == [(client.sent, before)]
+        assert client.synced() == [(number, {0})]
+        assert client.answers(other.receive(client.fetch(), NOW_MS)) == [(client.sent, [offset, offset])]
+
+
+def test_commits_share_a_sync_and_are_answered_in_their_order(client: Client) -> None:
+    """OS-27, OS-28."""
+    for offset in (1, 2, 3):
+        client.send(client.commit(offset))
+        client.synced()
+    sent = client.sent
+    assert client.send(client.commit(11), client.commit(12), client.commit(13)) == []
+    assert client.synced() == [(sent + 1, {0}), (sent + 2, {0}), (sent + 3, {0})]
+    assert client.send(client.fetch()) == [(sent + 4, [13, 13])]
+
+
+def test_what_comes_behind_a_commit_sees_it(client: Client) -> None:
+    """BA-8, OS-12: a pipelined fetch waits for the commit before it."""
+    assert client.send(client.commit(1), client.fetch(), client.commit(2), client.fetch()) == []
+    assert client.session.waits
+    assert client.synced() == [(1, {0}), (2, [1, 1])]
+    assert client.synced() == [(3, {0}), (4, [2, 2])]
+    assert not client.session.waits
+
+
+@pytest.mark.parametrize("log_error", [56, 10])
+def test_a_failed_sync_is_an_error_and_changes_nothing(client: Client, log_error: int) -> None:
+    """OC-35, OC-36, OS-24."""
+    for offset in (1, 2, 3):
+        client.send(client.commit(offset))
+        client.synced()
+    client.log.error = log_error
+    client.send(client.commit(4), client.commit(5))
+    error = {56: 16, 10: -1}[log_error]
+    assert client.synced() == [(4, {error}), (5, {error})]
+    assert client.send(client.fetch()) == [(6, [3, 3])]
+
+
+def test_a_connection_is_not_read_without_end() -> None:
+    client = Client()
+    commits = b"".join(client.commit(offset) for offset in range(HELD_MAX + 10))
+    client.session.receive(commits, NOW_MS)
+    assert client.session.waits
+    assert len(client.session.held) == HELD_MAX
+    assert len(client.synced()) == HELD_MAX
+    assert len(client.synced()) == 10
+
+
+def test_a_connection_that_must_be_closed_has_its_answers_first(client: Client) -> None:
+    """BA-12."""
+    garbage = (4).to_bytes(4, "big") + b"\x7f\xff\0\0"
+    assert client.send(client.commit(1), garbage) == []
+    assert client.session.closed is None
+    client.log.settle()
+    assert client.answers(client.session.proceed(NOW_MS)) == [(1, {0})]
+    assert client.session.closed is not None
