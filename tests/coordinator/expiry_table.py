@@ -21,6 +21,8 @@ Needs = tuple[tuple[int, int], ...]
 MEMBERS: Needs = ((11, 2), (12, 1), (13, 1), (14, 1))
 """JoinGroup, Heartbeat, LeaveGroup, SyncGroup, and versions of them that all releases from 0.11 on serve."""
 TRANSACTION: Needs = ((22, 0), (25, 0), (26, 0), (28, 0))
+KIP_848: Needs = ((68, 1), (69, 0))
+"""v1 of the heartbeat came with 4.0: the first release in which such groups are on unless turned off."""
 NEVER = (None, None, None)
 
 
@@ -195,7 +197,7 @@ def t25(line: Line) -> None:
     line.commit(member=True)
 
 
-@timeline("T27", until_s=66, gone={"t-0": (63,), "u-0": (63,)}, dead=(63,), releases=(NEW,), needs=((68, 0), (69, 0)))
+@timeline("T27", until_s=66, gone={"t-0": (63,), "u-0": (63,)}, dead=(63,), releases=(NEW,), needs=KIP_848)
 def t27(line: Line) -> None:
     """EX-21 row 6: a group of KIP-848 goes by the time of the commit, not by that of its becoming empty."""
     line.join_848("t")
@@ -317,6 +319,19 @@ def t22(line: Line) -> None:
     line.fall_silent()
 
 
+@timeline(
+    "T22b",
+    until_s=104,
+    gone={"t-0": (61, 65, 66), "t-1": (101, 65, 66)},
+    dead=(101, 65, 66),
+    down=Down(30, 30, 35),
+    needs=MEMBERS,
+)
+def t22b(line: Line) -> None:
+    """EX-16, EX-32: T7 with a restart in it. Since when the group is Empty is in the log."""
+    t7(line)
+
+
 UPGRADE = Down(4, 4, 9, upgrade="2.1.1")
 
 
@@ -351,3 +366,22 @@ def t34c(line: Line) -> None:
     line.commit(partition=1, member=True)
     line.at(15)
     line.leave()
+
+
+@timeline(
+    "T34d",
+    until_s=84,
+    gone={"t-0": (61,), "t-1": (80,)},
+    dead=(80,),
+    releases=(OLD,),
+    down=UPGRADE,
+    needs=MEMBERS,
+)
+def t34d(line: Line) -> None:
+    """EX-52: of a group that 2.0 left Empty the log does not say since when, so its offsets go by their commits."""
+    line.join("t")
+    line.commit(partition=0, member=True)
+    line.at(3)
+    line.leave()
+    line.at(20)
+    line.commit(partition=1)
