@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from kproto_server.releases.api_versions import HISTORY, INTERNAL, LINES
 from kproto_server.releases.quirks import Mode, Quirks
+from kproto_server.releases.written_records import WrittenRecords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -103,8 +104,8 @@ def _union() -> Mapping[int, tuple[int, int]]:
     return MappingProxyType(dict(sorted(ranges.items())))
 
 
-class Profile(Quirks):
-    """What a broker of one Kafka release offers, and (see `Quirks`) where it differs from other releases.
+class Profile(Quirks, WrittenRecords):
+    """What a broker of one Kafka release offers and writes, and (see `Quirks`) where it differs from other releases.
 
     Two profiles of one name are equal.
     """

@@ -1,0 +1,205 @@
+"""Commits as record batches (OC-33): one record a partition, and the template of commits that come again.
+
+`commit_batch` is the general way. A `CommitTemplate` makes the same batch of a commit whose partitions, metadata and
+leader epochs are known, of which only group, offsets and time are new: they are packed between octets that stay.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from struct import Struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kproto.records.checksum import crc32c
+from kproto.records.compression import Compression
+from kproto.records.record_batch import LENGTH_MIN, MAGIC, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kproto.records.varint import varint
+from kproto_server.coordinator.log_records.batches import (
+    CHECKED,
+    COMMITS_BASE_SEQUENCE,
+    NO_ATTRIBUTES_NO_TIMESTAMP_DELTA,
+    UNCHECKED,
+    sealed,
+    string,
+)
+from kproto_server.coordinator.log_records.values import value_form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kproto_server.coordinator.log_records.values import ValueForm
+    from kproto_server.coordinator.offsets import CommitEntries
+    from kproto_server.releases.profiles import Profile
+
+NO_EXPIRY = -1
+"""What stands for no expire timestamp in the one version that has room for it (OC-45)."""
+NO_HEADERS = b"\0"
+
+PARTITION_SIZE = 4
+
+INT64 = Struct(">q")
+TWO_INT64 = Struct(">qq")
+
+FIRST_TIMESTAMP, GREATEST_TIMESTAMP = 1, 2
+GROUP, OFFSET, TIMES, STEP = 4, 6, 8, 6
+"""Where they stand first among the arguments of a form, and from where to where they come again."""
+
+
+def commit_batch(
+    group_id: str,
+    entries: CommitEntries,
+    now_ms: int,
+    profile: Profile,
+    compression: Compression = Compression.NONE,
+) -> tuple[bytes, int]:
+    """Return a commit as a batch, and how many records it has.
+
+    Raises:
+        EncodeError: a name, or metadata, longer than the format has room for.
+        MissingPackage: the compression needs a package that is not installed.
+    """
+    key_head = profile.offset_key_type.to_bytes(2, "big") + string(group_id)
+    parts: list[bytes] = []
+    delta = 0
+    for name, partitions in entries:
+        key = key_head + string(name)
+        key_size = len(key) + PARTITION_SIZE
+        key = varint(key_size) + key
+        what: Any = None
+        for partition, (offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id) in partitions:
+            expires = expire_ms is not None
+            if what != (metadata, leader_epoch, expires, topic_id):
+                what = (metadata, leader_epoch, expires, topic_id)
+                form = value_form(metadata, leader_epoch, topic_id, expires=expires, profile=profile)
+                pack = _packer(len(form.head), len(form.middle), form.has_expiry)
+                size = _size(key_size, form)
+                end = form.end + NO_HEADERS
+            if form.has_expiry:
+                times = (commit_ms, expire_ms if expires else NO_EXPIRY)
+                content = pack(partition, form.head, offset, form.middle, *times)
+            else:
+                content = pack(partition, form.head, offset, form.middle, commit_ms)
+            parts += _record_head(size, delta), key, content, end
+            delta += 1
+    return sealed(b"".join(parts), delta, now_ms, COMMITS_BASE_SEQUENCE, compression), delta
+
+
+class CommitTemplate:
+    """The batch of a commit that comes again, with other offsets at another time, whichever group it is of."""
+
+    __slots__ = ("_compression", "_entries", "_expiring", "_lasting", "_profile", "record_count")
+
+    def __init__(self, entries: CommitEntries, profile: Profile, compression: Compression = Compression.NONE) -> None:
+        self._entries = entries
+        self._profile = profile
+        self._compression = compression
+        self._lasting: dict[int, _Form] = {}
+        """By the size of the group id: for offsets without a deadline."""
+        self._expiring: dict[int, _Form] = {}
+        """And for those with one."""
+        self.record_count = sum(len(partitions) for _, partitions in entries)
+
+    def batch(self, group_id: str, offsets: Sequence[int], now_ms: int, expire_ms: int | None) -> bytes:
+        """Return the batch of a commit with these offsets, in the order of the entries.
+
+        Raises:
+            EncodeError: the group id is longer than the format has room for.
+            MissingPackage: the compression needs a package that is not installed.
+        """
+        group = group_id.encode()
+        forms = self._lasting if expire_ms is None else self._expiring
+        form = forms.get(len(group))
+        if form is None:
+            form = forms[len(group)] = _Form(len(group), self._entries, self._profile, expires=expire_ms is not None)
+        checked = form.checked(group, offsets, now_ms, expire_ms)
+        if self._compression:
+            records, count = checked[CHECKED.size :], self.record_count
+            return sealed(records, count, now_ms, COMMITS_BASE_SEQUENCE, self._compression)
+        return form.unchecked + crc32c(checked).to_bytes(4, "big") + checked
+
+
+class _Form:
+    """The octets that stay for groups whose ids have one size, and where the others go between them."""
+
+    __slots__ = ("_arguments", "_has_expiry", "_pack", "_record_count", "unchecked")
+
+    def __init__(self, group_size: int, entries: CommitEntries, profile: Profile, *, expires: bool) -> None:
+        records = list(_records(group_size, entries, profile, expires=expires))
+        self._record_count = len(records)
+        self._has_expiry = records[0].has_expiry
+        times_size = 16 if self._has_expiry else 8
+        header = CHECKED.pack(
+            0, len(records) - 1, 0, 0, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, COMMITS_BASE_SEQUENCE, len(records)
+        )
+        layout, arguments = [">6sqq"], [header[:6], 0, 0]
+        before = header[22:]
+        for record in records:
+            before += record.before_group
+            layout.append(f"{len(before)}s{group_size}s{len(record.before_offset)}sq{len(record.middle)}s{times_size}s")
+            arguments += [before, b"", record.before_offset, 0, record.middle, b""]
+            before = record.end
+        pack = Struct("".join([*layout, f"{len(before)}s"]))
+        self._arguments: list[Any] = [*arguments, before]
+        self._pack = pack.pack
+        size = LENGTH_MIN - CHECKED.size + pack.size
+        self.unchecked = UNCHECKED.pack(0, size, 0, MAGIC, 0)[:-4]
+        """What stands before the checksum."""
+
+    def checked(self, group: bytes, offsets: Sequence[int], now_ms: int, expire_ms: int | None) -> bytes:
+        """Return all that the checksum covers."""
+        arguments = self._arguments
+        if self._has_expiry:
+            times = TWO_INT64.pack(now_ms, NO_EXPIRY if expire_ms is None else expire_ms)
+        else:
+            times = INT64.pack(now_ms)
+        arguments[FIRST_TIMESTAMP] = arguments[GREATEST_TIMESTAMP] = now_ms
+        arguments[GROUP::STEP] = [group] * self._record_count
+        arguments[OFFSET::STEP] = offsets
+        arguments[TIMES::STEP] = [times] * self._record_count
+        return self._pack(*arguments)
+
+
+class _Record(NamedTuple):
+    """One record of a template."""
+
+    before_group: bytes
+    before_offset: bytes
+    middle: bytes
+    has_expiry: bool
+    end: bytes
+
+
+def _records(group_size: int, entries: CommitEntries, profile: Profile, *, expires: bool) -> Iterator[_Record]:
+    delta = 0
+    before_group = profile.offset_key_type.to_bytes(2, "big") + string("g" * group_size)[:2]
+    for name, partitions in entries:
+        topic = string(name)
+        key_size = len(before_group) + group_size + len(topic) + PARTITION_SIZE
+        for partition, stored in partitions:
+            form = value_form(stored.metadata, stored.leader_epoch, stored.topic_id, expires=expires, profile=profile)
+            yield _Record(
+                before_group=_record_head(_size(key_size, form), delta) + varint(key_size) + before_group,
+                before_offset=topic + partition.to_bytes(PARTITION_SIZE, "big", signed=True) + form.head,
+                middle=form.middle,
+                has_expiry=form.has_expiry,
+                end=form.end + NO_HEADERS,
+            )
+            delta += 1
+
+
+def _size(key_size: int, form: ValueForm) -> int:
+    """Return the size of a record, all but its offset delta."""
+    return len(NO_ATTRIBUTES_NO_TIMESTAMP_DELTA) + len(varint(key_size)) + key_size + form.sized + len(NO_HEADERS)
+
+
+@lru_cache(maxsize=4096)
+def _record_head(size: int, delta: int) -> bytes:
+    """Return what stands before a record's key."""
+    offset_delta = varint(delta)
+    return varint(size + len(offset_delta)) + NO_ATTRIBUTES_NO_TIMESTAMP_DELTA + offset_delta
+
+
+@lru_cache(maxsize=256)
+def _packer(head_size: int, middle_size: int, has_expiry: bool) -> Callable[..., bytes]:
+    """Return what packs partition, head of the value, offset, middle, and times."""
+    return Struct(f">i{head_size}sq{middle_size}s{'qq' if has_expiry else 'q'}").pack

@@ -1,0 +1,175 @@
+"""Commits as batches: what each release writes, byte for byte as the declared plain path has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.errors import EncodeError
+from kproto.records.batches import read_records
+from kproto.records.compression import Compression
+from kproto.records.errors import MissingPackage
+from kproto.records.record_batch import read_record_batch, seal
+from kproto_server.configuration.settings import Settings
+from kproto_server.coordinator.log_records.batches import offsets_compression
+from kproto_server.coordinator.log_records.commits import CommitTemplate, commit_batch
+from kproto_server.coordinator.offsets import OffsetAndMetadata
+from kproto_server.releases.profiles import Profile
+from tests.coordinator.log_records.plain import (
+    INT64,
+    NAMES,
+    NOW,
+    PROFILES,
+    commits,
+    offsets_and_metadata,
+    plain_commit_batch,
+)
+from tests.records.made import COMMIT_BATCH
+
+if TYPE_CHECKING:
+    from kproto_server.coordinator.offsets import CommitEntries
+
+ZERO = bytes(16)
+STORED = OffsetAndMetadata(42, 5, "m", NOW, None, ZERO)
+
+
+def with_base_sequence(batch: bytes, base_sequence: int) -> bytes:
+    """The vectors of LF-6 have -1 there, which brokers do not write in commits (LF-5)."""
+    header, payload = read_record_batch(batch)[0]
+    return seal(header.replace(base_sequence=base_sequence), payload)
+
+
+def test_the_commit_batch_of_the_specification() -> None:
+    """LF-6."""
+    batch, count = commit_batch("g1", [("t1", [(0, STORED)])], NOW, Profile.named("2.1"))
+    assert with_base_sequence(batch, -1) == COMMIT_BATCH
+    assert count == 1
+
+
+@pytest.mark.parametrize(
+    ("release", "expire_ms", "value"),
+    [
+        ("0.8.2", None, "0000000000000000002a00016d0000018bcfe56800"),
+        ("0.9.0", NOW + 60_000, "0001000000000000002a00016d0000018bcfe568000000018bcfe65260"),
+        ("2.0", NOW + 60_000, "0001000000000000002a00016d0000018bcfe568000000018bcfe65260"),
+        ("2.1", NOW + 60_000, "0001000000000000002a00016d0000018bcfe568000000018bcfe65260"),
+        ("2.1", None, "0003000000000000002a0000000500016d0000018bcfe56800"),
+        ("4.0", None, "0003000000000000002a0000000500016d0000018bcfe56800"),
+        ("4.1", None, "0004000000000000002a00000005026d0000018bcfe5680000"),
+        ("latest", None, "0004000000000000002a00000005026d0000018bcfe5680000"),
+        ("latest", NOW + 60_000, "0001000000000000002a00016d0000018bcfe568000000018bcfe65260"),
+    ],
+)
+def test_the_values_that_releases_write(release: str, expire_ms: int | None, value: str) -> None:
+    """OC-43, LF-13."""
+    stored = STORED._replace(expire_timestamp_ms=expire_ms)
+    batch, _ = commit_batch("g1", [("t1", [(0, stored)])], NOW, Profile.named(release))
+    (record,) = read_records(batch)
+    assert record.key == bytes.fromhex(f"000{0 if release == '0.8.2' else 1}000267310002743100000000")
+    assert record.value == bytes.fromhex(value)
+
+
+def test_the_newest_value_names_the_topic_by_its_id() -> None:
+    """LF-12: tag 0."""
+    topic_id = bytes(range(16))
+    batch, _ = commit_batch("g1", [("t1", [(0, STORED._replace(topic_id=topic_id))])], NOW, Profile.named("latest"))
+    (record,) = read_records(batch)
+    assert record.value == bytes.fromhex("0004000000000000002a00000005026d0000018bcfe56800010010") + topic_id
+
+
+def test_every_profile_writes_batches_of_magic_2() -> None:
+    """DEVIATION: brokers before 0.11 write message sets."""
+    for profile in PROFILES:
+        batch, _ = commit_batch("g1", [("t1", [(0, STORED)])], NOW, profile)
+        assert read_record_batch(batch)[0].magic == 2
+
+
+@given(
+    group_id=NAMES,
+    entries=commits(offsets_and_metadata()),
+    now_ms=INT64,
+    profile=st.sampled_from(PROFILES),
+    compression=st.sampled_from(Compression),
+)
+def test_a_commit_is_what_the_plain_path_makes(
+    group_id: str, entries: CommitEntries, now_ms: int, profile: Profile, compression: Compression
+) -> None:
+    batch, count = commit_batch(group_id, entries, now_ms, profile, compression)
+    assert batch == plain_commit_batch(group_id, entries, now_ms, profile, compression)
+    assert count == sum(len(partitions) for _, partitions in entries) == len(list(read_records(batch)))
+
+
+@given(
+    group_ids=st.lists(NAMES, min_size=1, max_size=3),
+    entries=commits(offsets_and_metadata()),
+    profile=st.sampled_from(PROFILES),
+    compression=st.sampled_from([Compression.NONE, Compression.NONE, Compression.GZIP]),
+    data=st.data(),
+)
+def test_a_template_makes_the_same_batch(
+    group_ids: list[str], entries: CommitEntries, profile: Profile, compression: Compression, data: st.DataObject
+) -> None:
+    """D13: for groups of any id, offsets, and times, one after the other."""
+    template = CommitTemplate(entries, profile, compression)
+    for group_id in group_ids:
+        now_ms, expire_ms = data.draw(INT64), data.draw(st.none() | INT64)
+        offsets = data.draw(st.lists(INT64, min_size=template.record_count, max_size=template.record_count))
+        places = iter(offsets)
+        again = [
+            (
+                topic,
+                [
+                    (
+                        partition,
+                        stored._replace(offset=next(places), commit_timestamp_ms=now_ms, expire_timestamp_ms=expire_ms),
+                    )
+                    for partition, stored in partitions
+                ],
+            )
+            for topic, partitions in entries
+        ]
+        expected = commit_batch(group_id, again, now_ms, profile, compression)
+        assert (template.batch(group_id, offsets, now_ms, expire_ms), template.record_count) == expected
+
+
+def test_a_template_takes_as_many_offsets_as_it_has_partitions() -> None:
+    template = CommitTemplate([("t1", [(0, STORED), (1, STORED)])], Profile.named("latest"))
+    with pytest.raises(ValueError, match="size"):
+        template.batch("g1", (1,), NOW, None)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda long: commit_batch(long, [("t", [(0, STORED)])], NOW, Profile.named("latest")),
+        lambda long: commit_batch("g", [("t", [(0, STORED._replace(metadata=long))])], NOW, Profile.named("2.0")),
+        lambda long: commit_batch("g", [("t", [(0, STORED._replace(metadata=long))])], NOW, Profile.named("latest")),
+        lambda long: CommitTemplate([("t", [(0, STORED)])], Profile.named("latest")).batch(long, [1], NOW, None),
+    ],
+    ids=["group", "metadata", "flexible metadata", "template"],
+)
+def test_names_longer_than_their_size_can_say_are_refused(make: Callable[[str], object]) -> None:
+    make("é" * 16_383)
+    with pytest.raises(EncodeError, match="32767 is the most"):
+        make("é" * 16_384)
+
+
+def test_batches_are_compressed_as_is_asked_for() -> None:
+    entries = [("t1", [(0, STORED)])]
+    for compression in Compression:
+        batch, _ = commit_batch("g1", entries, NOW, Profile.named("latest"), compression)
+        assert read_record_batch(batch)[0].compression is compression
+
+
+def test_the_compression_that_the_settings_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(Profile.named("latest"))
+    assert offsets_compression(settings) is Compression.NONE
+    monkeypatch.setattr(Settings, "int", lambda _, name: {"offsets.topic.compression.codec": 4}[name])
+    assert offsets_compression(settings) is Compression.ZSTD
+    monkeypatch.setattr("kproto.records.compression.PACKAGE", "no_such_package")
+    with pytest.raises(MissingPackage, match="zstd"):
+        offsets_compression(settings)
