@@ -22,13 +22,13 @@ from bench import generator
 from bench.model import KPROTO, Bench, BenchError, Limit, Metric, Missing, Note, Row
 from bench.options import count
 from bench.peers.kafka import Kafka
-from bench.peers.kfake import Kfake
 from bench.peers.kproto import Kproto
 from bench.peers.server import Launch, Peer, Server, started, topic_prefix
 from bench.wire import API_VERSIONS, NOT_YET, Refused, ask, committed, connect
 from bench.witness import NUMBER_SHIFT
 
-PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
+PEERS: tuple[Peer, ...] = (Kproto(), Kafka())
+"""kfake with a data directory did not come to the end of these 625,000 commits for 62,500 groups in ten minutes."""
 PARTITIONS = 16
 """Of one commit: that many keys."""
 OFFSETS_TOPIC_PARTITIONS = 50
