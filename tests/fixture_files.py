@@ -291,6 +291,13 @@ def golden_log(release: str) -> Path:
     return GOLDEN / "logs" / release
 
 
+@cache
+def expiry_recordings() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    """What came of timelines of expiry in real brokers: release, name of the timeline, facts."""
+    paths = sorted((FIXTURES / "expiry").glob("*.json"), key=lambda path: [int(n) for n in path.stem.split(".")])
+    return {path.stem: json.loads(path.read_text())["timelines"] for path in paths}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireSurface:
     """What a client at a broker of one release, in one mode, may send."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kproto_server.releases.profiles import Profile
 
@@ -32,6 +33,16 @@ class Outcome:
     """Error codes that the script asked for."""
     loaded: float | None = None
     """When a broker that was restarted served the group again."""
+
+    @classmethod
+    def recorded(cls, facts: Mapping[str, Any]) -> Outcome:
+        """Read what `expiry_recordings` has of a timeline."""
+        return cls(
+            gone=facts["gone"],
+            states=facts["states"],
+            answers=tuple(facts.get("answers", ())),
+            loaded=facts.get("loaded"),
+        )
 
 
 def differences(expected: Outcome, seen: Outcome, states: tuple[str, ...], tolerance_s: float) -> Iterator[str]:

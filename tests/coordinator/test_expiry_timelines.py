@@ -1,23 +1,20 @@
 """The timelines of `expiry_table`, asked of our coordinator on a virtual clock, and of what real brokers were recorded.
 
-Members come and go by hand here, as JoinGroup does not exist yet; for the same reason T13 (a member that has been given
-an id and has not joined), the restarts and the transactions are left to the recordings.
+The coordinator is alone here: members come and go by hand. So T13 (a member that has been given an id and has not
+joined), the restarts and the transactions are not here; `tests/server/test_expiry_timelines.py` asks over a socket.
 """
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kproto_server.releases.profiles import Profile
-from tests.coordinator.expiry_table import FIRST, NEW, OLD, TABLE
+from tests.coordinator.expiry_table import COLUMNS, FIRST, NEW, OLD, TABLE
 from tests.coordinator.line import DEAD, Line, Outcome, Script, differences
 from tests.coordinator.timeline import Timeline
-from tests.fixture_files import FIXTURES
+from tests.fixture_files import expiry_recordings
 
 SWEEP_S = 1.0
 """Between two sweeps: what was measured elsewhere may be so much earlier or later (EX-4)."""
@@ -42,57 +39,43 @@ def test_our_coordinator_does_what_the_table_says(script: Script, profile: str) 
     assert list(differences(script.outcomes[profile], seen, script.states, SWEEP_S)) == []
 
 
-RECORDINGS = sorted((FIXTURES / "expiry").glob("*.json"))
-
-
-@cache
-def recorded(path: Path) -> dict[str, Outcome]:
-    """What came of the timelines in a real broker."""
-    timelines = json.loads(path.read_text())["timelines"]
-    return {
-        name: Outcome(
-            gone=row["gone"],
-            states=row["states"],
-            answers=tuple(row.get("answers", ())),
-            loaded=row.get("loaded"),
-        )
-        for name, row in timelines.items()
-    }
-
-
 def recorded_cases() -> list[Any]:
     playable = {script.name for script in by_hand()}
     return [
-        pytest.param(path, name, id=f"{path.stem}-{name}")
-        for path in RECORDINGS
-        for name in recorded(path)
+        pytest.param(TABLE[name], release, Outcome.recorded(facts), id=f"{name}-{release}")
+        for release, timelines in expiry_recordings().items()
+        for name, facts in timelines.items()
         if name in playable
     ]
 
 
-@pytest.mark.parametrize(("path", "name"), recorded_cases())
-def test_our_coordinator_does_what_a_real_broker_did(path: Path, name: str) -> None:
-    script = TABLE[name]
-    seen = script.run(Timeline(path.stem))
-    assert list(differences(recorded(path)[name], seen, script.states, SWEEP_S + LOOKS_S)) == []
+@pytest.mark.parametrize(("script", "release", "recorded"), recorded_cases())
+def test_our_coordinator_does_what_a_real_broker_did(script: Script, release: str, recorded: Outcome) -> None:
+    seen = script.run(Timeline(release))
+    assert list(differences(recorded, seen, script.states, SWEEP_S + LOOKS_S)) == []
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
-def test_the_table_is_what_a_real_broker_did(path: Path) -> None:
+@pytest.mark.parametrize("release", expiry_recordings())
+def test_the_table_is_what_a_real_broker_did(release: str) -> None:
     """Also in the timelines that ours can't be asked."""
-    profile = Profile.named(path.stem).name
-    for name, outcome in recorded(path).items():
-        script = TABLE[name]
-        expected = script.outcomes.get(profile, outcome)
-        assert list(differences(expected, outcome, script.states, SWEEP_S + LOOKS_S)) == [], name
+    profile = Profile.named(release).name
+    for name, facts in expiry_recordings()[release].items():
+        script, seen = TABLE[name], Outcome.recorded(facts)
+        expected = script.outcomes.get(profile, seen)
+        assert list(differences(expected, seen, script.states, SWEEP_S + LOOKS_S)) == [], name
 
 
-def test_recordings_are_whole() -> None:
-    """Every timeline that a real broker can be asked is in the recording of every release of the table."""
-    by_profile = {Profile.named(path.stem).name: path for path in RECORDINGS}
-    for profile in (OLD, FIRST, NEW):
-        wanted = {s.name for s in TABLE.values() if s.is_recorded and profile in s.outcomes}
-        assert wanted == recorded(by_profile[profile]).keys(), profile
+@pytest.mark.parametrize("release", expiry_recordings())
+def test_recordings_are_whole(release: str) -> None:
+    """Every timeline that a broker of this release can be asked was asked, and no act came too late."""
+    profile = Profile.named(release)
+    recorded = expiry_recordings()[release]
+    assert recorded.keys() == {s.name for s in TABLE.values() if s.is_recorded and s.can_be_played(profile)}
+    assert all(facts["latest_act_s"] < LOOKS_S for facts in recorded.values())
+
+
+def test_every_column_of_the_table_is_recorded() -> None:
+    assert {Profile.named(release).name for release in expiry_recordings()} >= set(COLUMNS)
 
 
 # D2: retention times are ignored unless asked for.

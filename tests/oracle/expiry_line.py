@@ -87,7 +87,7 @@ class WireLine(Line):
         self._address = address
         self._group_id = group_id
         self._clock = clock
-        self._client: RawClient | None = RawClient(address)
+        self._client: RawClient | None = self._connect()
         self._member_id = ""
         self._generation = -1
         self._is_848 = False
@@ -95,6 +95,9 @@ class WireLine(Line):
         self._beats_at_s: float | None = None
         self._producer = (-1, -1)
         self._was_down = False
+
+    def _connect(self) -> RawClient:
+        return RawClient(self._address)
 
     def close(self) -> None:
         if self._client is not None:
@@ -160,7 +163,7 @@ class WireLine(Line):
     def _see(self) -> tuple[set[str], str] | None:
         try:
             if self._client is None:
-                self._client = RawClient(self._address)
+                self._client = self._connect()
             stored, state = self._stored(), self._state()
         except OSError:  # the broker is down
             self.close()
