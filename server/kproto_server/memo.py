@@ -271,7 +271,7 @@ class Memos:
         if memo is None or not memo.is_of(frame):
             return None
         state, shape = self._state, memo.shape
-        if state.cluster.version != shape.cluster_version or node is not shape.node:
+        if state.cluster.version != shape.cluster_version or node is not shape.node or state.unavailable:
             return None
         if commit_error(state.groups.get(memo.group_id), memo.request, shape.api_version, state.profile):
             return None

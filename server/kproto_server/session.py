@@ -242,7 +242,12 @@ class Session:
         self.dispatcher.released[self] = None
 
     def _told(
-        self, response: Response | AfterSync | NoAnswer, endpoint: Endpoint, call: Call, correlation_id: int, learn: Learn = None
+        self,
+        response: Response | AfterSync | NoAnswer,
+        endpoint: Endpoint,
+        call: Call,
+        correlation_id: int,
+        learn: Learn = None,
     ) -> bytes | Held:
         """Return the frame of a response, or the place that is held for it."""
         if isinstance(response, NoAnswer):
@@ -259,7 +264,9 @@ class Session:
                 response.deliver = deliver
                 return
             try:
-                held.answer = b"" if isinstance(response, NoAnswer) else self._respond(endpoint, call, correlation_id, response)
+                held.answer = (
+                    b"" if isinstance(response, NoAnswer) else self._respond(endpoint, call, correlation_id, response)
+                )
                 if learn is not None:
                     learn(response, held.answer)  # type: ignore[arg-type]  # a commit always has an answer
             except Exception:  # a defect of ours ends this connection, never the others (BA-13)

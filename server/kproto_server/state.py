@@ -33,6 +33,9 @@ class BrokerState:
         self.offsets = OffsetStore()
         self.log: ChangeLog = MemoryChangeLog()
         """Where changes of groups and offsets are kept before they are visible."""
+        self.unavailable: dict[int, int] = {}
+        """Offsets partitions that can't be spoken for, and the error to say so: 14 while they are loaded, 16 if they
+        can't be."""
         self._producer_ids = 0
         self.v0_offsets = OffsetStore()
         """What OffsetCommit v0 wrote: the store that was ZooKeeper, apart from the rest (OC-20)."""

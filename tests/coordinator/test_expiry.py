@@ -273,7 +273,7 @@ def test_a_group_that_loses_its_last_offset_to_a_deletion_goes_at_the_next_sweep
     line = Timeline("4.4")
     line.commit()
     line.at(5)
-    forget_topics(line.state, ["t"])
+    forget_topics(line.state, ["t"], line.clock.now_ms())
     assert line.group_state() is GroupState.EMPTY
     line.at(6)
     assert line.group_state() is GroupState.DEAD
@@ -408,7 +408,7 @@ def test_the_offsets_topic_may_go() -> None:
     line = Timeline("4.4")
     line.commit()
     line.at(5)
-    forget_topics(line.state, ["t"])
+    forget_topics(line.state, ["t"], line.clock.now_ms())
     line.state.cluster.delete_topic(OFFSETS_TOPIC)
     line.at(200)
     assert len(line.state.offsets) == 0

@@ -37,7 +37,9 @@ SET = Option("--set", "NAME=VALUE", "a broker setting by Kafka's name; may be re
 CONFIG = Option("--config", "FILE", "broker settings from a file like server.properties; --set goes on top")
 CLOCK = Option("--clock", "CLOCK", "real, scaled:N (N times as fast), manual, or auto (jumps when idle)")
 DATA_DIR = Option("--data-dir", "DIR", "keep offsets here, in Kafka's own format (default: in memory)")
-DURABILITY = Option("--durability", "MODE", "what commits survive: fsync (power loss; default with --data-dir), os (kill -9)")
+DURABILITY = Option(
+    "--durability", "MODE", "what it survives: fsync (power loss; the default with --data-dir) or os (kill -9)"
+)
 REPAIR = Option("--repair", "", "cut damaged logs off where the damage begins, instead of refusing them")
 
 SERVE = Command(

@@ -11,6 +11,7 @@ from kproto.codes import ErrorCode
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster, Node
     from kproto_server.releases.profiles import Profile
+    from kproto_server.state import BrokerState
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -50,6 +51,15 @@ def owned_partition(cluster: Cluster, node: Node, group_id: str) -> int | None:
     partitions = topic.partitions
     index = partition_for(group_id, len(partitions))
     return index if partitions[index].leader == node.node_id else None
+
+
+def coordinator_error(state: BrokerState, node: Node, group_id: str) -> int:
+    """Return why a node can't speak for a group: NOT_COORDINATOR, or what is with the log of the group's partition,
+    which may not be loaded yet, or not be readable (LF-30, LF-36); 0 if it can."""
+    partition = owned_partition(state.cluster, node, group_id)
+    if partition is None:
+        return ErrorCode.NOT_COORDINATOR
+    return state.unavailable.get(partition, 0)
 
 
 def not_coordinator(cluster: Cluster, profile: Profile) -> int:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.coordinator.partitioning import not_coordinator, owned_partition
+from kproto_server.coordinator.partitioning import coordinator_error, not_coordinator
 
 if TYPE_CHECKING:
     from kproto_server.call import Call
 
+JOIN_GROUP = 11
+
 
 def coordination_error(group_id: str, call: Call) -> int:
     """Return why a node can't speak for a group whose members ask; 0 if it can."""
-    if not group_id:
+    if not group_id and (call.api_key == JOIN_GROUP or call.state.profile.members_name_their_group):
         return ErrorCode.INVALID_GROUP_ID
-    if owned_partition(call.state.cluster, call.node, group_id) is None:
+    error = coordinator_error(call.state, call.node, group_id)
+    if error == ErrorCode.NOT_COORDINATOR:
         return not_coordinator(call.state.cluster, call.state.profile)
-    return 0
+    return error

@@ -89,7 +89,7 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
     if partition is None:
         error = not_coordinator(state.cluster, profile)
     else:
-        error = commit_error(group, request, version, profile)
+        error = state.unavailable.get(partition, 0) or commit_error(group, request, version, profile)
     entries, answered, refused = _decide(topics, request, call, error)
 
     if partition is None or not answered:

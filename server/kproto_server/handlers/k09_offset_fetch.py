@@ -15,7 +15,7 @@ from kproto.messages.k09_offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from kproto_server.coordinator.fetch import fetch_error
-from kproto_server.coordinator.partitioning import owned_partition
+from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,12 +74,13 @@ def handle(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
         asked = None
     if call.api_version == 0:
         return _response([_v0_values(request.group_id, topic, call) for topic in asked or ()])
-    if owned_partition(call.state.cluster, call.node, request.group_id) is not None:
+    error = coordinator_error(call.state, call.node, request.group_id)
+    if not error:
         return _response(_found(request.group_id, asked, call))
     # The group's error, where the version has a place for it (OF-31).
     if call.api_version >= GROUP_ERROR_AT_TOP:
-        return OffsetFetchResponse(error_code=ErrorCode.NOT_COORDINATOR)
-    return _response([_without_offsets(topic, ErrorCode.NOT_COORDINATOR) for topic in asked or ()])
+        return OffsetFetchResponse(error_code=error)
+    return _response([_without_offsets(topic, error) for topic in asked or ()])
 
 
 def _response(topics: Iterable[TopicValues]) -> OffsetFetchResponse:
@@ -109,9 +110,8 @@ def _response(topics: Iterable[TopicValues]) -> OffsetFetchResponse:
 
 def _group(asked: OffsetFetchRequestGroup, call: Call) -> OffsetFetchResponseGroup:
     state, group_id = call.state, asked.group_id
-    if owned_partition(state.cluster, call.node, group_id) is None:
-        error: int = ErrorCode.NOT_COORDINATOR
-    else:
+    error = coordinator_error(state, call.node, group_id)
+    if not error:
         error = fetch_error(state.groups.get(group_id), asked.member_id, asked.member_epoch)
     if error:
         return OffsetFetchResponseGroup(group_id=group_id, topics=(), error_code=error)

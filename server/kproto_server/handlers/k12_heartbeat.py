@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto.codes import ErrorCode
 from kproto.messages.k12_heartbeat import HeartbeatResponse
 from kproto_server.coordinator.membership.heartbeat import heartbeat
 from kproto_server.handlers._coordination import coordination_error
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
 def handle(request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
     state = call.state
-    error = coordination_error(request.group_id, call) or heartbeat(
+    error = coordination_error(request.group_id, call)
+    if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        return HeartbeatResponse(error_code=0)  # members have nothing to fear from a load (LF-30)
+    error = error or heartbeat(
         state.groups.get(request.group_id),
         request.generation_id,
         request.member_id,

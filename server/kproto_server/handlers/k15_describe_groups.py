@@ -8,7 +8,7 @@ from kproto.codes import ErrorCode
 from kproto.messages.k15_describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
 from kproto_server.coordinator.description import not_found, state_name
 from kproto_server.coordinator.groups import GroupState
-from kproto_server.coordinator.partitioning import owned_partition
+from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from kproto.messages.k15_describe_groups import DescribeGroupsRequest
@@ -40,8 +40,9 @@ def _unasked_operations(call: Call) -> int:
 
 
 def _describe(group_id: str, operations: int, call: Call) -> DescribedGroup:
-    if owned_partition(call.state.cluster, call.node, group_id) is None:
-        return _without_members(group_id, "", ErrorCode.NOT_COORDINATOR, operations=_unasked_operations(call))
+    error = coordinator_error(call.state, call.node, group_id)
+    if error:
+        return _without_members(group_id, "", error, operations=_unasked_operations(call))
     group = call.state.groups.get(group_id)
     if group is not None and group.kind == "classic":
         return _classic(group, operations, call)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto.codes import ErrorCode
 from kproto.messages.k16_list_groups import ListedGroup, ListGroupsResponse
 from kproto_server.coordinator.description import state_name
 from kproto_server.coordinator.partitioning import owned_partition
@@ -27,8 +28,10 @@ def handle(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
             not types or group.kind in types
         )
 
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return ListGroupsResponse(
-        error_code=0,
+        # What is loaded is listed, and that it is not all is said.
+        error_code=loading if loading in call.state.unavailable.values() else 0,
         groups=tuple(
             [
                 ListedGroup(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.codes import ErrorCode
 from kproto.messages.k42_delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from kproto_server.coordinator.deletion import delete_group, group_delete_error
-from kproto_server.coordinator.partitioning import owned_partition
+from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from kproto.messages.k42_delete_groups import DeleteGroupsRequest
@@ -31,9 +30,6 @@ def handle(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse | A
 
 def _delete(group_id: str, call: Call, errors: dict[str, int]) -> None:
     state = call.state
-    if owned_partition(state.cluster, call.node, group_id) is None:
-        errors[group_id] = ErrorCode.NOT_COORDINATOR
-        return
-    errors[group_id] = group_delete_error(state.groups.get(group_id))
+    errors[group_id] = coordinator_error(state, call.node, group_id) or group_delete_error(state.groups.get(group_id))
     if not errors[group_id]:
         delete_group(state, group_id, call.now_ms, lambda error: errors.update({group_id: error}))

@@ -11,7 +11,7 @@ from kproto.messages.k47_offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from kproto_server.coordinator.deletion import delete_offsets, offset_delete_error
-from kproto_server.coordinator.partitioning import owned_partition
+from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from kproto.messages.k47_offset_delete import OffsetDeleteRequest
@@ -22,8 +22,9 @@ def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse | A
     state = call.state
     if not request.group_id:
         return _refused(ErrorCode.INVALID_GROUP_ID)
-    if owned_partition(state.cluster, call.node, request.group_id) is None:
-        return _refused(ErrorCode.NOT_COORDINATOR)
+    error = coordinator_error(state, call.node, request.group_id)
+    if error:
+        return _refused(error)
     group = state.groups.get(request.group_id)
     error = offset_delete_error(group)
     if group is None or error:

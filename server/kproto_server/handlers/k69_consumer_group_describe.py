@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeResponse, DescribedGroup
 from kproto_server.coordinator.description import not_found
-from kproto_server.coordinator.partitioning import owned_partition
+from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
@@ -23,8 +23,9 @@ def handle(request: ConsumerGroupDescribeRequest, call: Call) -> ConsumerGroupDe
 def _describe(group_id: str, call: Call) -> DescribedGroup:
     if not call.state.profile.new_group_coordinator:
         return _refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
-    if owned_partition(call.state.cluster, call.node, group_id) is None:
-        return _refused(group_id, ErrorCode.NOT_COORDINATOR)
+    error = coordinator_error(call.state, call.node, group_id)
+    if error:
+        return _refused(group_id, error)
     group = call.state.groups.get(group_id)
     if group is None:
         return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, not_found(group_id))
