@@ -35,6 +35,7 @@ from kproto.messages.k08_offset_commit import (
 )
 from kproto_server.coordinator.change_log import Change
 from kproto_server.coordinator.commit import append_error, commit_error, expires_early, limits_of
+from kproto_server.coordinator.membership.heartbeat import note_commit
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
@@ -231,6 +232,10 @@ class CommitMemo:
         """Make this commit visible and return its answer; with a log that keeps it, once it is there."""
         self.hits += 1
         shape = self.shape
+        if self.request.member_id:
+            group = shape.state.groups.get(self.group_id)
+            if group is not None:
+                note_commit(group, self.request.member_id, now_ms)
         log = shape.state.log
         if not log.keeps:
             self.apply(frame, now_ms)

@@ -69,6 +69,7 @@ def _without_members(
 
 def _classic(group: Group, operations: int, call: Call) -> DescribedGroup:
     stable = group.state is GroupState.STABLE
+    tells_assignments = stable or call.state.profile.describes_assignments_of_old
     return DescribedGroup(
         error_code=0,
         group_id=group.group_id,
@@ -83,7 +84,7 @@ def _classic(group: Group, operations: int, call: Call) -> DescribedGroup:
                     client_id=member.client_id,
                     client_host=member.client_host,
                     member_metadata=member.metadata if stable else b"",
-                    member_assignment=member.assignment,
+                    member_assignment=member.assignment if tells_assignments else b"",
                 )
                 for member in group.members.values()
             ]

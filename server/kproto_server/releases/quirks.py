@@ -220,6 +220,12 @@ class Quirks:
         return 0b1101_0100_1000 if self.at_least(4, 0) else 0b0001_0100_1000
 
     @cached_property
+    def describes_assignments_of_old(self) -> bool:
+        """Whether DescribeGroups tells members' last assignments while they rebalance: from 4.0 on (GP-40; M[2.1.1,
+        3.9.2, 4.4.0])."""
+        return self.new_group_coordinator
+
+    @cached_property
     def group_filters_ignore_case(self) -> bool:
         """Whether the filters of ListGroups take a name in any letters: from 3.8 on (GP-42; M[3.7.2, 3.8.1])."""
         return self.at_least(3, 8)
@@ -236,6 +242,12 @@ class Quirks:
     def refused_join_generation(self) -> int:
         """The generation in the answer to a JoinGroup that is refused: 0 up to 2.1, then -1 (GP-3)."""
         return -1 if self.at_least(2, 2) else 0
+
+    @cached_property
+    def members_name_their_group(self) -> bool:
+        """Whether Heartbeat, LeaveGroup and SyncGroup refuse a group without a name, from 2.0 on; before, it has no
+        members (M[1.1.1, 2.0.1])."""
+        return self.at_least(2, 0)
 
     @cached_property
     def first_rebalance_waits(self) -> bool:

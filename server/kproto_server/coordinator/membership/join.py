@@ -138,12 +138,13 @@ def _has_room(state: BrokerState, group: Group, member_id: str) -> bool:
 
 
 def _shed(state: BrokerState, group: Group, member_id: str, now_ms: int) -> None:
-    """A group is too large: one that comes too late is out, and nobody waits for it any more."""
+    """A group is too large: one that comes too late is out. The new coordinator sees only at the next event that nobody
+    has to wait for it any more."""
     member = group.members.get(member_id)
     if member is not None:
         members.remove(group, member)
     group.pending_members.pop(member_id, None)
-    if group.state is PREPARING:
+    if group.state is PREPARING and not state.profile.new_group_coordinator:
         begin_or_complete(state, group, now_ms)
 
 

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.membership import members
+from kproto_server.coordinator.membership.limits import group_limits_of
 from kproto_server.coordinator.membership.machine import DEAD
 from kproto_server.coordinator.membership.phases import FirstGathering, Gathering
 from kproto_server.coordinator.membership.rebalance import (
+    begin,
     first_gathered,
     gathered,
     member_gone,
@@ -103,6 +105,15 @@ def _look(state: BrokerState, group: Group) -> None:
 def _can_expire(member: Member) -> bool:
     """Whether a member could be heard of: one whose request waits has its connection muted (GP-38)."""
     return member.is_new or (member.joining is None and member.syncing is None)
+
+
+def resume(state: BrokerState, group: Group, now_ms: int) -> None:
+    """Take over a group from the log: its members have their session timeouts in full (EX-17)."""
+    for member in group.members.values():
+        members.expect(group, member, now_ms)
+    if state.profile.limits_group_size and len(group.members) > group_limits_of(state.settings).size_max:
+        begin(state, group, now_ms)
+    arm(state, group)
 
 
 def unload(group: Group) -> None:
