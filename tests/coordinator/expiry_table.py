@@ -37,7 +37,7 @@ def timeline(
     answers: tuple[int, ...] = (),
     down: Down | None = None,
     needs: Needs = (),
-    is_recorded: bool = True,
+    is_long: bool = False,
 ) -> Callable[[Callable[[Line], None]], Callable[[Line], None]]:
     """Enter a script into the table. Where ``empty`` is given, the time of that state counts too."""
 
@@ -59,7 +59,7 @@ def timeline(
             states=(DEAD, EMPTY) if empty else (DEAD,),
             down=down,
             needs=needs,
-            is_recorded=is_recorded,
+            is_long=is_long,
         )
         return play
 
@@ -161,7 +161,7 @@ def t8b(line: Line) -> None:
     line.commit(member=True)
 
 
-@timeline("T23", until_s=600, gone={"t-0": (61, None, None)}, is_recorded=False, needs=MEMBERS)
+@timeline("T23", until_s=600, gone={"t-0": (61, None, None)}, is_long=True, needs=MEMBERS)
 def t23(line: Line) -> None:
     """EX-21 row 3: ten minutes at work without a commit."""
     t8b(line)

@@ -190,8 +190,8 @@ class Script:
     down: Down | None
     needs: tuple[tuple[int, int], ...]
     """API keys, each with a version of it, that it can't be played without."""
-    is_recorded: bool
-    """Whether real brokers are asked; some scripts take too long."""
+    is_long: bool
+    """Whether it takes so long that real brokers are asked only if it is named."""
 
     def uses(self, api_key: int) -> bool:
         return api_key in {needed for needed, _ in self.needs}

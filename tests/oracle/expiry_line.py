@@ -11,10 +11,6 @@ from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k08_offset_commit import OffsetCommitRequest
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
-from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from kproto.messages.k12_heartbeat import HeartbeatRequest
-from kproto.messages.k13_leave_group import LeaveGroupRequest
-from kproto.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
@@ -26,11 +22,10 @@ from kproto.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
-from kproto.records.consumer_protocol import ConsumerProtocolSubscription, encode_member_data
 from tests.coordinator.broker_state import commit_request
-from tests.coordinator.line import DEAD, SESSION_S, Line
+from tests.coordinator.line import DEAD, Line
+from tests.oracle.expiry_members import ClassicMember, ConsumerMember
 from tests.shell.raw_client import RawClient
 
 SETUP_LIMIT_S = 60.0
@@ -88,10 +83,7 @@ class WireLine(Line):
         self._group_id = group_id
         self._clock = clock
         self._client: RawClient | None = self._connect()
-        self._member_id = ""
-        self._generation = -1
-        self._is_848 = False
-        self._owned: tuple[TopicPartitions, ...] = ()
+        self._member: ClassicMember | ConsumerMember | None = None
         self._beats_at_s: float | None = None
         self._producer = (-1, -1)
         self._was_down = False
@@ -157,8 +149,9 @@ class WireLine(Line):
 
     def _pass_until(self, time_s: float) -> None:
         self._clock.pass_until(time_s)
-        if self._beats_at_s is not None and self.now_s >= self._beats_at_s:
-            self._beat()
+        if self._member is not None and self._beats_at_s is not None and self.now_s >= self._beats_at_s:
+            self._member.beat()
+            self._beats_at_s = self.now_s + HEARTBEAT_S
 
     def _see(self) -> tuple[set[str], str] | None:
         try:
@@ -195,7 +188,7 @@ class WireLine(Line):
         }
 
     def _state(self) -> str | None:
-        if self._is_848:
+        if isinstance(self._member, ConsumerMember):
             (group,) = self._ask(
                 ConsumerGroupDescribeRequest(group_ids=(self._group_id,), include_authorized_operations=False), 0
             ).groups
@@ -212,10 +205,15 @@ class WireLine(Line):
 
     def commit(self, topic: str = "t", partition: int = 0, *, ret: int = -1, member: bool = False) -> None:
         fields: dict[str, Any] = {"retention_time_ms": ret}
+        version = ClassicMember.COMMIT_VERSION
         if member:
-            fields |= {"generation_id_or_member_epoch": self._generation, "member_id": self._member_id}
-        request = commit_request(self._group_id, {self._topic_name(topic): {partition: 7}}, **fields)
-        self._commit(request, 9 if self._is_848 else 3)
+            assert self._member is not None
+            fields |= {
+                "generation_id_or_member_epoch": self._member.generation,
+                "member_id": self._member.member_id,
+            }
+            version = self._member.COMMIT_VERSION
+        self._commit(commit_request(self._group_id, {self._topic_name(topic): {partition: 7}}, **fields), version)
         self._committed(topic, partition)
 
     def commit_v1(self, ago_ms: int) -> None:
@@ -236,79 +234,32 @@ class WireLine(Line):
     # -- members
 
     def join(self, *subscribed: str, protocol_type: str = "consumer") -> None:
-        topics = tuple(self._topic_name(name) for name in subscribed)
-        metadata = encode_member_data(ConsumerProtocolSubscription(topics=topics), 0)
-        joined = self._ask(self._join_request("", protocol_type, metadata), 2)
-        assert joined.error_code == 0
-        self._member_id, self._generation = joined.member_id, joined.generation_id
-        synced = self._ask(
-            SyncGroupRequest(
-                group_id=self._group_id,
-                generation_id=self._generation,
-                member_id=self._member_id,
-                assignments=(SyncGroupRequestAssignment(member_id=self._member_id, assignment=b""),),
-            ),
-            1,
-        )
-        assert synced.error_code == 0
+        self._member = member = ClassicMember(self._ask, self._group_id)
+        member.join(tuple(self._topic_name(name) for name in subscribed), protocol_type)
         self._beats_at_s = self.now_s + HEARTBEAT_S
 
-    def _join_request(self, member_id: str, protocol_type: str, metadata: bytes) -> JoinGroupRequest:
-        return JoinGroupRequest(
-            group_id=self._group_id,
-            session_timeout_ms=SESSION_S * 1000,
-            rebalance_timeout_ms=SESSION_S * 1000,
-            member_id=member_id,
-            protocol_type=protocol_type,
-            protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
-        )
+    def join_848(self, *subscribed: str) -> None:
+        self._member = member = ConsumerMember(self._ask, self._group_id)
+        member.join(subscribed)
+        self._beats_at_s = self.now_s + HEARTBEAT_S
+
+    def leave(self) -> None:
+        assert self._member is not None
+        self._beats_at_s = None
+        self._member.leave()
+
+    def fall_silent(self) -> None:
+        assert self._member is not None
+        self._beats_at_s = None
+        self._member.beat()
 
     def ask_for_member_id(self) -> None:
+        self._member = ClassicMember(self._ask, self._group_id)
         self.join_with_member_id()
 
     def join_with_member_id(self) -> None:
-        metadata = encode_member_data(ConsumerProtocolSubscription(topics=("t",)), 0)
-        answer = self._ask(self._join_request(self._member_id, "consumer", metadata), 4)
-        self._member_id = answer.member_id
-        self.answers.append(answer.error_code)
-
-    def join_848(self, *subscribed: str) -> None:
-        self._is_848 = True
-        self._generation = 0
-        self._heartbeat_848(subscribed_topic_names=subscribed, rebalance_timeout_ms=60_000, topic_partitions=())
-        self._beats_at_s = self.now_s + HEARTBEAT_S
-
-    def _heartbeat_848(self, **fields: Any) -> None:
-        asked = ConsumerGroupHeartbeatRequest(
-            group_id=self._group_id, member_id=self._member_id, member_epoch=self._generation, **fields
-        )
-        answer = self._ask(asked, 0)
-        assert answer.error_code == 0, answer
-        self._member_id, self._generation = answer.member_id, answer.member_epoch
-        if answer.assignment is not None:
-            owned = answer.assignment.topic_partitions
-            self._owned = tuple(TopicPartitions(topic_id=x.topic_id, partitions=x.partitions) for x in owned)
-
-    def _beat(self) -> None:
-        if self._is_848:
-            self._heartbeat_848(topic_partitions=self._owned)
-        else:
-            asked = HeartbeatRequest(group_id=self._group_id, generation_id=self._generation, member_id=self._member_id)
-            assert self._ask(asked, 1).error_code == 0
-        self._beats_at_s = self.now_s + HEARTBEAT_S
-
-    def fall_silent(self) -> None:
-        self._beat()
-        self._beats_at_s = None
-
-    def leave(self) -> None:
-        self._beats_at_s = None
-        if self._is_848:
-            self._generation = -1
-            self._heartbeat_848()
-            return
-        answer = self._ask(LeaveGroupRequest(group_id=self._group_id, member_id=self._member_id), 1)
-        assert answer.error_code == 0
+        assert isinstance(self._member, ClassicMember)
+        self.answers.append(self._member.join_once())
 
     # -- transactions
 
