@@ -136,6 +136,7 @@ class Session:
         backlog, held = self.backlog, self.held
         memos = self.dispatcher.memos
         answers = self._released() if held else []
+        answer: bytes | Held | PendingCommit
         size = hits = 0
         hit: CommitMemo | None = None
         try:

@@ -197,6 +197,26 @@ class Cluster:
             self.topics[name] = self._topics_by_id[topic.topic_id] = topic
         return topic
 
+    def restore_topic(
+        self,
+        name: str,
+        topic_id: bytes | None,
+        partition_count: int,
+        replicas: Sequence[Sequence[int]],
+        configs: Mapping[str, str],
+    ) -> Topic:
+        """Take in a topic that was made before this process. Replicas on nodes that are not there now are left out, and
+        where none is left, or none is known, nodes that are take their places."""
+        self.version += 1
+        nodes = [node.node_id for node in self.alive_nodes()]
+        partitions = []
+        for index in range(partition_count):
+            known = [node for node in replicas[index] if node in self.nodes] if index < len(replicas) else []
+            partitions.append(self._new_partition(index, known or [nodes[index % len(nodes)]]))
+        topic = Topic(name, topic_id or self._random_bytes(16), partitions, dict(configs), 0)
+        self.topics[name] = self._topics_by_id[topic.topic_id] = topic
+        return topic
+
     def add_partitions(
         self,
         topic: Topic,

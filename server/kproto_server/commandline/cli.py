@@ -149,11 +149,14 @@ def _serve(words: list[str]) -> int:
     options = serve_options(words)
 
     from kproto_server.commandline.serve import CannotListen, serve
+    from kproto_server.storage.errors import StorageError
 
     try:
         return serve(options)
     except CannotListen as error:
         raise SERVE.error(str(error)) from None
+    except StorageError as error:
+        raise SERVE.error(f"--data-dir: {error}") from None
 
 
 def _run(words: list[str]) -> int:
@@ -161,11 +164,14 @@ def _run(words: list[str]) -> int:
 
     from kproto_server.commandline.run import CannotRun, run
     from kproto_server.commandline.serve import CannotListen
+    from kproto_server.storage.errors import StorageError
 
     try:
         return run(options)
     except CannotListen as error:
         raise RUN.error(str(error)) from None
+    except StorageError as error:
+        raise RUN.error(f"--data-dir: {error}") from None
     except CannotRun as error:
         tell(sys.stderr, f"{RUN.error(str(error))}\n")
         return error.exit_code

@@ -72,7 +72,7 @@ class LogRounds:
 
     keeps = True
 
-    def __init__(self, durable: DurableLog, syncer: Syncer) -> None:
+    def __init__(self, durable: DurableLog[Change], syncer: Syncer) -> None:
         self.durable = durable
         self.partitions: Mapping[int, PartitionLog] = {}
         """The logs of the offsets partitions, by number; `LogDirectory` keeps it."""
@@ -80,7 +80,7 @@ class LogRounds:
         self._queued: list[Change] = []
         self._answers: list[AfterSync] = []
         """Those that wait for what is queued."""
-        self._round: Round | None = None
+        self._round: Round[Change] | None = None
         self._round_changes: list[Change] = []
         self._round_answers: list[AfterSync] = []
 
@@ -128,7 +128,7 @@ class LogRounds:
                 return
             self._finish()
 
-    def _synced(self, begun: Round) -> None:
+    def _synced(self, begun: Round[Change]) -> None:
         if begun is self._round:  # else `drain` was quicker
             self._finish()
             self.flush()

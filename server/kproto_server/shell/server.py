@@ -142,6 +142,8 @@ class Server:
                 listener.close()
             for sock in self._reserved.values():
                 sock.close()
+            if self._persistence is not None:
+                self._persistence.close()
 
     def stop(self) -> None:
         """Begin an orderly end: no new connections, answer what was read, then return from `main`."""
@@ -151,7 +153,11 @@ class Server:
         """Forget topics, groups, offsets and observations; stopped nodes come back. Connections stay open."""
         for node_id in self.state.cluster.nodes:
             self.start_node(node_id)
+        if self._persistence is not None:
+            self._persistence.rounds.drain()
         self.state.reset()
+        if self._persistence is not None:
+            self._persistence.reset()
         self.observations.reset()
         self._sweeps.start()
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.codes import ErrorCode
 from kproto.errors import DecodeError
 from kproto.records.batches import read_batch, read_records
-from kproto.records.compression import Compression, MissingPackage
-from kproto.records.errors import CorruptBatch
+from kproto.records.compression import Compression
+from kproto.records.errors import CorruptBatch, MissingPackage
 from kproto.records.record import NO_TIMESTAMP
 from kproto.records.record_batch import (
     APPEND_TIME,

@@ -1,0 +1,126 @@
+"""A broker's data directory: opened before it serves, loaded while it does, kept up to date, closed in an orderly way.
+
+Theory of operation. What clients change in offsets and groups goes through `LogRounds`; what they change in topics is
+seen by the cluster's version, and the topics are remembered before the round that brought the change is answered for.
+Loading is done in slices between rounds of the loop: a partition that is not loaded yet says so (LF-30), the others
+serve.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from kproto_server.cluster.topics import OFFSETS_TOPIC
+from kproto_server.shell.log_rounds import LogRounds, Syncer
+from kproto_server.storage.disk import RealDisk
+from kproto_server.storage.errors import StorageError
+from kproto_server.storage.log_dir import LogDir
+from kproto_server.storage.topics_file import StoredTopic
+
+if TYPE_CHECKING:
+    from kproto_server.configuration.data_directory import DataDirectory
+    from kproto_server.shell.host import Host
+    from kproto_server.state import BrokerState
+
+logger = logging.getLogger("kproto")
+
+
+class Persistence:
+    """The data directory of one broker process."""
+
+    def __init__(self, data: DataDirectory, state: BrokerState, host: Host) -> None:
+        """Open the directory and take over what is in it.
+
+        Raises:
+            StorageError: it is in use, damaged, or can't be read; one line that says what to do.
+        """
+        self._state = state
+        self._host = host
+        disk = RealDisk(data.path)
+        try:
+            disk.make_directory("")
+            disk.lock()
+            self.log_dir = LogDir(
+                disk,
+                durability=data.durability,
+                repair=data.repair,
+                segment_bytes=state.settings.int("offsets.topic.segment.bytes"),
+                batch_size_max_bytes=state.settings.int("message.max.bytes"),
+                keeps=lambda topic: topic == OFFSETS_TOPIC,
+            )
+        except OSError as error:
+            raise StorageError(f"can't use {data.path!r}: {error.strerror or error}") from None
+        self._disk = disk
+        for line in self.log_dir.report:
+            logger.warning("%s", line)
+        self._syncer = Syncer(host.post)
+        self.rounds = LogRounds(self.log_dir.durable, self._syncer)
+        state.log = self.rounds
+        self._restore_topics()
+        self._saved_version = state.cluster.version
+        self._take_logs()
+
+    def _restore_topics(self) -> None:
+        cluster = self._state.cluster
+        for topic in self.log_dir.topics:
+            cluster.restore_topic(topic.name, topic.topic_id, topic.partition_count, topic.replicas, topic.configs)
+
+    def _take_logs(self) -> None:
+        logs = self.log_dir.logs
+        self.rounds.partitions = {number: log for (topic, number), log in logs.items() if topic == OFFSETS_TOPIC}
+
+    def flush(self) -> None:
+        """Called at the end of each round of the loop."""
+        if self._state.cluster.version != self._saved_version:
+            self.save_topics()
+        self.rounds.flush()
+
+    def save_topics(self) -> None:
+        """Remember the topics as they are, and make or remove the logs of those that have some here."""
+        cluster = self._state.cluster
+        self._saved_version = cluster.version
+        stored = [
+            StoredTopic(
+                topic.name,
+                topic.topic_id,
+                tuple(tuple(partition.replicas) for partition in topic.partitions),
+                topic.configs,
+                len(topic.partitions),
+            )
+            for topic in cluster.topics.values()
+        ]
+        if stored == self.log_dir.topics:
+            return
+        try:
+            offsets = cluster.topics.get(OFFSETS_TOPIC)
+            if offsets is not None:
+                self.log_dir.create_logs(OFFSETS_TOPIC, offsets.topic_id, len(offsets.partitions))
+            elif self.rounds.partitions:
+                self.rounds.drain()
+                self.log_dir.remove_logs(OFFSETS_TOPIC)
+            self.log_dir.save_topics(stored)
+        except OSError as error:
+            logger.error("topics can't be remembered: %s", error)
+        else:
+            self.log_dir.topics = stored
+        self._take_logs()
+
+    def reset(self) -> None:
+        """Forget all offsets on disk: their logs are made anew."""
+        self.rounds.drain()
+        self.log_dir.remove_logs(OFFSETS_TOPIC)
+        self.rounds.partitions = {}
+        self.log_dir.topics = []
+        self._saved_version = -1
+        self.save_topics()
+
+    def close(self) -> None:
+        """The end: everything that was appended is written, and noted as an orderly end."""
+        self.rounds.drain()
+        self._syncer.stop()
+        try:
+            self.log_dir.close()
+        except OSError as error:
+            logger.error("the data directory can't be closed in order: %s", error)
+        self._disk.unlock()

@@ -1,0 +1,238 @@
+"""The log of one partition: batches appended to its newest segment, in Kafka's files (LF-50, LF-56).
+
+Theory of operation. `append` gives a batch its place in the log and queues it; `write` writes what is queued, with one
+write, behind what the newest segment has. A write that fails changes nothing: the segment is cut off where it was, and
+the offsets are given out again. Which writes have reached the disk is noted by segment, so that `sync` syncs no more
+than it must, and directories too where files were made.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto.records.segment import RELATIVE_OFFSET_MAX
+from kproto.records.segment_files import segment_name
+
+if TYPE_CHECKING:
+    from kproto_server.storage.disk import Disk, File
+
+SIZE_FIELD_END = 12
+"""Octets of a batch that its length does not count."""
+EPOCH_END = 16
+
+
+class Segment(NamedTuple):
+    """One ``.log`` file."""
+
+    base_offset: int
+    path: str
+    size: int
+    is_active: bool
+    """Whether it is the newest, which is appended to."""
+
+
+class SyncWork(NamedTuple):
+    """What is to be synced of one log; `run` may be called in a thread of its own."""
+
+    log: PartitionLog
+    files: list[tuple[str, File]]
+    has_new_files: bool
+    next_offset: int
+    """Where the log ended when this was taken."""
+
+    def run(self, disk: Disk) -> None:
+        """Sync.
+
+        Raises:
+            OSError: nobody knows what has reached the disk.
+        """
+        for _, file in self.files:
+            file.sync()
+        if self.has_new_files:
+            disk.sync_directory(self.log.directory)
+
+
+class PartitionLog:
+    """One partition's log on disk. Made by `open_log_dir`, which knows what is there."""
+
+    __slots__ = (
+        "_closed", "_dirty", "_disk", "_file", "_has_new_files", "_next_written", "_position", "_queue", "_queue_size",
+        "base_offset", "directory", "directory_octets", "epoch", "next_offset", "partition", "segment_bytes",
+        "start_offset", "synced_offset", "topic",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        disk: Disk,
+        topic: str,
+        partition: int,
+        *,
+        closed: list[Segment],
+        active: Segment | None,
+        next_offset: int,
+        epoch: int,
+        segment_bytes: int,
+    ) -> None:
+        self._disk = disk
+        self.topic = topic
+        self.partition = partition
+        self.directory = f"{topic}-{partition}"
+        self.directory_octets = self.directory.encode()
+        self.epoch = epoch
+        """The leader epoch that batches get: the newest in the partition's checkpoint."""
+        self.segment_bytes = segment_bytes
+        self._closed = closed
+        self.start_offset = closed[0].base_offset if closed else (active.base_offset if active else next_offset)
+        self.next_offset = next_offset
+        """The one that the next record gets, with what is queued."""
+        self._next_written = next_offset
+        self.synced_offset = next_offset
+        """Everything below it has survived what it had to."""
+        self.base_offset = active.base_offset if active else next_offset
+        self._file: File | None = None
+        self._position = active.size if active else 0
+        self._queue: list[bytes] = []
+        self._queue_size = 0
+        self._dirty: dict[str, File] = {}
+        """Files with writes that are not synced, by path."""
+        self._has_new_files = active is None
+
+    @property
+    def active_path(self) -> str:
+        return f"{self.directory}/{segment_name(self.base_offset)}"
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether something was written that is not synced."""
+        return bool(self._dirty) or self._has_new_files
+
+    def append(self, batch: bytes, record_count: int) -> int:
+        """Queue a batch; return its base offset. Neither it nor the leader epoch is covered by the checksum."""
+        base_offset = self.next_offset
+        placed = b"%b%b%b%b" % (
+            base_offset.to_bytes(8, "big"),
+            batch[8:SIZE_FIELD_END],
+            self.epoch.to_bytes(4, "big"),
+            batch[EPOCH_END:],
+        )
+        self._queue.append(placed)
+        self._queue_size += len(placed)
+        self.next_offset = base_offset + record_count
+        return base_offset
+
+    @property
+    def queued(self) -> list[bytes]:
+        """The batches that `write` will write."""
+        return self._queue
+
+    def write(self) -> None:
+        """Write what is queued.
+
+        Raises:
+            OSError: nothing was; the queue is dropped, and its offsets are free again.
+        """
+        if not self._queue:
+            return
+        queue, size = self._queue, self._queue_size
+        self._queue, self._queue_size = [], 0
+        try:
+            if self._must_roll(size):
+                self._roll()
+            file = self._active()
+            self._dirty[self.active_path] = file
+            file.write_at(self._position, queue[0] if len(queue) == 1 else b"".join(queue))
+        except OSError:
+            self.next_offset = self._next_written
+            self._cut_off()
+            raise
+        self._position += size
+        self._next_written = self.next_offset
+
+    def drop_queue(self) -> None:
+        """Forget what is queued; its offsets are free again."""
+        self._queue, self._queue_size = [], 0
+        self.next_offset = self._next_written
+
+    def undo_to(self, position: tuple[int, int, int]) -> None:
+        """Take back what was written since `place` gave this, as far as that can be done."""
+        base_offset, size, next_offset = position
+        if base_offset == self.base_offset:
+            self._position = size
+        else:
+            self._position = 0
+        self.next_offset = self._next_written = max(next_offset, self.base_offset)
+        self._cut_off()
+
+    def place(self) -> tuple[int, int, int]:
+        """Return where the log ends, for `undo_to`."""
+        return self.base_offset, self._position, self._next_written
+
+    def _cut_off(self) -> None:
+        with suppress(OSError):  # what is too much stands behind the end, and is cut off when the log is opened again
+            if self._file is not None:
+                self._file.truncate(self._position)
+
+    def _must_roll(self, size: int) -> bool:
+        if self._position == 0:
+            return False
+        return (
+            self._position + size > self.segment_bytes or self.next_offset - 1 - self.base_offset > RELATIVE_OFFSET_MAX
+        )
+
+    def _roll(self) -> None:
+        """Close the newest segment and begin the next one, which is named by its first offset."""
+        path = f"{self.directory}/{segment_name(self._next_written)}"
+        made = self._disk.open(path, create=True)
+        made.truncate(0)
+        self._closed.append(Segment(self.base_offset, self.active_path, self._position, is_active=False))
+        if self._file is not None and self.active_path not in self._dirty:
+            self._file.close()
+        self.base_offset = self._next_written
+        self._file, self._position = made, 0
+        self._dirty[path] = made
+        self._has_new_files = True
+
+    def _active(self) -> File:
+        if self._file is None:
+            self._file = self._disk.open(self.active_path, create=True)
+        return self._file
+
+    def begin_sync(self) -> SyncWork | None:
+        """Return what is to be synced for everything written so far to survive power loss; None if it does."""
+        if not self.is_dirty:
+            return None
+        work = SyncWork(self, list(self._dirty.items()), self._has_new_files, self._next_written)
+        self._dirty, self._has_new_files = {}, False
+        return work
+
+    def end_sync(self, work: SyncWork) -> None:
+        """Take note of a sync that has succeeded."""
+        self.synced_offset = max(self.synced_offset, work.next_offset)
+        for path, file in work.files:
+            if path != self.active_path and path not in self._dirty:
+                file.close()
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._dirty.values():
+            if file is not self._file:
+                file.close()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._dirty = {}
+
+    def roll(self) -> None:
+        """Close the newest segment, if it has anything, so that it can be compacted."""
+        if self._position:
+            self._roll()
+
+    def segments(self) -> list[Segment]:
+        """Return the segments, the oldest first."""
+        return [*self._closed, Segment(self.base_offset, self.active_path, self._position, is_active=True)]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+        return sum(segment.size for segment in self._closed) + self._position
