@@ -33,7 +33,7 @@ from kproto.messages.k08_offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from kproto_server.coordinator.change_log import Change
+from kproto_server.coordinator.change_log import Change, WrittenChangeLog
 from kproto_server.coordinator.commit import append_error, commit_error, expires_early, limits_of
 from kproto_server.coordinator.membership.heartbeat import note_commit
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
@@ -240,8 +240,15 @@ class CommitMemo:
         if not log.keeps:
             self.apply(frame, now_ms)
             return shape.success(frame)
+        batch = shape.batch(self.group_id, frame, now_ms)
+        if isinstance(log, WrittenChangeLog):
+            error = log.write(self._partition, batch, shape.record_count)
+            if error:
+                return shape.refusal(frame, error)
+            self.apply(frame, now_ms)
+            return shape.success(frame)
         pending = PendingCommit(self, frame, now_ms, session)
-        log.add(self._partition, pending, shape.batch(self.group_id, frame, now_ms), shape.record_count)
+        log.append(self._partition, pending, batch, shape.record_count)
         return pending
 
     def apply(self, frame: bytes, now_ms: int) -> None:

@@ -14,7 +14,7 @@ from kproto_server.call import AfterSync
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from kproto_server.coordinator.change_log import Answer, Batch, Change
+    from kproto_server.coordinator.change_log import Answer, Change
 
 
 class Appended(NamedTuple):
@@ -33,6 +33,7 @@ class RecordingLog:
     """
 
     keeps = True
+    settles_at_once = False
 
     def __init__(self, error: int = 0, *, waits: bool = False) -> None:
         self.error = error
@@ -41,10 +42,7 @@ class RecordingLog:
         self._changes: list[Change] = []
         self._answers: list[AfterSync] = []
 
-    def append(self, partition: int, change: Change, build: Callable[[], Batch]) -> None:
-        self.add(partition, change, *build())
-
-    def add(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
+    def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         self.appended.append(_read(partition, change, batch, record_count))
         self._changes.append(change)
         if not self.waits:

@@ -5,12 +5,12 @@ decides on a change appends it, as one batch, to the log of the group's offsets 
 that batch is as durable as the log makes things: apply it to the tables, in one step (OS-26). An answer that tells of
 the change waits for the same::
 
-    log.append(partition, Change(group_id, settle), build)    # settle(error): 0, or Kafka's code of the failed write
+    log.append(partition, Change(group_id, settle), *batch)    # settle(error): 0, or Kafka's code of the failed write
     return log.then(lambda: response)
 
 Everything that was appended is settled in the log's order (OS-28, OS-29), and an answer comes after all that was
 appended before it. How many changes share a sync is the log's business (OS-27). `MemoryChangeLog` keeps nothing: there
-the tables are all there is, and both happen at once.
+the tables are all there is. It and `WrittenChangeLog` settle a change before `append` returns.
 """
 
 from __future__ import annotations
@@ -18,14 +18,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from kproto.declaration import Response
     from kproto_server.call import AfterSync
     from kproto_server.coordinator.offsets import CommitEntries
+    from kproto_server.storage.durable_log import DurableLog
+    from kproto_server.storage.partition_log import PartitionLog
 
     Batch = tuple[bytes, int]
     """A record batch with base offset 0, and the number of its records."""
+
+NO_BATCH = (b"", 0)
+"""What a log that keeps nothing is given."""
 
 Answer = TypeVar("Answer", bound="Response | AfterSync")
 
@@ -50,14 +55,12 @@ class ChangeLog(Protocol):
     """Where changes are kept before they are visible. A batch is written whole or not at all (OS-20)."""
 
     keeps: bool
-    """Whether batches are kept at all; if not, none is built."""
+    """Whether batches are kept at all; if not, an empty one will do."""
+    settles_at_once: bool
+    """Whether a change is settled before `append` returns."""
 
-    def append(self, partition: int, change: Change, build: Callable[[], Batch]) -> None:
-        """Add a change to the log of an offsets partition; it is settled at once or later."""
-        ...
-
-    def add(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
-        """As `append`, with a batch that is made already."""
+    def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
+        """Add a change to the log of an offsets partition."""
         ...
 
     def then(self, answer: Callable[[], Answer]) -> Answer | AfterSync:
@@ -73,12 +76,35 @@ class MemoryChangeLog:
     """A log that forgets: writing always succeeds, and at once."""
 
     keeps = False
+    settles_at_once = True
 
-    def append(self, partition: int, change: Change, build: Callable[[], Batch]) -> None:
+    def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         change.settle(0)
 
-    def add(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
-        change.settle(0)
+    def then(self, answer: Callable[[], Answer]) -> Answer:
+        return answer()
+
+    def in_flight(self) -> Iterable[Change]:
+        return ()
+
+
+class WrittenChangeLog:
+    """A log that is written, and not synced: what the operating system has survives the end of this process."""
+
+    keeps = True
+    settles_at_once = True
+
+    def __init__(self, durable: DurableLog[object]) -> None:
+        self._durable = durable
+        self.partitions: Mapping[int, PartitionLog] = {}
+        """The logs of the offsets partitions, by number."""
+
+    def write(self, partition: int, batch: bytes, record_count: int) -> int:
+        """Write a batch; return 0 or the error. What `append` does for who needs no `Change`."""
+        return self._durable.write(self.partitions[partition], batch, record_count)
+
+    def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
+        change.settle(self._durable.write(self.partitions[partition], batch, record_count))
 
     def then(self, answer: Callable[[], Answer]) -> Answer:
         return answer()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.coordinator.change_log import Change
+from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.commit import append_error
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
@@ -13,7 +13,6 @@ from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from kproto_server.coordinator.change_log import Batch
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.offsets import DeletionEntries
     from kproto_server.state import BrokerState
@@ -119,9 +118,9 @@ def _delete(
             state.groups.remove(group_id)
         done(0)
 
-    def build() -> Batch:
-        from kproto_server.coordinator.log_records.deletions import deletion_batch  # of use with a log on disk only
+    batch = NO_BATCH
+    if state.log.keeps:
+        from kproto_server.coordinator.log_records.deletions import deletion_batch
 
-        return deletion_batch(group_id, topics, removes_group, now_ms, profile)
-
-    state.log.append(partition, Change(group_id, settle), build)
+        batch = deletion_batch(group_id, topics, removes_group, now_ms, profile)
+    state.log.append(partition, Change(group_id, settle), *batch)

@@ -13,7 +13,7 @@ from kproto.messages.k08_offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from kproto_server.coordinator.change_log import Change
+from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.commit import (
     append_error,
     commit_error,
@@ -113,7 +113,7 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
     # Append; the log syncs.
     log = state.log
     if entries:
-        log.append(partition, Change(group_id, settle, entries), lambda: _batch(group_id, entries, call))
+        log.append(partition, Change(group_id, settle, entries), *_batch(group_id, entries, call))
     elif makes_group:
         # Found or made before its partitions are looked at: it is there even if all of them were refused.
         state.groups.create(group_id, call.now_ms)
@@ -126,7 +126,9 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
 
 
 def _batch(group_id: str, entries: Entries, call: Call) -> Batch:
-    from kproto_server.coordinator.log_records.commits import commit_batch  # of use with a log on disk only
+    if not call.state.log.keeps:
+        return NO_BATCH
+    from kproto_server.coordinator.log_records.commits import commit_batch
 
     return commit_batch(group_id, entries, call.now_ms, call.state.profile)
 

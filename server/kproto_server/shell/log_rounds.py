@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from kproto.declaration import Response
-    from kproto_server.coordinator.change_log import Batch, Change
+    from kproto_server.coordinator.change_log import Change
     from kproto_server.storage.durable_log import DurableLog, Round
     from kproto_server.storage.partition_log import PartitionLog
 
@@ -68,35 +68,29 @@ def _nothing() -> None:
 
 
 class LogRounds:
-    """A `ChangeLog` on disk. `flush` is called at the end of each round of the loop."""
+    """A `ChangeLog` on a disk that is synced. `flush` is called at the end of each round of the loop."""
 
     keeps = True
+    settles_at_once = False
 
     def __init__(self, durable: DurableLog[Change], syncer: Syncer) -> None:
         self.durable = durable
         self.partitions: Mapping[int, PartitionLog] = {}
-        """The logs of the offsets partitions, by number; `LogDirectory` keeps it."""
+        """The logs of the offsets partitions, by number; `Persistence` sets it."""
         self._syncer = syncer
-        self._queued: list[Change] = []
         self._answers: list[AfterSync] = []
         """Those that wait for what is queued."""
         self._round: Round[Change] | None = None
-        self._round_changes: list[Change] = []
         self._round_answers: list[AfterSync] = []
 
-    def append(self, partition: int, change: Change, build: Callable[[], Batch]) -> None:
-        self.add(partition, change, *build())
-
-    def add(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
+    def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         """Queue a change; one that can't be written is settled at once."""
         error = self.durable.append(self.partitions[partition], batch, record_count, change)
         if error:
             change.settle(error)
-        else:
-            self._queued.append(change)
 
     def then(self, answer: Callable[[], Answer]) -> Answer | AfterSync:
-        if self._queued:
+        if self.durable.queued:
             answers = self._answers
         elif self._round is not None:
             answers = self._round_answers
@@ -107,22 +101,18 @@ class LogRounds:
         return after
 
     def in_flight(self) -> Iterable[Change]:
-        return itertools.chain(self._round_changes, self._queued)
-
-    @property
-    def busy(self) -> bool:
-        """Whether a sync is under way."""
-        return self._round is not None
+        in_round = () if self._round is None else self._round.entries
+        return (change for _, change in itertools.chain(in_round, self.durable.queued))
 
     def flush(self) -> None:
         """Write what is queued and have it synced, unless a sync is under way; its end comes back here."""
-        while self._queued and self._round is None:
-            begun = self.durable.begin()
+        durable = self.durable
+        while durable.queued and self._round is None:
+            answers, self._answers = self._answers, []
+            begun = durable.begin()
             if begun is None:
                 return
-            self._round = begun
-            self._round_changes, self._queued = self._queued, []
-            self._round_answers, self._answers = self._answers, []
+            self._round, self._round_answers = begun, answers
             if begun.needs_sync:
                 self._syncer.run(begun.sync, partial(self._synced, begun))
                 return
@@ -134,11 +124,10 @@ class LogRounds:
             self.flush()
 
     def _finish(self) -> None:
-        """Settle the round's changes in the log's order, then make the answers that waited for them."""
         assert self._round is not None, "a round was begun"
-        answers, self._round_answers = self._round_answers, []
         settled = self.durable.finish(self._round)
-        self._round, self._round_changes = None, []
+        answers, self._round_answers = self._round_answers, []
+        self._round = None
         for change, error in settled:
             change.settle(error)
         for after in answers:
@@ -146,7 +135,7 @@ class LogRounds:
 
     def drain(self) -> None:
         """Have everything that is queued settled before this returns, however long the disk takes."""
-        while self._queued or self._round is not None:
+        while self.durable.queued or self._round is not None:
             if self._round is None:
                 self.flush()
             else:

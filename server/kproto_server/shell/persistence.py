@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from kproto_server.cluster.topics import OFFSETS_TOPIC
+from kproto_server.coordinator.change_log import WrittenChangeLog
 from kproto_server.shell.log_rounds import LogRounds, Syncer
 from kproto_server.storage.disk import RealDisk
 from kproto_server.storage.errors import StorageError
@@ -55,8 +56,12 @@ class Persistence:
         for line in self.log_dir.report:
             logger.warning("%s", line)
         self._syncer = Syncer(host.post)
-        self.rounds = LogRounds(self.log_dir.durable, self._syncer)
-        state.log = self.rounds
+        self._log: LogRounds | WrittenChangeLog
+        if data.durability == "fsync":
+            self._log = LogRounds(self.log_dir.durable, self._syncer)
+        else:
+            self._log = WrittenChangeLog(self.log_dir.durable)
+        state.log = self._log
         self._restore_topics()
         self._saved_version = state.cluster.version
         self._take_logs()
@@ -68,13 +73,19 @@ class Persistence:
 
     def _take_logs(self) -> None:
         logs = self.log_dir.logs
-        self.rounds.partitions = {number: log for (topic, number), log in logs.items() if topic == OFFSETS_TOPIC}
+        self._log.partitions = {number: log for (topic, number), log in logs.items() if topic == OFFSETS_TOPIC}
 
     def flush(self) -> None:
         """Called at the end of each round of the loop."""
         if self._state.cluster.version != self._saved_version:
             self.save_topics()
-        self.rounds.flush()
+        if isinstance(self._log, LogRounds):
+            self._log.flush()
+
+    def drain(self) -> None:
+        """Have everything that was appended settled before this returns."""
+        if isinstance(self._log, LogRounds):
+            self._log.drain()
 
     def save_topics(self) -> None:
         """Remember the topics as they are, and make or remove the logs of those that have some here."""
@@ -96,8 +107,8 @@ class Persistence:
             offsets = cluster.topics.get(OFFSETS_TOPIC)
             if offsets is not None:
                 self.log_dir.create_logs(OFFSETS_TOPIC, offsets.topic_id, len(offsets.partitions))
-            elif self.rounds.partitions:
-                self.rounds.drain()
+            elif self._log.partitions:
+                self.drain()
                 self.log_dir.remove_logs(OFFSETS_TOPIC)
             self.log_dir.save_topics(stored)
         except OSError as error:
@@ -108,16 +119,16 @@ class Persistence:
 
     def reset(self) -> None:
         """Forget all offsets on disk: their logs are made anew."""
-        self.rounds.drain()
+        self.drain()
         self.log_dir.remove_logs(OFFSETS_TOPIC)
-        self.rounds.partitions = {}
+        self._log.partitions = {}
         self.log_dir.topics = []
         self._saved_version = -1
         self.save_topics()
 
     def close(self) -> None:
         """The end: everything that was appended is written, and noted as an orderly end."""
-        self.rounds.drain()
+        self.drain()
         self._syncer.stop()
         try:
             self.log_dir.close()

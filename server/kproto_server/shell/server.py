@@ -154,7 +154,7 @@ class Server:
         for node_id in self.state.cluster.nodes:
             self.start_node(node_id)
         if self._persistence is not None:
-            self._persistence.rounds.drain()
+            self._persistence.drain()
         self.state.reset()
         if self._persistence is not None:
             self._persistence.reset()

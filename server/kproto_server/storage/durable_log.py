@@ -83,6 +83,11 @@ class DurableLog(Generic[Item]):
         self._in_flight = False
 
     @property
+    def needs_syncs(self) -> bool:
+        """Whether a round has to be synced before it counts."""
+        return self._journal is not None
+
+    @property
     def waiting(self) -> bool:
         """Whether something is queued."""
         return bool(self._queue)
@@ -95,6 +100,22 @@ class DurableLog(Generic[Item]):
             return TOO_LARGE
         log.append(batch, record_count)
         self._queue.append((log, item))
+        return 0
+
+    @property
+    def queued(self) -> list[tuple[PartitionLog, Item]]:
+        """What waits for the next round, in its order."""
+        return self._queue
+
+    def write(self, log: PartitionLog, batch: bytes, record_count: int) -> int:
+        """Write a batch at once, where the operating system's memory is safe enough; return 0, or Kafka's error."""
+        if len(batch) > self._batch_size_max_bytes:
+            return TOO_LARGE
+        log.append(batch, record_count)
+        try:
+            log.write()
+        except OSError:
+            return STORAGE_ERROR
         return 0
 
     def begin(self) -> Round[Item] | None:

@@ -57,7 +57,8 @@ class PartitionLog:
     """One partition's log on disk. Made by `open_log_dir`, which knows what is there."""
 
     __slots__ = (
-        "_closed", "_dirty", "_disk", "_file", "_has_new_files", "_next_written", "_position", "_queue", "_queue_size",
+        "_closed", "_dirty", "_disk", "_epoch_octets", "_file", "_has_new_files", "_is_active_dirty", "_next_written",
+        "_position", "_queue", "_queue_size",
         "base_offset", "directory", "directory_octets", "epoch", "next_offset", "partition", "segment_bytes",
         "start_offset", "synced_offset", "topic",
     )  # fmt: skip
@@ -81,6 +82,7 @@ class PartitionLog:
         self.directory_octets = self.directory.encode()
         self.epoch = epoch
         """The leader epoch that batches get: the newest in the partition's checkpoint."""
+        self._epoch_octets = epoch.to_bytes(4, "big")
         self.segment_bytes = segment_bytes
         self._closed = closed
         self.start_offset = closed[0].base_offset if closed else (active.base_offset if active else next_offset)
@@ -97,6 +99,7 @@ class PartitionLog:
         self._dirty: dict[str, File] = {}
         """Files with writes that are not synced, by path."""
         self._has_new_files = active is None
+        self._is_active_dirty = False
 
     @property
     def active_path(self) -> str:
@@ -110,12 +113,7 @@ class PartitionLog:
     def append(self, batch: bytes, record_count: int) -> int:
         """Queue a batch; return its base offset. Neither it nor the leader epoch is covered by the checksum."""
         base_offset = self.next_offset
-        placed = b"%b%b%b%b" % (
-            base_offset.to_bytes(8, "big"),
-            batch[8:SIZE_FIELD_END],
-            self.epoch.to_bytes(4, "big"),
-            batch[EPOCH_END:],
-        )
+        placed = base_offset.to_bytes(8, "big") + batch[8:SIZE_FIELD_END] + self._epoch_octets + batch[EPOCH_END:]
         self._queue.append(placed)
         self._queue_size += len(placed)
         self.next_offset = base_offset + record_count
@@ -137,10 +135,12 @@ class PartitionLog:
         queue, size = self._queue, self._queue_size
         self._queue, self._queue_size = [], 0
         try:
-            if self._must_roll(size):
-                self._roll()
-            file = self._active()
-            self._dirty[self.active_path] = file
+            if self._position + size > self.segment_bytes or self.next_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+                self._roll_unless_empty()
+            file = self._file or self._open()
+            if not self._is_active_dirty:
+                self._is_active_dirty = True
+                self._dirty[self.active_path] = file
             file.write_at(self._position, queue[0] if len(queue) == 1 else b"".join(queue))
         except OSError:
             self.next_offset = self._next_written
@@ -173,12 +173,9 @@ class PartitionLog:
             if self._file is not None:
                 self._file.truncate(self._position)
 
-    def _must_roll(self, size: int) -> bool:
-        if self._position == 0:
-            return False
-        return (
-            self._position + size > self.segment_bytes or self.next_offset - 1 - self.base_offset > RELATIVE_OFFSET_MAX
-        )
+    def _roll_unless_empty(self) -> None:
+        if self._position:
+            self._roll()
 
     def _roll(self) -> None:
         """Close the newest segment and begin the next one, which is named by its first offset."""
@@ -191,11 +188,10 @@ class PartitionLog:
         self.base_offset = self._next_written
         self._file, self._position = made, 0
         self._dirty[path] = made
-        self._has_new_files = True
+        self._has_new_files = self._is_active_dirty = True
 
-    def _active(self) -> File:
-        if self._file is None:
-            self._file = self._disk.open(self.active_path, create=True)
+    def _open(self) -> File:
+        self._file = self._disk.open(self.active_path, create=True)
         return self._file
 
     def begin_sync(self) -> SyncWork | None:
@@ -203,7 +199,7 @@ class PartitionLog:
         if not self.is_dirty:
             return None
         work = SyncWork(self, list(self._dirty.items()), self._has_new_files, self._next_written)
-        self._dirty, self._has_new_files = {}, False
+        self._dirty, self._has_new_files, self._is_active_dirty = {}, False, False
         return work
 
     def end_sync(self, work: SyncWork) -> None:
@@ -225,8 +221,7 @@ class PartitionLog:
 
     def roll(self) -> None:
         """Close the newest segment, if it has anything, so that it can be compacted."""
-        if self._position:
-            self._roll()
+        self._roll_unless_empty()
 
     def segments(self) -> list[Segment]:
         """Return the segments, the oldest first."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.coordinator.change_log import Change
+from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.groups import Group, Member
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kproto_server.coordinator.change_log import Batch
     from kproto_server.releases.profiles import Profile
     from kproto_server.state import BrokerState
 
@@ -20,17 +19,17 @@ if TYPE_CHECKING:
 def persist(state: BrokerState, group: Group, now_ms: int, done: Callable[[int], object]) -> None:
     """Write a group as it is in this moment; ``done`` is told the log's error, 0 once it is there."""
 
-    def build() -> Batch:
-        from kproto_server.coordinator.log_records.groups import group_batch  # a log that keeps nothing needs none
-
-        return group_batch(group, now_ms, state.profile)
-
     topic = state.cluster.topics.get(OFFSETS_TOPIC)
     if topic is None:
         done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     else:
         partition = partition_for(group.group_id, len(topic.partitions))
-        state.log.append(partition, Change(group.group_id, done), build)
+        batch = NO_BATCH
+        if state.log.keeps:
+            from kproto_server.coordinator.log_records.groups import group_batch
+
+            batch = group_batch(group, now_ms, state.profile)
+        state.log.append(partition, Change(group.group_id, done), *batch)
 
 
 def snapshot(group: Group, assignments: Mapping[str, bytes] | None = None) -> Group:
