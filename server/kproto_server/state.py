@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster
 from kproto_server.coordinator.change_log import MemoryChangeLog
-from kproto_server.coordinator.groups import GroupRegistry
 from kproto_server.coordinator.offsets import OffsetStore
+from kproto_server.coordinator.registry import GroupRegistry
 
 if TYPE_CHECKING:
     from kproto_server.configuration.settings import Settings

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto_server.coordinator.groups import Group, GroupRegistry, GroupState, Member
+from kproto_server.coordinator.groups import Group, GroupState, Member
+from kproto_server.coordinator.registry import GroupRegistry
 
 
 def test_new_group_is_empty_and_its_clock_runs() -> None:

@@ -9,8 +9,8 @@ from kproto.declaration import ZERO_UUID
 from kproto.messages.k20_delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from kproto_server.cluster.topics import OFFSETS_TOPIC
 from kproto_server.coordinator.deletion import forget_topics
-from kproto_server.coordinator.groups import GroupRegistry
 from kproto_server.coordinator.offsets import OffsetStore
+from kproto_server.coordinator.registry import GroupRegistry
 from kproto_server.handlers._controller import names_standing_twice, not_controller
 
 if TYPE_CHECKING:
