@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench.model import Missing
 from bench.peers.durability import Durability
-from bench.peers.server import Launch, data_directory, free_port
+from bench.peers.server import DEFAULTS, Launch, data_directory, free_port
 
 SCRIPT = Path(__file__).parents[2] / "tests/oracle/kafka"
 TO_START_FAST = {"KAFKA_JVM": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", "KAFKA_HEAP": "512m"}
@@ -32,7 +32,12 @@ class Kafka:
     """It always writes to its page cache; ``fsync`` is ``log.flush.interval.messages=1``."""
 
     @contextmanager
-    def ready(self, partitions: Sequence[int], durability: Durability = "os") -> Iterator[Launch]:
+    def ready(
+        self,
+        partitions: Sequence[int],
+        durability: Durability = "os",
+        settings: Mapping[str, str] = DEFAULTS,
+    ) -> Iterator[Launch]:
         for tool in ("java", "mvn"):
             if shutil.which(tool) is None:
                 raise Missing(f"no `{tool}` on the PATH")
@@ -42,7 +47,7 @@ class Kafka:
         with data_directory() as folder:
             port = free_port()
             tuning = TO_RUN_FAST if partitions else TO_START_FAST
-            argv = _made_once(folder, version, port, tuning, FLUSHED[durability])
+            argv = _made_once(folder, version, port, tuning, {**FLUSHED[durability], **settings})
             node, kept = folder / "node-1", folder / "formatted"
             shutil.copytree(node / "data", kept)
 

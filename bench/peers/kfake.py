@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
 from bench.peers.durability import AS_ASKED, Durability
 from bench.peers.go import BENCH, build
-from bench.peers.server import Launch, data_directory, emptied, free_port
+from bench.peers.server import DEFAULTS, Launch, data_directory, emptied, free_port
 
 
 class Kfake:
@@ -19,7 +19,12 @@ class Kfake:
     """``os``: DataDir; ``fsync``: DataDir and SyncWrites."""
 
     @contextmanager
-    def ready(self, partitions: Sequence[int], durability: Durability = "memory") -> Iterator[Launch]:
+    def ready(
+        self,
+        partitions: Sequence[int],
+        durability: Durability = "memory",
+        settings: Mapping[str, str] = DEFAULTS,
+    ) -> Iterator[Launch]:
         program = build("kfake")
         wanted = re.search(r"pkg/kfake (\S+)", (BENCH / "kfake/go.mod").read_text())
         in_memory = Launch(version=wanted[1] if wanted else "unknown", argv=[str(program)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.model import KPROTO, Missing
 from bench.peers.durability import AS_ASKED, Durability
-from bench.peers.server import Launch, data_directory, emptied
+from bench.peers.server import DEFAULTS, Launch, data_directory, emptied
 
 
 class Kproto:
@@ -22,11 +22,17 @@ class Kproto:
     beside = AS_ASKED
 
     @contextmanager
-    def ready(self, partitions: Sequence[int], durability: Durability = "memory") -> Iterator[Launch]:
+    def ready(
+        self,
+        partitions: Sequence[int],
+        durability: Durability = "memory",
+        settings: Mapping[str, str] = DEFAULTS,
+    ) -> Iterator[Launch]:
         script = shutil.which("kproto", path=str(Path(sys.executable).parent)) or shutil.which("kproto")
         if script is None:
             raise Missing("no console script `kproto` beside this Python (pip install -e .)")
-        in_memory = Launch(version=installed(), argv=[script, "serve", "--port", "0"])
+        assignments = [f"--set={name}={value}" for name, value in settings.items()]
+        in_memory = Launch(version=installed(), argv=[script, "serve", "--port", "0", *assignments])
         if durability == "memory":
             yield in_memory
             return

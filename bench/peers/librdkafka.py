@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.model import BenchError, Missing
 from bench.peers.durability import Durability
-from bench.peers.server import HOST, Launch, topic_prefix
+from bench.peers.server import DEFAULTS, HOST, Launch, topic_prefix
 
 PRODUCER = 0  # rd_kafka_type_t: a mock cluster needs a client instance to live in
 LOG_LEVEL = b"2"  # critical: it warns that this client has no broker to connect to
@@ -75,7 +75,12 @@ class Librdkafka:
     beside: Mapping[Durability, Durability] = {"memory": "memory"}
 
     @contextmanager
-    def ready(self, partitions: Sequence[int], durability: Durability = "memory") -> Iterator[Launch]:
+    def ready(
+        self,
+        partitions: Sequence[int],
+        durability: Durability = "memory",
+        settings: Mapping[str, str] = DEFAULTS,
+    ) -> Iterator[Launch]:
         _library()
         argv = [sys.executable, "-m", "bench.peers.librdkafka", *map(str, partitions)]
         yield Launch(version=version("confluent-kafka"), argv=argv, cwd=Path(__file__).parents[2])

@@ -25,6 +25,7 @@ from bench.model import BenchError, Missing, Note
 from bench.peers.durability import Durability
 
 HOST = "127.0.0.1"
+DEFAULTS: Mapping[str, str] = {}
 START_SECONDS_MAX = 90.0
 STOP_SECONDS_MAX = 30.0
 
@@ -60,12 +61,18 @@ class Peer(Protocol):
         """How it is run beside a kproto of each durability; it has no place beside those that are not in here."""
         ...
 
-    def ready(self, partitions: Sequence[int], durability: Durability = "memory") -> AbstractContextManager[Launch]:
+    def ready(
+        self,
+        partitions: Sequence[int],
+        durability: Durability = "memory",
+        settings: Mapping[str, str] = DEFAULTS,
+    ) -> AbstractContextManager[Launch]:
         """Prepare to start it.
 
         Args:
             partitions: sizes of the topics that a load will use; none if only its start is measured.
             durability: one of `beside`'s values.
+            settings: broker settings by Kafka's names; who has none is run as it is.
 
         Raises:
             Missing: it cannot run here.

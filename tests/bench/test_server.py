@@ -14,7 +14,7 @@ import pytest
 from bench.model import BenchError, Missing
 from bench.peers.durability import AS_ASKED, Durability
 from bench.peers.fleet import Fleet, Target
-from bench.peers.server import HOST, Launch, Server, free_port, launches, started, wait_until_listening
+from bench.peers.server import DEFAULTS, HOST, Launch, Server, free_port, launches, started, wait_until_listening
 
 TELLS_ITS_PORT = """
 import signal, socket
@@ -79,7 +79,12 @@ class Fake:
         self.beside = beside
 
     @contextmanager
-    def ready(self, partitions: Sequence[int], durability: Durability = "memory") -> Iterator[Launch]:
+    def ready(
+        self,
+        partitions: Sequence[int],
+        durability: Durability = "memory",
+        settings: Mapping[str, str] = DEFAULTS,
+    ) -> Iterator[Launch]:
         if self.lacks:
             raise Missing(self.lacks)
         yield Launch(version="1.2", argv=[sys.executable, "-c", TELLS_ITS_PORT, *map(str, partitions)])
