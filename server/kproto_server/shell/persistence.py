@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.cluster.topics import OFFSETS_TOPIC
 from kproto_server.coordinator.change_log import WrittenChangeLog
+from kproto_server.shell.loading import Loading
 from kproto_server.shell.log_rounds import LogRounds, Syncer
 from kproto_server.storage.disk import RealDisk
 from kproto_server.storage.errors import StorageError
@@ -63,8 +64,9 @@ class Persistence:
             self._log = WrittenChangeLog(self.log_dir.durable)
         state.log = self._log
         self._restore_topics()
-        self._saved_version = state.cluster.version
+        self._saved_version = -1 if self.log_dir.is_kafkas else state.cluster.version
         self._take_logs()
+        Loading(state, host, disk, dict(self._log.partitions)).start()
 
     def _restore_topics(self) -> None:
         cluster = self._state.cluster
@@ -106,7 +108,7 @@ class Persistence:
         try:
             offsets = cluster.topics.get(OFFSETS_TOPIC)
             if offsets is not None:
-                self.log_dir.create_logs(OFFSETS_TOPIC, offsets.topic_id, len(offsets.partitions))
+                self.log_dir.create_logs(OFFSETS_TOPIC, len(offsets.partitions))
             elif self._log.partitions:
                 self.drain()
                 self.log_dir.remove_logs(OFFSETS_TOPIC)

@@ -1,11 +1,11 @@
 """A data directory: its topics, the logs of their partitions, and what was written to them last.
 
 topics.json                       names, ids, partitions, configs
-__consumer_offsets-N/             Kafka's own: segments, leader-epoch-checkpoint, partition.metadata
-recovery-point-offset-checkpoint  up to where each log is known to have survived
+__consumer_offsets-N/             Kafka's own: segments, leader-epoch-checkpoint
+kproto.recovery                   up to where each log is known to have survived
 kproto.journal                    what the segments may lack after a power loss (``fsync``)
 kproto.clean                      after an orderly end: where each log ends, so that nothing has to be looked for
-.lock                             held by the process that has the directory
+.lock                             held by the process that has the directory, ours or a real broker
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from kproto.records.segment_files import LEADER_EPOCHS
 from kproto_server.storage.checkpoints import FIRST_EPOCH, RECOVERY_POINTS, read_offsets, write_offsets
 from kproto_server.storage.disk import read_all, replace_file
 from kproto_server.storage.durable_log import DurableLog
+from kproto_server.storage.journal import NAME as JOURNAL
 from kproto_server.storage.journal import SIZE_BYTES, Journal, read_journal
+from kproto_server.storage.kafkas_files import kafka_was_here, recovery_points, take_over
 from kproto_server.storage.recovery import Recovery
-from kproto_server.storage.topics_file import PARTITION_METADATA, read_topics, text_of, write_topics
+from kproto_server.storage.topics_file import partition_directories, read_topics, write_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from kproto_server.storage.checkpoints import Offsets
     from kproto_server.storage.disk import Disk
     from kproto_server.storage.durable_log import Durability
     from kproto_server.storage.journal import Journaled
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from kproto_server.storage.topics_file import StoredTopic
 
 CLEAN_END = "kproto.clean"
-KAFKAS_CLEAN_END = ".kafka_cleanshutdown"
 
 
 class LogDir:
@@ -62,8 +64,13 @@ class LogDir:
         self.disk = disk
         self._recovery = Recovery(disk, segment_bytes=segment_bytes, repair=repair)
         self.logs: dict[tuple[str, int], PartitionLog] = {}
-        self.topics: list[StoredTopic] = read_topics(disk)
-        points = read_offsets(read_all(disk, RECOVERY_POINTS)) if disk.exists(RECOVERY_POINTS) else {}
+        found = [directory for topic, _, directory in partition_directories(disk) if keeps(topic)]
+        self.is_kafkas = kafka_was_here(disk, found)
+        """Whether a real broker has run here since we last did."""
+        if self.is_kafkas:
+            self._remove(CLEAN_END, JOURNAL)
+        self.topics: list[StoredTopic] = read_topics(disk, of_directories=self.is_kafkas)
+        points = {**self._recovery_points(), **recovery_points(disk)}
         ends = self._clean_ends()
         journaled, cycle = read_journal(disk)
         by_directory: dict[str, list[Journaled]] = {}
@@ -80,16 +87,14 @@ class LogDir:
                 known_end=ends.get(directory),
                 recovery_point=points.get((topic, partition), 0),
             )
-        for name in (CLEAN_END, KAFKAS_CLEAN_END):
-            if disk.exists(name):
-                disk.remove(name)
+        take_over(disk, self.logs)
+        self._remove(CLEAN_END)
         self._sync_all()
-        disk.sync_directory("")
         self._journal = None
         if durability == "fsync":
             self._journal = Journal(disk, cycle=cycle + 1, size_bytes=journal_size_bytes)
-        elif disk.exists("kproto.journal"):
-            disk.remove("kproto.journal")
+        else:
+            self._remove(JOURNAL)
         self.durable: DurableLog[Any] = DurableLog(
             disk, self._journal, self.logs, batch_size_max_bytes=batch_size_max_bytes
         )
@@ -98,6 +103,17 @@ class LogDir:
     def report(self) -> list[str]:
         """What recovery dropped, and what it put back: a line each."""
         return self._recovery.report
+
+    def _remove(self, *names: str) -> None:
+        """Remove those of our files that are there, durably."""
+        there = [name for name in names if self.disk.exists(name)]
+        for name in there:
+            self.disk.remove(name)
+        if there:
+            self.disk.sync_directory("")
+
+    def _recovery_points(self) -> Offsets:
+        return read_offsets(read_all(self.disk, RECOVERY_POINTS)) if self.disk.exists(RECOVERY_POINTS) else {}
 
     def _clean_ends(self) -> dict[str, tuple[int, int]]:
         """Return size of the newest segment and next offset by directory, as an orderly end has left them."""
@@ -109,8 +125,10 @@ class LogDir:
         except (ValueError, TypeError, IndexError, AttributeError):
             return {}  # then the ends are looked for, as after a crash
 
-    def create_logs(self, topic: str, topic_id: bytes, partition_count: int) -> None:
+    def create_logs(self, topic: str, partition_count: int) -> None:
         """Make the logs that a topic lacks.
+
+        They have no `partition.metadata`: it would tell a real broker that gets them that they are of another topic.
 
         Raises:
             OSError: not all of them could be made.
@@ -121,13 +139,9 @@ class LogDir:
                 continue
             directory = f"{topic}-{partition}"
             disk.make_directory(directory)
-            for name, content in (
-                (LEADER_EPOCHS, FIRST_EPOCH),
-                (PARTITION_METADATA, f"version: 0\ntopic_id: {text_of(topic_id)}".encode()),
-            ):
-                file = disk.open(f"{directory}/{name}", create=True)
-                file.write_at(0, content)
-                file.close()
+            file = disk.open(f"{directory}/{LEADER_EPOCHS}", create=True)
+            file.write_at(0, FIRST_EPOCH)
+            file.close()
             self.logs[topic, partition] = self._recovery.open(topic, partition)
 
     def remove_logs(self, topic: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.segment import RELATIVE_OFFSET_MAX
 from kproto.records.segment_files import segment_name
+from kproto_server.storage.kafkas_files import add_index
 
 if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk, File
@@ -182,6 +183,7 @@ class PartitionLog:
         path = f"{self.directory}/{segment_name(self._next_written)}"
         made = self._disk.open(path, create=True)
         made.truncate(0)
+        add_index(self._disk, path)
         self._closed.append(Segment(self.base_offset, self.active_path, self._position, is_active=False))
         if self._file is not None and self.active_path not in self._dirty:
             self._file.close()
@@ -192,6 +194,7 @@ class PartitionLog:
 
     def _open(self) -> File:
         self._file = self._disk.open(self.active_path, create=True)
+        add_index(self._disk, self.active_path)
         return self._file
 
     def begin_sync(self) -> SyncWork | None:

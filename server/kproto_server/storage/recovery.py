@@ -16,6 +16,7 @@ from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX, segment_base
 from kproto_server.storage.checkpoints import FIRST_EPOCH, newest_epoch
 from kproto_server.storage.disk import read_all, replace_file
 from kproto_server.storage.errors import CorruptLog
+from kproto_server.storage.kafkas_files import forget_derived
 from kproto_server.storage.partition_log import PartitionLog, Segment
 from kproto_server.storage.scan import valid_end
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 REMOVED_SUFFIXES = (".deleted", ".cleaned")
 SWAP_SUFFIX = ".swap"
-DERIVED_SUFFIXES = (".index", ".timeindex", ".txnindex", ".snapshot")
-"""What Kafka makes again from the segments, and would believe of a segment that has changed."""
 TORN_SIZE_MAX = 1 << 20
 """Octets that are looked through for a whole batch: as large as a torn write may be is beyond any commit."""
 
@@ -93,9 +92,7 @@ class Recovery:
             next_offset = known_end[1]
         else:
             segments, next_offset = self._scanned(segments, pending, recovery_point)
-        for name in disk.names(directory):
-            if segments and name.endswith(DERIVED_SUFFIXES) and name >= segments[-1].path.rpartition("/")[2][:20]:
-                disk.remove(f"{directory}/{name}")
+        forget_derived(disk, directory)
         log = PartitionLog(
             disk,
             topic,

@@ -8,11 +8,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX
 from kproto_server.storage.disk import read_all, replace_file
 from kproto_server.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from kproto_server.storage.disk import Disk
 
@@ -20,6 +21,7 @@ NAME = "topics.json"
 VERSION = 1
 PARTITION_METADATA = "partition.metadata"
 PARTITION_DIRECTORY = re.compile(r"(.{1,249})-(0|[1-9][0-9]{0,9})")
+CLUSTER_METADATA = "__cluster_metadata"
 TOPIC_ID = re.compile(r"topic_id: ([A-Za-z0-9_-]{22})")
 
 
@@ -35,8 +37,11 @@ class StoredTopic(NamedTuple):
     partition_count: int
 
 
-def read_topics(disk: Disk) -> list[StoredTopic]:
-    """Return the topics.
+def read_topics(disk: Disk, *, of_directories: bool = False) -> list[StoredTopic]:
+    """Return the topics: of the file, if there is one, or else of the directories.
+
+    Args:
+        of_directories: directories tell of topics, and of partitions, that the file does not know.
 
     Raises:
         StorageError: the file is not of its form.
@@ -46,9 +51,10 @@ def read_topics(disk: Disk) -> list[StoredTopic]:
         return _of_directories(disk)
     try:
         read = json.loads(read_all(disk, NAME))
-        return [_topic(one) for one in read["topics"]]
+        known = [_topic(one) for one in read["topics"]]
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(f"{NAME} is damaged ({error}); remove it to have the topics of the directories") from None
+    return _with_directories(known, _of_directories(disk)) if of_directories else known
 
 
 def _topic(read: dict[str, Any]) -> StoredTopic:
@@ -78,24 +84,37 @@ def write_topics(disk: Disk, topics: Iterable[StoredTopic]) -> None:
     replace_file(disk, NAME, json.dumps(content, indent=1).encode())
 
 
+def partition_directories(disk: Disk) -> Iterator[tuple[str, int, str]]:
+    """Yield ``(topic, partition, directory)`` of all that are logs, but for that of Kafka's own metadata."""
+    for name in disk.names(""):
+        found = PARTITION_DIRECTORY.fullmatch(name)
+        if found is None or found[1] == CLUSTER_METADATA:
+            continue
+        if any(file == LEADER_EPOCHS or file.endswith(LOG_SUFFIX) for file in disk.names(name)):
+            yield found[1], int(found[2]), name
+
+
 def _of_directories(disk: Disk) -> list[StoredTopic]:
     counts: dict[str, int] = {}
     ids: dict[str, bytes | None] = {}
-    for name in disk.names(""):
-        found = PARTITION_DIRECTORY.fullmatch(name)
-        if found is None or name.endswith((".tmp",)) or not any(n.endswith(".log") for n in disk.names(name)):
-            continue
-        topic, partition = found[1], int(found[2])
+    for topic, partition, directory in partition_directories(disk):
         counts[topic] = max(counts.get(topic, 0), partition + 1)
         ids.setdefault(topic, None)
-        if ids[topic] is None and disk.exists(f"{name}/{PARTITION_METADATA}"):
-            told = TOPIC_ID.search(read_all(disk, f"{name}/{PARTITION_METADATA}").decode("utf-8", "replace"))
+        if ids[topic] is None and disk.exists(f"{directory}/{PARTITION_METADATA}"):
+            told = TOPIC_ID.search(read_all(disk, f"{directory}/{PARTITION_METADATA}").decode("utf-8", "replace"))
             ids[topic] = topic_id_of(told[1]) if told else None
-    return [
-        StoredTopic(name, ids[name], (), {}, count)
-        for name, count in sorted(counts.items())
-        if name[:18] != "__cluster_metadata"
-    ]
+    return [StoredTopic(name, ids[name], (), {}, count) for name, count in sorted(counts.items())]
+
+
+def _with_directories(known: list[StoredTopic], found: list[StoredTopic]) -> list[StoredTopic]:
+    by_name = {topic.name: topic for topic in known}
+    for topic in found:
+        before = by_name.setdefault(topic.name, topic)
+        by_name[topic.name] = before._replace(
+            topic_id=topic.topic_id or before.topic_id,
+            partition_count=max(before.partition_count, topic.partition_count),
+        )
+    return list(by_name.values())
 
 
 def text_of(topic_id: bytes) -> str:
