@@ -18,16 +18,16 @@ from kproto.messages.k47_offset_delete import (
 from kproto_server.coordinator.deletion import forget_topics
 from kproto_server.coordinator.expiry import judge
 from kproto_server.coordinator.groups import Group, GroupState, Member
-from kproto_server.coordinator.offsets import MemoryOffsetLog, OffsetAndMetadata, OffsetStore
+from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.releases.profiles import Profile
 from tests.coordinator.broker_state import NOW_MS, ask, commit
+from tests.coordinator.change_logs import Appended, RecordingLog
 from tests.coordinator.timeline import SECOND_MS, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kproto_server.coordinator.offsets import DeletionEntries
 
 R = 60_000
 
@@ -145,25 +145,8 @@ def test_members_that_are_no_consumers_protect_everything(state: GroupState) -> 
 # What a sweep does.
 
 
-class RecordingLog(MemoryOffsetLog):
-    """A log that tells what it was asked, in order, and fails where it is told to."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[object, ...]] = []
-        self.append_error = self.sync_error = 0
-
-    def append_deletion(self, partition: int, group_id: str, entries: DeletionEntries, removes_group: bool) -> int:
-        self.events.append(("append", partition, group_id, [(t, list(ps)) for t, ps in entries], removes_group))
-        return self.append_error
-
-    def sync(self, partition: int) -> int:
-        self.events.append(("sync", partition))
-        return self.sync_error
-
-
 def with_log(line: Timeline) -> RecordingLog:
-    log = RecordingLog()
-    line.state.offsets = OffsetStore(log)
+    line.state.log = log = RecordingLog()
     return log
 
 
@@ -177,9 +160,13 @@ def test_tombstones_are_written_and_synced_before_anything_goes() -> None:
     line.commit("t", 0)
     line.commit("t", 2)
     line.commit("u", 0)
-    del log.events[:]
-    assert line.gone() is not None
-    assert log.events == [("append", PARTITION, "g", [("t", [0, 2]), ("u", [0])], True), ("sync", PARTITION)]
+    log.appended.clear()
+    log.waits = True
+    assert line.gone(until_s=62) is None
+    gone: list[tuple[str, int, int | None]] = [("t", 0, None), ("t", 2, None), ("u", 0, None)]
+    assert log.appended == [Appended(PARTITION, "g", gone, removes_group=True)]
+    log.settle()
+    assert line.group_state() is GroupState.DEAD
 
 
 @pytest.mark.parametrize(("profile", "is_written"), [("2.0", False), ("3.9", False), ("4.4", True)])
@@ -189,8 +176,7 @@ def test_simple_groups_have_no_record_in_the_old_coordinator(profile: str, is_wr
     log = with_log(line)
     line.commit()
     assert line.gone() is not None
-    appended = [event for event in log.events if event[0] == "append"]
-    assert appended == [("append", PARTITION, "g", [("t", [0])], is_written)]
+    assert log.appended[-1] == Appended(PARTITION, "g", [("t", 0, None)], removes_group=is_written)
     assert line.group_state() is GroupState.DEAD
 
 
@@ -202,19 +188,18 @@ def test_a_group_that_had_members_has_a_record_everywhere() -> None:
     line.commit(member=True)
     line.leave()
     assert line.gone() is not None
-    assert ("append", PARTITION, "g", [("t", [0])], True) in log.events
+    assert Appended(PARTITION, "g", [("t", 0, None)], removes_group=True) in log.appended
 
 
-@pytest.mark.parametrize("failing", ["append_error", "sync_error"])
-def test_what_cannot_be_written_stays_and_goes_with_the_next_sweep(failing: str) -> None:
+def test_what_cannot_be_written_stays_and_goes_with_the_next_sweep() -> None:
     """EX-30."""
     line = Timeline("4.4")
     log = with_log(line)
     line.commit()
-    setattr(log, failing, 56)
+    log.error = 56
     assert line.gone(until_s=70) is None
     assert line.group_state() is GroupState.EMPTY
-    setattr(log, failing, 0)
+    log.error = 0
     assert line.gone() == pytest.approx(70.5)
     assert line.group_state() is GroupState.DEAD
 
@@ -297,10 +282,10 @@ def test_a_clock_that_is_behind_sweeps_once_and_keeps_its_phase() -> None:
     line.clock._broker_ms += 100_250
     line.clock.run_due()
     assert not line.has()
-    syncs = len(log.events)
+    sweeps = len(log.appended)
     line.commit()
     assert line.gone() == pytest.approx(160.5, abs=0.1)
-    assert len(log.events) == syncs + 3
+    assert len(log.appended) == sweeps + 2  # the commit, and its tombstone
 
 
 # A sweep looks at few groups, and misses none.

@@ -1,4 +1,4 @@
-"""The sweep that takes what has expired, every `offsets.retention.check.interval.ms`: judge, append, sync, apply.
+"""The sweep that takes what has expired, every `offsets.retention.check.interval.ms`: judge, append, and later apply.
 
 Theory of operation. A sweep finds what a walk over all groups would find, but looks only at groups that may have
 something for it. A look at a group says when the next one is due (`Verdict.next_ms`), and the group waits in the bucket
@@ -15,14 +15,17 @@ an offset that nobody touches is looked at twice, once when it is new and once w
 nothing to look at costs a microsecond: eight days are 1,152 of them.
 
 The phase of the sweeps is that of the broker's start (EX-3); what they take has been over its time by no more than the
-interval (EX-4). A group whose partition has no leader, or whose tombstones can't be written, waits for the next sweep.
+interval (EX-4). A group whose partition has no leader or is not loaded, which has a commit in flight, or whose
+tombstones can't be written, waits for the next sweep.
 """
 
 from __future__ import annotations
 
 import heapq
+from functools import partial
 from typing import TYPE_CHECKING
 
+from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.commit import limits_of
 from kproto_server.coordinator.expiry import judge
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
@@ -33,11 +36,6 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
     from kproto_server.state import BrokerState
 
-    Removal = tuple[int, str, Group | None, Verdict]
-
-GROUPS_AT_ONCE = 1024
-"""Groups judged before what they lose is synced and applied. All of 100,000 at once take twice as long, as the garbage
-collector and the processor's cache see them; fewer at once make more syncs."""
 NO_PARTITION = -1
 """Of a group while there is no offsets topic."""
 NO_LEADER = -1
@@ -76,9 +74,7 @@ class Sweeps:
         next_ms = now_ms + self._interval_ms - (now_ms - self._start_ms) % self._interval_ms
         self._timer = self._clock.call_at(next_ms, self._fire, in_background=True)
         due = self._due((now_ms - self._start_ms) // self._interval_ms)
-        group_ids = list(due)
-        for first in range(0, len(group_ids), GROUPS_AT_ONCE):
-            self._sweep(group_ids[first : first + GROUPS_AT_ONCE], now_ms)
+        self._sweep(list(due), now_ms)
 
     def _due(self, number: int) -> dict[str, None]:
         """Take the groups that this sweep has to look at; in their order, as neighbours in memory are found faster."""
@@ -91,17 +87,20 @@ class Sweeps:
         return due
 
     def _sweep(self, group_ids: list[str], now_ms: int) -> None:
-        """Judge, append tombstones, sync each partition that got some, apply (EX-30, EX-31)."""
+        """Judge, and append tombstones, which are applied once the log has them (EX-30, EX-31)."""
         state, retention_ms = self._state, self._retention_ms
-        profile, offsets = state.profile, state.offsets
-        group_of, offsets_of, log = state.groups.get, offsets.of_group, offsets.log
+        profile, log = state.profile, state.log
+        group_of, offsets_of = state.groups.get, state.offsets.of_group
         topic = state.cluster.topics.get(OFFSETS_TOPIC)
         partitions = [] if topic is None else topic.partitions
-        removals: list[Removal] = []
+        in_flight = {change.group_id for change in log.in_flight()}
         for group_id in group_ids:
             group, stored = group_of(group_id), offsets_of(group_id)
             if group is None and not stored:
                 self._bare.pop(group_id, None)
+                continue
+            if group_id in in_flight:  # EX-23
+                self._again[group_id] = None
                 continue
             verdict = judge(group, stored, now_ms, retention_ms, profile)
             expired, removes_group, next_ms = verdict
@@ -109,26 +108,39 @@ class Sweeps:
                 self._look_again(group_id, group, next_ms, now_ms)
                 continue
             partition = partition_for(group_id, len(partitions)) if partitions else NO_PARTITION
-            if partition == NO_PARTITION or partitions[partition].leader == NO_LEADER:
+            if (
+                partition == NO_PARTITION
+                or partitions[partition].leader == NO_LEADER
+                or (state.unavailable and partition in state.unavailable)
+            ):
                 self._again[group_id] = None
                 continue
             # A simple group has no record of its own in the log of the old coordinator.
             with_group = removes_group and group is not None and (profile.new_group_coordinator or group.generation > 0)
-            if (expired or with_group) and log.append_deletion(partition, group_id, expired, with_group):
-                self._again[group_id] = None
-            else:
-                removals.append((partition, group_id, group, verdict))
-        failed = {partition for partition in {removal[0] for removal in removals} if log.sync(partition)}
-        for partition, group_id, group, (expired, removes_group, next_ms) in removals:
-            if partition in failed:
-                self._again[group_id] = None
+            settle = partial(self._removed, group_id, group, verdict, now_ms)
+            if not expired and not with_group:
+                settle(0)
                 continue
-            offsets.apply_deletion(group_id, expired)
-            if removes_group:
-                state.groups.remove(group_id)
-                offsets.touched.pop(group_id, None)  # nothing is left of it to look at
-            else:
-                self._look_again(group_id, group, next_ms, now_ms)
+            batch = NO_BATCH
+            if log.keeps:
+                from kproto_server.coordinator.log_records.deletions import deletion_batch
+
+                batch = deletion_batch(group_id, expired, with_group, now_ms, profile)
+            log.append(partition, Change(group_id, settle), *batch)
+
+    def _removed(self, group_id: str, group: Group | None, verdict: Verdict, now_ms: int, log_error: int) -> None:
+        """The log has what a group loses, or can't have it."""
+        if log_error:
+            self._again[group_id] = None
+            return
+        state = self._state
+        offsets = state.offsets
+        offsets.apply_deletion(group_id, verdict.expired)
+        if not verdict.removes_group:
+            self._look_again(group_id, group, verdict.next_ms, now_ms)
+        elif state.groups.get(group_id) is group:
+            state.groups.remove(group_id)
+            offsets.touched.pop(group_id, None)  # nothing is left of it to look at
 
     def _look_again(self, group_id: str, group: Group | None, due_ms: int, now_ms: int) -> None:
         """Put a group into the bucket of the first sweep at or after a time, unless one before that has it."""
