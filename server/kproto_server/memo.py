@@ -235,7 +235,7 @@ class CommitMemo:
         if self.request.member_id:
             group = shape.state.groups.get(self.group_id)
             if group is not None:
-                note_commit(group, self.request.member_id, now_ms)
+                note_commit(group, self.request.member_id, now_ms, shape.state.profile)
         log = shape.state.log
         if not log.keeps:
             self.apply(frame, now_ms)

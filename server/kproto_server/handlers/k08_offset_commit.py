@@ -96,7 +96,7 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
     if partition is None or not answered:
         return _response(answered, refused)
     if group is not None and group.members and not error:
-        note_commit(group, request.member_id, call.now_ms)
+        note_commit(group, request.member_id, call.now_ms, profile)
     makes_group = group is None and request.generation_id_or_member_epoch < 0 and profile.offsets_make_a_group
     failure = 0
 

@@ -69,7 +69,9 @@ def _without_members(
 
 def _classic(group: Group, operations: int, call: Call) -> DescribedGroup:
     stable = group.state is GroupState.STABLE
-    tells_assignments = stable or call.state.profile.describes_assignments_of_old
+    profile = call.state.profile
+    tells_assignments = stable or profile.describes_assignments_of_old
+    swaps = profile.describes_assignment_as_metadata
     return DescribedGroup(
         error_code=0,
         group_id=group.group_id,
@@ -83,7 +85,7 @@ def _classic(group: Group, operations: int, call: Call) -> DescribedGroup:
                     group_instance_id=member.group_instance_id,
                     client_id=member.client_id,
                     client_host=member.client_host,
-                    member_metadata=member.metadata if stable else b"",
+                    member_metadata=(member.assignment if swaps else member.metadata) if stable else b"",
                     member_assignment=member.assignment if tells_assignments else b"",
                 )
                 for member in group.members.values()

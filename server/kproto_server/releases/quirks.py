@@ -226,6 +226,12 @@ class Quirks:
         return self.new_group_coordinator
 
     @cached_property
+    def describes_assignment_as_metadata(self) -> bool:
+        """Whether DescribeGroups tells a member's assignment in the place of its metadata too: a mistake of 2.3 (GP-40;
+        M[2.2.2, 2.3.1, 2.4.1])."""
+        return self.release == (2, 3)
+
+    @cached_property
     def group_filters_ignore_case(self) -> bool:
         """Whether the filters of ListGroups take a name in any letters: from 3.8 on (GP-42; M[3.7.2, 3.8.1])."""
         return self.at_least(3, 8)
@@ -266,6 +272,23 @@ class Quirks:
         to 2.5. Since then the first ones of a rebalance stay, whoever they are (GP-15; GroupCoordinator of 2.5.1,
         2.6.3)."""
         return not self.at_least(2, 6)
+
+    @cached_property
+    def checks_first_protocols(self) -> bool:
+        """Whether the first member of a group has to name a protocol type: from 1.0 on (GP-13; M[0.11.0.3, 1.1.1];
+        GroupCoordinator of 1.0.2)."""
+        return self.at_least(1, 0)
+
+    @cached_property
+    def rebalance_hides_heartbeats(self) -> bool:
+        """Whether every heartbeat is told to join again while the group is not Stable, whoever sends it, and none of
+        these counts: up to 0.10.0 (GP-35; M[0.10.0.1, 0.10.1.1])."""
+        return not self.at_least(0, 10, 1)
+
+    @cached_property
+    def commits_are_heartbeats(self) -> bool:
+        """Whether a member that commits need not send heartbeats: from 0.10.0 on (OC-25; M[0.9.0.1, 0.10.0.1])."""
+        return self.at_least(0, 10)
 
     @cached_property
     def completing_rebalance_hides_generation(self) -> bool:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.membership import members
-from kproto_server.coordinator.membership.machine import BEATS_BY_COMMIT, COMPLETING, HEARTBEAT
+from kproto_server.coordinator.membership.machine import BEATS_BY_COMMIT, COMPLETING, HEARTBEAT, STABLE
 
 if TYPE_CHECKING:
-    from kproto_server.coordinator.groups import Group
+    from kproto_server.coordinator.groups import Group, Member
     from kproto_server.releases.profiles import Profile
 
 
@@ -24,6 +24,8 @@ def heartbeat(
     """Take note of a heartbeat; return the error that answers it."""
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
+    if profile.rebalance_hides_heartbeats and group.state is not STABLE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
     error = members.member_error(group, member_id, group_instance_id, profile)
     if error:
         return error
@@ -33,12 +35,18 @@ def heartbeat(
         return ErrorCode.ILLEGAL_GENERATION
     if group.state is COMPLETING and profile.refuses_heartbeats_before_sync:
         return ErrorCode.REBALANCE_IN_PROGRESS
-    members.expect(group, group.members[member_id], now_ms)
+    _lives(group, group.members[member_id], now_ms)
     return HEARTBEAT[group.state]
 
 
-def note_commit(group: Group, member_id: str, now_ms: int) -> None:
+def note_commit(group: Group, member_id: str, now_ms: int, profile: Profile) -> None:
     """A member's commit was accepted: it lives."""
     member = group.members.get(member_id)
-    if member is not None and group.state in BEATS_BY_COMMIT:
+    if member is not None and group.state in BEATS_BY_COMMIT and profile.commits_are_heartbeats:
+        _lives(group, member, now_ms)
+
+
+def _lives(group: Group, member: Member, now_ms: int) -> None:
+    """Give a member time anew; one whose first JoinGroup waits has more than that."""
+    if not member.is_new:
         members.expect(group, member, now_ms)

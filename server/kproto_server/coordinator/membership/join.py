@@ -53,7 +53,7 @@ def join(state: BrokerState, request: JoinRequest, now_ms: int) -> Reply[JoinRes
 
 def _error(state: BrokerState, group: Group, request: JoinRequest) -> JoinResult | None:
     """Return why somebody can't join (GP-10 rows 10 and 11); None: it can."""
-    if not suits(group, request.protocol_type, request.protocols):
+    if not suits(group, request.protocol_type, request.protocols, state.profile):
         return refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
     if not request.member_id or request.member_id in group.pending_members:
         return None

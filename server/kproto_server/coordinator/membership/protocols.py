@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kproto_server.coordinator.groups import Group, Protocols
+    from kproto_server.releases.profiles import Profile
 
 
-def suits(group: Group, protocol_type: str, protocols: Protocols) -> bool:
+def suits(group: Group, protocol_type: str, protocols: Protocols, profile: Profile) -> bool:
     """Whether somebody may join who speaks these protocols (GP-13)."""
     if group.is_empty:
-        return bool(protocol_type and protocols)
+        return bool(protocols) and bool(protocol_type or not profile.checks_first_protocols)
     common, size = group.protocol_counts, len(group.members)
     return protocol_type == group.protocol_type and any(common.get(name, 0) == size for name, _ in protocols)
 

@@ -1,0 +1,134 @@
+"""A group's coordinator without requests and sockets: members as names, replies as they are, time at will."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kproto.records.consumer_protocol import ConsumerProtocolSubscription, encode_member_data
+from kproto_server.coordinator.change_log import ChangeLog
+from kproto_server.coordinator.groups import Group, GroupState, Protocols
+from kproto_server.coordinator.membership.heartbeat import heartbeat
+from kproto_server.coordinator.membership.join import join
+from kproto_server.coordinator.membership.leave import leave
+from kproto_server.coordinator.membership.replies import JoinRequest, JoinResult, Reply, SyncRequest, SyncResult
+from kproto_server.coordinator.membership.sync import sync
+from tests.coordinator.broker_state import new_state
+
+SUBSCRIPTION = encode_member_data(ConsumerProtocolSubscription(topics=("t",)), 0)
+RANGE: Protocols = (("range", SUBSCRIPTION),)
+
+
+class Coordinator:
+    """One broker and the group "g" on it."""
+
+    def __init__(self, profile: str = "4.4", log: ChangeLog | None = None, **settings: str) -> None:
+        given = {
+            "group.min.session.timeout.ms": "1",
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+        self.state = new_state(profile, settings=given)
+        if log is not None:
+            self.state.log = log
+        self.clock = self.state.clock
+
+    @property
+    def group(self) -> Group:
+        group = self.state.groups.get("g")
+        assert group is not None
+        return group
+
+    @property
+    def group_state(self) -> GroupState:
+        group = self.state.groups.get("g")
+        return GroupState.DEAD if group is None else group.state
+
+    def pass_time(self, duration_ms: int) -> None:
+        self.clock.advance(duration_ms)
+
+    def states_around(self, duration_ms: int) -> tuple[GroupState, GroupState]:
+        """Let time pass; return the state a millisecond before the end, and at the end."""
+        self.pass_time(duration_ms - 1)
+        before = self.group_state
+        self.pass_time(1)
+        return before, self.group_state
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        instance: str | None = None,
+        protocols: Protocols = RANGE,
+        protocol_type: str = "consumer",
+        session_ms: int = 10_000,
+        rebalance_ms: int = 60_000,
+        must_know_its_id: bool = False,
+        can_skip_assignment: bool = True,
+        settle: bool = True,
+    ) -> Reply[JoinResult]:
+        """Ask to join; ``settle``: let what is due happen."""
+        reply = join(
+            self.state,
+            JoinRequest(
+                group_id="g",
+                member_id=member_id,
+                group_instance_id=instance,
+                client_id="client",
+                client_host="/127.0.0.1",
+                session_timeout_ms=session_ms,
+                rebalance_timeout_ms=rebalance_ms,
+                protocol_type=protocol_type,
+                protocols=protocols,
+                must_know_its_id=must_know_its_id,
+                can_skip_assignment=can_skip_assignment,
+            ),
+            self.clock.now_ms(),
+        )
+        if settle:
+            self.clock.run_due()
+        return reply
+
+    def sync(
+        self,
+        member_id: str,
+        assignments: Mapping[str, bytes] | None = None,
+        *,
+        generation: int | None = None,
+        instance: str | None = None,
+    ) -> Reply[SyncResult]:
+        group = self.state.groups.get("g")
+        if generation is None:
+            generation = -1 if group is None else group.generation
+        request = SyncRequest("g", generation, member_id, instance, None, None, dict(assignments or {}))
+        return sync(self.state, request, self.clock.now_ms())
+
+    def heartbeat(self, member_id: str, generation: int | None = None, instance: str | None = None) -> int:
+        group = self.state.groups.get("g")
+        if generation is None:
+            generation = -1 if group is None else group.generation
+        return heartbeat(group, generation, member_id, instance, self.clock.now_ms(), self.state.profile)
+
+    def leave(self, *leaving: tuple[str, str | None]) -> Sequence[int]:
+        return leave(self.state, "g", leaving, self.clock.now_ms())
+
+    def stable_with(self, count: int, **how: int) -> list[str]:
+        """Have a Stable group of so many members; return their ids, the leader's first."""
+        replies = [self.join(settle=False, **how) for _ in range(count)]  # type: ignore[arg-type]  # timeouts
+        self.clock.run_due()
+        ids = [joined(reply).member_id for reply in replies]
+        for member_id in ids[1:]:
+            self.sync(member_id)
+        self.sync(ids[0], {member_id: member_id.encode() for member_id in ids})
+        assert self.group_state is GroupState.STABLE
+        return ids
+
+
+def joined(reply: Reply[JoinResult]) -> JoinResult:
+    """What a join has come to, which must be success."""
+    assert reply.result is not None, "it waits"
+    assert reply.result.error == 0, reply.result
+    return reply.result
+
+
+def error_of(reply: Reply[JoinResult] | Reply[SyncResult]) -> int:
+    assert reply.result is not None, "it waits"
+    return reply.result.error
