@@ -120,7 +120,7 @@ def metadata_too_large(metadata: str, limit: int) -> bool:
 def expire_timestamp(now_ms: int, override_ms: int, limits: CommitLimits, profile: Profile) -> int | None:
     """Return when offsets committed now expire by themselves; None if that is for the group to decide (OC-40)."""
     if override_ms != DEFAULT and limits.honours_overrides:
-        return _wrapped(now_ms + override_ms)
+        return wrapped(now_ms + override_ms)
     return now_ms + limits.retention_ms if profile.offsets_carry_expiry else None
 
 
@@ -135,11 +135,11 @@ def timestamps_of_v1(timestamp_ms: int, now_ms: int, limits: CommitLimits, profi
     if timestamp_ms == DEFAULT:
         return now_ms, expire_timestamp(now_ms, DEFAULT, limits, profile)
     commit_timestamp_ms = timestamp_ms if profile.commit_timestamp_is_the_clients else now_ms
-    expires = _wrapped(timestamp_ms + limits.retention_ms) if profile.offsets_carry_expiry else None
+    expires = wrapped(timestamp_ms + limits.retention_ms) if profile.offsets_carry_expiry else None
     return commit_timestamp_ms, expires
 
 
-def _wrapped(timestamp_ms: int) -> int:
+def wrapped(timestamp_ms: int) -> int:
     """A sum in Java's 64 bits: the largest retention time ends before it began."""
     return (timestamp_ms + INT64_SIGN) % (2 * INT64_SIGN) - INT64_SIGN
 

@@ -1,0 +1,143 @@
+"""What each record of an offsets partition does to offsets and groups: the plain path of loading (LF-31 to LF-37)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kproto.declaration import ZERO_UUID
+from kproto.records.control import ControlType, control_type
+from kproto.records.coordinator import CoordinatorRecord
+from kproto.records.offset_records import (
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from kproto.records.offsets_topic import read_offsets_record
+from kproto.records.record_batch import NO_EPOCH, RecordBatch
+from kproto_server.coordinator.commit import limits_of, wrapped
+from kproto_server.coordinator.loading.restored_groups import CONSUMER_GROUP_TYPES, GROUP_TYPE, RestoredGroups
+from kproto_server.coordinator.offsets import OffsetAndMetadata
+from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kproto.records.batches import Batch
+    from kproto.records.record import Record
+    from kproto_server.coordinator.offsets import CommitEntries
+    from kproto_server.coordinator.pending_offsets import Place
+    from kproto_server.state import BrokerState
+
+NO_EXPIRY = -1
+OFFSET_TYPES = frozenset({0, 1})
+READ_TYPES = OFFSET_TYPES | {GROUP_TYPE} | CONSUMER_GROUP_TYPES
+
+
+class Replay:
+    """The records of one offsets partition, in order."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self.settle: Callable[[str], None] | None = None
+        """Called before anything happens to a group's offsets, if somebody holds some of it back."""
+        self.groups = RestoredGroups()
+        self.pending = PendingOffsets()
+        self.skipped: Counter[int] = Counter()
+        """Records of types that mean nothing to this broker, by type (EX-55)."""
+        self.group_ids: set[str] = set()
+        """Groups that have got offsets."""
+        self._offsets = state.offsets
+        self._newest = state.profile.new_group_coordinator
+        self._retention_ms = limits_of(state.settings).retention_ms
+        self.own_deadline = self._own_deadline if state.profile.offsets_carry_expiry else None
+        """By which a record's deadline is worked out where it may have none, but must."""
+
+    def batch(self, batch: Batch) -> None:
+        """Apply a batch.
+
+        Raises:
+            DecodeError: a key or a value does not have its layout.
+            MissingPackage: a compression needs a package that is not installed.
+        """
+        producer_id = None
+        if isinstance(batch, RecordBatch) and batch.is_transactional:
+            producer_id = batch.header.producer_id
+        for record in batch.records():
+            if batch.is_control:
+                self._marker(record, producer_id)
+            else:
+                self._record(record, producer_id)
+
+    def _marker(self, record: Record, producer_id: int | None) -> None:
+        number = control_type(record.key)
+        if producer_id is not None and number in (ControlType.ABORT, ControlType.COMMIT):
+            for place, stored in self.pending.end(producer_id, commits=number == ControlType.COMMIT):
+                self._apply(place, stored)
+
+    def _record(self, record: Record, producer_id: int | None) -> None:
+        key = record.key
+        if key is not None and len(key) >= 2:
+            record_type = int.from_bytes(key[:2], "big", signed=True)
+            if record_type not in READ_TYPES:
+                self.skipped[record_type] += 1
+                return
+        found = read_offsets_record(key, record.value)
+        assert isinstance(found, CoordinatorRecord), "it is of a known type"
+        if isinstance(found.key, OffsetCommitKey | LegacyOffsetCommitKey):
+            place = found.key.group, found.key.topic, found.key.partition
+            if self.settle is not None:
+                self.settle(place[0])
+            stored = self._stored(found)
+            if stored is None:
+                self._tombstone(place, producer_id)
+            elif producer_id is not None:
+                self.pending.add(producer_id, place, PendingOffset(record.offset, stored))
+            else:
+                self.pending.became_visible(place, record.offset)
+                self._apply(place, stored)
+        else:
+            self.groups.replay(found)
+
+    def _stored(self, found: CoordinatorRecord) -> OffsetAndMetadata | None:
+        value = found.value
+        if isinstance(value, OffsetCommitValue):
+            expire_ms = None if value.expire_timestamp == NO_EXPIRY else value.expire_timestamp
+            leader_epoch, topic_id = value.leader_epoch, value.topic_id
+        elif isinstance(value, LegacyOffsetCommitValue):
+            expire_ms, leader_epoch, topic_id = None, NO_EPOCH, ZERO_UUID
+        else:
+            return None
+        if self.own_deadline is not None:
+            expire_ms = self.own_deadline(value.commit_timestamp, expire_ms)
+        return OffsetAndMetadata(
+            offset=value.offset,
+            leader_epoch=leader_epoch,
+            metadata=value.metadata,
+            commit_timestamp_ms=value.commit_timestamp,
+            expire_timestamp_ms=expire_ms,
+            topic_id=topic_id,
+        )
+
+    def _own_deadline(self, commit_ms: int, expire_ms: int | None) -> int:
+        """Return when an offset expires by itself: before KIP-211 every one does (EX-41)."""
+        return wrapped(commit_ms + self._retention_ms) if expire_ms is None else expire_ms
+
+    def commit(self, group_id: str, entries: CommitEntries) -> None:
+        """Take in offsets that are visible."""
+        self.group_ids.add(group_id)
+        self._offsets.apply_commit(group_id, entries)
+
+    def _apply(self, place: Place, stored: OffsetAndMetadata) -> None:
+        group_id, topic, partition = place
+        self.commit(group_id, [(topic, [(partition, stored)])])
+
+    def _tombstone(self, place: Place, producer_id: int | None) -> None:
+        """LF-34: up to 3.9 a tombstone is a transaction's, or it is not; in the new coordinator it takes everything."""
+        if self._newest:
+            self.pending.remove_all(place)
+        elif producer_id is not None:
+            self.pending.remove(producer_id, place)
+            return
+        group_id, topic, partition = place
+        self._offsets.apply_deletion(group_id, [(topic, [partition])])

@@ -1,0 +1,202 @@
+"""Commits that come again: of each only the last is decoded (D13: a fast path is never semantics).
+
+Theory of operation. A consumer commits the same partitions over and over, and of those commits only the last counts. A
+`Shape` is a commit of certain partitions by a certain group; it holds the newest batch of it, as a number. A batch that
+differs from that only in what may differ (`layouts`) takes its place, without a look at its records. At the end, or
+when something else happens to the group, its shapes are applied in the order of their newest batches. Between two
+batches of a shape there may be others of the same group: each key's last write is in the newest batch of some shape,
+and that is applied after all older ones.
+
+Whatever is not recognized is for the plain path, `replay`. It tells before it touches a group (`settle`). A group with
+pending offsets has no shapes: there the places of its records count.
+
+A batch is found by a candidate: its record count and its first record up to the end of the key. That says nothing yet;
+the masks decide.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from kproto.records.checksum import crc32c
+from kproto.records.record_batch import CHECKED_FROM, LOG_OVERHEAD, MAGIC
+from kproto_server.coordinator.loading.layouts import Layout, read_layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kproto_server.coordinator.loading.replay import Replay
+
+HEADER = Struct(">qi4xbI")
+"""Base offset, size, magic, checksum."""
+COUNT_POSITION = 57
+RECORDS_POSITION = 61
+SHORTEST = 72
+"""Octets of any batch with a record; all that finds a candidate is among them."""
+TWO_OCTETS = 0x80
+KEY_START = 5
+"""Octets of a key's size, its type, and the size of the group id."""
+
+ALTERNATIVES_MAX = 8
+"""Layouts, and shapes, among which one that looks the same at its beginning is sought."""
+LAYOUTS_MAX = 4096
+"""Beginnings of batches of which layouts are kept; then all are forgotten."""
+HELD_SIZE_MAX_BYTES = 64 << 20
+"""Of batches that are not applied yet."""
+SHAPE_SIZE_BYTES = 400
+"""What a shape takes beside its batch."""
+SETTLED_AT_ONCE = 1000
+"""Records applied in one step."""
+
+Layouts = dict[tuple[int, bytes], list[Layout | None]]
+"""Layouts by the size of a batch and its beginning; None: an attempt in vain. All partitions of a topic share them."""
+
+
+class Shape:
+    """A commit that may come again, and its newest batch."""
+
+    __slots__ = ("alternative", "base_offset", "candidate", "layout", "value")
+
+    def __init__(
+        self, layout: Layout, candidate: bytes, value: int, base_offset: int, alternative: Shape | None
+    ) -> None:
+        self.layout = layout
+        self.candidate = candidate
+        self.value = value
+        self.base_offset = base_offset
+        self.alternative = alternative
+        """Another one with the same candidate."""
+
+
+class Shapes:
+    """The shapes of one offsets partition."""
+
+    def __init__(self, replay: Replay, layouts: Layouts) -> None:
+        self._replay = replay
+        self._layouts = layouts
+        self._candidates: dict[bytes, Shape] = {}
+        self._groups: dict[bytes, list[Shape]] = {}
+        """By group id."""
+        self._held_size_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is held that it should be settled."""
+        return self._held_size_bytes > HELD_SIZE_MAX_BYTES
+
+    def take(self, data: bytes, start: int, end: int, until: int) -> int:
+        """Take in batches that begin before ``until``; return where the first begins that is not for here.
+
+        It may be no commit, of no layout that is known yet, damaged, or not whole.
+        """
+        known = self._candidates.get
+        header, number = HEADER.unpack_from, int.from_bytes
+        while start < until and end - start >= SHORTEST:
+            base_offset, size, magic, crc = header(data, start)
+            stop = start + LOG_OVERHEAD + size
+            if stop > end or size < SHORTEST - LOG_OVERHEAD or magic != MAGIC:
+                break
+            checked = data[start + CHECKED_FROM : stop]
+            if crc32c(checked) != crc:
+                break
+            place = start + (65 if data[start + RECORDS_POSITION] < TWO_OCTETS else 66)
+            candidate = data[start + COUNT_POSITION : place + 1 + (data[place] >> 1)]
+            value = number(checked, "big")
+            shape = known(candidate)
+            if shape is None:
+                beginning = candidate[: place - start - COUNT_POSITION + KEY_START]
+                if not self._add(beginning, candidate, checked, value, base_offset):
+                    break
+            elif shape.layout.size == len(checked) and not (shape.value ^ value) & shape.layout.same:
+                shape.value = value
+                shape.base_offset = base_offset
+            else:
+                beginning = candidate[: place - start - COUNT_POSITION + KEY_START]
+                if not self._take_alternative(shape, beginning, checked, value, base_offset):
+                    break
+            start = stop
+        return start
+
+    def _take_alternative(self, shape: Shape, beginning: bytes, checked: bytes, value: int, base_offset: int) -> bool:
+        """Take in a batch whose candidate has a shape that is another one."""
+        other = shape.alternative
+        alternatives = 1
+        while other is not None:
+            if other.layout.size == len(checked) and not (other.value ^ value) & other.layout.same:
+                other.value = value
+                other.base_offset = base_offset
+                return True
+            other = other.alternative
+            alternatives += 1
+        if alternatives >= ALTERNATIVES_MAX:
+            return False
+        return self._add(beginning, shape.candidate, checked, value, base_offset)
+
+    def _add(self, beginning: bytes, candidate: bytes, checked: bytes, value: int, base_offset: int) -> bool:
+        """Make a shape of a batch; False if it has no layout that is known, or its group has none."""
+        layout = self._layout(beginning, checked, value)
+        if layout is None:
+            return False
+        group = checked[layout.group]
+        if self._replay.pending and self._replay.pending.has_group(group.decode()):
+            return False
+        shape = Shape(layout, candidate, value, base_offset, self._candidates.get(candidate))
+        self._candidates[candidate] = shape
+        self._groups.setdefault(group, []).append(shape)
+        self._held_size_bytes += len(checked) + SHAPE_SIZE_BYTES
+        return True
+
+    def _layout(self, beginning: bytes, checked: bytes, value: int) -> Layout | None:
+        """Return the layout of a batch. One is read when a batch that begins in the same way comes for the second time:
+        what never comes again is not worth it."""
+        key = len(checked), beginning
+        layouts = self._layouts.get(key)
+        if layouts is None:
+            if len(self._layouts) >= LAYOUTS_MAX:
+                self._layouts.clear()
+            self._layouts[key] = []
+            return None
+        for layout in layouts:
+            if layout is not None and layout.fits(value):
+                return layout
+        if len(layouts) >= ALTERNATIVES_MAX:
+            return None
+        layout = read_layout(checked)
+        layouts.append(layout)
+        return layout
+
+    def settle(self, group_id: str) -> None:
+        """Apply what is held of a group, before something else happens to it."""
+        if self._groups:
+            group = group_id.encode()
+            if group in self._groups:
+                self._settle(group, group_id)
+
+    def _settle(self, group: bytes, group_id: str) -> int:
+        """Apply what is held of a group; return how many records that were."""
+        shapes = self._groups.pop(group)
+        if len(shapes) > 1:
+            shapes.sort(key=_base_offset)
+        count = 0
+        commit, deadline = self._replay.commit, self._replay.own_deadline
+        for shape in shapes:
+            layout = shape.layout
+            self._candidates.pop(shape.candidate, None)
+            self._held_size_bytes -= layout.size + SHAPE_SIZE_BYTES
+            commit(group_id, layout.entries(shape.value.to_bytes(layout.size, "big"), deadline))
+            count += layout.record_count
+        return count
+
+    def settle_all(self) -> Iterator[None]:
+        """Apply everything that is held, in steps."""
+        count = 0
+        for group in list(self._groups):
+            count += self._settle(group, group.decode())
+            if count >= SETTLED_AT_ONCE:
+                count = 0
+                yield
+
+
+def _base_offset(shape: Shape) -> int:
+    return shape.base_offset
