@@ -35,7 +35,6 @@ from kproto.messages.k08_offset_commit import (
 )
 from kproto_server.coordinator.change_log import Change, WrittenChangeLog
 from kproto_server.coordinator.commit import append_error, commit_error, expires_early, limits_of
-from kproto_server.coordinator.membership.heartbeat import note_commit
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
@@ -113,6 +112,7 @@ class Shape:
         "node",
         "record_count",
         "request",
+        "size",
         "state",
         "stored",
         "want",
@@ -129,6 +129,7 @@ class Shape:
         request: OffsetCommitRequest,
     ) -> None:
         self.state = state = call.state
+        self.size = len(frame)
         self.mask = mask
         self.want = int.from_bytes(frame, "big") & mask
         self.who = who
@@ -208,7 +209,7 @@ class Shape:
 class CommitMemo:
     """The last commit of one member, or of a group without members."""
 
-    __slots__ = ("_frame", "_now_ms", "_partition", "_who", "expires_early", "group_id", "hits", "request", "shape")
+    __slots__ = ("_frame", "_now_ms", "_partition", "_who", "expires_early", "group_id", "hits", "is_forgotten", "request", "shape")
 
     def __init__(self, shape: Shape, frame: bytes, call: Call, request: OffsetCommitRequest) -> None:
         cluster = call.state.cluster
@@ -218,6 +219,8 @@ class CommitMemo:
         self.group_id = request.group_id
         self.expires_early = shape.expires_early
         self.hits = 0
+        self.is_forgotten = False
+        """Whether another one has its place, or none."""
         self._who = frame[shape.who]
         self._partition = partition_for(request.group_id, len(cluster.topics[OFFSETS_TOPIC].partitions))
         self._frame = frame
@@ -226,6 +229,8 @@ class CommitMemo:
     def is_of(self, frame: bytes) -> bool:
         """Whether a frame has the same commit, offsets aside."""
         shape = self.shape
+        if len(frame) != shape.size:
+            return False
         return int.from_bytes(frame, "big") & shape.mask == shape.want and frame[shape.who] == self._who
 
     def answer(self, frame: bytes, now_ms: int, session: Session) -> bytes | PendingCommit:
@@ -234,8 +239,8 @@ class CommitMemo:
         shape = self.shape
         if self.request.member_id:
             group = shape.state.groups.get(self.group_id)
-            if group is not None:
-                note_commit(group, self.request.member_id, now_ms, shape.state.profile)
+            if group is not None and shape.state.profile.commits_are_heartbeats:
+                group.note_commit(self.request.member_id, now_ms)
         log = shape.state.log
         if not log.keeps:
             self.apply(frame, now_ms)
@@ -277,11 +282,16 @@ class Memos:
         self._made: dict[Key, int] = {}
         """Key -> how many memos were made of it in vain; 0: seen once."""
 
-    def find(self, frame: bytes, node: Node) -> CommitMemo | None:
-        """Return the memo that says how to answer this frame; None: the plain path does."""
-        memo = self._memos.get(_key(frame))
-        if memo is None or not memo.is_of(frame):
-            return None
+    def find(self, frame: bytes, node: Node, last: CommitMemo | None = None) -> CommitMemo | None:
+        """Return the memo that says how to answer this frame; None: the plain path does.
+
+        ``last``: what was found last on this connection, which mostly does again.
+        """
+        memo = last
+        if memo is None or memo.is_forgotten or not memo.is_of(frame):
+            memo = self._memos.get(_key(frame))
+            if memo is None or not memo.is_of(frame):
+                return None
         state, shape = self._state, memo.shape
         if state.cluster.version != shape.cluster_version or node is not shape.node or state.unavailable:
             return None
@@ -316,7 +326,9 @@ class Memos:
         before = self._memos.get(key)
         self._made[key] = 1 if before is not None and before.hits else made + 1
         self._memos[key] = CommitMemo(shape, frame, call, request)
-        if before is None:
+        if before is not None:
+            before.is_forgotten = True
+        else:
             self._keys.append(key)
             self._size_bytes += len(frame)
             while self._size_bytes > MEMOS_SIZE_MAX_BYTES:
@@ -325,6 +337,7 @@ class Memos:
     def _forget_oldest(self) -> None:
         key = self._keys.popleft()
         memo = self._memos.pop(key)
+        memo.is_forgotten = True
         self._size_bytes -= key[0]
         self._state.offsets.of_group(memo.group_id)  # has what it deferred put into the table
 

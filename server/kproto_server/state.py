@@ -54,6 +54,9 @@ class BrokerState:
 
     def reset(self) -> None:
         """Forget topics, groups and offsets; nodes and their addresses stay."""
+        from kproto_server.coordinator.membership.handover import dissolve
+
+        dissolve(self)
         self.cluster.reset()
         self.groups = GroupRegistry()
         self.offsets = OffsetStore()

@@ -37,6 +37,9 @@ class GroupState(enum.Enum):
     DEAD = "Dead"
 
 
+BEATS_BY_COMMIT = (GroupState.STABLE, GroupState.PREPARING_REBALANCE)
+
+
 class Member:
     """One member of a group."""
 
@@ -178,6 +181,12 @@ class Group:
         self.state = state
         self.state_timestamp_ms = now_ms
         self._touch()
+
+    def note_commit(self, member_id: str, now_ms: int) -> None:
+        """A member's commit was accepted: that is as good as a heartbeat (OC-25)."""
+        member = self.members.get(member_id)
+        if member is not None and not member.is_new and self.state in BEATS_BY_COMMIT:
+            member.session_deadline_ms = now_ms + member.session_timeout_ms
 
     def enter(self, phase: Phase | None) -> None:
         """Wait for something else, or for nothing."""

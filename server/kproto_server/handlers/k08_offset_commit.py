@@ -23,7 +23,6 @@ from kproto_server.coordinator.commit import (
     metadata_too_large,
     timestamps_of_v1,
 )
-from kproto_server.coordinator.membership.heartbeat import note_commit
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.partitioning import not_coordinator, owned_partition
 
@@ -95,8 +94,8 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
 
     if partition is None or not answered:
         return _response(answered, refused)
-    if group is not None and group.members and not error:
-        note_commit(group, request.member_id, call.now_ms, profile)
+    if group is not None and group.members and not error and profile.commits_are_heartbeats:
+        group.note_commit(request.member_id, call.now_ms)
     makes_group = group is None and request.generation_id_or_member_epoch < 0 and profile.offsets_make_a_group
     failure = 0
 

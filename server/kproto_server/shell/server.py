@@ -167,9 +167,12 @@ class Server:
         Raises:
             KeyError: no such node, or it is down.
         """
+        from kproto_server.coordinator.membership.handover import hand_over  # not at the start
+
         self.listeners.pop(node_id).close()
-        self.state.cluster.stop_node(node_id)
         node = self.state.cluster.nodes[node_id]
+        hand_over(self.state, node)
+        self.state.cluster.stop_node(node_id)
         self._reserved[node_id] = reserve(node.host, node.port)
 
     def start_node(self, node_id: int) -> None:

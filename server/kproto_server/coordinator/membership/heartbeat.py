@@ -1,4 +1,4 @@
-"""Heartbeat: a member lives, and hears whether it has to join again (GP-35). A commit is as good (OC-25)."""
+"""Heartbeat: a member lives, and hears whether it has to join again (GP-35). So is a commit (`Group.note_commit`)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.membership import members
-from kproto_server.coordinator.membership.machine import BEATS_BY_COMMIT, COMPLETING, HEARTBEAT, STABLE
+from kproto_server.coordinator.membership.machine import COMPLETING, HEARTBEAT, STABLE
 
 if TYPE_CHECKING:
-    from kproto_server.coordinator.groups import Group, Member
+    from kproto_server.coordinator.groups import Group
     from kproto_server.releases.profiles import Profile
 
 
@@ -35,18 +35,7 @@ def heartbeat(
         return ErrorCode.ILLEGAL_GENERATION
     if group.state is COMPLETING and profile.refuses_heartbeats_before_sync:
         return ErrorCode.REBALANCE_IN_PROGRESS
-    _lives(group, group.members[member_id], now_ms)
-    return HEARTBEAT[group.state]
-
-
-def note_commit(group: Group, member_id: str, now_ms: int, profile: Profile) -> None:
-    """A member's commit was accepted: it lives."""
-    member = group.members.get(member_id)
-    if member is not None and group.state in BEATS_BY_COMMIT and profile.commits_are_heartbeats:
-        _lives(group, member, now_ms)
-
-
-def _lives(group: Group, member: Member, now_ms: int) -> None:
-    """Give a member time anew; one whose first JoinGroup waits has more than that."""
-    if not member.is_new:
+    member = group.members[member_id]
+    if not member.is_new:  # else its first JoinGroup waits, and it has more time than that
         members.expect(group, member, now_ms)
+    return HEARTBEAT[group.state]

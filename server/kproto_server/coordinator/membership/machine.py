@@ -85,9 +85,6 @@ HEARTBEAT: Mapping[GroupState, int] = MappingProxyType({PREPARING: 27, COMPLETIN
 REBALANCES_WHEN_LEFT = frozenset({COMPLETING, STABLE})
 """States in which a member that goes makes the others join again (GP-37)."""
 
-BEATS_BY_COMMIT = frozenset({PREPARING, STABLE})
-"""States in which a commit is as good as a heartbeat (OC-25)."""
-
 
 def move(group_state: GroupState, to: GroupState) -> GroupState:
     """Return the state to go to; it is a defect of ours if there is no such move."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.codes import ErrorCode
 from kproto_server.coordinator.membership import members
 from kproto_server.coordinator.membership.limits import group_limits_of
 from kproto_server.coordinator.membership.machine import DEAD
@@ -27,7 +26,6 @@ from kproto_server.coordinator.membership.rebalance import (
     pending_gone,
     syncs_missing,
 )
-from kproto_server.coordinator.membership.replies import SyncResult, refused_join
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group, Member
@@ -114,12 +112,3 @@ def resume(state: BrokerState, group: Group, now_ms: int) -> None:
     if state.profile.limits_group_size and len(group.members) > group_limits_of(state.settings).size_max:
         begin(state, group, now_ms)
     arm(state, group)
-
-
-def unload(group: Group) -> None:
-    """Answer all that waits: this is not, or no longer, the group's coordinator. New members were nobody's yet."""
-    for member in list(group.members.values()):
-        members.answer_join(group, member, refused_join(ErrorCode.NOT_COORDINATOR, member.member_id))
-        members.answer_sync(member, SyncResult(ErrorCode.NOT_COORDINATOR))
-        if member.is_new:
-            members.remove(group, member)

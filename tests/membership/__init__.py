@@ -1,0 +1,1 @@
+"""Classic groups: conversations of members with a coordinator, recorded from real brokers and held with ours."""

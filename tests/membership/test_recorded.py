@@ -1,0 +1,28 @@
+"""What members of classic groups were told by brokers of 19 releases, told again by ours in the profile of each."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.membership.record import play_with_ours
+from tests.membership.recorded import Transcript, transcripts, versions_of
+from tests.membership.scripts import SCRIPTS
+from tests.membership.talk import differences
+
+RELEASES = sorted({transcript.release for transcript in transcripts()})
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("script", list(SCRIPTS))
+def test_members_are_told_the_same(script: str, release: str) -> None:
+    found: list[str] = []
+    theirs = [one for one in transcripts() if (one.script, one.release) == (script, release)]
+    assert [one.join_version for one in theirs] == versions_of(script, release)
+    for transcript in theirs:
+        found += _differences(transcript)
+    assert found == []
+
+
+def _differences(theirs: Transcript) -> list[str]:
+    ours = play_with_ours(theirs.release, theirs.script, theirs.join_version)
+    return differences(ours.steps, theirs.steps)

@@ -1,0 +1,64 @@
+"""A line to a real broker: a socket for each name, and time as it is."""
+
+from __future__ import annotations
+
+import itertools
+import select
+import socket
+import time
+from typing import Any
+
+from kproto.declaration import Request
+from kproto.framing import FrameReader
+from kproto.headers import read_response, request_frame
+
+QUIET_S = 0.35
+"""How long nobody must have been answered until nobody is expected to be; only while a request waits."""
+LIMIT_S = 20.0
+
+
+class WireLine:
+    """Connections to one broker."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.split(",")[0].rpartition(":")
+        self._address = host, int(port)
+        self._sockets: dict[str, socket.socket] = {}
+        self._readers: dict[str, FrameReader] = {}
+        self._asked: dict[str, list[tuple[type[Request], int]]] = {}
+        self._ids = itertools.count(1)
+
+    def send(self, name: str, request: Request, version: int) -> None:
+        if name not in self._sockets:
+            self._sockets[name] = socket.create_connection(self._address, LIMIT_S)
+            self._readers[name] = FrameReader()
+        self._asked.setdefault(name, []).append((type(request), version))
+        self._sockets[name].sendall(request_frame(request, version, correlation_id=next(self._ids), client_id=name))
+
+    def answers(self) -> list[tuple[str, Any]]:
+        found: list[tuple[str, Any]] = []
+        while any(self._asked.values()):
+            names = {sock: name for name, sock in self._sockets.items()}
+            ready, _, _ = select.select(list(names), [], [], QUIET_S)
+            if not ready:
+                break
+            for sock in ready:
+                found += self._read(names[sock], sock)
+        return found
+
+    def _read(self, name: str, sock: socket.socket) -> list[tuple[str, Any]]:
+        data = sock.recv(1 << 20)
+        assert data, f"the broker has closed {name}'s connection"
+        self._readers[name].feed(data)
+        answers = []
+        for frame in self._readers[name].frames():
+            api, version = self._asked[name].pop(0)
+            answers.append((name, read_response(frame, api, version)[1]))
+        return answers
+
+    def pass_time(self, duration_ms: int) -> None:
+        time.sleep(duration_ms / 1000)
+
+    def close(self) -> None:
+        for sock in self._sockets.values():
+            sock.close()
