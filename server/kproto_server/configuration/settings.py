@@ -173,7 +173,7 @@ _TABLE = (
     Setting("offsets.topic.compression.codec", INT, "0", low=0, high=4, acts=False),
     Setting("offsets.topic.num.partitions", INT, "50", low=1, high=NEW_PARTITIONS_MAX),
     Setting("offsets.topic.replication.factor", SHORT, "3", low=1),
-    Setting("offsets.topic.segment.bytes", INT, "104857600", low=1, acts=False),
+    Setting("offsets.topic.segment.bytes", INT, "104857600", low=1),
     Setting("offsets.retention.override", STRING, "ignore", choices=("ignore", "honour"), is_kafkas=False),
     # Groups with members.
     # DEVIATION: Kafka waits 3 s by default; the server.properties that it ships says 0, and so do most tests.
