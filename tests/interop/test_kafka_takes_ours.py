@@ -1,0 +1,61 @@
+"""Real Kafka on directories that kproto wrote: its tools read them, its brokers serve the same offsets and groups.
+
+Method: `kproto serve --data-dir` in the profile of a release is filled by a client, and killed or stopped. What it
+served is asked of a real broker of that release on a copy of the directory; neither that broker nor the release's
+DumpLogSegments may say a word against it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.interop.asked import what_is_served
+from tests.interop.dumped import check_dump, offsets_segments
+from tests.interop.filled import Filler, fill, fill_members
+from tests.interop.ours import kproto_on, verify
+from tests.interop.real import real_broker, start_on
+from tests.oracle.cluster import NEWEST
+from tests.shell.raw_client import RawClient
+
+pytestmark = pytest.mark.oracle
+
+PARTITIONS = {"offsets.topic.num.partitions": "4"}
+SMALL_SEGMENTS = {**PARTITIONS, "offsets.topic.segment.bytes": "8192"}
+TOOLS = {"2.0.1": ("2.0.1", "2.1.1"), "2.1.1": ("2.1.1", "2.8.2"), "2.8.2": ("2.8.2", "3.9.2")}
+"""The older of these know the record versions of the release; the newest tool reads them all."""
+
+
+@pytest.mark.parametrize(
+    ("release", "durability", "ending"),
+    [
+        ("2.0.1", "os", "killed"),
+        ("2.1.1", "fsync", "stopped"),
+        ("2.8.2", "fsync", "killed"),
+        ("3.9.2", "os", "stopped"),
+        ("4.4.0", "fsync", "killed"),
+    ],
+)
+def test_a_real_broker_serves_what_we_kept(release: str, durability: str, ending: str, tmp_path: Path) -> None:
+    log_dir = tmp_path / "data"
+    with kproto_on(log_dir, release, SMALL_SEGMENTS, durability) as ours:
+        with RawClient(ours.address) as client:
+            filler = Filler(client, release, {})
+            fill(filler)
+            fill_members(filler)
+            served = what_is_served(ours.address, release, filler.expected)
+        if ending == "killed":
+            ours.kill()
+
+    assert served.offsets == filler.expected
+    assert len(offsets_segments(log_dir)) > len(list(log_dir.glob("__consumer_offsets-*"))), "no segment was full"
+    verify(log_dir)
+    records = {tool: check_dump(tool, log_dir) for tool in {*TOOLS.get(release, ()), NEWEST}}
+    assert len(set(records.values())) == 1
+    assert records[NEWEST] > sum(len(offsets) for offsets in filler.expected.values())
+
+    with real_broker(release, PARTITIONS) as theirs:
+        address = start_on(theirs, log_dir)
+        assert what_is_served(address, release, filler.expected) == served
+        assert theirs.complaints() == []
