@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Due = TypeVar("Due", int, float)
 
+NEVER = float("inf")
 AUTO_IDLE_MS = 10
 """How long nothing must have happened, in real milliseconds, before an auto-advancing clock jumps to its next timer."""
 
@@ -84,6 +85,13 @@ class Clock:
         self._by_broker: list[tuple[int, int, Timer]] = []
         self._in_background: list[tuple[int, int, Timer]] = []
         self._by_real: list[tuple[float, int, Timer]] = []
+        self._quiet_until_ms: float | None = None
+        """Real time before which nothing is due, as far as it was worked out; None: it has to be."""
+
+    @property
+    def real_ms(self) -> float:
+        """The last reading of real time."""
+        return self._real_ms
 
     def now_ms(self) -> int:
         """Broker time as of the last `tick`."""
@@ -107,6 +115,7 @@ class Clock:
         """
         if duration_ms < 0:
             raise ValueError(f"the clock can't go back by {-duration_ms} ms")
+        self._quiet_until_ms = None
         target = self._broker_ms + duration_ms
         while (timer := self._pop_broker(target)) is not None:
             self._broker_ms = max(self._broker_ms, timer.due_ms)
@@ -122,6 +131,7 @@ class Clock:
             for_client: at the latest when as much real time has passed.
             in_background: housekeeping, which an auto-advancing clock does not jump to.
         """
+        self._quiet_until_ms = None
         real = self._real_ms + max(0.0, due_ms - self._broker_ms) if for_client else None
         timer = Timer(due_ms, real, action)
         order = next(self._order)
@@ -132,6 +142,9 @@ class Clock:
 
     def run_due(self) -> None:
         """Fire what is due."""
+        if self._quiet_until_ms is not None and self._real_ms < self._quiet_until_ms:
+            return
+        self._quiet_until_ms = None
         while (timer := self._pop_broker(self._broker_ms)) is not None:
             self._run(timer)
         while (real_due := self._next_real()) is not None and real_due <= self._real_ms:
@@ -144,6 +157,12 @@ class Clock:
 
     def delay_ms(self) -> float | None:
         """Real milliseconds until something may be due; None: no timer is set."""
+        if self._quiet_until_ms is None:
+            delay_ms = self._work_out_delay_ms()
+            self._quiet_until_ms = NEVER if delay_ms is None else self._real_ms + delay_ms
+        return None if self._quiet_until_ms == NEVER else max(0.0, self._quiet_until_ms - self._real_ms)
+
+    def _work_out_delay_ms(self) -> float | None:
         delays = []
         due = self._next_heap()
         if due and self.mode.rate > 0:

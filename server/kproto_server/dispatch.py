@@ -44,10 +44,18 @@ class Dispatcher:
         self.state = state
         self.memos = Memos(state) if remembers else None
         self.observations = observations
+        self.uncounted: dict[Session, None] = {}
+        """Sessions with requests that are not reported yet."""
+        observations.before_look = self._count
         self.released: dict[Session, None] = {}
         """Sessions that have something to send or to do, for whoever runs the loop to `take_released`."""
         self.frame_size_max_bytes = state.settings.int("socket.request.max.bytes")
         self._endpoints: dict[tuple[int, int], Endpoint] = {}
+
+    def _count(self) -> None:
+        """Have everything reported that was not yet."""
+        for session in self.uncounted:
+            session.count()
 
     def take_released(self) -> list[Session]:
         """Return the sessions whose answers have come to be, in that order."""

@@ -209,7 +209,18 @@ class Shape:
 class CommitMemo:
     """The last commit of one member, or of a group without members."""
 
-    __slots__ = ("_frame", "_now_ms", "_partition", "_who", "expires_early", "group_id", "hits", "is_forgotten", "request", "shape")
+    __slots__ = (
+        "_frame",
+        "_now_ms",
+        "_partition",
+        "_who",
+        "expires_early",
+        "group_id",
+        "hits",
+        "is_forgotten",
+        "request",
+        "shape",
+    )
 
     def __init__(self, shape: Shape, frame: bytes, call: Call, request: OffsetCommitRequest) -> None:
         cluster = call.state.cluster

@@ -76,8 +76,8 @@ class Session:
     """One connection without its socket."""
 
     __slots__ = (
-        "_client_id", "_reader", "_refused", "backlog", "closed", "dispatcher", "held", "info", "node", "on_released",
-        "parked",
+        "_client_id", "_hit", "_hits", "_reader", "_refused", "backlog", "closed", "dispatcher", "held", "info", "node",
+        "on_released", "parked",
     )  # fmt: skip
 
     def __init__(self, dispatcher: Dispatcher, node: Node, info: ConnectionInfo) -> None:
@@ -95,14 +95,21 @@ class Session:
         """Answers that wait for the log, and those behind them."""
         self.on_released: Callable[[], object] | None = None
         """What the shell does when the session has something to send."""
+        self._hit: CommitMemo | None = None
+        self._hits = 0
+        """The last commit that was answered from memory, and how often since somebody looked."""
         self._client_id = ""
         """Of the last request: what is said of a frame that has none."""
 
     def receive(self, data: bytes, now_ms: int) -> bytes:
         """Take what was read; return the answers that can be given now, in request order."""
-        self._reader.feed(data)
+        reader = self._reader
+        if len(data) - 4 == int.from_bytes(data[:4], "big") <= reader.limit and not reader.buffered:
+            self.backlog.append(data[4:])  # one request, whole: most of what clients send that wait for each answer
+            return self.proceed(now_ms)
+        reader.feed(data)
         try:
-            self.backlog.extend(self._reader.frames())
+            self.backlog.extend(reader.frames())
         except FrameTooLarge as error:
             self._refused = str(error)  # what came before it is answered first
         return self.proceed(now_ms)
@@ -114,6 +121,8 @@ class Session:
 
     def abandon(self) -> None:
         """The connection has ended: whoever waits for a parked request need not."""
+        self.count()
+        self.dispatcher.uncounted.pop(self, None)
         parked, self.parked = self.parked, None
         if parked is not None and parked.wait.waker is not None and parked.wait.waker.on_abandon is not None:
             parked.wait.waker.on_abandon()
@@ -137,22 +146,24 @@ class Session:
         memos = self.dispatcher.memos
         answers = self._released() if held else []
         answer: bytes | Held | PendingCommit
-        size = hits = 0
-        hit: CommitMemo | None = None
+        hit, hits = self._hit, self._hits
+        size = 0
         try:
             while backlog and self.parked is None and self.closed is None and size < ANSWERS_SIZE_MAX_BYTES:
                 if held and not self._goes_beside_held(backlog[0]):
                     break
                 frame = backlog.popleft()
-                memo = None if memos is None else memos.find(frame, self.node)
+                memo = None if memos is None else memos.find(frame, self.node, hit)
                 if memo is None:
                     answer = self._answer(frame, now_ms)
                 else:
                     answer = memo.answer(frame, now_ms, self)
                     if memo is not hit:
-                        self._count(hit, hits)
+                        self.count()
                         hit, hits = memo, 0
+                        self.dispatcher.uncounted[self] = None
                     hits += 1
+                    self._hit, self._hits = hit, hits
                 if held or type(answer) is not bytes:
                     held.append(answer)
                 else:
@@ -161,7 +172,6 @@ class Session:
         except Exception:  # the plain path looks after itself: this is a defect of the memory (BA-13)
             logger.exception(DEFECT, OFFSET_COMMIT, -1, self._client_id)
             self._close(CLOSED_BY_DEFECT, OFFSET_COMMIT, -1)
-        self._count(hit, hits)
         if self._refused is not None and not backlog and self.parked is None and self.closed is None:
             self._close(self._refused, -1, -1)
         return answers[0] if len(answers) == 1 else b"".join(answers)
@@ -187,12 +197,13 @@ class Session:
         last = held[-1]
         return not isinstance(last, Held) or last.is_commit
 
-    def _count(self, memo: CommitMemo | None, hits: int) -> None:
-        """Report requests answered from memory, as the plain path reports each."""
-        if memo is None:
+    def count(self) -> None:
+        """Report the requests that were answered from memory, as the plain path reports each."""
+        memo, hits = self._hit, self._hits
+        self._hits = 0
+        if memo is None or not hits:
             return
-        observations = self.dispatcher.observations
-        shape = memo.shape
+        observations, shape = self.dispatcher.observations, memo.shape
         observations.request(self.info, shape.client_id, OFFSET_COMMIT, shape.api_version, hits)
         if shape.api_version <= 4:
             retention_ms = shape.request.retention_time_ms

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from kproto_server.observation.error_codes import error_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from kproto.declaration import Response
     from kproto_server.call import ConnectionInfo
@@ -107,6 +107,8 @@ class Observations:
         self._live: dict[int, _Tally] = {}
         self._gone: dict[tuple[str, str], _Tally] = {}
         self._moving = allocate_lock()
+        self.before_look: Callable[[], object] = _nothing
+        """Called before counts are read or forgotten: whoever counts in batches reports what it has."""
 
     def request(
         self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, count: int = 1
@@ -171,6 +173,7 @@ class Observations:
 
     def reset(self) -> None:
         """Forget all counts; what open connections told of themselves stays."""
+        self.before_look()
         with self._moving:
             self._gone = {}
             for key, tally in self._live.items():
@@ -181,6 +184,7 @@ class Observations:
         """Return all counts so far, as values that belong to the caller."""
         from kproto_server.observation.observed import Snapshot
 
+        self.before_look()
         by_software: dict[tuple[str, str], _Tally] = {}
         with self._moving:
             for software, tally in self._gone.items():
@@ -194,6 +198,10 @@ class Observations:
     def _meet(self, connection: ConnectionInfo) -> _Tally:
         tally = self._live[id(connection)] = _Tally(connection)
         return tally
+
+
+def _nothing() -> None:
+    """There is nobody to report."""
 
 
 def _of_software(tallies: dict[tuple[str, str], _Tally], connection: ConnectionInfo) -> _Tally:

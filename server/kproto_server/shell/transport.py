@@ -78,11 +78,13 @@ class Connection:
             return
         clock = self._host.clock
         clock.active()
-        self.active_ms = real_ms()
-        answers = self._session.receive(data, clock.now_ms())
+        self.active_ms = clock.real_ms
+        session = self._session
+        answers = session.receive(data, clock.now_ms())
         if answers:
             self._send(answers)
-        self._settle()
+        if session.backlog or session.held or self._unsent or session.parked or session.closed or self._finishing:
+            self._settle()
 
     def _go_on(self) -> None:
         """The client takes more: send what is left, then answer what waited for that."""
