@@ -103,6 +103,16 @@ def test_of_a_group_that_2_0_has_left_empty_the_log_does_not_say_since_when(prof
     assert expires_at(since, since_ms + R)
 
 
+@pytest.mark.parametrize("profile", ["2.2", "2.3", "2.4", "2.5", "2.6"])
+@pytest.mark.parametrize("written_by", ["2.1", "2.4"])
+def test_2_3_to_2_5_forget_at_a_restart_since_when_a_group_is_empty(profile: str, written_by: str) -> None:
+    """EX-16: unless 2.1 or 2.2 wrote it. T22b has it of real brokers."""
+    since_ms = NOW_MS + 5000
+    state, _ = load(profile, commit_of("2.1", None), empty_group(written_by, since_ms))
+    is_forgotten = profile in ("2.3", "2.4", "2.5") and written_by == "2.4"
+    assert expires_at(state, (NOW_MS if is_forgotten else since_ms) + R)
+
+
 @pytest.mark.parametrize("minutes", [1, 1000])
 def test_a_deadline_that_is_missing_is_that_of_the_present_setting(minutes: int) -> None:
     """EX-41, EX-53: a broker as old as 2.0 gives one to what newer ones have written; a real 2.0 can't read it."""

@@ -118,6 +118,12 @@ class Quirks:
         return "stable" if self.at_least(2, 8) else "unless empty"
 
     @cached_property
+    def forgets_since_when_groups_are_empty(self) -> bool:
+        """Whether after a restart nobody knows since when a group is Empty: 2.3 to 2.5 write that time in version 3 of
+        the group's value, and look for it in version 2 only (EX-16; M[2.3.1, 2.4.1, 2.5.1], not 2.6.3)."""
+        return self.at_least(2, 3) and not self.at_least(2, 6)
+
+    @cached_property
     def commit_timestamp_is_the_clients(self) -> bool:
         """Whether an explicit timestamp of OffsetCommit v1 is the time of the commit, from 2.1 on; from 0.9 to 2.0 it
         only moves the deadline, in 0.8.2 it is all that is stored (OC-40)."""

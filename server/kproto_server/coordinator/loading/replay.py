@@ -41,7 +41,7 @@ class Replay:
     def __init__(self, state: BrokerState) -> None:
         self.settle: Callable[[str], None] | None = None
         """Called before anything happens to a group's offsets, if somebody holds some of it back."""
-        self.groups = RestoredGroups()
+        self.groups = RestoredGroups(state.profile)
         self.pending = PendingOffsets()
         self.skipped: Counter[int] = Counter()
         """Records of types that mean nothing to this broker, by type (EX-55)."""

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from kproto.records.group_records import MemberMetadata
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.registry import GroupRegistry
+    from kproto_server.releases.profiles import Profile
 
 GROUP_TYPE = 2
 CONSUMER_GROUP_TYPES = frozenset({3, 4, 5, 6, 7, 8, 16})
 NO_TIMESTAMP = -1
+NEWEST_TIME_VERSION = 2
+"""The newest version of a group's value of which a release that forgets times reads them."""
 
 
 class ConsumerGroup:
@@ -47,14 +50,17 @@ class ConsumerGroup:
 class RestoredGroups:
     """The groups of one offsets partition."""
 
-    def __init__(self) -> None:
+    def __init__(self, profile: Profile) -> None:
         self._groups: dict[str, GroupMetadataValue | ConsumerGroup] = {}
+        self._forgets_times = profile.forgets_since_when_groups_are_empty
 
     def replay(self, record: CoordinatorRecord) -> None:
         """Take in the next record of a group."""
         key, value = record.key, record.value
         if isinstance(key, GroupMetadataKey):
             if isinstance(value, GroupMetadataValue):
+                if self._forgets_times and record.value_version > NEWEST_TIME_VERSION:
+                    value = value.replace(current_state_timestamp=NO_TIMESTAMP)
                 self._groups[key.group] = value
             elif isinstance(self._groups.get(key.group), GroupMetadataValue):
                 del self._groups[key.group]
