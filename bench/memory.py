@@ -1,8 +1,9 @@
 """What committed offsets cost in memory: each of these servers as a whole process, filled over the wire.
 
 Method: a fresh server commits for one group, and its memory is read; then each group commits once, and it is read
-again. What it has grown by, divided by the entries, is the figure. A JVM takes memory in advance and gives none back:
-for Kafka the live heap is counted as well, as `jcmd GC.class_histogram` tells it after a full collection.
+again. What it has grown by, divided by the entries, is the figure; and once more after each group has committed twice
+again, for what a server remembers of consumers that live. A JVM takes memory in advance and gives none back: for Kafka
+the live heap is counted as well, as `jcmd GC.class_histogram` tells it after a full collection.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from bench.peers.kproto import Kproto
 from bench.peers.server import Launch, Peer, Server, started, wait_until_listening
 
 PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
-RESIDENT = Metric(key="resident_bytes_per_entry", title="resident bytes/entry", compared=True)
-LIVE = Metric(key="live_bytes_per_entry", title="live heap bytes/entry")
+RESIDENT = Metric(key="resident_bytes_per_entry", title="bytes/entry", compared=True)
+LIVELY = Metric(key="lively_bytes_per_entry", title="after 3 commits", compared=True)
+LIVE = Metric(key="live_bytes_per_entry", title="live heap")
 FILL = Metric(key="fill_s", title="filled in s", digits=2)
-METRICS = (RESIDENT, LIVE, FILL)
+METRICS = (RESIDENT, LIVELY, LIVE, FILL)
 BYTES_MAX = 64.0
 
 
@@ -82,12 +84,13 @@ def _filled(load: Path, launch: Launch, name: str, shape: Shape, live: Callable[
         wait_until_listening(server)
         generator.run(load, server.port, name, {**shape.flags(), "groups": 1, "group": "first-", "total": 100})
         resident, live_before = _resident(server), live(server.pid) if live else 0
-        said = generator.run(
-            load, server.port, name, {**shape.flags(), "conns": 8, "inflight": 16, "total": shape.groups}
-        )
+        filling = {**shape.flags(), "conns": 8, "inflight": 16, "total": shape.groups}
+        said = generator.run(load, server.port, name, filling)
         grown = {RESIDENT.key: (_resident(server) - resident) / shape.entries, FILL.key: float(said["seconds"])}
         if live:
             grown[LIVE.key] = (live(server.pid) - live_before) / shape.entries
+        generator.run(load, server.port, name, {**filling, "total": 2 * shape.groups, "seq": 1})
+        grown[LIVELY.key] = (_resident(server) - resident) / shape.entries
     return grown
 
 
@@ -123,7 +126,11 @@ BENCH = Bench(
     summary="memory for each committed offset, beside kfake and real Kafka",
     metrics=METRICS,
     peers=[KPROTO, *(peer.name for peer in PEERS[1:])],
-    floors=[Limit(case=str(shape), metric=RESIDENT, at_most=BYTES_MAX) for shape in (*SHAPES, *LARGE_SHAPES)],
+    floors=[
+        Limit(case=str(shape), metric=metric, at_most=BYTES_MAX)
+        for shape in (*SHAPES, *LARGE_SHAPES)
+        for metric in (RESIDENT, LIVELY)
+    ],
     add_options=add_options,
     run=run,
 )
