@@ -69,13 +69,13 @@ class BrokerClock:
     def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, milliseconds: float = 0
     ) -> None:
-        """Move broker time forward; what falls due meanwhile happens in its order.
+        """Move broker time forward; what falls due meanwhile happens in its order, and is in the log in the end.
 
         Raises:
             ValueError: time does not go back.
         """
         total_ms = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + milliseconds
-        self._broker._call(lambda server: server.host.clock.advance(total_ms))
+        self._broker._call(lambda server: server.advance(total_ms))
 
 
 class Broker:

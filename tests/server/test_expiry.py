@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from kproto_server.broker import Broker
+from kproto_server.configuration.data_directory import DataDirectory, Durability
 from tests.shell.raw_client import RawClient
 from tests.shell.requests import commit_offset, committed
 
@@ -29,6 +33,17 @@ def test_offsets_and_group_are_gone_after_eight_days() -> None:
         assert admin.list_groups() == []
         consumer.close()
         admin.close()
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_what_an_advance_brings_has_happened_when_it_returns(tmp_path: Path, durability: Durability) -> None:
+    """Though tombstones are to be synced before an offset goes, which takes a disk its time."""
+    data = DataDirectory(str(tmp_path), durability)
+    with Broker.running(clock="manual", data=data) as broker, RawClient(broker.bootstrap_servers) as client:
+        for _ in range(5):
+            assert commit_offset(client) == 0
+            broker.clock.advance(days=8)
+            assert committed(client) == -1
 
 
 def test_a_reset_broker_sweeps_anew() -> None:

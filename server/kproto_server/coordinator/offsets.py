@@ -105,7 +105,7 @@ class OffsetStore:
             if before is not None:
                 self._settle(group_id)
             self._deferred[group_id] = commit
-            if commit.expires_early:
+            if commit.expires_early or group_id not in self._groups:
                 self.touched[group_id] = None
 
     def _settle(self, group_id: str) -> None:

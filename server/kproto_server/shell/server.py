@@ -120,6 +120,12 @@ class Server:
                 if session.on_released is not None:
                     session.on_released()
 
+    def advance(self, duration_ms: float) -> None:
+        """Move broker time; the log has all that this brings when it returns, so that whoever asks then sees it."""
+        self.host.clock.advance(duration_ms)
+        if self._persistence is not None:
+            self._persistence.drain()
+
     async def main(self, sockets: dict[int, socket.socket], ready: Callable[[], object]) -> None:
         """Serve the nodes on these listening sockets (node id -> socket) until `stop`; then drain.
 
