@@ -47,6 +47,12 @@ SERVED_SECONDS_MAX = 60.0
 NO_SUCH_GROUP = 69
 """kfake's answer where Kafka says that there are no offsets."""
 PROGRESS_SECONDS = 5.0
+SETTINGS = {
+    "offsets.topic.segment.bytes": str(1 << 20),
+    "log.cleaner.backoff.ms": "100",
+    "log.cleaner.min.cleanable.ratio": "0.1",
+}
+"""Small segments that are cleaned at once: there has to be a kill while one is rolled, or replaced."""
 COUNTS = tuple(
     Metric(key=key, title=key.replace("_", " "), digits=0)
     for key in ("kills", "commits_answered", "in_flight_when_killed", "offsets_compared", "lost", "torn", "invented")
@@ -97,7 +103,7 @@ def run(options: Namespace, note: Note) -> list[Row]:
         for peer in (peer for peer in PEERS if peer.name in options.only):
             with ExitStack() as stack:
                 try:
-                    launch = stack.enter_context(peer.ready([PARTITIONS], durability))
+                    launch = stack.enter_context(peer.ready([PARTITIONS], durability, SETTINGS))
                 except Missing as missing:
                     note(f"{peer.name} left out: {missing}")
                     continue
