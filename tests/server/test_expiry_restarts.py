@@ -1,0 +1,129 @@
+"""The timelines of expiry in which the broker is down for a while, or comes back as a newer one, on a manual clock.
+
+A broker that starts takes its clock's first time from the machine; here the machine's is what the script says that it
+is. How long a broker takes to serve a group again is the recording's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kproto.messages.k15_describe_groups import DescribeGroupsRequest
+from kproto_server import assembly
+from kproto_server.broker import Broker
+from kproto_server.configuration.data_directory import DataDirectory
+from tests.coordinator.expiry_table import TABLE
+from tests.coordinator.line import Outcome, Script, differences
+from tests.fixture_files import expiry_recordings
+from tests.oracle.expiry_line import WireLine
+from tests.server.test_expiry_timelines import SETTINGS, TOLERANCE_S, WITH_MEMBERS
+from tests.shell.raw_client import RawClient
+from tests.shell.waiting import wait_until
+
+GROUP = "g"
+NOT_YET = {"T34b"}
+"""A group that is only offsets is said to be Dead after a restart, until it commits or expires."""
+START_MS = 1_700_000_000_000
+
+
+class Life:
+    """The time of a broker that is down for a while."""
+
+    def __init__(self, profile: str, data: Path, script: Script, loaded_s: float, patch: pytest.MonkeyPatch) -> None:
+        assert script.down is not None
+        self._profile = profile
+        # A sync takes real time, in which a test's clock goes on by seconds.
+        self._data = DataDirectory(str(data), durability="os")
+        self._down = script.down
+        self._now_ms = START_MS
+        clock_of_the_machine = SimpleNamespace(time=lambda: self._now_ms / 1000)
+        patch.setattr(assembly, "time", clock_of_the_machine)
+        self._breaks = [(self._down.stop_s, self.stop), (loaded_s, self._start_again)]
+        self.broker: Broker | None = None
+        self._start(profile)
+
+    def _start(self, profile: str) -> None:
+        settings = SETTINGS | WITH_MEMBERS
+        self.broker = Broker(profile=profile, clock="manual", settings=settings, data=self._data)
+        self.broker.start()
+
+    def _start_again(self) -> None:
+        """Start, and have the group loaded before time goes on."""
+        self._start(self._down.upgrade or self._profile)
+        assert self.broker is not None
+        with RawClient(self.broker.bootstrap_servers) as client:
+            wait_until(lambda: _is_loaded(client), "the group")
+
+    def stop(self) -> None:
+        if self.broker is not None:
+            self.broker.stop()
+            self.broker = None
+
+    @property
+    def now_s(self) -> float:
+        return (self._now_ms - START_MS) / 1000
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def pass_until(self, time_s: float) -> None:
+        while self._breaks and self._breaks[0][0] <= time_s:
+            break_s, act = self._breaks.pop(0)
+            self._pass_until(break_s)
+            act()
+        self._pass_until(time_s)
+
+    def _pass_until(self, time_s: float) -> None:
+        until_ms = START_MS + round(time_s * 1000)
+        if self.broker is not None:
+            self.broker.clock.advance(milliseconds=until_ms - self._now_ms)
+        self._now_ms = until_ms
+
+
+def _is_loaded(client: RawClient) -> bool:
+    (group,) = client.ask(DescribeGroupsRequest(groups=(GROUP,)), 0).groups
+    return bool(group.error_code == 0)
+
+
+class OurLine(WireLine):
+    """A group at a broker that may be down."""
+
+    STEP_S = 0.5
+
+    def __init__(self, life: Life) -> None:
+        self._life = life
+        super().__init__("", GROUP, life)
+
+    def _connect(self) -> RawClient:
+        if self._life.broker is None:
+            raise ConnectionRefusedError
+        return RawClient(self._life.broker.bootstrap_servers)
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(TABLE[name], release, Outcome.recorded(facts), id=f"{name}-{release}")
+        for release, timelines in expiry_recordings().items()
+        for name, facts in timelines.items()
+        if TABLE[name].down is not None and name not in NOT_YET
+    ]
+
+
+@pytest.mark.parametrize(("script", "release", "recorded"), cases())
+def test_our_broker_does_what_a_real_broker_did(
+    script: Script, release: str, recorded: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert recorded.loaded is not None
+    life = Life(release, tmp_path, script, recorded.loaded, monkeypatch)
+    try:
+        line = OurLine(life)
+        line.set_up(in_transaction=False)
+        seen = script.run(line)
+        line.close()
+    finally:
+        life.stop()
+    assert list(differences(recorded, seen, script.states, TOLERANCE_S)) == []
