@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import enum
+import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -106,6 +107,10 @@ class Setting(NamedTuple):
                 if value.lower() not in ("true", "false"):
                     raise self._refusal(text, "true or false")
                 return value.lower()
+            case ConfigType.DOUBLE:
+                if not re.fullmatch(r"0?\.[0-9]+|[01]|1\.0*|0\.", value):
+                    raise self._refusal(text, "a number from 0 to 1")
+                return value
             case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:
                 return str(self._checked_number(value))
             case _:
@@ -136,12 +141,13 @@ class ConfigEntry(NamedTuple):
     read_only: bool
 
 
-BOOLEAN, STRING, INT, SHORT, LONG = (
+BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE = (
     ConfigType.BOOLEAN,
     ConfigType.STRING,
     ConfigType.INT,
     ConfigType.SHORT,
     ConfigType.LONG,
+    ConfigType.DOUBLE,
 )
 
 # Types, defaults and bounds are those of the configuration definitions of Kafka. Where
@@ -159,7 +165,11 @@ _TABLE = (
     Setting("num.partitions", INT, "1", low=1, high=NEW_PARTITIONS_MAX),
     Setting("default.replication.factor", INT, "1", low=1, high=2**15 - 1),
     Setting("min.insync.replicas", INT, "1", low=1, acts=False, dynamic=True),
-    Setting("message.max.bytes", INT, "1000012", changed=(((2, 5), "1048588"),), low=0, acts=False, dynamic=True),
+    Setting("message.max.bytes", INT, "1000012", changed=(((2, 5), "1048588"),), low=0, dynamic=True),
+    Setting("log.cleaner.backoff.ms", LONG, "15000", low=1),
+    Setting("log.cleaner.delete.retention.ms", LONG, "86400000", low=0),
+    Setting("log.cleaner.enable", BOOLEAN, "false", changed=(((0, 9), "true"),)),
+    Setting("log.cleaner.min.cleanable.ratio", DOUBLE, "0.5"),
     Setting("log.retention.bytes", LONG, "-1", acts=False, dynamic=True),
     Setting("log.retention.hours", INT, "168", acts=False),
     Setting("log.retention.minutes", INT, None, acts=False),

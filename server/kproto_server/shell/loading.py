@@ -14,7 +14,7 @@ from kproto_server.coordinator.loading.load import PartitionLoad
 from kproto_server.coordinator.loading.sessions import take_over
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kproto_server.coordinator.loading.shapes import Layouts
     from kproto_server.shell.host import Host
@@ -44,6 +44,8 @@ class Loading:
         self._count = len(self._waiting)
         self._layouts: Layouts = {}
         self._current: tuple[int, PartitionLoad] | None = None
+        self.then: Callable[[], object] = lambda: None
+        """Called when all is loaded."""
         self._started = self._told = time.monotonic()
         for number, _ in self._waiting:
             state.unavailable[number] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -52,6 +54,8 @@ class Loading:
         """Begin, and go on after each round of the loop until all is loaded."""
         if self._waiting:
             self._host.post(self._turn)
+        else:
+            self._host.post(self.then)
 
     def run(self) -> None:
         """Load everything before this returns."""
@@ -62,6 +66,7 @@ class Loading:
         end = time.monotonic() + TURN_S
         while time.monotonic() < end:
             if not self._step():
+                self.then()
                 return
         self._host.post(self._turn)
 

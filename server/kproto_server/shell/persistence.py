@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.cluster.topics import OFFSETS_TOPIC
 from kproto_server.coordinator.change_log import WrittenChangeLog
+from kproto_server.shell.compacting import Compacting
 from kproto_server.shell.loading import Loading
 from kproto_server.shell.log_rounds import LogRounds, Syncer
 from kproto_server.storage.disk import RealDisk
@@ -66,7 +67,10 @@ class Persistence:
         self._restore_topics()
         self._saved_version = -1 if self.log_dir.is_kafkas else state.cluster.version
         self._take_logs()
-        Loading(state, host, disk, dict(self._log.partitions)).start()
+        self._compacting = Compacting(state, host, Syncer(host.post), self.log_dir)
+        loading = Loading(state, host, disk, dict(self._log.partitions))
+        loading.then = self._compacting.start
+        loading.start()
 
     def _restore_topics(self) -> None:
         cluster = self._state.cluster
@@ -130,6 +134,7 @@ class Persistence:
 
     def close(self) -> None:
         """The end: everything that was appended is written, and noted as an orderly end."""
+        self._compacting.stop()
         self.drain()
         self._syncer.stop()
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 VERSION = "0"
 RECOVERY_POINTS = "kproto.recovery"
 """Not by Kafka's name: a real broker would take indexes for right that it finds below these offsets."""
+CLEANER_POINTS = "cleaner-offset-checkpoint"
 FIRST_EPOCH = b"0\n1\n0 0\n"
 """A partition whose every batch has leader epoch 0."""
 

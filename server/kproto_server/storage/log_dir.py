@@ -14,7 +14,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from kproto.records.segment_files import LEADER_EPOCHS
-from kproto_server.storage.checkpoints import FIRST_EPOCH, RECOVERY_POINTS, read_offsets, write_offsets
+from kproto_server.storage.checkpoints import (
+    CLEANER_POINTS,
+    FIRST_EPOCH,
+    RECOVERY_POINTS,
+    read_offsets,
+    write_offsets,
+)
 from kproto_server.storage.disk import read_all, replace_file
 from kproto_server.storage.durable_log import DurableLog
 from kproto_server.storage.journal import NAME as JOURNAL
@@ -87,6 +93,9 @@ class LogDir:
                 known_end=ends.get(directory),
                 recovery_point=points.get((topic, partition), 0),
             )
+        cleaned = read_offsets(read_all(disk, CLEANER_POINTS)) if disk.exists(CLEANER_POINTS) else {}
+        for key, log in self.logs.items():
+            log.first_dirty_offset = min(cleaned.get(key, 0), log.base_offset)
         take_over(disk, self.logs)
         self._remove(CLEAN_END)
         self._sync_all()
@@ -176,6 +185,11 @@ class LogDir:
         self.save_recovery_points()
         if self._journal is not None:
             self._journal.begin_anew()
+
+    def save_cleaner_points(self) -> None:
+        """Note how far each log is compacted."""
+        offsets = {key: log.first_dirty_offset for key, log in self.logs.items() if log.first_dirty_offset}
+        replace_file(self.disk, CLEANER_POINTS, write_offsets(offsets))
 
     def save_recovery_points(self) -> None:
         """Note how far each log is synced."""

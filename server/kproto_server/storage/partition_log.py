@@ -60,8 +60,8 @@ class PartitionLog:
     __slots__ = (
         "_closed", "_dirty", "_disk", "_epoch_octets", "_file", "_has_new_files", "_is_active_dirty", "_next_written",
         "_position", "_queue", "_queue_size",
-        "base_offset", "directory", "directory_octets", "epoch", "next_offset", "partition", "segment_bytes",
-        "start_offset", "synced_offset", "topic",
+        "base_offset", "directory", "directory_octets", "epoch", "first_dirty_offset", "next_offset", "partition",
+        "segment_bytes", "start_offset", "synced_offset", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +86,8 @@ class PartitionLog:
         self._epoch_octets = epoch.to_bytes(4, "big")
         self.segment_bytes = segment_bytes
         self._closed = closed
+        self.first_dirty_offset = 0
+        """Everything below it was compacted."""
         self.start_offset = closed[0].base_offset if closed else (active.base_offset if active else next_offset)
         self.next_offset = next_offset
         """The one that the next record gets, with what is queued."""
@@ -225,6 +227,15 @@ class PartitionLog:
     def roll(self) -> None:
         """Close the newest segment, if it has anything, so that it can be compacted."""
         self._roll_unless_empty()
+
+    def closed_segments(self) -> list[Segment]:
+        """Return the segments that are appended to no more, the oldest first."""
+        return list(self._closed)
+
+    def replace_closed(self, segment: Segment, size: int) -> None:
+        """A closed segment was rewritten and has another size; none: it is gone."""
+        index = self._closed.index(segment)
+        self._closed[index : index + 1] = [segment._replace(size=size)] if size else []
 
     def segments(self) -> list[Segment]:
         """Return the segments, the oldest first."""

@@ -1,0 +1,227 @@
+"""Compaction against a plain model of what must stay (LF-70 to LF-73), and at every step that a crash may come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from kproto.records.batches import read_batches
+from kproto.records.compression import Compression
+from kproto.records.control import ControlType, build_end_marker
+from kproto.records.record import Record
+from kproto.records.record_batch import TRANSACTIONAL, RecordBatch, build_record_batch
+from kproto_server.storage.cleaner import dirtiest, dirty_ratio
+from kproto_server.storage.compaction import Compaction, Terms
+from kproto_server.storage.disk import RealDisk, read_all
+from kproto_server.storage.log_dir import LogDir
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from kproto_server.storage.partition_log import PartitionLog
+
+TOPIC = "__consumer_offsets"
+TERMS = Terms(delete_retention_ms=1000, min_dirty_ratio=0.5)
+NOW_MS = 1_000_000
+
+
+def open_log(path: Path, segment_bytes: int = 300) -> tuple[LogDir, PartitionLog]:
+    log_dir = LogDir(RealDisk(path), durability="os", segment_bytes=segment_bytes)
+    log_dir.create_logs(TOPIC, 1)
+    return log_dir, log_dir.logs[TOPIC, 0]
+
+
+def write(log_dir: LogDir, log: PartitionLog, *records: tuple[str, str | None], compression: int = 0) -> None:
+    """Append a batch of keys and values."""
+    made = [
+        Record(key.encode(), None if value is None else value.encode(), timestamp=NOW_MS, offset=offset)
+        for offset, (key, value) in enumerate(records)
+    ]
+    batch = build_record_batch(made, base_offset=0, compression=Compression(compression))
+    assert log_dir.durable.write(log, batch, len(made)) == 0
+
+
+def batches(log_dir: LogDir, log: PartitionLog) -> list[RecordBatch]:
+    found = []
+    for segment in log.segments():
+        if log_dir.disk.exists(segment.path):
+            found += list(read_batches(read_all(log_dir.disk, segment.path)))
+    assert all(isinstance(batch, RecordBatch) for batch in found)
+    return [batch for batch in found if isinstance(batch, RecordBatch)]
+
+
+def records(log_dir: LogDir, log: PartitionLog) -> list[Record]:
+    return [record for batch in batches(log_dir, log) if not batch.is_control for record in batch.records()]
+
+
+def compact(log_dir: LogDir, log: PartitionLog, now_ms: int = NOW_MS, steps: int | None = None) -> Compaction:
+    """Compact, or stop after so many steps."""
+    compaction = Compaction(log_dir.disk, log, TERMS, now_ms)
+    for number, work in enumerate(compaction.run()):
+        if work is not None:
+            work()
+        if number == steps:
+            break
+    return compaction
+
+
+def reflected(found: Iterable[Record]) -> dict[bytes, bytes]:
+    """What somebody knows who has read these records."""
+    known: dict[bytes, bytes] = {}
+    for record in found:
+        assert record.key is not None
+        if record.value is None:
+            known.pop(record.key, None)
+        else:
+            known[record.key] = record.value
+    return known
+
+
+def test_the_newest_of_each_key_stays_with_its_offset(tmp_path: Path) -> None:
+    """LF-70, LF-72: base offsets, last offsets and timestamps stay; the newest segment is left alone."""
+    log_dir, log = open_log(tmp_path)
+    for number in range(12):
+        write(log_dir, log, ("a", f"a{number}"), ("b", f"b{number}"))
+    write(log_dir, log, ("c", "c"))
+    before = records(log_dir, log)
+    active = log.segments()[-1]
+    compact(log_dir, log)
+    after = records(log_dir, log)
+    assert log.segments()[-1] == active
+    assert set(after) <= set(before)
+    old = [record for record in after if record.offset < active.base_offset]
+    assert len({record.key for record in old}) == len(old)
+    assert reflected(after) == reflected(before)
+    assert all(batch.last_offset >= batch.base_offset for batch in batches(log_dir, log))
+
+
+def test_tombstones_stay_for_a_while(tmp_path: Path) -> None:
+    """LF-70: until delete.retention.ms after the first pass that finds them the newest."""
+    log_dir, log = open_log(tmp_path)
+    write(log_dir, log, ("a", "x" * 100))
+    write(log_dir, log, ("a", None))
+    for _ in range(4):
+        write(log_dir, log, ("b", "y" * 100))
+    compact(log_dir, log)
+    first = records(log_dir, log)
+    assert next((r.key, r.value, r.offset, r.timestamp) for r in first) == (b"a", None, 1, NOW_MS)
+    assert batches(log_dir, log)[0].delete_horizon_ms == NOW_MS + 1000
+    compact(log_dir, log, NOW_MS + 999)
+    assert records(log_dir, log) == first
+    compact(log_dir, log, NOW_MS + 1000)
+    assert b"a" not in {record.key for record in records(log_dir, log)}
+
+
+def transactional(key: str, value: str, producer_id: int) -> bytes:
+    made = [Record(key.encode(), value.encode(), timestamp=NOW_MS, offset=0)]
+    return build_record_batch(made, base_offset=0, producer_id=producer_id, producer_epoch=0, flags=TRANSACTIONAL)
+
+
+def test_transactions(tmp_path: Path) -> None:
+    """LF-71: what was aborted goes, markers go some time after their records, and an open transaction stops it all."""
+    log_dir, log = open_log(tmp_path)
+
+    def marker(kind: ControlType, producer_id: int) -> None:
+        batch = build_end_marker(
+            kind,
+            offset=0,
+            timestamp=NOW_MS,
+            producer_id=producer_id,
+            producer_epoch=0,
+            coordinator_epoch=0,
+            partition_leader_epoch=0,
+        )
+        assert log_dir.durable.write(log, batch, 1) == 0
+
+    for kind, producer_id in ((ControlType.ABORT, 7), (ControlType.COMMIT, 8)):
+        assert log_dir.durable.write(log, transactional("t", f"of {producer_id}", producer_id), 1) == 0
+        marker(kind, producer_id)
+    for _ in range(4):
+        write(log_dir, log, ("b", "y" * 100))
+    compact(log_dir, log)
+    assert next(record.value for record in records(log_dir, log)) == b"of 8"
+    kinds = [batch.header.producer_id for batch in batches(log_dir, log) if batch.is_control]
+    assert kinds == [7, 8]
+    compact(log_dir, log, NOW_MS + 1000)
+    assert [batch.header.producer_id for batch in batches(log_dir, log) if batch.is_control] == [8]
+    assert log_dir.durable.write(log, transactional("t", "open", 9), 1) == 0
+    open_from = log.next_offset - 1
+    for _ in range(8):
+        write(log_dir, log, ("b", "z" * 100))
+    assert compact(log_dir, log, NOW_MS + 2000).outcome is not None
+    kept = [record.offset for record in records(log_dir, log) if record.offset >= open_from]
+    assert kept == list(range(open_from, log.next_offset))
+
+
+@pytest.mark.parametrize("compression", [0, 1])
+def test_compression_stays_as_it_was(tmp_path: Path, compression: int) -> None:
+    log_dir, log = open_log(tmp_path)
+    for number in range(6):
+        write(log_dir, log, ("a", f"{number}" * 50), ("b", f"{number}" * 50), compression=compression)
+    compact(log_dir, log)
+    assert {batch.compression for batch in batches(log_dir, log)} == {Compression(compression)}
+
+
+KEYS = st.sampled_from("abcd")
+VALUES = st.one_of(st.none(), st.text("xyz", min_size=1, max_size=30))
+HISTORIES = st.lists(
+    st.one_of(
+        st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=4, unique_by=lambda pair: pair[0]),
+        st.tuples(st.just("compact"), st.integers(0, 3000), st.integers(0, 30)),
+        st.just("reopen"),
+    ),
+    max_size=40,
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(HISTORIES)
+def test_nothing_is_lost_and_nothing_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, history: list[object]
+) -> None:
+    """LF-70: after any compaction, whole or given up at any step, a reader knows what it would have known."""
+    path = tmp_path_factory.mktemp("log")
+    log_dir, log = open_log(path, segment_bytes=200)
+    expected: dict[bytes, bytes] = {}
+    now_ms = NOW_MS
+    for event in history:
+        if event == "reopen":
+            log_dir, log = open_log(path, segment_bytes=200)
+        elif isinstance(event, tuple):
+            _, pause_ms, steps = event
+            now_ms += pause_ms
+            compact(log_dir, log, now_ms, steps)
+            if steps < 30:  # it may have been given up: as after a kill
+                log_dir, log = open_log(path, segment_bytes=200)
+        else:
+            assert isinstance(event, list)
+            write(log_dir, log, *event)
+            expected |= {key.encode(): value.encode() for key, value in event if value is not None}
+            for key, value in event:
+                if value is None:
+                    expected.pop(key.encode(), None)
+        found = records(log_dir, log)
+        assert reflected(found) == expected
+        assert [record.offset for record in found] == sorted({record.offset for record in found})
+
+
+def test_a_steady_stream_of_commits_takes_no_more_than_twice_what_lives(tmp_path: Path) -> None:
+    """The disk used stays within 2 x of live data + one segment."""
+    segment_bytes = 20_000
+    log_dir, log = open_log(tmp_path, segment_bytes)
+    keys = [f"key-{number}" for number in range(300)]
+    live = 300 * 160
+    for turn in range(60):
+        for first in range(0, 300, 10):
+            write(log_dir, log, *((key, f"{turn:04}" * 20) for key in keys[first : first + 10]))
+            if dirtiest([log], TERMS.min_dirty_ratio) is log:
+                outcome = compact(log_dir, log, NOW_MS + turn).outcome
+                assert outcome is not None
+                log.first_dirty_offset = outcome.first_dirty_offset
+        assert log.size <= 2 * live + segment_bytes
+    assert dirty_ratio(log) < TERMS.min_dirty_ratio
+    assert len({record.key for record in records(log_dir, log)}) == 300
