@@ -1,15 +1,12 @@
-"""Values of groups, as brokers write them."""
+"""Groups in logs, as brokers write them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kproto.records.group_records import GroupMetadataValue, MemberMetadata
-from tests.coordinator.loading.logs import NOW
-
-if TYPE_CHECKING:
-    pass
-
+from kproto.records import consumer_group_records as consumer
+from kproto.records.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from tests.coordinator.loading.logs import NOW, Log
 
 MEMBER = MemberMetadata(
     member_id="m",
@@ -32,3 +29,35 @@ def group_value(*members: MemberMetadata, **others: Any) -> GroupMetadataValue:
         "current_state_timestamp": NOW - 5,
     }
     return GroupMetadataValue(members=members, **{**facts, **others})
+
+
+def group_log_of(count: int) -> Log:
+    """A log of some Empty groups."""
+    log = Log()
+    log.records(*((GroupMetadataKey(group=f"g{number}"), (group_value(), 3)) for number in range(count)))
+    return log
+
+
+def consumer_member(*topics: str, regex: str | None = None) -> consumer.ConsumerGroupMemberMetadataValue:
+    return consumer.ConsumerGroupMemberMetadataValue(
+        instance_id=None,
+        rack_id=None,
+        client_id="c",
+        client_host="/10.0.0.1",
+        subscribed_topic_names=topics,
+        subscribed_topic_regex=regex,
+        rebalance_timeout_ms=1000,
+        server_assignor=None,
+    )
+
+
+def consumer_group(log: Log, *members: str) -> None:
+    log.records((consumer.ConsumerGroupMetadataKey(group_id="g"), (consumer.ConsumerGroupMetadataValue(epoch=9), 0)))
+    for member_id in members:
+        key = consumer.ConsumerGroupMemberMetadataKey(group_id="g", member_id=member_id)
+        log.records((key, (consumer_member("t", f"of-{member_id}"), 0)))
+        current = consumer.ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=8, previous_member_epoch=7, state=0, assigned_partitions=(), partitions_pending_revocation=()
+        )
+        assignment_key = consumer.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id=member_id)
+        log.records((assignment_key, (current, 0)))

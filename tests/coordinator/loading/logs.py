@@ -68,8 +68,8 @@ class Log:
             build_record_batch([_record(pair, delta) for delta, pair in enumerate(pairs)], **header), len(pairs)
         )
 
-    def raw(self, key: bytes | None, value: bytes | None) -> None:
-        self.append(build_record_batch([Record(key, value, timestamp=NOW)]), 1)
+    def raw(self, key: bytes | None, value: bytes | None, **header: Any) -> None:
+        self.append(build_record_batch([Record(key, value, timestamp=NOW)], **header), 1)
 
     def transaction(self, producer_id: int, *pairs: Pair) -> None:
         self.records(*pairs, producer_id=producer_id, producer_epoch=0, flags=TRANSACTIONAL)

@@ -213,7 +213,7 @@ def test_an_older_value_that_cannot_be_read_fails_the_load_too(decodes_all: bool
     for number in range(4):
         log.commit("g", [("t", [(0, stored(number, "m"))])])
     broken = encode_value(OffsetCommitValue(offset=1, metadata="m", commit_timestamp=NOW), 4)
-    log.raw(b"\0\1\0\1g\0\1t\0\0\0\0", broken.replace(b"\2m", b"\2\xff"))
+    log.raw(b"\0\1\0\1g\0\1t\0\0\0\0", broken.replace(b"\2m", b"\2\xff"), base_sequence=0)
     log.commit("g", [("t", [(0, stored(5, "m"))])])
     assert attempted(log.data, decodes_all=decodes_all).load.failed is not None
 

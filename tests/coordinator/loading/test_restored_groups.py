@@ -10,7 +10,7 @@ from kproto.records import consumer_group_records as consumer
 from kproto.records.coordinator import CoordinatorKey
 from kproto.records.group_records import GroupMetadataKey, GroupMetadataValue
 from kproto_server.coordinator.groups import GroupState
-from tests.coordinator.loading.group_values import MEMBER, group_value
+from tests.coordinator.loading.group_values import MEMBER, consumer_group, consumer_member, group_value
 from tests.coordinator.loading.logs import NOW, Log, Pair, loaded, stored
 
 if TYPE_CHECKING:
@@ -89,31 +89,6 @@ def test_a_removed_group_is_gone_and_its_later_offsets_are_a_simple_group() -> N
     assert found.load.groups == []
     assert found.state.groups.get("g") is None
     assert found.plain_offsets() == {"g": {"t": {0: 2}}}
-
-
-def consumer_member(*topics: str, regex: str | None = None) -> consumer.ConsumerGroupMemberMetadataValue:
-    return consumer.ConsumerGroupMemberMetadataValue(
-        instance_id=None,
-        rack_id=None,
-        client_id="c",
-        client_host="/10.0.0.1",
-        subscribed_topic_names=topics,
-        subscribed_topic_regex=regex,
-        rebalance_timeout_ms=1000,
-        server_assignor=None,
-    )
-
-
-def consumer_group(log: Log, *members: str) -> None:
-    log.records((consumer.ConsumerGroupMetadataKey(group_id="g"), (consumer.ConsumerGroupMetadataValue(epoch=9), 0)))
-    for member_id in members:
-        key = consumer.ConsumerGroupMemberMetadataKey(group_id="g", member_id=member_id)
-        log.records((key, (consumer_member("t", f"of-{member_id}"), 0)))
-        current = consumer.ConsumerGroupCurrentMemberAssignmentValue(
-            member_epoch=8, previous_member_epoch=7, state=0, assigned_partitions=(), partitions_pending_revocation=()
-        )
-        assignment_key = consumer.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id=member_id)
-        log.records((assignment_key, (current, 0)))
 
 
 def tombstones_of_member(member_id: str) -> tuple[Pair, ...]:

@@ -61,6 +61,7 @@ def test_a_plain_commit_made_before_the_marker_wins(profile: str, decodes_all: b
     log = Log()
     for number in range(3):
         log.commit("g", [("t", [(0, stored(number)), (1, stored(number))])])
+        log.commit("g", [("t", [(0, stored(number))])])
     log.transaction(1, offset(10), offset(11, partition=1))
     for number in range(5, 8):
         log.commit("g", [("t", [(0, stored(number))])])
@@ -68,6 +69,19 @@ def test_a_plain_commit_made_before_the_marker_wins(profile: str, decodes_all: b
     assert numbers(log, profile, decodes_all=decodes_all) == {"g": {"t": {0: 7, 1: 11}}}
     log.commit("g", [("t", [(0, stored(8)), (1, stored(8))])])
     assert numbers(log, profile, decodes_all=decodes_all) == {"g": {"t": {0: 8, 1: 8}}}
+
+
+@both_ways
+def test_a_plain_commit_wins_over_a_marker_that_is_still_to_come(decodes_all: bool) -> None:
+    """OC-56: what a load leaves pending knows what was visible after it."""
+    log = Log()
+    for number in range(3):
+        log.commit("g", [("t", [(0, stored(number))])])
+    log.transaction(1, offset(10), offset(11, partition=1))
+    for number in range(5, 8):
+        log.commit("g", [("t", [(0, stored(number))])])
+    pending = loaded(log.data, decodes_all=decodes_all).load.pending
+    assert [(place, one.offset) for place, one in pending.end(1, commits=True)] == [(("g", "t", 1), 11)]
 
 
 @both_ways

@@ -271,7 +271,6 @@ class _Reader:
 
     def _next(self, size: int) -> slice:
         where = slice(self._position, self._position + size)
-        self._expect(where.stop <= len(self.data))
         self._position = where.stop
         return where
 

@@ -106,7 +106,6 @@ class PartitionLoad:
             data += next_slice
             start = mark = 0
             while (stop := self._go(data, start)) > start:
-                self.read_size_bytes += stop - start
                 start = stop
                 if start - mark >= STEP_SIZE_BYTES:
                     mark = start
@@ -121,7 +120,9 @@ class PartitionLoad:
         """Go through some batches; return where they end."""
         if self._shapes is not None:
             until = start + STEP_SIZE_BYTES
-            start = self._shapes.take(data, start, len(data), until)
+            stop = self._shapes.take(data, start, len(data), until)
+            self.read_size_bytes += stop - start
+            start = stop
             if start >= until:
                 return start
         if len(data) - start >= LOG_OVERHEAD:
@@ -132,8 +133,9 @@ class PartitionLoad:
         if found is None:
             return start
         batch, stop = found
-        self.batch_count += 1
         self._replay.batch(batch)
+        self.batch_count += 1
+        self.read_size_bytes += batch.size
         return stop
 
     def _take_back(self) -> Iterator[None]:

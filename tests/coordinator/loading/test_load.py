@@ -1,0 +1,122 @@
+"""How a partition is loaded: in steps, from slices, with what it tells of itself (LF-30, LF-36, LF-62)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.records.compression import Compression
+from kproto_server.coordinator.loading.load import STEP_SIZE_BYTES, PartitionLoad
+from kproto_server.coordinator.loading.shapes import Layouts
+from tests.coordinator.broker_state import new_state
+from tests.coordinator.loading.group_values import group_log_of
+from tests.coordinator.loading.logs import NOW, Log, attempted, both_ways, loaded, slices, stored
+
+
+def long_log(groups: int = 100, rounds: int = 40) -> Log:
+    log = Log()
+    for number in range(rounds):
+        for group in range(groups):
+            log.commit(f"g{group:03}", [("t", [(0, stored(number)), (1, stored(number))])])
+    return log
+
+
+@both_ways
+def test_a_step_reads_no_more_than_it_should(decodes_all: bool) -> None:
+    data = long_log().data
+    assert len(data) > 5 * STEP_SIZE_BYTES
+    load = PartitionLoad(new_state(), slices(data, 1 << 20), NOW, decodes_all=decodes_all)
+    before = steps = 0
+    while not load.step():
+        assert load.read_size_bytes - before < STEP_SIZE_BYTES + 1000
+        before = load.read_size_bytes
+        steps += 1
+    assert load.read_size_bytes == len(data)
+    assert steps >= len(data) // STEP_SIZE_BYTES
+    assert load.step()
+
+
+def test_most_of_a_log_is_not_decoded() -> None:
+    found = loaded(long_log().data)
+    assert found.load.batch_count == 1
+    assert len(found.plain_offsets()) == 100
+
+
+def test_partitions_share_what_they_learn() -> None:
+    layouts: Layouts = {}
+    data = long_log(rounds=1).data
+    assert loaded(data, layouts=layouts).load.batch_count == 1
+    assert loaded(data, layouts=layouts).load.batch_count == 0
+
+
+@both_ways
+def test_a_log_without_anything(decodes_all: bool) -> None:
+    found = loaded(b"", decodes_all=decodes_all)
+    assert found.plain_offsets() == {}
+    assert found.load.step()
+
+
+@both_ways
+def test_the_beginning_of_a_batch_at_the_end_is_told(decodes_all: bool) -> None:
+    """LF-62: it was never acknowledged; whoever opens the log has cut it off."""
+    log = long_log(groups=3, rounds=3)
+    found = attempted(log.data[:-5], decodes_all=decodes_all)
+    assert found.load.failed is None
+    assert found.load.torn_size_bytes == len(log.batches[-1]) - 5
+    assert found.plain_offsets()["g002"] == {"t": {0: 1, 1: 1}}
+    assert found.plain_offsets()["g001"] == {"t": {0: 2, 1: 2}}
+
+
+@both_ways
+def test_a_wrong_checksum_fails_the_load(decodes_all: bool) -> None:
+    log = long_log(groups=3, rounds=3)
+    place = sum(map(len, log.batches[:4]))
+    data = bytearray(log.data)
+    data[place + 70] ^= 1
+    found = attempted(bytes(data), decodes_all=decodes_all)
+    assert found.load.failed is not None
+    assert found.load.failed.startswith(f"batch at byte {place} of the log: RecordBatch.crc")
+    assert len(found.state.offsets) == 0
+
+
+@both_ways
+@pytest.mark.parametrize("size", [-1, 0, 13, 2**31 - 1])
+def test_a_size_that_cannot_be_fails_the_load(size: int, decodes_all: bool) -> None:
+    """A flipped size must not make a load take in a whole segment."""
+    data = long_log(groups=1, rounds=3).data
+    broken = data[:8] + size.to_bytes(4, "big", signed=True) + data[12:]
+    failed = attempted(broken, decodes_all=decodes_all).load.failed
+    assert failed is not None
+    assert "size" in failed
+
+
+def test_a_missing_package_fails_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    log.commit("g", [("t", [(0, stored(1))])], compression=Compression.ZSTD)
+    monkeypatch.setattr("kproto.records.compression.PACKAGE", "no_such_package")
+    failed = attempted(log.data).load.failed
+    assert failed is not None
+    assert "zstd compression needs the package" in failed
+
+
+def test_a_load_that_fails_leaves_other_partitions_alone() -> None:
+    """LF-36: the partition can't be served, all the others can."""
+    state = new_state()
+    good, bad = Log(), Log()
+    for number in range(4):
+        good.commit("good", [("t", [(0, stored(number))])])
+        bad.commit("bad", [("t", [(0, stored(number))])])
+    bad.raw(None, None)
+    loaded(good.data, state=state)
+    assert attempted(bad.data, state=state).load.failed is not None
+    assert len(state.offsets) == 1
+    assert state.offsets.of_group("good")["t"][0].offset == 3
+
+
+def test_many_groups_take_many_steps() -> None:
+    data = group_log_of(200).data
+    load = PartitionLoad(new_state(), [data], NOW)
+    made = [0]
+    while not load.step():
+        made.append(len(load.groups))
+    assert len(load.groups) == 200
+    assert max(after - before for before, after in zip(made, [*made[1:], 200], strict=True)) <= 50

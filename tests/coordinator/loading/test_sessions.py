@@ -1,0 +1,103 @@
+"""Members after a restart: a session timeout in full, then the group is Empty and its clock begins (EX-17, LF-38)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kproto.records.group_records import GroupMetadataKey
+from kproto_server.clock import Clock, ClockMode
+from kproto_server.coordinator.groups import GroupState
+from kproto_server.coordinator.loading.load import PartitionLoad
+from kproto_server.coordinator.loading.sessions import CONSUMER_SESSION_TIMEOUT_MS, take_over
+from kproto_server.coordinator.sweeps import Sweeps
+from tests.coordinator.broker_state import new_state
+from tests.coordinator.loading.group_values import MEMBER, consumer_group, group_value
+from tests.coordinator.loading.logs import NOW, Log, stored
+
+if TYPE_CHECKING:
+    from kproto_server.state import BrokerState
+
+SECOND_MS = 1000
+
+
+class Restart:
+    """A broker that loads a log, on a clock that is moved by hand."""
+
+    def __init__(self, log: Log, start_ms: int, profile: str = "latest") -> None:
+        settings = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "1000"}
+        self.state: BrokerState = new_state(profile, settings=settings)
+        self.clock = self.state.clock = Clock(start_ms, 0, ClockMode.parse("manual"))
+        load = PartitionLoad(self.state, [log.data], start_ms)
+        load.run()
+        assert load.failed is None
+        take_over(self.state, load.groups, start_ms)
+        Sweeps(self.state, self.clock).start()
+
+    def at(self, time_s: float) -> tuple[str | None, bool]:
+        """The group's state, and whether its offset is there, that much after `NOW`."""
+        self.clock.advance(NOW + round(time_s * SECOND_MS) - self.clock.now_ms())
+        group = self.state.groups.get("g")
+        return None if group is None else group.state.value, bool(self.state.offsets.of_group("g"))
+
+
+def stable_log() -> Log:
+    log = Log()
+    log.records((GroupMetadataKey(group="g"), (group_value(MEMBER, current_state_timestamp=NOW), 3)))
+    log.commit("g", [("t", [(0, stored(1))])])
+    return log
+
+
+def test_t22_members_that_never_return() -> None:
+    """T22: restart at 30, loaded at 35, session 10 s: Empty at 45, gone at 105."""
+    restart = Restart(stable_log(), NOW + 35 * SECOND_MS)
+    assert restart.at(44.9) == ("Stable", True)
+    assert restart.at(45.1) == ("Empty", True)
+    group = restart.state.groups.get("g")
+    assert group is not None
+    assert (group.generation, group.protocol_type, group.protocol_name, group.leader_id) == (4, "consumer", None, None)
+    assert restart.at(104.9) == ("Empty", True)
+    assert restart.at(106.2) == (None, False)
+
+
+def test_t21_downtime_counts_for_a_group_that_was_empty() -> None:
+    """T21, EX-16: Empty at 5; down from 10 to 80; gone at the first sweep."""
+    log = Log()
+    log.records((GroupMetadataKey(group="g"), (group_value(current_state_timestamp=NOW + 5 * SECOND_MS), 3)))
+    log.commit("g", [("t", [(0, stored(1, commit_timestamp_ms=NOW))])])
+    restart = Restart(log, NOW + 80 * SECOND_MS)
+    assert restart.at(81.1) == (None, False)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_without_a_time_of_the_group_the_commit_counts(version: int) -> None:
+    """EX-52: groups that were written by 2.0."""
+    log = Log()
+    log.records((GroupMetadataKey(group="g"), (group_value(), version)))
+    log.commit("g", [("t", [(0, stored(1, commit_timestamp_ms=NOW))])])
+    restart = Restart(log, NOW + 30 * SECOND_MS)
+    assert restart.at(59.9) == ("Empty", True)
+    assert restart.at(61.1) == (None, False)
+
+
+def test_members_of_a_kip_848_group_are_given_up() -> None:
+    """EX-21 row 6: then the topics they subscribed to are safe no more; the commit counts, not the time of leaving."""
+    log = Log()
+    consumer_group(log, "m", "n")
+    log.commit("g", [("t", [(0, stored(1, commit_timestamp_ms=NOW))])])
+    restart = Restart(log, NOW + 70 * SECOND_MS)
+    session_s = CONSUMER_SESSION_TIMEOUT_MS / SECOND_MS
+    assert restart.at(70 + session_s - 0.1) == ("Stable", True)
+    assert restart.at(70 + session_s + 1.1) == (None, False)
+
+
+def test_a_group_that_was_removed_in_the_meantime_is_left_alone() -> None:
+    log = Log()
+    consumer_group(log, "m")
+    restart = Restart(log, NOW)
+    restart.state.groups.remove("g")
+    again = restart.state.groups.create("g", NOW, "consumer")
+    again.transition_to(GroupState.STABLE, NOW)
+    restart.at(60)
+    assert again.state is GroupState.STABLE
