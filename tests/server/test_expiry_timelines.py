@@ -8,8 +8,10 @@ import pytest
 
 from kproto_server.broker import Broker
 from kproto_server.handlers import HANDLED
-from tests.coordinator.expiry_table import TABLE
-from tests.coordinator.line import Script, differences
+from kproto_server.releases.profiles import Profile
+from tests.coordinator.expiry_table import COLUMNS, TABLE
+from tests.coordinator.line import Outcome, Script, differences
+from tests.fixture_files import expiry_recordings
 from tests.oracle.expiry_line import WireLine
 
 SETTINGS = {
@@ -57,12 +59,32 @@ def cases() -> list[Any]:
     ]
 
 
+def recorded_cases() -> list[Any]:
+    """Releases beside those of the table, in the timelines in which they differ from each other."""
+    return [
+        pytest.param(TABLE[name], release, Outcome.recorded(timelines[name]), id=f"{name}-{release}")
+        for release, timelines in expiry_recordings().items()
+        for name in ("T8", "T13")
+        if name in timelines and Profile.named(release).name not in COLUMNS
+    ]
+
+
 @pytest.mark.parametrize(("script", "profile"), cases())
-def test_our_broker_does_what_real_brokers_did(script: Script, profile: str) -> None:
+def test_our_broker_does_what_the_table_says(script: Script, profile: str) -> None:
+    assert list(differences(script.outcomes[profile], play(script, profile), script.states, TOLERANCE_S)) == []
+
+
+@pytest.mark.parametrize(("script", "release", "recorded"), recorded_cases())
+def test_our_broker_does_what_a_real_broker_did(script: Script, release: str, recorded: Outcome) -> None:
+    """T13: EX-33, of the old coordinator too. T8: KAFKA-8730."""
+    assert list(differences(recorded, play(script, release), script.states, TOLERANCE_S)) == []
+
+
+def play(script: Script, profile: str) -> Outcome:
     settings = SETTINGS | (WITH_MEMBERS if script.uses(JOIN_GROUP) else {})
     with Broker.running(profile=profile, clock="manual", settings=settings) as broker:
         line = OurLine(broker.bootstrap_servers, "g", BrokerTime(broker))
         line.set_up(in_transaction=script.uses(INIT_PRODUCER_ID))
         seen = script.run(line)
         line.close()
-    assert list(differences(script.outcomes[profile], seen, script.states, TOLERANCE_S)) == []
+    return seen

@@ -64,9 +64,10 @@ class Sweeps:
         """The sweep that offsets without a group wait for; a group knows its own."""
         self._again: dict[str, None] = {}
         """Groups that the last sweep could do nothing about."""
-        at_once = not self._state.profile.new_group_coordinator
-        first_ms = self._start_ms + (0 if at_once else self._interval_ms)
-        self._timer = self._clock.call_at(first_ms, self._fire, in_background=True)
+        if self._state.profile.new_group_coordinator:
+            self._timer = self._clock.call_at(self._start_ms + self._interval_ms, self._fire, in_background=True)
+        else:  # not by a timer: on a clock that stands, that would come when clients have been served already
+            self._fire()
 
     def _fire(self) -> None:
         now_ms = self._clock.now_ms()
