@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.records.control import ControlType, control_type
 from kproto.records.record_batch import DELETE_HORIZON, RecordBatch, build_record_batch
 from kproto.records.segment import SegmentReader
+from kproto_server.storage.kafkas_files import remove_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -159,6 +160,7 @@ class Compaction:
         else:
             disk.remove(beside)
             disk.remove(segment.path)
+            remove_index(disk, segment.path)
         log.replace_closed(segment, size)
         yield lambda: disk.sync_directory(log.directory)
         return size

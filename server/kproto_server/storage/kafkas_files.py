@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto.records.segment_files import LOG_SUFFIX
 from kproto_server.storage.checkpoints import read_offsets, write_offsets
 from kproto_server.storage.disk import read_all, replace_file
 
@@ -75,7 +76,7 @@ def forget_derived(disk: Disk, directory: str) -> None:
     if derived:
         disk.sync_directory(directory)
     for name in names:
-        if name.endswith(".log"):
+        if name.endswith(LOG_SUFFIX):
             add_index(disk, f"{directory}/{name}")
 
 
@@ -85,6 +86,21 @@ def add_index(disk: Disk, segment_path: str) -> None:
     Raises:
         OSError: it can't be made.
     """
-    path = segment_path.removesuffix(".log") + INDEX_SUFFIX
+    path = _index_of(segment_path)
     if not disk.exists(path):
         disk.open(path, create=True).close()
+
+
+def remove_index(disk: Disk, segment_path: str) -> None:
+    """Remove the index of a segment that is gone: a real broker complains of one without a segment.
+
+    Raises:
+        OSError: it can't be removed.
+    """
+    path = _index_of(segment_path)
+    if disk.exists(path):
+        disk.remove(path)
+
+
+def _index_of(segment_path: str) -> str:
+    return segment_path.removesuffix(LOG_SUFFIX) + INDEX_SUFFIX

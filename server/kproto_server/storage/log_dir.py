@@ -76,7 +76,7 @@ class LogDir:
         if self.is_kafkas:
             self._remove(CLEAN_END, JOURNAL)
         self.topics: list[StoredTopic] = read_topics(disk, of_directories=self.is_kafkas)
-        points = {**self._recovery_points(), **recovery_points(disk)}
+        points = {**self._offsets_in(RECOVERY_POINTS), **recovery_points(disk)}
         ends = self._clean_ends()
         journaled, cycle = read_journal(disk)
         by_directory: dict[str, list[Journaled]] = {}
@@ -93,7 +93,7 @@ class LogDir:
                 known_end=ends.get(directory),
                 recovery_point=points.get((topic, partition), 0),
             )
-        cleaned = read_offsets(read_all(disk, CLEANER_POINTS)) if disk.exists(CLEANER_POINTS) else {}
+        cleaned = self._offsets_in(CLEANER_POINTS)
         for key, log in self.logs.items():
             log.first_dirty_offset = min(cleaned.get(key, 0), log.base_offset)
         take_over(disk, self.logs)
@@ -121,8 +121,8 @@ class LogDir:
         if there:
             self.disk.sync_directory("")
 
-    def _recovery_points(self) -> Offsets:
-        return read_offsets(read_all(self.disk, RECOVERY_POINTS)) if self.disk.exists(RECOVERY_POINTS) else {}
+    def _offsets_in(self, checkpoint: str) -> Offsets:
+        return read_offsets(read_all(self.disk, checkpoint)) if self.disk.exists(checkpoint) else {}
 
     def _clean_ends(self) -> dict[str, tuple[int, int]]:
         """Return size of the newest segment and next offset by directory, as an orderly end has left them."""
@@ -187,8 +187,9 @@ class LogDir:
             self._journal.begin_anew()
 
     def save_cleaner_points(self) -> None:
-        """Note how far each log is compacted."""
-        offsets = {key: log.first_dirty_offset for key, log in self.logs.items() if log.first_dirty_offset}
+        """Note how far each log is compacted; what a real broker noted of other topics stays."""
+        offsets = self._offsets_in(CLEANER_POINTS)
+        offsets.update((key, log.first_dirty_offset) for key, log in self.logs.items() if log.first_dirty_offset)
         replace_file(self.disk, CLEANER_POINTS, write_offsets(offsets))
 
     def save_recovery_points(self) -> None:
