@@ -2,33 +2,83 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 VERSION = "0"
 RECOVERY_POINTS = "kproto.recovery"
 """Not by Kafka's name: a real broker would take indexes for right that it finds below these offsets."""
 CLEANER_POINTS = "cleaner-offset-checkpoint"
-FIRST_EPOCH = b"0\n1\n0 0\n"
-"""A partition whose every batch has leader epoch 0."""
 
 Offsets = dict[tuple[str, int], int]
+Epochs = list[tuple[int, int]]
+"""Leader epochs, each with the offset with which it begins; both rise."""
+
+
+class Point(NamedTuple):
+    """A place in a log: everything before it is on the disk."""
+
+    offset: int
+    base_offset: int = -1
+    """Of the segment in which it is; -1: not known."""
+    position: int = 0
+    """Where in that segment."""
+
+
+Points = dict[tuple[str, int], Point]
+
+
+def write_points(points: Points) -> bytes:
+    """Return a file of the recovery point of each partition."""
+    return _write(
+        f"{topic} {partition} {point.offset} {point.base_offset} {point.position}"
+        for (topic, partition), point in sorted(points.items())
+    )
+
+
+def read_points(data: bytes) -> Points:
+    """Read such a file; what is not of its form says nothing, as recovery points only save work."""
+    found: Points = {}
+    for words in _lines(data):
+        if len(words) == 5 and all(map(_is_number, words[1:])):
+            found[words[0], int(words[1])] = Point(int(words[2]), int(words[3]), int(words[4]))
+    return found
 
 
 def write_offsets(offsets: Offsets) -> bytes:
-    """Return a checkpoint of an offset for each partition."""
-    lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items())]
-    return "\n".join([VERSION, str(len(lines)), *lines, ""]).encode()
+    """Return a checkpoint of Kafka's, of an offset for each partition."""
+    return _write(f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items()))
 
 
 def read_offsets(data: bytes) -> Offsets:
     """Read such a checkpoint; what is not of its form says nothing, as its offsets only save work."""
     found: Offsets = {}
-    for line in data.decode("utf-8", "replace").splitlines()[2:]:
-        words = line.split()
-        if len(words) == 3 and words[1].isdigit() and words[2].isdigit():
+    for words in _lines(data):
+        if len(words) == 3 and all(map(_is_number, words[1:])):
             found[words[0], int(words[1])] = int(words[2])
     return found
 
 
-def newest_epoch(data: bytes) -> int:
-    """Return the last leader epoch of a ``leader-epoch-checkpoint``; -1 if it has none."""
-    epochs = [line.split()[0] for line in data.decode("utf-8", "replace").splitlines()[2:] if line.strip()]
-    return max((int(epoch) for epoch in epochs if epoch.isdigit()), default=-1)
+def write_epochs(epochs: Epochs) -> bytes:
+    """Return a ``leader-epoch-checkpoint``."""
+    return _write(f"{epoch} {start_offset}" for epoch, start_offset in epochs)
+
+
+def read_epochs(data: bytes) -> Epochs:
+    """Read a ``leader-epoch-checkpoint``; what is not of its form is left out."""
+    return [(int(words[0]), int(words[1])) for words in _lines(data) if len(words) == 2 and all(map(_is_number, words))]
+
+
+def _write(lines: Iterable[str]) -> bytes:
+    written = list(lines)
+    return "\n".join([VERSION, str(len(written)), *written, ""]).encode()
+
+
+def _lines(data: bytes) -> list[list[str]]:
+    return [line.split() for line in data.decode("utf-8", "replace").splitlines()[2:]]
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit()

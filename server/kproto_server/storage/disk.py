@@ -11,7 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from kproto_server.storage.errors import DirectoryInUse
+
 LOCK_NAME = ".lock"
+IN_USE = "{} is in use by another broker; stop it, or use another directory"
+_LOCKED: set[tuple[int, int]] = set()
+"""Lock files that this process has locked, by device and number."""
 
 
 class File(Protocol):
@@ -55,7 +60,7 @@ class Disk(Protocol):
     """The files of one data directory."""
 
     def names(self, directory: str) -> list[str]:
-        """Return what is in a directory; nothing if it does not exist."""
+        """Return what is in a directory, in order; nothing if there is no such directory."""
         ...
 
     def make_directory(self, directory: str) -> None:
@@ -151,13 +156,13 @@ class RealDisk:
 
     def __init__(self, root: str | Path) -> None:
         self._root = Path(root)
-        self._lock = -1
+        self._lock: tuple[int, tuple[int, int]] | None = None
 
     def _path(self, path: str) -> str:
         return str(self._root / path) if path else str(self._root)
 
     def names(self, directory: str) -> list[str]:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, NotADirectoryError):
             return sorted(os.listdir(self._path(directory)))
         return []
 
@@ -192,27 +197,45 @@ class RealDisk:
         return os.stat(self._path(path)).st_size
 
     def lock(self) -> None:
-        """Keep other processes out, as Kafka does, for as long as this one lives or until `unlock`.
+        """Keep others out, as Kafka does, for as long as this process lives or until `unlock`.
 
         Raises:
-            DirectoryInUse: another one is in.
+            DirectoryInUse: somebody is in: another process, ours or a real broker's, or another broker in this one.
             OSError: the directory can't be written.
         """
-        from kproto_server.storage.errors import DirectoryInUse
-
-        self._lock = os.open(self._path(LOCK_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            import fcntl
-        except ImportError:  # pragma: no cover - Windows has no such locks
-            return
-        try:
-            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise DirectoryInUse(
-                f"{self._root} is in use by another broker; stop it, or use another directory"
-            ) from None
+        path = self._path(LOCK_NAME)
+        # The operating system's lock keeps out other processes only, and is gone if this one closes the file once.
+        if os.path.exists(path) and _identity(os.stat(path)) in _LOCKED:
+            raise DirectoryInUse(IN_USE.format(self._root))
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if not _locked(fd):
+            os.close(fd)
+            raise DirectoryInUse(IN_USE.format(self._root))
+        identity = _identity(os.fstat(fd))
+        _LOCKED.add(identity)
+        self._lock = fd, identity
 
     def unlock(self) -> None:
         """Let others in."""
-        os.close(self._lock)
+        if self._lock is not None:
+            fd, identity = self._lock
+            self._lock = None
+            _LOCKED.discard(identity)
+            os.close(fd)
+
+
+def _identity(stat: os.stat_result) -> tuple[int, int]:
+    return stat.st_dev, stat.st_ino
+
+
+def _locked(fd: int) -> bool:
+    """Lock a file; return whether that was possible."""
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover - Windows has no such locks
+        return True
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True

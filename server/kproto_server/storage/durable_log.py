@@ -5,6 +5,10 @@ makes a round of it; in ``fsync`` mode it also writes all of the round's batches
 for those of all the logs (`Journal` says why). `Round.sync` may be run in a thread; `finish` says of each batch, in the
 order in which they were appended, whether it is in the log, and what is not is as if it never had been.
 
+Segments are synced now and then, so that a journal file is free when it has its turn again, and a start after a crash
+has little to look at. That takes long: whoever has a thread to spare asks for the work (`background`) after each round
+and runs it there, beside the rounds. If nobody does, the round that finds no room in the journal does it.
+
 After a failed sync nobody knows what has reached the disk, and a page that could not be written once may be taken for
 written the next time. So the log takes nothing any more until it is opened again.
 """
@@ -14,11 +18,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from kproto.codes import ErrorCode
+from kproto_server.storage.segment_sync import SegmentSync, begin_syncs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kproto_server.storage.disk import Disk
+    from kproto_server.storage.disk import Disk, File
     from kproto_server.storage.journal import Journal
     from kproto_server.storage.partition_log import PartitionLog, SyncWork
 
@@ -27,14 +32,16 @@ Item = TypeVar("Item")
 
 STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
 TOO_LARGE = int(ErrorCode.MESSAGE_TOO_LARGE)
+UNSYNCED_MAX_BYTES = 64 << 20
+"""Written and not synced in ``os`` mode, until the background syncs it: a second's work for a start after a crash."""
 
 
 class Round(Generic[Item]):
     """Batches that are written together."""
 
-    __slots__ = ("_disk", "_journal", "checkpoint", "entries", "failure", "needs_sync", "places", "refused")
+    __slots__ = ("checkpoint", "entries", "failure", "file", "places", "refused")
 
-    def __init__(self, entries: list[tuple[PartitionLog, Item]], disk: Disk, journal: Journal | None) -> None:
+    def __init__(self, entries: list[tuple[PartitionLog, Item]]) -> None:
         self.entries = entries
         """Log and item of each batch, in the order in which they were appended."""
         self.places: dict[PartitionLog, tuple[int, int, int]] = {}
@@ -43,22 +50,26 @@ class Round(Generic[Item]):
         """Logs that could not be written."""
         self.failure: str | None = None
         """Why nothing of it counts."""
-        self.needs_sync = False
-        self.checkpoint: list[SyncWork] | None = None
-        """Where the journal had no room: what is synced in its place, which is everything."""
-        self._disk = disk
-        self._journal = journal
+        self.file: File | None = None
+        """That of the journal in which it stands."""
+        self.checkpoint: SegmentSync | None = None
+        """Where the journal has no room: what is synced in its place, which is everything."""
+
+    @property
+    def needs_sync(self) -> bool:
+        """Whether it has to be synced before it counts."""
+        return self.file is not None or self.checkpoint is not None
 
     def sync(self) -> None:
         """Have the round survive power loss; a failure is noted. For any thread."""
-        try:
-            if self.checkpoint is not None:
-                for work in self.checkpoint:
-                    work.run(self._disk)
-            elif self._journal is not None:
-                self._journal.sync()
-        except OSError as error:
-            self.failure = f"sync failed: {error}"
+        if self.checkpoint is not None:
+            self.checkpoint.run()
+            self.failure = self.checkpoint.failure
+        elif self.file is not None:
+            try:
+                self.file.sync()
+            except OSError as error:
+                self.failure = f"sync failed: {error}"
 
 
 class DurableLog(Generic[Item]):
@@ -71,6 +82,7 @@ class DurableLog(Generic[Item]):
         logs: Mapping[tuple[str, int], PartitionLog],
         *,
         batch_size_max_bytes: int,
+        unsynced_max_bytes: int = UNSYNCED_MAX_BYTES,
     ) -> None:
         """``journal``: that of ``fsync`` mode; None: the operating system's memory is safe enough."""
         self.failed: str | None = None
@@ -79,8 +91,14 @@ class DurableLog(Generic[Item]):
         self._journal = journal
         self._logs = logs
         self._batch_size_max_bytes = batch_size_max_bytes
+        self._unsynced_max_bytes = unsynced_max_bytes
+        self._unsynced_bytes = 0
         self._queue: list[tuple[PartitionLog, Item]] = []
         self._in_flight = False
+        self._held: list[SyncWork] | None = None
+        """What has to be synced for the journal's other file to be free; nobody does it yet."""
+        self._background: SegmentSync | None = None
+        """What somebody is syncing."""
 
     @property
     def needs_syncs(self) -> bool:
@@ -109,13 +127,17 @@ class DurableLog(Generic[Item]):
 
     def write(self, log: PartitionLog, batch: bytes, record_count: int) -> int:
         """Write a batch at once, where the operating system's memory is safe enough; return 0, or Kafka's error."""
-        if len(batch) > self._batch_size_max_bytes:
+        if self.failed is not None:
+            return STORAGE_ERROR
+        size = len(batch)
+        if size > self._batch_size_max_bytes:
             return TOO_LARGE
         log.append(batch, record_count)
         try:
             log.write()
         except OSError:
             return STORAGE_ERROR
+        self._unsynced_bytes += size
         return 0
 
     def begin(self) -> Round[Item] | None:
@@ -123,22 +145,45 @@ class DurableLog(Generic[Item]):
         if not self._queue or self._in_flight:
             return None
         entries, self._queue = self._queue, []
-        made = Round(entries, self._disk, self._journal)
+        made = Round(entries)
         self._in_flight = True
+        logs = dict.fromkeys(log for log, _ in entries)
         if self.failed is not None:
             made.failure = self.failed
-            for log, _ in entries:
+            for log in logs:
                 log.drop_queue()
             return made
-        batches = self._write(made)
-        if self._journal is not None and batches:
+        has_room = self._journal is None or self._make_room(self._journal, logs, len(entries))
+        batches = self._write(made, logs)
+        if self._journal is None:
+            self._unsynced_bytes += sum(len(batch) for _, batch in batches)
+        elif batches and has_room:
             self._note(made, self._journal, batches)
+        elif batches:
+            made.checkpoint = SegmentSync(self._disk, self._logs, self._everything())
         return made
 
-    def _write(self, made: Round[Item]) -> list[tuple[PartitionLog, bytes]]:
+    def _make_room(self, journal: Journal, logs: Mapping[PartitionLog, None], count: int) -> bool:
+        """Have the journal take a round, if it can. Before the round is written: what its turn holds was synced."""
+        size = sum(log.queued_size for log in logs)
+        if journal.fits(size, count):
+            return True
+        if not journal.can_turn(size, count):
+            return False
+        self._held = begin_syncs(self._logs.values())
+        journal.turn(is_needed=True)
+        return True
+
+    def _everything(self) -> list[SyncWork]:
+        """Return what to sync so that nothing written so far is needed in the journal."""
+        under_way = [] if self._background is None else self._background.works
+        held, self._held = self._held or [], None
+        return [*under_way, *held, *begin_syncs(self._logs.values())]
+
+    def _write(self, made: Round[Item], logs: Mapping[PartitionLog, None]) -> list[tuple[PartitionLog, bytes]]:
         """Write each log's queue; return the batches that are written."""
         batches: list[tuple[PartitionLog, bytes]] = []
-        for log in dict.fromkeys(log for log, _ in made.entries):
+        for log in logs:
             made.places[log] = log.place()
             queued = [(log, batch) for batch in log.queued]
             try:
@@ -150,17 +195,14 @@ class DurableLog(Generic[Item]):
         return batches
 
     def _note(self, made: Round[Item], journal: Journal, batches: list[tuple[PartitionLog, bytes]]) -> None:
-        """Write the round to the journal, or, where that is full, have all logs synced instead."""
-        made.needs_sync = True
-        if not journal.fits(sum(len(batch) for _, batch in batches), len(batches)):
-            works = (log.begin_sync() for log in self._logs.values())
-            made.checkpoint = [work for work in works if work is not None]
-            return
+        """Write the round to the journal."""
         try:
             journal.write(batches)
         except OSError as error:
+            journal.take_back()
             made.failure = f"write failed: {error}"
-            made.needs_sync = False
+        else:
+            made.file = journal.file
 
     def finish(self, made: Round[Item]) -> list[tuple[Item, int]]:
         """Return the items of a round that was synced, in their order, with 0 or an error."""
@@ -169,16 +211,59 @@ class DurableLog(Generic[Item]):
             self._take_back(made)
             return [(item, STORAGE_ERROR) for _, item in made.entries]
         if made.checkpoint is not None and self._journal is not None:
-            for work in made.checkpoint:
-                work.log.end_sync(work)
-            self._journal.begin_anew()
+            made.checkpoint.end()
+            self._journal.turn(is_needed=False)
         refused = made.refused
         return [(item, STORAGE_ERROR if log in refused else 0) for log, item in made.entries]
 
     def _take_back(self, made: Round[Item]) -> None:
         """Nothing of a failed round counts. What was queued meanwhile has offsets behind it, and is refused with it."""
         if made.needs_sync:
-            self.failed = made.failure
+            self.failed = self.failed or made.failure
+        if made.file is not None and self._journal is not None:
+            self._journal.take_back()
         for log, place in made.places.items():
             if log not in made.refused:
                 log.undo_to(place)
+
+    def background(self) -> SegmentSync | None:
+        """Return work that is due; None: nothing is, or it is under way.
+
+        It is run in a thread, beside rounds, and then comes back to `end_background`.
+        """
+        if self._background is not None or self.failed is not None:
+            return None
+        if self._held is not None and self._journal is not None:
+            works, self._held = self._held, None
+            self._background = SegmentSync(self._disk, self._logs, works, self._journal.cycle)
+        elif self._unsynced_bytes >= self._unsynced_max_bytes:
+            self._unsynced_bytes = 0
+            self._background = SegmentSync(self._disk, self._logs, begin_syncs(self._logs.values()))
+        return self._background
+
+    def end_background(self) -> None:
+        """Take note of the end of the work that `background` returned."""
+        done, self._background = self._background, None
+        assert done is not None, "work was given out"
+        if done.failure is not None:
+            self.failed = self.failed or done.failure
+            return
+        done.end()
+        if self._journal is not None:
+            self._journal.release(done.cycle)
+
+    def sync_everything(self) -> None:
+        """Sync all logs, and begin the journal anew; takes long.
+
+        Raises:
+            OSError: nobody knows what has reached the disk; the log takes nothing any more.
+        """
+        done = SegmentSync(self._disk, self._logs, self._everything())
+        done.run()
+        if done.failure is None:
+            done.end()
+            if self._journal is not None:
+                self._journal.void()
+            return
+        self.failed = self.failed or done.failure
+        raise OSError(done.failure)

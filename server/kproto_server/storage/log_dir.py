@@ -2,31 +2,34 @@
 
 topics.json                       names, ids, partitions, configs
 __consumer_offsets-N/             Kafka's own: segments, leader-epoch-checkpoint
-kproto.recovery                   up to where each log is known to have survived
-kproto.journal                    what the segments may lack after a power loss (``fsync``)
+kproto.recovery                   up to where each log is known to be on the disk
+kproto.journal.0, .1              what the segments may lack after a power loss (``fsync``)
 kproto.clean                      after an orderly end: where each log ends, so that nothing has to be looked for
 .lock                             held by the process that has the directory, ours or a real broker
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from kproto.records.segment_files import LEADER_EPOCHS
 from kproto_server.storage.checkpoints import (
     CLEANER_POINTS,
-    FIRST_EPOCH,
     RECOVERY_POINTS,
+    Point,
+    Points,
     read_offsets,
+    read_points,
+    write_epochs,
     write_offsets,
+    write_points,
 )
 from kproto_server.storage.disk import read_all, replace_file
 from kproto_server.storage.durable_log import DurableLog
-from kproto_server.storage.journal import NAME as JOURNAL
-from kproto_server.storage.journal import SIZE_BYTES, Journal, read_journal
+from kproto_server.storage.journal import NAMES, SIZE_BYTES, Journal, remove_journal
+from kproto_server.storage.journal_reading import read_journal
 from kproto_server.storage.kafkas_files import kafka_was_here, recovery_points, take_over
-from kproto_server.storage.recovery import Recovery
+from kproto_server.storage.recovery import START, Known, Recovery
 from kproto_server.storage.topics_file import partition_directories, read_topics, write_topics
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
     from kproto_server.storage.checkpoints import Offsets
     from kproto_server.storage.disk import Disk
     from kproto_server.storage.durable_log import Durability
-    from kproto_server.storage.journal import Journaled
+    from kproto_server.storage.journal_reading import JournalContent, Journaled
     from kproto_server.storage.partition_log import PartitionLog
     from kproto_server.storage.topics_file import StoredTopic
 
@@ -70,48 +73,72 @@ class LogDir:
         self.disk = disk
         self._recovery = Recovery(disk, segment_bytes=segment_bytes, repair=repair)
         self.logs: dict[tuple[str, int], PartitionLog] = {}
-        found = [directory for topic, _, directory in partition_directories(disk) if keeps(topic)]
-        self.is_kafkas = kafka_was_here(disk, found)
+        self.is_kafkas = self._forget_if_kafka_was_here(keeps)
         """Whether a real broker has run here since we last did."""
-        if self.is_kafkas:
-            self._remove(CLEAN_END, JOURNAL)
         self.topics: list[StoredTopic] = read_topics(disk, of_directories=self.is_kafkas)
-        points = {**self._offsets_in(RECOVERY_POINTS), **recovery_points(disk)}
-        ends = self._clean_ends()
-        journaled, cycle = read_journal(disk)
-        by_directory: dict[str, list[Journaled]] = {}
-        for batch in journaled:
-            by_directory.setdefault(batch.directory, []).append(batch)
         wanted = [(t.name, n) for t in self.topics if keeps(t.name) for n in range(t.partition_count)]
-        for number, (topic, partition) in enumerate(wanted):
-            progress(number, len(wanted))
-            directory = f"{topic}-{partition}"
-            self.logs[topic, partition] = self._recovery.open(
-                topic,
-                partition,
-                by_directory.get(directory, ()),
-                known_end=ends.get(directory),
-                recovery_point=points.get((topic, partition), 0),
-            )
-        cleaned = self._offsets_in(CLEANER_POINTS)
-        for key, log in self.logs.items():
-            log.first_dirty_offset = min(cleaned.get(key, 0), log.base_offset)
-        take_over(disk, self.logs)
+        content = read_journal(disk)
+        known = self._all_known(wanted, content)
+        take_over(disk, wanted)
         self._remove(CLEAN_END)
-        self._sync_all()
-        self._journal = None
+        for number, key in enumerate(wanted):
+            progress(number, len(wanted))
+            self.logs[key] = self._recovery.open(*key, known[key])
+        self._restore_cleaner_points()
+        self._journal: Journal | None = None
+        self.durable: DurableLog[Any] = self._durable_log(durability, content, journal_size_bytes, batch_size_max_bytes)
+
+    def _durable_log(
+        self, durability: Durability, content: JournalContent, journal_size_bytes: int, batch_size_max_bytes: int
+    ) -> DurableLog[Any]:
+        """Return the writing side. Whatever was acknowledged as synced is so before the journal is written anew."""
+        if durability == "fsync" or content.exists:
+            DurableLog(self.disk, None, self.logs, batch_size_max_bytes=batch_size_max_bytes).sync_everything()
         if durability == "fsync":
-            self._journal = Journal(disk, cycle=cycle + 1, size_bytes=journal_size_bytes)
+            self._journal = Journal(
+                self.disk,
+                cycle=content.next_cycle,
+                file_number=content.next_file_number,
+                size_bytes=journal_size_bytes,
+            )
         else:
-            self._remove(JOURNAL)
-        self.durable: DurableLog[Any] = DurableLog(
-            disk, self._journal, self.logs, batch_size_max_bytes=batch_size_max_bytes
-        )
+            remove_journal(self.disk)
+        return DurableLog(self.disk, self._journal, self.logs, batch_size_max_bytes=batch_size_max_bytes)
 
     @property
     def report(self) -> list[str]:
         """What recovery dropped, and what it put back: a line each."""
         return self._recovery.report
+
+    def _forget_if_kafka_was_here(self, keeps: Callable[[str], bool]) -> bool:
+        """Where a real broker has run, our notes are no longer true: that broker has decided what the logs have."""
+        disk = self.disk
+        found = [directory for topic, _, directory in partition_directories(disk) if keeps(topic)]
+        if not kafka_was_here(disk, found):
+            return False
+        self._remove(CLEAN_END, RECOVERY_POINTS, *NAMES)
+        return True
+
+    def _all_known(self, wanted: Iterable[tuple[str, int]], content: JournalContent) -> dict[tuple[str, int], Known]:
+        ends = self._points(CLEAN_END)
+        points = {key: Point(offset) for key, offset in recovery_points(self.disk).items()} | self._points(
+            RECOVERY_POINTS
+        )
+        by_directory: dict[str, list[Journaled]] = {}
+        for batch in content.batches:
+            by_directory.setdefault(batch.directory, []).append(batch)
+        return {
+            (topic, partition): Known(
+                ends.get((topic, partition)),
+                points.get((topic, partition), START),
+                by_directory.get(f"{topic}-{partition}", ()),
+                has_journal=content.exists,
+            )
+            for topic, partition in wanted
+        }
+
+    def _points(self, name: str) -> Points:
+        return read_points(read_all(self.disk, name)) if self.disk.exists(name) else {}
 
     def _remove(self, *names: str) -> None:
         """Remove those of our files that are there, durably."""
@@ -121,23 +148,11 @@ class LogDir:
         if there:
             self.disk.sync_directory("")
 
-    def _offsets_in(self, checkpoint: str) -> Offsets:
-        return read_offsets(read_all(self.disk, checkpoint)) if self.disk.exists(checkpoint) else {}
-
-    def _clean_ends(self) -> dict[str, tuple[int, int]]:
-        """Return size of the newest segment and next offset by directory, as an orderly end has left them."""
-        if not self.disk.exists(CLEAN_END):
-            return {}
-        try:
-            read = json.loads(read_all(self.disk, CLEAN_END))
-            return {str(directory): (int(end[0]), int(end[1])) for directory, end in read.items()}
-        except (ValueError, TypeError, IndexError, AttributeError):
-            return {}  # then the ends are looked for, as after a crash
-
     def create_logs(self, topic: str, partition_count: int) -> None:
         """Make the logs that a topic lacks.
 
         They have no `partition.metadata`: it would tell a real broker that gets them that they are of another topic.
+        Power loss may take what is made here, until `save_topics` has returned.
 
         Raises:
             OSError: not all of them could be made.
@@ -148,24 +163,30 @@ class LogDir:
                 continue
             directory = f"{topic}-{partition}"
             disk.make_directory(directory)
-            file = disk.open(f"{directory}/{LEADER_EPOCHS}", create=True)
-            file.write_at(0, FIRST_EPOCH)
-            file.close()
+            path = f"{directory}/{LEADER_EPOCHS}"
+            if not disk.exists(path):
+                file = disk.open(path, create=True)
+                try:
+                    file.write_at(0, write_epochs([(0, 0)]))
+                finally:
+                    file.close()
             self.logs[topic, partition] = self._recovery.open(topic, partition)
 
     def remove_logs(self, topic: str) -> None:
-        """Remove all logs of a topic.
+        """Remove all logs of a topic; nothing may be queued, or under way.
 
         Raises:
             OSError: not all of them could be removed.
         """
-        self.checkpoint()  # else the journal would give its batches to a topic of the same name
+        self.durable.sync_everything()  # else the journal would give its batches to a topic of the same name
         for key in [key for key in self.logs if key[0] == topic]:
             log = self.logs.pop(key)
             log.close()
             for name in self.disk.names(log.directory):
                 self.disk.remove(f"{log.directory}/{name}")
             self.disk.remove(log.directory)
+        self.save_recovery_points()
+        self.disk.sync_directory("")
 
     def save_topics(self, topics: Iterable[StoredTopic]) -> None:
         """Remember these topics; returns when they survive power loss.
@@ -175,48 +196,41 @@ class LogDir:
         """
         write_topics(self.disk, topics)
 
-    def checkpoint(self) -> None:
-        """Sync all logs, note how far, and begin the journal anew.
+    def _restore_cleaner_points(self) -> None:
+        cleaned = self._cleaner_points()
+        for key, log in self.logs.items():
+            log.first_dirty_offset = min(cleaned.get(key, 0), log.base_offset)
 
-        Raises:
-            OSError: nobody knows what has reached the disk.
-        """
-        self._sync_all()
-        self.save_recovery_points()
-        if self._journal is not None:
-            self._journal.begin_anew()
+    def _cleaner_points(self) -> Offsets:
+        return read_offsets(read_all(self.disk, CLEANER_POINTS)) if self.disk.exists(CLEANER_POINTS) else {}
 
     def save_cleaner_points(self) -> None:
         """Note how far each log is compacted; what a real broker noted of other topics stays."""
-        offsets = self._offsets_in(CLEANER_POINTS)
+        offsets = self._cleaner_points()
         offsets.update((key, log.first_dirty_offset) for key, log in self.logs.items() if log.first_dirty_offset)
         replace_file(self.disk, CLEANER_POINTS, write_offsets(offsets))
 
     def save_recovery_points(self) -> None:
-        """Note how far each log is synced."""
-        offsets = {key: log.synced_offset for key, log in self.logs.items()}
-        replace_file(self.disk, RECOVERY_POINTS, write_offsets(offsets))
+        """Note how far each log is synced.
 
-    def _sync_all(self) -> None:
-        for log in self.logs.values():
-            work = log.begin_sync()
-            if work is not None:
-                work.run(self.disk)
-                log.end_sync(work)
+        Raises:
+            OSError: what was noted before still is.
+        """
+        replace_file(self.disk, RECOVERY_POINTS, write_points({key: log.synced for key, log in self.logs.items()}))
 
     def close(self) -> None:
-        """An orderly end: everything written, synced, and noted.
+        """An orderly end: everything written, synced, and noted. Nothing may be queued, or under way.
 
         Raises:
             OSError: not everything could be; the next start looks for the ends of the logs.
         """
-        failed = self.durable.failed is not None
-        if not failed:
-            self._sync_all()
-            self.save_recovery_points()
-            ends = {log.directory: (log.segments()[-1].size, log.next_offset) for log in self.logs.values()}
-            replace_file(self.disk, CLEAN_END, json.dumps(ends).encode())
-        for log in self.logs.values():
-            log.close()
-        if self._journal is not None:
-            self._journal.close(is_needed=failed)
+        try:
+            if self.durable.failed is None:
+                self.durable.sync_everything()
+                ends = {key: log.synced for key, log in self.logs.items()}
+                replace_file(self.disk, CLEAN_END, write_points(ends))
+        finally:
+            for log in self.logs.values():
+                log.close()
+            if self._journal is not None:
+                self._journal.close(is_needed=not self.disk.exists(CLEAN_END))

@@ -2,8 +2,8 @@
 
 Theory of operation. `append` gives a batch its place in the log and queues it; `write` writes what is queued, with one
 write, behind what the newest segment has. A write that fails changes nothing: the segment is cut off where it was, and
-the offsets are given out again. Which writes have reached the disk is noted by segment, so that `sync` syncs no more
-than it must, and directories too where files were made.
+the offsets are given out again. Which segments have writes that may not be on the disk is noted, so that a sync syncs
+no more than it must, and directories too where files were made.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.segment import RELATIVE_OFFSET_MAX
 from kproto.records.segment_files import segment_name
+from kproto_server.storage.checkpoints import Point
 from kproto_server.storage.kafkas_files import add_index
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kproto_server.storage.disk import Disk, File
 
 SIZE_FIELD_END = 12
@@ -37,9 +40,9 @@ class SyncWork(NamedTuple):
     """What is to be synced of one log; `run` may be called in a thread of its own."""
 
     log: PartitionLog
-    files: list[tuple[str, File]]
+    paths: tuple[str, ...]
     has_new_files: bool
-    next_offset: int
+    point: Point
     """Where the log ended when this was taken."""
 
     def run(self, disk: Disk) -> None:
@@ -48,20 +51,26 @@ class SyncWork(NamedTuple):
         Raises:
             OSError: nobody knows what has reached the disk.
         """
-        for _, file in self.files:
-            file.sync()
+        for path in self.paths:
+            with suppress(FileNotFoundError):  # it was removed, or compaction has put another one, synced, in its place
+                file = disk.open(path)
+                try:
+                    file.sync()
+                finally:
+                    file.close()
         if self.has_new_files:
-            disk.sync_directory(self.log.directory)
+            with suppress(FileNotFoundError):
+                disk.sync_directory(self.log.directory)
 
 
 class PartitionLog:
-    """One partition's log on disk. Made by `open_log_dir`, which knows what is there."""
+    """One partition's log on disk. Made by `Recovery`, which knows what is there."""
 
     __slots__ = (
-        "_closed", "_dirty", "_disk", "_epoch_octets", "_file", "_has_new_files", "_is_active_dirty", "_next_written",
-        "_position", "_queue", "_queue_size",
+        "_closed", "_dirty", "_disk", "_epoch_octets", "_file", "_has_new_files", "_is_active_dirty", "_must_cut_off",
+        "_next_written", "_position", "_queue",
         "base_offset", "directory", "directory_octets", "epoch", "first_dirty_offset", "next_offset", "partition",
-        "segment_bytes", "start_offset", "synced_offset", "topic",
+        "queued_size", "segment_bytes", "start_offset", "synced", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -75,7 +84,10 @@ class PartitionLog:
         next_offset: int,
         epoch: int,
         segment_bytes: int,
+        synced: Point,
+        unsynced: Iterable[str],
     ) -> None:
+        """``synced``: up to where the log is known to be on the disk; ``unsynced``: segments with more than that."""
         self._disk = disk
         self.topic = topic
         self.partition = partition
@@ -92,21 +104,28 @@ class PartitionLog:
         self.next_offset = next_offset
         """The one that the next record gets, with what is queued."""
         self._next_written = next_offset
-        self.synced_offset = next_offset
-        """Everything below it has survived what it had to."""
         self.base_offset = active.base_offset if active else next_offset
         self._file: File | None = None
         self._position = active.size if active else 0
+        self.synced = synced
+        """Up to where the log is known to be on the disk."""
         self._queue: list[bytes] = []
-        self._queue_size = 0
-        self._dirty: dict[str, File] = {}
-        """Files with writes that are not synced, by path."""
-        self._has_new_files = active is None
-        self._is_active_dirty = False
+        self.queued_size = 0
+        self._dirty = dict.fromkeys(unsynced)
+        """Paths of segments with writes that are not synced, in the order of the first of them."""
+        self._has_new_files = active is None or bool(self._dirty)
+        self._is_active_dirty = self.active_path in self._dirty
+        self._must_cut_off = False
+        """Whether something stands behind the end of the newest segment that could not be cut off."""
 
     @property
     def active_path(self) -> str:
         return f"{self.directory}/{segment_name(self.base_offset)}"
+
+    @property
+    def synced_offset(self) -> int:
+        """Everything below it is on the disk."""
+        return self.synced.offset
 
     @property
     def is_dirty(self) -> bool:
@@ -118,7 +137,7 @@ class PartitionLog:
         base_offset = self.next_offset
         placed = base_offset.to_bytes(8, "big") + batch[8:SIZE_FIELD_END] + self._epoch_octets + batch[EPOCH_END:]
         self._queue.append(placed)
-        self._queue_size += len(placed)
+        self.queued_size += len(placed)
         self.next_offset = base_offset + record_count
         return base_offset
 
@@ -128,53 +147,58 @@ class PartitionLog:
         return self._queue
 
     def write(self) -> None:
-        """Write what is queued.
+        """Write what is queued, all of it to one segment.
 
         Raises:
             OSError: nothing was; the queue is dropped, and its offsets are free again.
         """
         if not self._queue:
             return
-        queue, size = self._queue, self._queue_size
-        self._queue, self._queue_size = [], 0
+        queue, size = self._queue, self.queued_size
+        self._queue, self.queued_size = [], 0
         try:
+            if self._must_cut_off:
+                self._cut_off()
             if self._position + size > self.segment_bytes or self.next_offset - self.base_offset > RELATIVE_OFFSET_MAX:
                 self._roll_unless_empty()
             file = self._file or self._open()
             if not self._is_active_dirty:
                 self._is_active_dirty = True
-                self._dirty[self.active_path] = file
+                self._dirty[self.active_path] = None
             file.write_at(self._position, queue[0] if len(queue) == 1 else b"".join(queue))
         except OSError:
             self.next_offset = self._next_written
-            self._cut_off()
+            with suppress(OSError):  # then it is tried again before the next write
+                self._cut_off()
             raise
         self._position += size
         self._next_written = self.next_offset
 
     def drop_queue(self) -> None:
         """Forget what is queued; its offsets are free again."""
-        self._queue, self._queue_size = [], 0
+        self._queue, self.queued_size = [], 0
         self.next_offset = self._next_written
-
-    def undo_to(self, position: tuple[int, int, int]) -> None:
-        """Take back what was written since `place` gave this, as far as that can be done."""
-        base_offset, size, next_offset = position
-        if base_offset == self.base_offset:
-            self._position = size
-        else:
-            self._position = 0
-        self.next_offset = self._next_written = max(next_offset, self.base_offset)
-        self._cut_off()
 
     def place(self) -> tuple[int, int, int]:
         """Return where the log ends, for `undo_to`."""
         return self.base_offset, self._position, self._next_written
 
+    def undo_to(self, place: tuple[int, int, int]) -> None:
+        """Take back what was written since `place` gave this, as far as that can be done; what is queued is kept."""
+        base_offset, size, next_offset = place
+        self._position = size if base_offset == self.base_offset else 0
+        if not self._queue:
+            self.next_offset = next_offset
+        self._next_written = next_offset
+        with suppress(OSError):
+            self._cut_off()
+
     def _cut_off(self) -> None:
-        with suppress(OSError):  # what is too much stands behind the end, and is cut off when the log is opened again
-            if self._file is not None:
-                self._file.truncate(self._position)
+        """Cut off what stands behind the end. What a failed write leaves there must not be taken for a batch later."""
+        if self._file is not None:
+            self._must_cut_off = True
+            self._file.truncate(self._position)
+            self._must_cut_off = False
 
     def _roll_unless_empty(self) -> None:
         if self._position:
@@ -184,14 +208,18 @@ class PartitionLog:
         """Close the newest segment and begin the next one, which is named by its first offset."""
         path = f"{self.directory}/{segment_name(self._next_written)}"
         made = self._disk.open(path, create=True)
-        made.truncate(0)
-        add_index(self._disk, path)
+        try:
+            made.truncate(0)
+            add_index(self._disk, path)
+        except OSError:
+            made.close()
+            raise
         self._closed.append(Segment(self.base_offset, self.active_path, self._position, is_active=False))
-        if self._file is not None and self.active_path not in self._dirty:
+        if self._file is not None:
             self._file.close()
         self.base_offset = self._next_written
         self._file, self._position = made, 0
-        self._dirty[path] = made
+        self._dirty[path] = None
         self._has_new_files = self._is_active_dirty = True
 
     def _open(self) -> File:
@@ -203,29 +231,29 @@ class PartitionLog:
         """Return what is to be synced for everything written so far to survive power loss; None if it does."""
         if not self.is_dirty:
             return None
-        work = SyncWork(self, list(self._dirty.items()), self._has_new_files, self._next_written)
+        point = Point(self._next_written, self.base_offset, self._position)
+        work = SyncWork(self, tuple(self._dirty), self._has_new_files, point)
         self._dirty, self._has_new_files, self._is_active_dirty = {}, False, False
         return work
 
     def end_sync(self, work: SyncWork) -> None:
         """Take note of a sync that has succeeded."""
-        self.synced_offset = max(self.synced_offset, work.next_offset)
-        for path, file in work.files:
-            if path != self.active_path and path not in self._dirty:
-                file.close()
+        self.synced = max(self.synced, work.point)
 
     def close(self) -> None:
         """Close the files."""
-        for file in self._dirty.values():
-            if file is not self._file:
-                file.close()
         if self._file is not None:
             self._file.close()
             self._file = None
-        self._dirty = {}
 
     def roll(self) -> None:
-        """Close the newest segment, if it has anything, so that it can be compacted."""
+        """Close the newest segment, if it has anything, so that it can be compacted.
+
+        Raises:
+            OSError: it goes on to be the newest.
+        """
+        if self._must_cut_off:
+            self._cut_off()
         self._roll_unless_empty()
 
     def closed_segments(self) -> list[Segment]:

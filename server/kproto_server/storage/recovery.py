@@ -1,36 +1,37 @@
 """Opening one partition's log: leftovers removed, the end found, what the journal has put back (LF-60 to LF-64).
 
-Theory of operation. A crash leaves at most the beginning of a batch behind the last whole one, at the end of the newest
-segment: it is cut off, and said. Where the power failed, more may be missing or torn of what was not synced, and the
-journal has all of that; what it has of the batch that should stand at the broken place, and of all that follow, takes
-their place. Anything else is damage, which is refused: cutting it off would lose what was acknowledged, and only a user
-can want that (``repair``).
+Theory of operation. Below its recovery point a log is on the disk, and is not looked at: whoever loads it sees its
+checksums. From there on, batch after batch is checked, up to the first that is not good. What a crash may leave there
+is the beginning of a batch, or zeros, behind the last whole one, at the end of the newest segment: it is cut off, and
+said. Where the power failed, anything of what was not synced may be missing, in any order. With a journal that is no
+harm: what was acknowledged stands there, and takes the place of what is broken and of all behind it; what does not was
+never acknowledged. Without one, anything else than a torn end is damage, which is refused: cutting it off would lose
+what was acknowledged, and only a user can want that (``repair``).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.records.segment import torn_beginning, whole_batch_within
-from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX, segment_base_offset
-from kproto_server.storage.checkpoints import FIRST_EPOCH, newest_epoch
+from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX, segment_base_offset, segment_name
+from kproto_server.storage.checkpoints import Point, read_epochs, write_epochs
 from kproto_server.storage.disk import read_all, replace_file
 from kproto_server.storage.errors import CorruptLog
-from kproto_server.storage.kafkas_files import forget_derived
+from kproto_server.storage.kafkas_files import add_index, forget_derived, remove_index
 from kproto_server.storage.partition_log import PartitionLog, Segment
-from kproto_server.storage.scan import valid_end
+from kproto_server.storage.scan import Scan, is_torn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
+    from kproto_server.storage.checkpoints import Epochs
     from kproto_server.storage.disk import Disk
-    from kproto_server.storage.journal import Journaled
+    from kproto_server.storage.journal_reading import Journaled
     from kproto_server.storage.scan import End
 
 REMOVED_SUFFIXES = (".deleted", ".cleaned")
 SWAP_SUFFIX = ".swap"
-TORN_SIZE_MAX = 1 << 20
-"""Octets that are looked through for a whole batch: as large as a torn write may be is beyond any commit."""
+START = Point(0)
 
 
 def finish_compaction(disk: Disk, directory: str) -> None:
@@ -52,6 +53,33 @@ def finish_compaction(disk: Disk, directory: str) -> None:
         disk.sync_directory(directory)
 
 
+class Known(NamedTuple):
+    """What is known of a log before it is looked at."""
+
+    end: Point | None = None
+    """Where it ends, after an orderly end."""
+    synced: Point = START
+    """The recovery point."""
+    journaled: Sequence[Journaled] = ()
+    """Its batches in the journal, in their order."""
+    has_journal: bool = False
+    """Whether all that was acknowledged is synced or in the journal."""
+
+
+NOTHING_KNOWN = Known()
+
+
+class _Found(NamedTuple):
+    """What was found of a log."""
+
+    segments: list[Segment]
+    next_offset: int
+    synced: Point
+    unsynced: list[str]
+    """Paths of segments with something that may not be on the disk, from there on."""
+    epochs: Epochs
+
+
 class Recovery:
     """Opens logs, and tells what it found in `report`."""
 
@@ -61,21 +89,8 @@ class Recovery:
         self._repair = repair
         self.report: list[str] = []
 
-    def open(
-        self,
-        topic: str,
-        partition: int,
-        journaled: Iterable[Journaled] = (),
-        *,
-        known_end: tuple[int, int] | None = None,
-        recovery_point: int = 0,
-    ) -> PartitionLog:
-        """Open a log.
-
-        Args:
-            journaled: its batches in the journal, in their order.
-            known_end: size of the newest segment and the log's next offset, from an orderly end: nothing is looked at.
-            recovery_point: segments that end below this offset were synced, and are not looked at.
+    def open(self, topic: str, partition: int, known: Known = NOTHING_KNOWN) -> PartitionLog:
+        """Open a log; make it, if there is none.
 
         Raises:
             CorruptLog: it is damaged, and ``repair`` was not asked for.
@@ -85,23 +100,27 @@ class Recovery:
         disk.make_directory(directory)
         finish_compaction(disk, directory)
         segments = self._segments(directory)
-        epoch = self._epoch(directory)
-        pending = list(journaled)
-        next_offset = segments[0].base_offset if segments else 0
-        if known_end is not None and segments and known_end[0] == segments[-1].size:
-            next_offset = known_end[1]
-        else:
-            segments, next_offset = self._scanned(segments, pending, recovery_point)
+        epochs_path = f"{directory}/{LEADER_EPOCHS}"
+        epochs = read_epochs(read_all(disk, epochs_path)) if disk.exists(epochs_path) else []
+        synced = known.end if known.end is not None and _is_end(known.end, segments) else known.synced
+        pending = [batch for batch in known.journaled if batch.next_offset > synced.offset]
+        if self._repair or (segments and not epochs):
+            synced = START
+        found = self._scanned(segments, pending, synced, has_journal=known.has_journal)
         forget_derived(disk, directory)
+        if not found.segments:
+            add_index(disk, f"{directory}/{segment_name(found.next_offset)}")
         log = PartitionLog(
             disk,
             topic,
             partition,
-            closed=segments[:-1],
-            active=segments[-1] if segments else None,
-            next_offset=next_offset,
-            epoch=epoch,
+            closed=found.segments[:-1],
+            active=found.segments[-1] if found.segments else None,
+            next_offset=found.next_offset,
+            epoch=self._keep_epochs(epochs_path, epochs, found),
             segment_bytes=self._segment_bytes,
+            synced=found.synced,
+            unsynced=found.unsynced,
         )
         self._replay(log, pending)
         return log
@@ -115,67 +134,108 @@ class Recovery:
             found.append(Segment(base, path, disk.size_of(path), is_active=base == bases[-1]))
         return found
 
-    def _epoch(self, directory: str) -> int:
-        path = f"{directory}/{LEADER_EPOCHS}"
-        epoch = newest_epoch(read_all(self._disk, path)) if self._disk.exists(path) else -1
-        if epoch < 0:
-            replace_file(self._disk, path, FIRST_EPOCH)
-        return max(epoch, 0)
+    def _keep_epochs(self, path: str, epochs: Epochs, found: _Found) -> int:
+        """Return the newest leader epoch; have the checkpoint tell those that the log has, and no others (LF-53)."""
+        start_offset = found.segments[0].base_offset if found.segments else 0
+        kept = [(epoch, start) for epoch, start in epochs or found.epochs if start <= found.next_offset]
+        kept = kept or [(0, start_offset)]
+        if kept != epochs:
+            replace_file(self._disk, path, write_epochs(kept))
+        return kept[-1][0]
 
     def _scanned(
-        self, segments: list[Segment], pending: list[Journaled], recovery_point: int
-    ) -> tuple[list[Segment], int]:
-        """Return the segments up to the log's valid end, and the offset that comes next."""
-        next_offset = segments[0].base_offset if segments else 0
-        for number, segment in enumerate(segments):
-            following = segments[number + 1].base_offset if number + 1 < len(segments) else None
-            if following is not None and following <= recovery_point:
-                next_offset = following
-                continue
-            next_offset = max(next_offset, segment.base_offset)
+        self, segments: list[Segment], pending: Sequence[Journaled], synced: Point, *, has_journal: bool
+    ) -> _Found:
+        """Find the log's valid end, and cut off what is behind it."""
+        first, begin = self._start(segments, synced)
+        position = begin.position
+        scan = Scan(begin.offset, {batch.base_offset: batch.crc for batch in pending})
+        unsynced: list[str] = []
+        for number, segment in enumerate(segments[first:], first):
             file = self._disk.open(segment.path)
             try:
-                end = valid_end(file, segment.size, segment.base_offset, next_offset)
-                if end.problem is None:
-                    next_offset = end.next_offset
+                end = scan.segment(file, segment.size, segment.base_offset, position)
+                if segment.size > position or number > first:
+                    unsynced.append(segment.path)
+                position = 0
+                later = segments[number + 1 :]
+                lost = _lost_behind(end, later, pending)
+                if end.problem is None and not lost:
                     continue
-                rest = file.read_at(end.position, TORN_SIZE_MAX)
-                self._judge(segment, end, rest, pending, is_last=following is None)
+                torn = None if any(one.size for one in later) else is_torn(file, segment.size, segment.base_offset, end)
+                self._judge(segment, end, later, pending, torn, has_journal=has_journal)
+                self._remove(later)
                 file.truncate(end.position)
                 file.sync()
             finally:
                 file.close()
-            for later in segments[number + 1 :]:
-                self.report.append(f"{later.path}: {later.size} bytes behind the damage are dropped")
-                self._disk.remove(later.path)
-            left = [*segments[:number], segment._replace(size=end.position, is_active=True)]
-            return left, end.next_offset
-        return segments, next_offset
+            cut = segment._replace(size=end.position, is_active=True)
+            return _Found([*segments[:number], cut], end.next_offset, begin, unsynced, scan.epochs)
+        return _Found(segments, scan.next_offset, begin, unsynced, scan.epochs)
 
-    def _judge(self, segment: Segment, end: End, rest: bytes, pending: list[Journaled], *, is_last: bool) -> None:
+    def _start(self, segments: list[Segment], synced: Point) -> tuple[int, Point]:
+        """Return where to begin, and the number of that segment: where all before is on the disk."""
+        first = 0
+        for number, segment in enumerate(segments):
+            if segment.base_offset == synced.base_offset and self._is_place(segment, synced):
+                return number, synced
+            if segment.base_offset <= synced.offset:
+                first = number
+        base_offset = segments[first].base_offset if segments else 0
+        return first, Point(base_offset, base_offset, 0)
+
+    def _is_place(self, segment: Segment, synced: Point) -> bool:
+        """Whether the recovery point is where it says; not, if the segment was removed and made anew meanwhile."""
+        if synced.position == 0 or synced.position > segment.size:
+            return False
+        if synced.position == segment.size:
+            return True
+        file = self._disk.open(segment.path)
+        try:
+            return file.read_at(synced.position, 8) == synced.offset.to_bytes(8, "big")
+        finally:
+            file.close()
+
+    def _remove(self, segments: list[Segment]) -> None:
+        """Remove the last segments of a log, the newest first: there is never a gap."""
+        for segment in reversed(segments):
+            self._disk.remove(segment.path)
+            remove_index(self._disk, segment.path)
+        if segments:
+            self._disk.sync_directory(segments[0].path.rpartition("/")[0])
+
+    def _judge(
+        self,
+        segment: Segment,
+        end: End,
+        later: list[Segment],
+        pending: Sequence[Journaled],
+        torn: str | None,
+        *,
+        has_journal: bool,
+    ) -> None:
         """Say what becomes of what stands behind the last good batch.
 
         Raises:
-            CorruptLog: it is no torn write, the journal does not have it, and nobody asked to repair it.
+            CorruptLog: it is no torn write, there is no journal to tell, and nobody asked to repair it.
         """
-        dropped = segment.size - end.position
         place = f"{segment.path} at byte {end.position}"
+        size = segment.size - end.position + sum(one.size for one in later)
         if any(batch.base_offset <= end.next_offset < batch.next_offset for batch in pending):
-            self.report.append(f"{place}: {dropped} bytes did not reach the disk whole; the journal has them")
-            return
-        zeros = not any(rest) and dropped <= len(rest)
-        torn = torn_beginning(rest, segment.base_offset, end.next_offset) and (
-            whole_batch_within(rest, end.next_offset) is None
-        )
-        if is_last and (zeros or torn):
-            what = "zeros" if zeros else "the beginning of a batch that was not written to its end"
-            self.report.append(f"{place}: dropped {dropped} bytes, {what}")
-            return
-        if not self._repair:
+            self.report.append(f"{place}: {size} bytes are not what was acknowledged; the journal has that")
+        elif torn is not None:
+            self.report.append(f"{place}: dropped {size} bytes {torn}")
+        elif has_journal:
+            self.report.append(f"{place}: dropped {size} bytes that were never acknowledged ({end.problem})")
+        elif not self._repair:
             raise CorruptLog(segment.path, end.position, end.problem or "")
-        self.report.append(f"{place}: {end.problem}; repaired by dropping {dropped} bytes")
+        else:
+            self.report.append(
+                f"{place}: {end.problem}; repaired: the log ends with offset {end.next_offset - 1} now, {size} bytes "
+                f"are lost"
+            )
 
-    def _replay(self, log: PartitionLog, pending: list[Journaled]) -> None:
+    def _replay(self, log: PartitionLog, pending: Sequence[Journaled]) -> None:
         """Append what the journal has and the segments have not.
 
         Raises:
@@ -189,10 +249,26 @@ class Recovery:
                 if not self._repair:
                     reason = f"it ends before offset {log.next_offset}, and the journal goes on at {batch.base_offset}"
                     raise CorruptLog(log.active_path, log.size, reason)
-                self.report.append(f"{log.active_path}: offsets from {log.next_offset} on are lost")
+                self.report.append(
+                    f"{log.active_path}: repaired: offsets from {log.next_offset} on are lost, with those that the "
+                    f"journal has from {batch.base_offset} on"
+                )
                 break
             log.append(batch.batch, batch.next_offset - batch.base_offset)
             count += 1
         if count:
             log.write()
             self.report.append(f"{log.directory}: {count} batches came from the journal")
+
+
+def _is_end(end: Point, segments: list[Segment]) -> bool:
+    """Whether a log is as it was left at an orderly end."""
+    return bool(segments) and (end.base_offset, end.position) == (segments[-1].base_offset, segments[-1].size)
+
+
+def _lost_behind(end: End, later: list[Segment], pending: Sequence[Journaled]) -> bool:
+    """Whether the journal has batches that should stand between this segment's last one and the next segment.
+
+    Gaps alone mean nothing: compaction leaves some.
+    """
+    return bool(later) and any(end.next_offset <= batch.base_offset < later[0].base_offset for batch in pending)
