@@ -70,14 +70,19 @@ def forget_derived(disk: Disk, directory: str) -> None:
         OSError: not all of it is removed.
     """
     names = disk.names(directory)
-    derived = [name for name in names if name.endswith(DERIVED_SUFFIXES) and disk.size_of(f"{directory}/{name}")]
+    segments = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
+    derived = [
+        name
+        for name in names
+        if name.endswith(DERIVED_SUFFIXES)
+        and (name.rpartition(".")[0] not in segments or disk.size_of(f"{directory}/{name}"))
+    ]
     for name in derived:
         disk.remove(f"{directory}/{name}")
     if derived:
         disk.sync_directory(directory)
-    for name in names:
-        if name.endswith(LOG_SUFFIX):
-            add_index(disk, f"{directory}/{name}")
+    for name in segments:
+        add_index(disk, f"{directory}/{name}{LOG_SUFFIX}")
 
 
 def add_index(disk: Disk, segment_path: str) -> None:
