@@ -33,6 +33,15 @@ def offsets_segments(log_dir: Path) -> list[Path]:
     return sorted(path for path in log_dir.glob("__consumer_offsets-*/*.log") if path.stat().st_size)
 
 
+def written_records(log_dir: Path) -> int:
+    """How many there were in all partitions' logs before any was compacted away."""
+    ends: dict[str, int] = {}
+    for segment in offsets_segments(log_dir):  # of one partition in their order
+        for _, batch, _ in decoded(segment.read_bytes()):
+            ends[segment.parent.name] = batch.last_offset + 1
+    return sum(ends.values())
+
+
 def check_dump(release: str, log_dir: Path) -> int:
     """Assert that the tool prints all there is, without a complaint; return how many records that were."""
     segments = offsets_segments(log_dir)

@@ -58,7 +58,11 @@ class Real:
 
     def complaints(self) -> list[str]:
         """The warnings and errors since it was started."""
-        return [line for line in COMPLAINT.findall(self._output.read_text()) if not EXPECTED.search(line)]
+        return [line for line in COMPLAINT.findall(self.said()) if not EXPECTED.search(line)]
+
+    def said(self) -> str:
+        """Its log since it was started."""
+        return self._output.read_text()
 
     @property
     def _output(self) -> Path:

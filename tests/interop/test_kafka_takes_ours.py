@@ -12,39 +12,45 @@ from pathlib import Path
 import pytest
 
 from tests.interop.asked import what_is_served
-from tests.interop.dumped import check_dump, offsets_segments
+from tests.interop.dumped import check_dump, offsets_segments, written_records
 from tests.interop.filled import Filler, fill, fill_members
 from tests.interop.ours import kproto_on, verify
 from tests.interop.real import real_broker, start_on
 from tests.oracle.cluster import NEWEST
 from tests.shell.raw_client import RawClient
+from tests.shell.waiting import wait_until
 
 pytestmark = pytest.mark.oracle
 
 PARTITIONS = {"offsets.topic.num.partitions": "4"}
-SMALL_SEGMENTS = {**PARTITIONS, "offsets.topic.segment.bytes": "8192"}
+SMALL_SEGMENTS = {**PARTITIONS, "offsets.topic.segment.bytes": "2048"}
+COMPACTED = {"log.cleaner.backoff.ms": "20", "log.cleaner.min.cleanable.ratio": "0.01"}
 TOOLS = {"2.0.1": ("2.0.1", "2.1.1"), "2.1.1": ("2.1.1", "2.8.2"), "2.8.2": ("2.8.2", "3.9.2")}
 """The older of these know the record versions of the release; the newest tool reads them all."""
 
 
 @pytest.mark.parametrize(
-    ("release", "durability", "ending"),
+    ("release", "durability", "is_compacted", "ending"),
     [
-        ("2.0.1", "os", "killed"),
-        ("2.1.1", "fsync", "stopped"),
-        ("2.8.2", "fsync", "killed"),
-        ("3.9.2", "os", "stopped"),
-        ("4.4.0", "fsync", "killed"),
+        ("2.0.1", "os", True, "killed"),
+        ("2.1.1", "fsync", False, "stopped"),
+        ("2.8.2", "fsync", True, "stopped"),
+        ("3.9.2", "os", False, "killed"),
+        ("4.4.0", "fsync", True, "killed"),
     ],
 )
-def test_a_real_broker_serves_what_we_kept(release: str, durability: str, ending: str, tmp_path: Path) -> None:
+def test_a_real_broker_serves_what_we_kept(
+    release: str, durability: str, is_compacted: bool, ending: str, tmp_path: Path
+) -> None:
     log_dir = tmp_path / "data"
-    with kproto_on(log_dir, release, SMALL_SEGMENTS, durability) as ours:
+    with kproto_on(log_dir, release, SMALL_SEGMENTS | (COMPACTED if is_compacted else {}), durability) as ours:
         with RawClient(ours.address) as client:
             filler = Filler(client, release, {})
             fill(filler)
             fill_members(filler)
             served = what_is_served(ours.address, release, filler.expected)
+        if is_compacted:
+            wait_until((log_dir / "cleaner-offset-checkpoint").exists, "a compaction")
         if ending == "killed":
             ours.kill()
 
@@ -53,7 +59,8 @@ def test_a_real_broker_serves_what_we_kept(release: str, durability: str, ending
     verify(log_dir)
     records = {tool: check_dump(tool, log_dir) for tool in {*TOOLS.get(release, ()), NEWEST}}
     assert len(set(records.values())) == 1
-    assert records[NEWEST] > sum(len(offsets) for offsets in filler.expected.values())
+    assert records[NEWEST] >= sum(len(offsets) for offsets in filler.expected.values())
+    assert (records[NEWEST] < written_records(log_dir)) == is_compacted
 
     with real_broker(release, PARTITIONS) as theirs:
         address = start_on(theirs, log_dir)
