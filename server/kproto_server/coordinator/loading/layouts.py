@@ -16,7 +16,6 @@ What is laid out is what the checksum covers: the batch from its attributes on (
 
 from __future__ import annotations
 
-from itertools import repeat
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ from kproto_server.coordinator.log_records.batches import STRING_SIZE_MAX
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from kproto_server.coordinator.offsets import CommitEntries
 
@@ -54,6 +53,9 @@ VERSION_MAX = {0: 0, 1: FLEXIBLE}
 """By record type."""
 NO_EXPIRY, NO_LEADER_EPOCH = -1, -1
 
+FIELDS = 8
+"""Fields of each record that are decoded; of those that its version lacks nothing is."""
+
 _new: Any = tuple.__new__
 
 
@@ -61,13 +63,14 @@ class Layout:
     """One layout of commits."""
 
     __slots__ = (
-        "_columns",
         "_fields",
         "_group_bits",
         "_group_factor",
         "_group_mask",
         "_group_shift",
-        "_step",
+        "_has_epoch",
+        "_has_expiry",
+        "_has_topic_id",
         "_structure",
         "_structure_mask",
         "group",
@@ -91,7 +94,9 @@ class Layout:
         self._group_factor = sum(1 << 8 * (self.size - stop) for _, stop in reader.groups)
         self._group_mask = self._group_bits * self._group_factor
         self._fields = Struct("".join([">", *reader.fields]))
-        self._columns, self._step = _columns(reader.version, with_topic_id=reader.with_topic_id)
+        self._has_epoch = reader.version >= WITH_EPOCH
+        self._has_expiry = reader.version == EXPIRING
+        self._has_topic_id = reader.with_topic_id
 
     def fits(self, value: int) -> bool:
         """Whether a batch of this size, as a number, has this layout."""
@@ -107,46 +112,29 @@ class Layout:
 
         ``deadline`` tells when an offset expires, by its commit and expire time; None: when the record says.
         """
-        fields = self._fields.unpack_from(data)
-        columns, step = self._columns, self._step
+        has_epoch, has_expiry, has_topic_id = self._has_epoch, self._has_expiry, self._has_topic_id
+        fields = iter(self._fields.unpack_from(data))
         found: list[tuple[str, list[tuple[int, OffsetAndMetadata]]]] = []
         topic_before = None
         for topic, partition, offset, epoch, metadata, commit_ms, expire_ms, topic_id in zip(
-            *[otherwise if start is None else fields[start::step] for start, otherwise in columns], strict=False
+            *[fields] * FIELDS, strict=True
         ):
             if topic != topic_before:
                 topic_before = topic
                 partitions: list[tuple[int, OffsetAndMetadata]] = []
                 found.append((topic.decode(), partitions))
-            if expire_ms == NO_EXPIRY:
+            if not has_epoch:
+                epoch = NO_LEADER_EPOCH
+            if not has_expiry or expire_ms == NO_EXPIRY:
                 expire_ms = None
+            if not has_topic_id:
+                topic_id = ZERO_UUID
             if deadline is not None:
                 expire_ms = deadline(commit_ms, expire_ms)
             text = metadata.decode() if metadata else ""
-            partitions.append(
-                (partition, _new(OffsetAndMetadata, (offset, epoch, text, commit_ms, expire_ms, topic_id)))
-            )
+            stored = _new(OffsetAndMetadata, (offset, epoch, text, commit_ms, expire_ms, topic_id))
+            partitions.append((partition, stored))
         return found
-
-
-def _columns(version: int, *, with_topic_id: bool) -> tuple[list[tuple[int | None, Iterable[Any]]], int]:
-    """Return where among the decoded fields each column begins, or what stands for one that there is not; and how many
-    fields a record has."""
-    columns: list[tuple[int | None, Iterable[Any]]] = []
-    number = 0
-    for is_there, otherwise in (
-        (True, None),  # topic
-        (True, None),  # partition
-        (True, None),  # offset
-        (version >= WITH_EPOCH, NO_LEADER_EPOCH),
-        (True, None),  # metadata
-        (True, None),  # commit timestamp
-        (version == EXPIRING, NO_EXPIRY),
-        (with_topic_id, ZERO_UUID),
-    ):
-        columns.append((number if is_there else None, repeat(otherwise)))
-        number += is_there
-    return columns, number
 
 
 def read_layout(data: bytes) -> Layout | None:
@@ -227,6 +215,8 @@ class _Reader:
         self._anything(OFFSET_SIZE, "q")
         if version >= WITH_EPOCH:
             self._anything(EPOCH_SIZE, "i")
+        else:
+            self._nothing()
         size = self._size_plus_one() if version >= FLEXIBLE else self._int16()
         metadata = self._letters(size)
         self._free(self.same, metadata, LETTERS)
@@ -234,8 +224,12 @@ class _Reader:
         self._anything(TIME_SIZE, "q")
         if version == EXPIRING:
             self._anything(TIME_SIZE, "q")
+        else:
+            self._nothing()
         if version >= FLEXIBLE:
             self._tags(end, is_first=is_first)
+        else:
+            self._nothing()
 
     def _tags(self, end: int, *, is_first: bool) -> None:
         with_topic_id = self.data[self._position : end] != NO_TAGS
@@ -248,6 +242,11 @@ class _Reader:
             self._field(topic_id, "16s")
         else:
             self._skip(1)
+            self._nothing()
+
+    def _nothing(self) -> None:
+        """A field that values of this version lack."""
+        self.fields.append("0s")
 
     def _anything(self, size: int, form: str) -> None:
         """A number of which every pattern of bits is one."""

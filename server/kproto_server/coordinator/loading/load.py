@@ -41,7 +41,7 @@ class PartitionLoad:
 
         Args:
             layouts: what loads of other partitions have learned, and this one will.
-            decodes_all: take the plain path only.
+            decodes_all: take the plain path only, by the declarations of all records.
         """
         self.read_size_bytes = 0
         """How much of the log has been gone through."""
@@ -56,7 +56,7 @@ class PartitionLoad:
         """The groups of which the log has more than offsets; in the registry since the end."""
         self._state = state
         self._now_ms = now_ms
-        self._replay = Replay(state)
+        self._replay = Replay(state, decodes_all=decodes_all)
         self._shapes = None if decodes_all else Shapes(self._replay, {} if layouts is None else layouts)
         if self._shapes is not None:
             self._replay.settle = self._shapes.settle

@@ -18,11 +18,12 @@ from kproto.records.offsets_topic import read_offsets_record
 from kproto.records.record_batch import NO_EPOCH, RecordBatch
 from kproto_server.coordinator.commit import limits_of, wrapped
 from kproto_server.coordinator.loading.restored_groups import CONSUMER_GROUP_TYPES, GROUP_TYPE, RestoredGroups
+from kproto_server.coordinator.loading.rows import quick_row
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from kproto.records.batches import Batch
     from kproto.records.record import Record
@@ -35,10 +36,36 @@ OFFSET_TYPES = frozenset({0, 1})
 READ_TYPES = OFFSET_TYPES | {GROUP_TYPE} | CONSUMER_GROUP_TYPES
 
 
+class _Run:
+    """Offsets of one group, one record after the other."""
+
+    __slots__ = ("_entries", "_replay", "group_id")
+
+    def __init__(self, replay: Replay) -> None:
+        self.group_id: str | None = None
+        self._replay = replay
+        self._entries: list[tuple[str, list[tuple[int, OffsetAndMetadata]]]] = []
+
+    def add(self, topic: str, partition: int, stored: OffsetAndMetadata) -> None:
+        entries = self._entries
+        if not entries or entries[-1][0] != topic:
+            entries.append((topic, []))
+        entries[-1][1].append((partition, stored))
+
+    def end(self) -> None:
+        """Apply what has been gathered."""
+        group_id, entries = self.group_id, self._entries
+        self.group_id, self._entries = None, []
+        if group_id is not None and entries:
+            self._replay.commit(group_id, entries)
+
+
 class Replay:
     """The records of one offsets partition, in order."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, *, decodes_all: bool = False) -> None:
+        """``decodes_all``: by the declarations only."""
+        self._decodes_all = decodes_all
         self.settle: Callable[[str], None] | None = None
         """Called before anything happens to a group's offsets, if somebody holds some of it back."""
         self.groups = RestoredGroups(state.profile)
@@ -63,11 +90,47 @@ class Replay:
         producer_id = None
         if isinstance(batch, RecordBatch) and batch.is_transactional:
             producer_id = batch.header.producer_id
-        for record in batch.records():
-            if batch.is_control:
+        records = batch.records()
+        if batch.is_control:
+            for record in records:
                 self._marker(record, producer_id)
-            else:
+        elif self._decodes_all:
+            for record in records:
                 self._record(record, producer_id)
+        else:
+            self._quickly(records, producer_id)
+
+    def _quickly(self, records: Iterable[Record], producer_id: int | None) -> None:
+        """Apply records; offsets of one group that follow each other are applied in one go."""
+        run = _Run(self)
+        for record in records:
+            key = record.key
+            row = None if key is None or producer_id is not None else quick_row(key, record.value)
+            if row is None:
+                run.end()
+                self._record(record, producer_id)
+                continue
+            group_id, topic, partition, stored = row
+            if group_id != run.group_id:
+                run.end()
+                self._before(group_id)
+                run.group_id = group_id
+            if stored is None:
+                run.end()
+                self._tombstone((group_id, topic, partition), None)
+                continue
+            if self.pending:
+                self.pending.became_visible((group_id, topic, partition), record.offset)
+            if self.own_deadline is not None:
+                expire_ms = self.own_deadline(stored.commit_timestamp_ms, stored.expire_timestamp_ms)
+                stored = stored._replace(expire_timestamp_ms=expire_ms)
+            run.add(topic, partition, stored)
+        run.end()
+
+    def _before(self, group_id: str) -> None:
+        """Something happens to a group's offsets."""
+        if self.settle is not None:
+            self.settle(group_id)
 
     def _marker(self, record: Record, producer_id: int | None) -> None:
         number = control_type(record.key)
@@ -86,8 +149,7 @@ class Replay:
         assert isinstance(found, CoordinatorRecord), "it is of a known type"
         if isinstance(found.key, OffsetCommitKey | LegacyOffsetCommitKey):
             place = found.key.group, found.key.topic, found.key.partition
-            if self.settle is not None:
-                self.settle(place[0])
+            self._before(place[0])
             stored = self._stored(found)
             if stored is None:
                 self._tombstone(place, producer_id)

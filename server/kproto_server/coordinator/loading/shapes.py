@@ -56,10 +56,16 @@ Layouts = dict[tuple[int, bytes], list[Layout | None]]
 class Shape:
     """A commit that may come again, and its newest batch."""
 
-    __slots__ = ("alternative", "base_offset", "candidate", "layout", "value")
+    __slots__ = ("alternative", "base_offset", "candidate", "layout", "sibling", "value")
 
     def __init__(
-        self, layout: Layout, candidate: bytes, value: int, base_offset: int, alternative: Shape | None
+        self,
+        layout: Layout,
+        candidate: bytes,
+        value: int,
+        base_offset: int,
+        alternative: Shape | None,
+        sibling: Shape | None,
     ) -> None:
         self.layout = layout
         self.candidate = candidate
@@ -67,6 +73,8 @@ class Shape:
         self.base_offset = base_offset
         self.alternative = alternative
         """Another one with the same candidate."""
+        self.sibling = sibling
+        """Another one of the same group."""
 
 
 class Shapes:
@@ -76,8 +84,8 @@ class Shapes:
         self._replay = replay
         self._layouts = layouts
         self._candidates: dict[bytes, Shape] = {}
-        self._groups: dict[bytes, list[Shape]] = {}
-        """By group id."""
+        self._groups: dict[bytes, Shape] = {}
+        """By group id, the newest first."""
         self._held_size_bytes = 0
 
     @property
@@ -141,9 +149,10 @@ class Shapes:
         group = checked[layout.group]
         if self._replay.pending and self._replay.pending.has_group(group.decode()):
             return False
-        shape = Shape(layout, candidate, value, base_offset, self._candidates.get(candidate))
-        self._candidates[candidate] = shape
-        self._groups.setdefault(group, []).append(shape)
+        groups, candidates = self._groups, self._candidates
+        groups[group] = candidates[candidate] = Shape(
+            layout, candidate, value, base_offset, candidates.get(candidate), groups.get(group)
+        )
         self._held_size_bytes += len(checked) + SHAPE_SIZE_BYTES
         return True
 
@@ -169,33 +178,43 @@ class Shapes:
     def settle(self, group_id: str) -> None:
         """Apply what is held of a group, before something else happens to it."""
         if self._groups:
-            group = group_id.encode()
-            if group in self._groups:
-                self._settle(group, group_id)
-
-    def _settle(self, group: bytes, group_id: str) -> int:
-        """Apply what is held of a group; return how many records that were."""
-        shapes = self._groups.pop(group)
-        if len(shapes) > 1:
-            shapes.sort(key=_base_offset)
-        count = 0
-        commit, deadline = self._replay.commit, self._replay.own_deadline
-        for shape in shapes:
-            layout = shape.layout
-            self._candidates.pop(shape.candidate, None)
-            self._held_size_bytes -= layout.size + SHAPE_SIZE_BYTES
-            commit(group_id, layout.entries(shape.value.to_bytes(layout.size, "big"), deadline))
-            count += layout.record_count
-        return count
+            newest = self._groups.pop(group_id.encode(), None)
+            if newest is not None:
+                for shape in _all_of_group(newest):
+                    self._candidates.pop(shape.candidate, None)
+                    self._held_size_bytes -= shape.layout.size + SHAPE_SIZE_BYTES
+                self._apply(group_id, newest)
 
     def settle_all(self) -> Iterator[None]:
-        """Apply everything that is held, in steps."""
+        """Apply everything that is held, in steps, between which nothing is taken in."""
+        groups, self._groups = self._groups, {}
+        self._candidates.clear()
+        self._held_size_bytes = 0
         count = 0
-        for group in list(self._groups):
-            count += self._settle(group, group.decode())
+        for group, newest in groups.items():
+            count += self._apply(group.decode(), newest)
             if count >= SETTLED_AT_ONCE:
                 count = 0
                 yield
+
+    def _apply(self, group_id: str, newest: Shape) -> int:
+        """Apply the shapes of a group; return how many records that were."""
+        replay = self._replay
+        shapes = [newest] if newest.sibling is None else sorted(_all_of_group(newest), key=_base_offset)
+        count = 0
+        for shape in shapes:
+            layout = shape.layout
+            checked = shape.value.to_bytes(layout.size, "big")
+            replay.commit(group_id, layout.entries(checked, replay.own_deadline))
+            count += layout.record_count
+        return count
+
+
+def _all_of_group(newest: Shape) -> Iterator[Shape]:
+    shape: Shape | None = newest
+    while shape is not None:
+        yield shape
+        shape = shape.sibling
 
 
 def _base_offset(shape: Shape) -> int:

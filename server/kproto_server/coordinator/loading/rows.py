@@ -1,0 +1,103 @@
+"""Records of offsets, decoded by hand (D13): what stands alone, or in batches of no layout that comes again.
+
+`kproto.records.offset_records` declares the same and is asked whenever anything is out of the ordinary, so nothing here
+has to say what is wrong.
+"""
+
+from __future__ import annotations
+
+from struct import Struct, error
+from typing import Any
+
+from kproto.declaration import ZERO_UUID
+from kproto_server.coordinator.offsets import OffsetAndMetadata
+
+Row = tuple[str, str, int, OffsetAndMetadata | None]
+"""Group, topic, partition, and what is stored there; None: a tombstone."""
+
+KEY_OVERHEAD = 10
+"""Octets of a key beside group and topic: type, two sizes, partition."""
+OFFSET_KEY = b"\0\1"
+NO_EXPIRY, NO_LEADER_EPOCH = -1, -1
+NO_TAGS, TOPIC_ID_TAG = b"\0", b"\1\0\x10"
+
+INT16 = Struct(">h").unpack_from
+INT32 = Struct(">i").unpack_from
+WITHOUT_EPOCH = Struct(">qh").unpack_from
+"""After the version: offset, size of the metadata."""
+WITH_EPOCH = Struct(">qih").unpack_from
+"""Offset, leader epoch, size of the metadata."""
+FLEXIBLE = Struct(">qiB").unpack_from
+"""Offset, leader epoch, size of the metadata plus one, if it has one octet."""
+INT64 = Struct(">q").unpack_from
+TWO_INT64 = Struct(">qq").unpack_from
+
+_new: Any = tuple.__new__
+
+
+def quick_row(key: bytes, value: bytes | None) -> Row | None:
+    """Decode the record of an offset; None if it is something else, or not as most of them are."""
+    if key[:2] != OFFSET_KEY:
+        return None
+    try:
+        (group_size,) = INT16(key, 2)
+        topic_start = 6 + group_size
+        (topic_size,) = INT16(key, topic_start - 2)
+        if group_size < 0 or topic_size < 0 or len(key) != KEY_OVERHEAD + group_size + topic_size:
+            return None
+        group_id = key[4 : topic_start - 2].decode()
+        topic = key[topic_start : topic_start + topic_size].decode()
+        (partition,) = INT32(key, topic_start + topic_size)
+        if value is None:
+            return group_id, topic, partition, None
+        stored = _stored(value)
+    except (error, UnicodeDecodeError):
+        return None
+    return None if stored is None else (group_id, topic, partition, stored)
+
+
+def _stored(value: bytes) -> OffsetAndMetadata | None:
+    """Decode the value; None as above.
+
+    Raises:
+        struct.error: cut off.
+        UnicodeDecodeError: the metadata are no UTF-8.
+    """
+    leader_epoch, expire_ms, topic_id = NO_LEADER_EPOCH, None, ZERO_UUID
+    version = value[:2]
+    if version == b"\0\3":
+        offset, leader_epoch, size = WITH_EPOCH(value, 2)
+        start = 16
+        rest = 8
+    elif version == b"\0\4":
+        offset, leader_epoch, size = FLEXIBLE(value, 2)
+        if not 0 < size < 0x80:
+            return None
+        size -= 1
+        start = 15
+        tags = value[start + size + 8 :]
+        if tags != NO_TAGS:
+            if tags[:3] != TOPIC_ID_TAG or len(tags) != 3 + len(ZERO_UUID):
+                return None
+            topic_id = tags[3:]
+        rest = 8 + len(tags)
+    elif version in (b"\0\0", b"\0\1", b"\0\2"):
+        offset, size = WITHOUT_EPOCH(value, 2)
+        start = 12
+        rest = 16 if version == b"\0\1" else 8
+    else:
+        return None
+    times = start + size
+    if size < 0 or len(value) != times + rest:
+        return None
+    if version == b"\0\1":
+        commit_ms, expire_ms = TWO_INT64(value, times)
+        if expire_ms == NO_EXPIRY:
+            expire_ms = None
+    else:
+        (commit_ms,) = INT64(value, times)
+    metadata = value[start:times].decode() if size else ""
+    stored: OffsetAndMetadata = _new(
+        OffsetAndMetadata, (offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id)
+    )
+    return stored
