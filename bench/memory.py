@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench import generator
 from bench.model import KPROTO, Bench, BenchError, Limit, Metric, Missing, Note, Row
+from bench.options import count
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
 from bench.peers.kproto import Kproto
@@ -56,26 +57,40 @@ LARGE_SHAPES = (Shape(1_000_000, 1, 16), Shape(4_000_000, 1, 1))
 """Kafka is not filled with these: its heap would have to be as large as the machine."""
 
 
+def shapes(text: str) -> list[Shape]:
+    """``GROUPSxTOPICSxPARTITIONS``, separated by commas."""
+    found = []
+    for part in text.split(","):
+        numbers = part.split("x")
+        if len(numbers) != 3:
+            raise ArgumentTypeError(f"{part!r} is not GROUPSxTOPICSxPARTITIONS, like 1000x10x100")
+        found.append(Shape(*map(count, numbers)))
+    return found
+
+
 def add_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--shapes", type=shapes, default=SHAPES, metavar="GxTxP,...", help="1000x10x100,62500x1x16 if not given"
+    )
     parser.add_argument("--large", action="store_true", help="a million groups and more as well: minutes, gigabytes")
 
 
 def run(options: Namespace, note: Note) -> list[Row]:
     load = generator.program()
-    shapes = [*SHAPES, *(LARGE_SHAPES if options.large else ())]
-    figures: dict[Shape, dict[str, dict[str, float]]] = {shape: {} for shape in shapes}
+    asked: list[Shape] = [*options.shapes, *(LARGE_SHAPES if options.large else ())]
+    figures: dict[Shape, dict[str, dict[str, float]]] = {shape: {} for shape in asked}
     for peer in (peer for peer in PEERS if peer.name in options.only):
         try:
             live = _live_heap() if peer.name == Kafka.name else None
             with peer.ready([1], peer.beside["memory"]) as launch:
                 note(f"{peer.name} {launch.version}")
-                for shape in shapes:
+                for shape in asked:
                     if peer.name != Kafka.name or shape not in LARGE_SHAPES:
                         figures[shape][peer.name] = _filled(load, launch, peer.name, shape, live)
                         launch.forget()
         except Missing as missing:
             note(f"{peer.name} left out: {missing}")
-    return [Row(bench=BENCH.name, case=str(shape), figures=figures[shape]) for shape in shapes]
+    return [Row(bench=BENCH.name, case=str(shape), figures=figures[shape]) for shape in asked]
 
 
 def _filled(load: Path, launch: Launch, name: str, shape: Shape, live: Callable[[int], int] | None) -> dict[str, float]:

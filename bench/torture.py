@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 import subprocess
 import tempfile
 from argparse import ArgumentParser, Namespace
@@ -33,13 +34,15 @@ from bench.peers.kfake import Kfake
 from bench.peers.kproto import Kproto
 from bench.peers.server import Launch, Peer, Server, wait_until_listening
 from bench.wire import NOT_YET, Refused, committed, connect
-from bench.witness import Tally, Witness
+from bench.witness import NOTHING, Tally, Witness, number_of
 
 PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
 TOPICS = ("torture-0", "torture-1")
 PARTITIONS = 3
-LOAD_SECONDS_MIN, LOAD_SECONDS_MAX = 0.05, 0.5
-"""From the start of the loads to the kill: some ten milliseconds, of connecting, to some hundred thousand commits."""
+LOAD_SECONDS_MAX = 0.5
+"""From the first commit to the kill, at the latest: some ten thousand commits."""
+KILLED_BEFORE_THE_FIRST = 0.1
+BEGUN_SECONDS_MAX = 60.0
 STARTS_KILLED = 0.25
 START_SECONDS_MAX = 0.3
 """After which a start that is to be killed is killed at the latest."""
@@ -184,16 +187,28 @@ class Torture:
             states = {load.name: Path(folder) / load.name for load in self._loads}
             clients = [stack.enter_context(self._client(server, load, states[load.name])) for load in self._loads]
             try:
-                sleep(self._chance.uniform(LOAD_SECONDS_MIN, LOAD_SECONDS_MAX))
+                if self._chance.random() > KILLED_BEFORE_THE_FIRST:
+                    self._wait_until_begun(server)
+                sleep(self._chance.uniform(0, LOAD_SECONDS_MAX))
                 server.check()
+                ended = [client for client in clients if client.poll() is not None]
             finally:
                 server.kill()
             self._tally.kills += 1
             for load, client in zip(self._loads, clients, strict=True):
                 said = client.communicate()[1]
-                if "error code" in said or "answer" in said.replace("unanswered", ""):
-                    raise BenchError(f"{self._name}: {said.strip().splitlines()[-1]}")
+                if client in ended:
+                    raise BenchError(f"{self._name}: before the kill, {load.name} ended: {said.strip()}")
                 load.witness.heard(_state(states[load.name]), self._tally)
+
+    def _wait_until_begun(self, server: Server) -> None:
+        """Wait until each load's first commit is to be seen (bounded): a busy machine lets a client wait for long."""
+        end = monotonic() + BEGUN_SECONDS_MAX
+        for load in self._loads:
+            while _number_read(server, load) <= load.witness.base:
+                if monotonic() > end:
+                    raise BenchError(f"{self._name}: no commit of {load.name} in {BEGUN_SECONDS_MAX:g} s")
+                sleep(0.002)
 
     def _client(self, server: Server, load: Load, state: Path) -> subprocess.Popen[str]:
         flags = {**load.flags(), "create": "false", "warmup": 0, "duration": 600, "wait": 0, "state": state}
@@ -209,22 +224,43 @@ def _state(path: Path) -> Mapping[str, Sequence[int]] | None:
     return said
 
 
-def _read_all(server: Server, load: Load) -> list[list[int]]:
-    """Fetch all groups' offsets, waiting for what is still being loaded (bounded)."""
-    end = monotonic() + SERVED_SECONDS_MAX
-    found: list[list[int]] = []
+def _number_read(server: Server, load: Load) -> int:
+    """The number of the commit that the load's first group holds."""
     with connect(server.port) as stream:
-        while len(found) < load.groups:
-            try:
-                found.append(committed(stream, f"{load.name}-{len(found):08}", TOPICS, PARTITIONS))
-            except Refused as refused:
-                if refused.error_code == NO_SUCH_GROUP:
-                    found.append([-1] * len(TOPICS) * PARTITIONS)
-                    continue
-                if refused.error_code not in NOT_YET or monotonic() > end:
-                    raise BenchError(f"group {len(found)} of {load.name}: {refused}") from refused
-                sleep(0.005)
+        found = number_of(_read(stream, load, 0))
+    return found if isinstance(found, int) else NOTHING
+
+
+def _read_all(server: Server, load: Load) -> list[list[int]]:
+    """Fetch all groups' offsets.
+
+    Raises:
+        BenchError: one was not answered, or not with offsets.
+    """
+    nth = 0
+    found: list[list[int]] = []
+    try:
+        with connect(server.port) as stream:
+            for nth in range(load.groups):
+                found.append(_read(stream, load, nth))
+    except (Refused, OSError) as error:
+        server.check()
+        raise BenchError(f"group {nth} of {load.name}: {error!r}") from error
     return found
+
+
+def _read(stream: socket.socket, load: Load, group: int) -> list[int]:
+    """Fetch a group's offsets, waiting until they are loaded (bounded)."""
+    end = monotonic() + SERVED_SECONDS_MAX
+    while True:
+        try:
+            return committed(stream, f"{load.name}-{group:08}", TOPICS, PARTITIONS)
+        except Refused as refused:
+            if refused.error_code == NO_SUCH_GROUP:
+                return [-1] * len(TOPICS) * PARTITIONS
+            if refused.error_code not in NOT_YET or monotonic() > end:
+                raise
+        sleep(0.005)
 
 
 BENCH = Bench(

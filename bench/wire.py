@@ -12,6 +12,7 @@ from bench.peers.server import HOST
 API_VERSIONS = 18
 OFFSET_FETCH = 9
 OFFSET_FETCH_VERSION = 5
+ANSWER_SECONDS_MAX = 30.0
 NOT_YET = frozenset((14, 15, 16))
 """Error codes of a coordinator that is on its way: it loads, is not available, is not this broker."""
 
@@ -25,7 +26,7 @@ class Refused(Exception):
 
 
 def connect(port: int) -> socket.socket:
-    stream = socket.create_connection((HOST, port), 5)
+    stream = socket.create_connection((HOST, port), ANSWER_SECONDS_MAX)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return stream
 

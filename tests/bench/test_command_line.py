@@ -48,6 +48,8 @@ def test_without_a_name_it_lists_the_benches() -> None:
         ["commit", "--shapes", "8"],
         ["commit", "--seconds", "-1"],
         ["commit", "--durability", "memory,disk"],
+        ["memory", "--shapes", "1000x10"],
+        ["torture", "--durability", "memory"],
         ["--json"],
     ],
     ids=" ".join,

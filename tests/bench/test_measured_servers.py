@@ -39,3 +39,22 @@ def test_groups_loads_kproto_with_many_groups_and_with_few(capsys: pytest.Captur
     (row,) = rows(capsys, "groups", "--only", "kproto,few-groups", "--durability", "memory", *short)
     assert list(row) == ["bench", "case", "kproto", "few-groups"]
     assert row["case"] == "memory, 500 groups"
+
+
+def test_memory_fills_a_server_over_the_wire(capsys: pytest.CaptureFixture[str]) -> None:
+    need_go()
+    (row,) = rows(capsys, "memory", "--only", "kproto", "--shapes", "200x2x8")
+    assert row["case"] == "200 groups x 2 topics x 8 partitions"
+    figures = row["kproto"]
+    assert isinstance(figures, dict)
+    assert figures.keys() == {"resident_bytes_per_entry", "lively_bytes_per_entry", "fill_s"}
+
+
+def test_restart_writes_a_history_and_finds_every_offset_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    need_go()
+    (row,) = rows(capsys, "restart", "--only", "kproto", "--keys", "1600", "--commits", "3200", "--rounds", "1")
+    assert row["case"] == "3,200 commits of 1,600 keys"
+    figures = row["kproto"]
+    assert isinstance(figures, dict)
+    assert figures["served_s"] >= figures["answers_s"] > 0
+    assert figures["stored_mb"] > 0
