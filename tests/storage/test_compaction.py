@@ -60,7 +60,7 @@ def records(log_dir: LogDir, log: PartitionLog) -> list[Record]:
 
 def compact(log_dir: LogDir, log: PartitionLog, now_ms: int = NOW_MS, steps: int | None = None) -> Compaction:
     """Compact, or stop after so many steps."""
-    compaction = Compaction(log_dir.disk, log, TERMS, now_ms)
+    compaction = Compaction(log_dir.disk, log, log_dir.durable, TERMS, now_ms)
     for number, work in enumerate(compaction.run()):
         if work is not None:
             work()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,8 @@ class Compacting:
         if log is None:
             self.start()
             return
-        compaction = Compaction(self._log_dir.disk, log, self._terms, self._clock.now_ms())
+        log_dir = self._log_dir
+        compaction = Compaction(log_dir.disk, log, log_dir.durable, self._terms, self._clock.now_ms())
         self._host.post(partial(self._turn, log, compaction, compaction.run()))
 
     def _turn(self, log: PartitionLog, compaction: Compaction, steps: Iterator[Callable[[], object] | None]) -> None:
@@ -102,13 +104,16 @@ class Compacting:
 
     def _done(self, log: PartitionLog, compaction: Compaction) -> None:
         outcome = compaction.outcome
-        if outcome is not None:
-            log.first_dirty_offset = outcome.first_dirty_offset
-            logger.info(
-                "compacted %s: %d bytes of closed segments are %d",
-                log.directory,
-                outcome.size_before,
-                outcome.size_after,
-            )
+        if outcome is None:  # what is closed is being synced, or can't be
+            self.start()
+            return
+        log.first_dirty_offset = outcome.first_dirty_offset
+        logger.info(
+            "compacted %s: %d bytes of closed segments are %d",
+            log.directory,
+            outcome.size_before,
+            outcome.size_after,
+        )
+        with suppress(OSError):  # then it is compacted once more after the next start
             self._log_dir.save_cleaner_points()
         self._look()

@@ -67,7 +67,9 @@ class Persistence:
         self._restore_topics()
         self._saved_version = -1 if self.log_dir.is_kafkas else state.cluster.version
         self._take_logs()
-        self._compacting = Compacting(state, host, Syncer(host.post), self.log_dir)
+        self._background = Syncer(host.post)
+        """Does what takes long, beside the rounds."""
+        self._compacting = Compacting(state, host, self._background, self.log_dir)
         loading = Loading(state, host, disk, dict(self._log.partitions))
         loading.then = self._compacting.start
         loading.start()
@@ -87,6 +89,9 @@ class Persistence:
             self.save_topics()
         if isinstance(self._log, LogRounds):
             self._log.flush()
+        work = self.log_dir.durable.background()
+        if work is not None:
+            self._background.run(work.run, self.log_dir.durable.end_background)
 
     def drain(self) -> None:
         """Have everything that was appended settled before this returns."""
@@ -137,6 +142,7 @@ class Persistence:
         self._compacting.stop()
         self.drain()
         self._syncer.stop()
+        self._background.stop()
         try:
             self.log_dir.close()
         except OSError as error:

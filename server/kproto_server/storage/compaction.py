@@ -16,7 +16,7 @@ yielded, for a thread to do.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.records.control import ControlType, control_type
 from kproto.records.record_batch import DELETE_HORIZON, RecordBatch, build_record_batch
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kproto.records.batches import Batch
     from kproto.records.record import Record
     from kproto_server.storage.disk import Disk, File
+    from kproto_server.storage.durable_log import DurableLog
     from kproto_server.storage.partition_log import PartitionLog, Segment
 
     Work = Callable[[], object]
@@ -61,9 +62,19 @@ class Outcome(NamedTuple):
 class Compaction:
     """One compaction of one log; `run` is a generator of its steps."""
 
-    def __init__(self, disk: Disk, log: PartitionLog, terms: Terms, now_ms: int, *, keys_max: int = KEYS_MAX) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        log: PartitionLog,
+        durable: DurableLog[Any],
+        terms: Terms,
+        now_ms: int,
+        *,
+        keys_max: int = KEYS_MAX,
+    ) -> None:
         self._disk = disk
         self._log = log
+        self._durable = durable
         self._terms = terms
         self._now_ms = now_ms
         self._keys_max = keys_max
@@ -82,15 +93,21 @@ class Compaction:
         Raises:
             OSError: while iterating: the log is as it was, or some of its segments are clean already.
         """
-        closed = self._log.closed_segments()
+        log = self._log
+        sync = self._durable.begin_sync(log) if log.closed_segments() else None
+        if sync is not None:
+            yield sync.run
+            if not self._durable.end_sync(sync):
+                return
+        # Recovery looks at nothing below the recovery point: it would miss in a segment what compaction took out.
+        self._end_offset = min(log.base_offset, log.synced.offset)
+        closed = log.closed_segments()
+        while closed and closed[-1].base_offset >= self._end_offset:
+            closed.pop()
         if not closed:
             return
+        yield lambda: self._durable.points.note({(log.topic, log.partition): log.synced})
         before = sum(segment.size for segment in closed)
-        sync = self._log.begin_sync()
-        if sync is not None:
-            yield lambda: sync.run(self._disk)
-            self._log.end_sync(sync)
-        self._end_offset = self._log.base_offset
         yield from self._note_keys(closed)
         after = 0
         for segment in closed:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk, File
     from kproto_server.storage.journal import Journal
     from kproto_server.storage.partition_log import PartitionLog, SyncWork
+    from kproto_server.storage.segment_sync import RecoveryPoints
 
 Durability = Literal["os", "fsync"]
 Item = TypeVar("Item")
@@ -80,6 +81,7 @@ class DurableLog(Generic[Item]):
         disk: Disk,
         journal: Journal | None,
         logs: Mapping[tuple[str, int], PartitionLog],
+        points: RecoveryPoints,
         *,
         batch_size_max_bytes: int,
         unsynced_max_bytes: int = UNSYNCED_MAX_BYTES,
@@ -89,6 +91,7 @@ class DurableLog(Generic[Item]):
         """Why nothing can be written any more, until the directory is opened again."""
         self._disk = disk
         self._journal = journal
+        self.points = points
         self._logs = logs
         self._batch_size_max_bytes = batch_size_max_bytes
         self._unsynced_max_bytes = unsynced_max_bytes
@@ -160,7 +163,7 @@ class DurableLog(Generic[Item]):
         elif batches and has_room:
             self._note(made, self._journal, batches)
         elif batches:
-            made.checkpoint = SegmentSync(self._disk, self._logs, self._everything())
+            made.checkpoint = SegmentSync(self._disk, self.points, self._everything())
         return made
 
     def _make_room(self, journal: Journal, logs: Mapping[PartitionLog, None], count: int) -> bool:
@@ -235,22 +238,31 @@ class DurableLog(Generic[Item]):
             return None
         if self._held is not None and self._journal is not None:
             works, self._held = self._held, None
-            self._background = SegmentSync(self._disk, self._logs, works, self._journal.cycle)
+            self._background = SegmentSync(self._disk, self.points, works, self._journal.cycle)
         elif self._unsynced_bytes >= self._unsynced_max_bytes:
             self._unsynced_bytes = 0
-            self._background = SegmentSync(self._disk, self._logs, begin_syncs(self._logs.values()))
+            self._background = SegmentSync(self._disk, self.points, begin_syncs(self._logs.values()))
         return self._background
 
     def end_background(self) -> None:
         """Take note of the end of the work that `background` returned."""
         done, self._background = self._background, None
         assert done is not None, "work was given out"
+        if self.end_sync(done) and self._journal is not None:
+            self._journal.release(done.cycle)
+
+    def begin_sync(self, log: PartitionLog) -> SegmentSync | None:
+        """Return what is to be synced of one log, to be run and to come back to `end_sync`; None: nothing."""
+        work = log.begin_sync()
+        return None if work is None else SegmentSync(self._disk, self.points, [work])
+
+    def end_sync(self, done: SegmentSync) -> bool:
+        """Take note of the end of a sync; return whether it has succeeded. If not, nothing can be written any more."""
         if done.failure is not None:
             self.failed = self.failed or done.failure
-            return
+            return False
         done.end()
-        if self._journal is not None:
-            self._journal.release(done.cycle)
+        return True
 
     def sync_everything(self) -> None:
         """Sync all logs, and begin the journal anew; takes long.
@@ -258,12 +270,9 @@ class DurableLog(Generic[Item]):
         Raises:
             OSError: nobody knows what has reached the disk; the log takes nothing any more.
         """
-        done = SegmentSync(self._disk, self._logs, self._everything())
+        done = SegmentSync(self._disk, self.points, self._everything())
         done.run()
-        if done.failure is None:
-            done.end()
-            if self._journal is not None:
-                self._journal.void()
-            return
-        self.failed = self.failed or done.failure
-        raise OSError(done.failure)
+        if not self.end_sync(done):
+            raise OSError(done.failure)
+        if self._journal is not None:
+            self._journal.void()

@@ -29,7 +29,8 @@ from kproto_server.storage.durable_log import DurableLog
 from kproto_server.storage.journal import NAMES, SIZE_BYTES, Journal, remove_journal
 from kproto_server.storage.journal_reading import read_journal
 from kproto_server.storage.kafkas_files import kafka_was_here, recovery_points, take_over
-from kproto_server.storage.recovery import START, Known, Recovery
+from kproto_server.storage.recovery import Known, Recovery
+from kproto_server.storage.segment_sync import START, RecoveryPoints
 from kproto_server.storage.topics_file import partition_directories, read_topics, write_topics
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class LogDir:
             progress(number, len(wanted))
             self.logs[key] = self._recovery.open(*key, known[key])
         self._restore_cleaner_points()
+        self.recovery_points = RecoveryPoints(disk, {key: log.synced for key, log in self.logs.items()})
         self._journal: Journal | None = None
         self.durable: DurableLog[Any] = self._durable_log(durability, content, journal_size_bytes, batch_size_max_bytes)
 
@@ -92,8 +94,9 @@ class LogDir:
         self, durability: Durability, content: JournalContent, journal_size_bytes: int, batch_size_max_bytes: int
     ) -> DurableLog[Any]:
         """Return the writing side. Whatever was acknowledged as synced is so before the journal is written anew."""
+        points = self.recovery_points
         if durability == "fsync" or content.exists:
-            DurableLog(self.disk, None, self.logs, batch_size_max_bytes=batch_size_max_bytes).sync_everything()
+            DurableLog(self.disk, None, self.logs, points, batch_size_max_bytes=batch_size_max_bytes).sync_everything()
         if durability == "fsync":
             self._journal = Journal(
                 self.disk,
@@ -103,7 +106,7 @@ class LogDir:
             )
         else:
             remove_journal(self.disk)
-        return DurableLog(self.disk, self._journal, self.logs, batch_size_max_bytes=batch_size_max_bytes)
+        return DurableLog(self.disk, self._journal, self.logs, points, batch_size_max_bytes=batch_size_max_bytes)
 
     @property
     def report(self) -> list[str]:
@@ -185,8 +188,7 @@ class LogDir:
             for name in self.disk.names(log.directory):
                 self.disk.remove(f"{log.directory}/{name}")
             self.disk.remove(log.directory)
-        self.save_recovery_points()
-        self.disk.sync_directory("")
+        self.recovery_points.forget(topic)
 
     def save_topics(self, topics: Iterable[StoredTopic]) -> None:
         """Remember these topics; returns when they survive power loss.
@@ -209,14 +211,6 @@ class LogDir:
         offsets = self._cleaner_points()
         offsets.update((key, log.first_dirty_offset) for key, log in self.logs.items() if log.first_dirty_offset)
         replace_file(self.disk, CLEANER_POINTS, write_offsets(offsets))
-
-    def save_recovery_points(self) -> None:
-        """Note how far each log is synced.
-
-        Raises:
-            OSError: what was noted before still is.
-        """
-        replace_file(self.disk, RECOVERY_POINTS, write_points({key: log.synced for key, log in self.logs.items()}))
 
     def close(self) -> None:
         """An orderly end: everything written, synced, and noted. Nothing may be queued, or under way.

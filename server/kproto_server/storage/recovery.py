@@ -20,6 +20,7 @@ from kproto_server.storage.errors import CorruptLog
 from kproto_server.storage.kafkas_files import add_index, forget_derived, remove_index
 from kproto_server.storage.partition_log import PartitionLog, Segment
 from kproto_server.storage.scan import Scan, is_torn
+from kproto_server.storage.segment_sync import START
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 REMOVED_SUFFIXES = (".deleted", ".cleaned")
 SWAP_SUFFIX = ".swap"
-START = Point(0)
 
 
 def finish_compaction(disk: Disk, directory: str) -> None:

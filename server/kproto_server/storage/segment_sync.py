@@ -1,34 +1,65 @@
-"""Syncing segments, of all logs at once: what a checkpoint is, in the background or in a round's stead."""
+"""Syncing segments, of some logs or of all: what lets the journal forget, and a start after a crash skip."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from threading import Lock
 from typing import TYPE_CHECKING
 
-from kproto_server.storage.checkpoints import RECOVERY_POINTS, write_points
+from kproto_server.storage.checkpoints import RECOVERY_POINTS, Point, Points, write_points
 from kproto_server.storage.disk import replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from kproto_server.storage.disk import Disk
     from kproto_server.storage.partition_log import PartitionLog, SyncWork
+
+START = Point(0)
+
+
+class RecoveryPoints:
+    """The file that says up to where each log is on the disk. It may be written by several threads."""
+
+    def __init__(self, disk: Disk, points: Points) -> None:
+        self._disk = disk
+        self._points = dict(points)
+        self._lock = Lock()
+
+    def note(self, points: Points) -> None:
+        """Have these be the least; returns when they survive power loss.
+
+        Raises:
+            OSError: what was noted before still is.
+        """
+        with self._lock:
+            raised = {key: max(point, self._points.get(key, START)) for key, point in points.items()}
+            merged = self._points | raised
+            replace_file(self._disk, RECOVERY_POINTS, write_points(merged))
+            self._points = merged
+
+    def forget(self, topic: str) -> None:
+        """Note that the logs of a topic are gone.
+
+        Raises:
+            OSError: not durably.
+        """
+        with self._lock:
+            self._points = {key: point for key, point in self._points.items() if key[0] != topic}
+            replace_file(self._disk, RECOVERY_POINTS, write_points(self._points))
 
 
 class SegmentSync:
     """Segments that are to be synced, and the recovery points that hold when they are."""
 
-    def __init__(
-        self, disk: Disk, logs: Mapping[tuple[str, int], PartitionLog], works: Iterable[SyncWork], cycle: int = 0
-    ) -> None:
+    def __init__(self, disk: Disk, points: RecoveryPoints, works: Iterable[SyncWork], cycle: int = 0) -> None:
         """``cycle``: that of the journal which begins with what is not synced by this."""
         self.works = list(works)
         self.cycle = cycle
         self.failure: str | None = None
         """Why it can't be known what is on the disk."""
         self._disk = disk
-        synced = {work.log: work.point for work in self.works}
-        self._points = {key: max(log.synced, synced.get(log, log.synced)) for key, log in logs.items()}
+        self._points = points
 
     def run(self) -> None:
         """Sync, and note how far each log is synced; a failure is noted. Takes long, and may be run in a thread."""
@@ -37,9 +68,9 @@ class SegmentSync:
                 work.run(self._disk)
         except OSError as error:
             self.failure = f"sync failed: {error}"
-        else:
-            with suppress(OSError):  # with older points the next start has more to look at
-                replace_file(self._disk, RECOVERY_POINTS, write_points(self._points))
+            return
+        with suppress(OSError):  # with older points the next start has more to look at
+            self._points.note({(work.log.topic, work.log.partition): work.point for work in self.works})
 
     def end(self) -> None:
         """Take note of the success, where the logs are used."""
