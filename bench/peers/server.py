@@ -195,8 +195,8 @@ class Server:
 
 
 @contextmanager
-def started(launch: Launch) -> Iterator[Server]:
-    """Run the server; on leaving, SIGTERM it and wait for its end.
+def started(launch: Launch, *, killed: bool = False) -> Iterator[Server]:
+    """Run the server; on leaving, SIGTERM it (``killed``: SIGKILL) and wait for its end.
 
     Raises:
         BenchError: it ended, or said no port.
@@ -206,7 +206,7 @@ def started(launch: Launch) -> Iterator[Server]:
         yield server
         server.check()
     finally:
-        server.stop()
+        server.kill() if killed else server.stop()
 
 
 def wait_until_listening(server: Server) -> None:
