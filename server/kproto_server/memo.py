@@ -54,7 +54,8 @@ Key = tuple[int, bytes]
 """By which a memo is looked up: the frame's size, and its octets from the client id to about the group id."""
 MEMOS_SIZE_MAX_BYTES = 64 << 20
 """Of the frames remembered; the oldest memos go first, and come back with their group's next commits."""
-SHAPES_MAX = 10_000
+ALIKE_MAX = 64
+"""Shapes of one size and version; then they are forgotten, and come back with the next commits."""
 FRAME_SIZE_MAX_BYTES = 16_384
 """Larger commits are not remembered: their memos would hold much memory, and gain little of their cost."""
 KEYS_MAX = 250_000
@@ -211,6 +212,7 @@ class CommitMemo:
 
     __slots__ = (
         "_frame",
+        "_is_deferred",
         "_now_ms",
         "_partition",
         "_who",
@@ -230,6 +232,8 @@ class CommitMemo:
         self.group_id = request.group_id
         self.expires_early = shape.expires_early
         self.hits = 0
+        self._is_deferred = False
+        """Whether the table asks for the last commit when somebody looks."""
         self.is_forgotten = False
         """Whether another one has its place, or none."""
         self._who = frame[shape.who]
@@ -271,10 +275,13 @@ class CommitMemo:
         """Make this commit visible."""
         self._frame = frame
         self._now_ms = now_ms
-        self.shape.state.offsets.defer_commit(self.group_id, self)
+        if not self._is_deferred:
+            self._is_deferred = True
+            self.shape.state.offsets.defer_commit(self.group_id, self)
 
     def entries(self) -> CommitEntries:
-        """What the last commit that was made visible has stored."""
+        """What the last commit that was made visible has stored; it is in the table from now on."""
+        self._is_deferred = False
         return self.shape.entries(self._frame, self._now_ms)
 
 
@@ -288,8 +295,8 @@ class Memos:
         """Of the memos, the oldest first."""
         self._size_bytes = 0
         """Of the frames that they hold."""
-        self._shapes: dict[tuple[int, int], Shape] = {}
-        """By mask, and by what the mask leaves of a frame."""
+        self._alike: dict[tuple[int, int], list[Shape]] = {}
+        """Shapes by size of the frame and version."""
         self._made: dict[Key, int] = {}
         """Key -> how many memos were made of it in vain; 0: seen once."""
 
@@ -356,18 +363,31 @@ class Memos:
         self, frame: bytes, position: int, call: Call, request: OffsetCommitRequest, answer: bytes
     ) -> Shape | None:
         """Return the shape of a frame; None: its body has other forms."""
+        number, cluster_version = int.from_bytes(frame, "big"), call.state.cluster.version
+        alike = self._alike.setdefault((len(frame), call.api_version), [])
+        for shape in alike:
+            if (
+                number & shape.mask == shape.want
+                and shape.node is call.node
+                and shape.cluster_version == cluster_version
+            ):
+                return shape
+        made = self._new_shape(frame, position, call, request, answer)
+        if made is not None:
+            if len(alike) >= ALIKE_MAX:
+                alike.clear()
+            alike.append(made)
+        return made
+
+    def _new_shape(
+        self, frame: bytes, position: int, call: Call, request: OffsetCommitRequest, answer: bytes
+    ) -> Shape | None:
         encode = registry.codec(OFFSET_COMMIT, call.api_version).encode_request
         if encode(request) != frame[position:]:
             return None
         who = _who(frame, position, encode, request)
         mask = _mask(frame, position, encode, request, who)
-        key = mask, int.from_bytes(frame, "big") & mask
-        shape = self._shapes.get(key)
-        if shape is None or shape.cluster_version != call.state.cluster.version or shape.node is not call.node:
-            if len(self._shapes) >= SHAPES_MAX:
-                self._shapes.clear()
-            shape = self._shapes[key] = Shape(frame, mask, who, answer, call, request)
-        return shape
+        return Shape(frame, mask, who, answer, call, request)
 
 
 def _key(frame: bytes) -> Key:

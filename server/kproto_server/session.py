@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kproto.declaration import Response
     from kproto_server.cluster.cluster import Node
     from kproto_server.dispatch import Dispatcher, Endpoint
-    from kproto_server.memo import CommitMemo, PendingCommit
+    from kproto_server.memo import CommitMemo, PendingCommit, Shape
 
     Learn = Callable[[Response, bytes], object] | None
 
@@ -76,9 +76,21 @@ class Session:
     """One connection without its socket."""
 
     __slots__ = (
-        "_client_id", "_hit", "_hits", "_reader", "_refused", "backlog", "closed", "dispatcher", "held", "info", "node",
-        "on_released", "parked",
-    )  # fmt: skip
+        "_client_id",
+        "_hit",
+        "_hits",
+        "_last",
+        "_reader",
+        "_refused",
+        "backlog",
+        "closed",
+        "dispatcher",
+        "held",
+        "info",
+        "node",
+        "on_released",
+        "parked",
+    )
 
     def __init__(self, dispatcher: Dispatcher, node: Node, info: ConnectionInfo) -> None:
         self.dispatcher = dispatcher
@@ -95,9 +107,11 @@ class Session:
         """Answers that wait for the log, and those behind them."""
         self.on_released: Callable[[], object] | None = None
         """What the shell does when the session has something to send."""
-        self._hit: CommitMemo | None = None
+        self._last: CommitMemo | None = None
+        """What the last commit was answered from."""
+        self._hit: Shape | None = None
         self._hits = 0
-        """The last commit that was answered from memory, and how often since somebody looked."""
+        """The shape of commits that were answered from memory, and how many since somebody looked."""
         self._client_id = ""
         """Of the last request: what is said of a frame that has none."""
 
@@ -146,24 +160,24 @@ class Session:
         memos = self.dispatcher.memos
         answers = self._released() if held else []
         answer: bytes | Held | PendingCommit
-        hit, hits = self._hit, self._hits
+        last, hit = self._last, self._hit
         size = 0
         try:
             while backlog and self.parked is None and self.closed is None and size < ANSWERS_SIZE_MAX_BYTES:
                 if held and not self._goes_beside_held(backlog[0]):
                     break
                 frame = backlog.popleft()
-                memo = None if memos is None else memos.find(frame, self.node, hit)
+                memo = None if memos is None else memos.find(frame, self.node, last)
                 if memo is None:
                     answer = self._answer(frame, now_ms)
                 else:
                     answer = memo.answer(frame, now_ms, self)
-                    if memo is not hit:
+                    last = memo
+                    if memo.shape is not hit:
                         self.count()
-                        hit, hits = memo, 0
+                        self._hit = hit = memo.shape
                         self.dispatcher.uncounted[self] = None
-                    hits += 1
-                    self._hit, self._hits = hit, hits
+                    self._hits += 1
                 if held or type(answer) is not bytes:
                     held.append(answer)
                 else:
@@ -172,6 +186,7 @@ class Session:
         except Exception:  # the plain path looks after itself: this is a defect of the memory (BA-13)
             logger.exception(DEFECT, OFFSET_COMMIT, -1, self._client_id)
             self._close(CLOSED_BY_DEFECT, OFFSET_COMMIT, -1)
+        self._last = last
         if self._refused is not None and not backlog and self.parked is None and self.closed is None:
             self._close(self._refused, -1, -1)
         return answers[0] if len(answers) == 1 else b"".join(answers)
@@ -199,11 +214,11 @@ class Session:
 
     def count(self) -> None:
         """Report the requests that were answered from memory, as the plain path reports each."""
-        memo, hits = self._hit, self._hits
+        shape, hits = self._hit, self._hits
         self._hits = 0
-        if memo is None or not hits:
+        if shape is None or not hits:
             return
-        observations, shape = self.dispatcher.observations, memo.shape
+        observations = self.dispatcher.observations
         observations.request(self.info, shape.client_id, OFFSET_COMMIT, shape.api_version, hits)
         if shape.api_version <= 4:
             retention_ms = shape.request.retention_time_ms

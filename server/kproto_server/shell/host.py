@@ -35,6 +35,12 @@ class Ready(Protocol):
     def on_ready(self, mask: int) -> None: ...
 
 
+class Sender(Protocol):
+    """Whoever has something to send at the end of a round's reads."""
+
+    def send_out(self, data: bytes) -> None: ...
+
+
 NOBODY: Mapping[int, Ready] = {}
 
 
@@ -50,6 +56,9 @@ class Host:
         self.clock = clock
         self.poller = Poller()
         self.owners: dict[int, Ready] = {}
+        self.outgoing: list[tuple[Sender, bytes]] = []
+        """Answers that are sent when everyone who is ready was read: a client that is woken by its answer takes the
+        processor from us, which for 64 connections is a tenth of what they get."""
         self.at_round_end: Callable[[], object] | None = None
         """Called when everything of a round was done, and before the next one waits."""
         self._posted: deque[Callable[[], object]] = deque()
@@ -139,8 +148,15 @@ class Host:
                 owner.on_ready(mask)
             elif fd == self._wake_receive.fileno():
                 self._drain_wake()
+        self.send_outgoing()
         for _ in range(len(self._posted)):
             self._posted.popleft()()
+
+    def send_outgoing(self) -> None:
+        """Send what was answered in this round."""
+        outgoing, self.outgoing = self.outgoing, []
+        for sender, data in outgoing:
+            sender.send_out(data)
 
     def _drain_wake(self) -> None:
         try:

@@ -82,7 +82,16 @@ class Connection:
         session = self._session
         answers = session.receive(data, clock.now_ms())
         if answers:
-            self._send(answers)
+            self._host.outgoing.append((self, answers))
+        elif session.backlog or session.held or session.parked or session.closed or self._finishing:
+            self._settle()
+
+    def send_out(self, data: bytes) -> None:
+        """Called by the loop when everyone was read: send what was answered."""
+        if self.fd < 0:
+            return
+        self._send(data)
+        session = self._session
         if session.backlog or session.held or self._unsent or session.parked or session.closed or self._finishing:
             self._settle()
 
@@ -161,6 +170,7 @@ class Connection:
         """Shutdown: answer what has been read, parked requests too, and read no more; then `close_if_delivered`."""
         if self._mask == READ:
             self._read()
+            self._host.send_outgoing()
         self._finishing = True
         if self._deadline is not None:
             self._deadline.cancel()
