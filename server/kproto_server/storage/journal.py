@@ -90,8 +90,12 @@ class Journal:
         return self._is_other_free and _frame_size(size, count) <= self._size_bytes
 
     def turn(self, *, is_needed: bool) -> None:
-        """Go on in the other file, with a new cycle; what was written before is needed until `release`, or not."""
-        self._number = 1 - self._number
+        """Go on in the other file, with a new cycle; what was written before is needed until `release`, or not.
+
+        Where this one has got nothing yet the newest frames are still in the other: then it goes on here.
+        """
+        if self._position:
+            self._number = 1 - self._number
         self._cycle += 1
         self._position = 0
         self._is_other_free = not is_needed

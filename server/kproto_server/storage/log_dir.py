@@ -25,7 +25,7 @@ from kproto_server.storage.checkpoints import (
     write_points,
 )
 from kproto_server.storage.disk import read_all, replace_file
-from kproto_server.storage.durable_log import DurableLog
+from kproto_server.storage.durable_log import UNSYNCED_MAX_BYTES, DurableLog
 from kproto_server.storage.journal import NAMES, SIZE_BYTES, Journal, remove_journal
 from kproto_server.storage.journal_reading import read_journal
 from kproto_server.storage.kafkas_files import kafka_was_here, recovery_points, take_over
@@ -58,12 +58,14 @@ class LogDir:
         segment_bytes: int = 104857600,
         batch_size_max_bytes: int = 1048588,
         journal_size_bytes: int = SIZE_BYTES,
+        unsynced_max_bytes: int = UNSYNCED_MAX_BYTES,
         keeps: Callable[[str], bool] = lambda topic: True,
         progress: Callable[[int, int], object] = lambda done, total: None,
     ) -> None:
         """Open the directory, and bring its logs to their valid ends.
 
         Args:
+            unsynced_max_bytes: in ``os`` mode, of segments, until a sync in the background is due.
             keeps: whether the logs of a topic are opened.
             progress: told how many logs of how many are open.
 
@@ -88,15 +90,16 @@ class LogDir:
         self._restore_cleaner_points()
         self.recovery_points = RecoveryPoints(disk, {key: log.synced for key, log in self.logs.items()})
         self._journal: Journal | None = None
-        self.durable: DurableLog[Any] = self._durable_log(durability, content, journal_size_bytes, batch_size_max_bytes)
+        limits = {"batch_size_max_bytes": batch_size_max_bytes, "unsynced_max_bytes": unsynced_max_bytes}
+        self.durable: DurableLog[Any] = self._durable_log(durability, content, journal_size_bytes, limits)
 
     def _durable_log(
-        self, durability: Durability, content: JournalContent, journal_size_bytes: int, batch_size_max_bytes: int
+        self, durability: Durability, content: JournalContent, journal_size_bytes: int, limits: dict[str, int]
     ) -> DurableLog[Any]:
         """Return the writing side. Whatever was acknowledged as synced is so before the journal is written anew."""
         points = self.recovery_points
         if durability == "fsync" or content.exists:
-            DurableLog(self.disk, None, self.logs, points, batch_size_max_bytes=batch_size_max_bytes).sync_everything()
+            DurableLog(self.disk, None, self.logs, points, **limits).sync_everything()
         if durability == "fsync":
             self._journal = Journal(
                 self.disk,
@@ -106,7 +109,7 @@ class LogDir:
             )
         else:
             remove_journal(self.disk)
-        return DurableLog(self.disk, self._journal, self.logs, points, batch_size_max_bytes=batch_size_max_bytes)
+        return DurableLog(self.disk, self._journal, self.logs, points, **limits)
 
     @property
     def report(self) -> list[str]:
