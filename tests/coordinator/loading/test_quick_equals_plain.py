@@ -159,7 +159,7 @@ HELD = st.sampled_from([0, 2000, 1 << 20])
 AT_ONCE = st.sampled_from([1, 500, 1 << 16])
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(log=logs(), slice_size=st.sampled_from([50, 1000, 1 << 18]), held=HELD, at_once=AT_ONCE, cut=st.integers(0, 60))
 def test_logs_of_all_kinds(log: Log, slice_size: int, held: int, at_once: int, cut: int) -> None:
     data = log.data[: len(log.data) - cut]
@@ -174,7 +174,7 @@ def damaged(batch: bytes, place: int, octet: int) -> bytes:
     return bytes(changed)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(log=logs(), data=st.data(), held=HELD)
 def test_damage_beneath_a_right_checksum(log: Log, data: st.DataObject, held: int) -> None:
     """LF-36: whatever octet is changed, both see the same in it."""
@@ -220,7 +220,7 @@ def test_some_topics_with_an_id() -> None:
     compare(log.data, "latest", 1 << 18, held=1 << 20, at_once=1 << 16)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(log=logs(), data=st.data())
 def test_damage_that_the_checksum_tells(log: Log, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(log.data) - 1))
