@@ -62,6 +62,9 @@ def serve(options: ServeOptions) -> int:
     if options.port_file is not None:
         _write_at_once(Path(options.port_file), "".join(f"{address}\n" for address in addresses))
 
+    if options.data is not None:
+        _tell_progress()
+
     from kproto_server.assembly import assemble
 
     host, server = assemble(
@@ -77,6 +80,18 @@ def serve(options: ServeOptions) -> int:
     node_sockets = dict(zip(server.state.cluster.nodes, sockets, strict=True))
     host.run(lambda: _until_told(server, node_sockets))
     return 0
+
+
+def _tell_progress() -> None:
+    """Have what the log tells of itself (recovery, loading, compaction) come to standard error."""
+    import logging
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("kproto: %(message)s"))
+    log = logging.getLogger("kproto.log")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
 
 
 def _write_at_once(path: Path, text: str) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kproto_server.storage.log_dir import LogDir
     from kproto_server.storage.partition_log import PartitionLog
 
-logger = logging.getLogger("kproto")
+logger = logging.getLogger("kproto.log")
 
 TURN_S = 0.002
 """How long clients may have to wait for the next round of the loop."""

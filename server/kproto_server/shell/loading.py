@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk
     from kproto_server.storage.partition_log import PartitionLog
 
-logger = logging.getLogger("kproto")
+logger = logging.getLogger("kproto.log")
 
 TURN_S = 0.005
 """How long clients may have to wait for the next round of the loop."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kproto_server.shell.host import Host
     from kproto_server.state import BrokerState
 
-logger = logging.getLogger("kproto")
+logger = logging.getLogger("kproto.log")
 
 
 class Persistence:
