@@ -137,6 +137,7 @@ class Session:
         """The connection has ended: whoever waits for a parked request need not."""
         self.count()
         self.dispatcher.uncounted.pop(self, None)
+        self.on_released = None
         parked, self.parked = self.parked, None
         if parked is not None and parked.wait.waker is not None and parked.wait.waker.on_abandon is not None:
             parked.wait.waker.on_abandon()
