@@ -232,3 +232,11 @@ def test_epochs_are_found_in_batches_where_nothing_tells_them() -> None:
     disk.remove(f"{TOPIC}-0/leader-epoch-checkpoint")
     assert opened(disk.after_kill(), "os").logs[TOPIC, 0].epoch == 4
     assert read_all(disk, f"{TOPIC}-0/leader-epoch-checkpoint") == b"0\n2\n0 0\n4 5\n"
+
+
+def test_where_journal_and_segment_differ_the_journal_is_right() -> None:
+    """A round that could not be journaled is cut off, which may not reach the disk; the next one has its offsets."""
+    refused = read_all(written("os", OLD, NEW), FIRST_SEGMENT)
+    acknowledged = [b"acknowledged"] * 5
+    log_dir = opened(with_segment(written("fsync", OLD, acknowledged), refused), "fsync")
+    assert content(log_dir) == [OLD, acknowledged]

@@ -34,10 +34,10 @@ def kafka_was_here(disk: Disk, directories: Iterable[str]) -> bool:
     """Return whether a real broker has run since we opened these partitions' directories, or before we ever did.
 
     One that was stopped in order says so; one that was not has left indexes of its newest segments, which are never
-    empty while it runs (LF-51). Ours always are.
+    empty while it runs (LF-51). Ours always are, and we have no snapshots.
     """
     return disk.exists(CLEAN_END) or any(
-        name.endswith(INDEX_SUFFIX) and disk.size_of(f"{directory}/{name}")
+        name.endswith(DERIVED_SUFFIXES) and disk.size_of(f"{directory}/{name}")
         for directory in directories
         for name in disk.names(directory)
     )
