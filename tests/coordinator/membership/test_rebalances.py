@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kproto.records.consumer_protocol import ConsumerProtocolSubscription, encode_member_data
 from kproto_server.coordinator.groups import GroupState
-from tests.coordinator.membership.gathering import Coordinator, error_of, joined
+from tests.coordinator.membership.gathering import SUBSCRIPTION, Coordinator, error_of, joined
 
 
 def test_a_first_rebalance_waits_for_nobody_by_default() -> None:
@@ -195,3 +196,47 @@ def test_a_group_without_members_is_gone_before_0_10_1(profile: str, group_state
     (alone,) = coordinator.stable_with(1)
     coordinator.leave((alone, None))
     assert coordinator.group_state is group_state
+
+
+def test_the_earliest_member_decides() -> None:
+    """GP-23, GP-24: where real brokers go by the order of a hash map."""
+    coordinator = Coordinator()
+    xy, yx = (("x", b""), ("y", b"")), (("y", b""), ("x", b""))
+    first, second = coordinator.join(protocols=yx, settle=False), coordinator.join(protocols=xy, settle=False)
+    third = coordinator.join(protocols=xy, settle=False)
+    coordinator.clock.run_due()
+    assert joined(first).protocol_name == "x"
+    coordinator.leave((joined(third).member_id, None))
+    replies = [coordinator.join(joined(second).member_id, protocols=xy)]
+    replies.append(coordinator.join(joined(first).member_id, protocols=yx))
+    assert {(joined(reply).protocol_name, joined(reply).leader_id) for reply in replies} == {
+        ("y", joined(first).member_id)
+    }
+
+
+@pytest.mark.parametrize("profile", ["2.8", "3.9", "4.4"])
+@pytest.mark.parametrize("metadata", [b"", b"\0", b"changed", SUBSCRIPTION[:-5]])
+def test_metadata_that_are_no_subscription_are_no_error(profile: str, metadata: bytes) -> None:
+    """EX-22: the group is taken to read everything."""
+    coordinator = Coordinator(profile)
+    assert joined(coordinator.join(protocols=(("range", metadata),))).generation == 1
+    assert coordinator.group.subscribed_topics is None
+    assert coordinator.group.is_subscribed_to("t")
+
+
+def test_members_say_what_they_read() -> None:
+    """EX-22."""
+    coordinator = Coordinator()
+    other = encode_member_data(ConsumerProtocolSubscription(topics=("u", "t")), 3)
+    coordinator.join(settle=False)
+    coordinator.join(protocols=(("range", other), ("unused", b"")))
+    assert coordinator.group.subscribed_topics == frozenset({"t", "u"})
+    connect = Coordinator()
+    connect.join(protocol_type="connect")
+    assert connect.group.subscribed_topics is None
+
+
+@pytest.mark.parametrize("profile", ["0.9", "0.11", "1.1", "4.4"])
+def test_a_first_member_without_protocols_is_refused(profile: str) -> None:
+    """GP-13."""
+    assert error_of(Coordinator(profile).join(protocols=())) == 23

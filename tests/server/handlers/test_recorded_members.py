@@ -1,0 +1,85 @@
+"""What brokers of eight releases answered to members that there are not (fixtures/golden/frames), answered again.
+
+Real conversations of members are in tests/membership; this is what needs none, byte for byte.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kproto.codes import ErrorCode
+from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kproto.messages.k12_heartbeat import HeartbeatRequest
+from kproto.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
+from kproto.messages.k14_sync_group import SyncGroupRequest
+from tests.coordinator.broker_state import ask, new_state
+from tests.server.handlers.recorded import (
+    RELEASES,
+    another_node_leads,
+    conversation,
+    decoded_request,
+    recorded_state,
+    replay,
+)
+
+if TYPE_CHECKING:
+    from tests.fixture_files import GoldenPair
+
+APIS = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
+
+FAR = "group that another broker coordinates"
+SESSION_TIMEOUTS = ("session timeout too small", "session timeout too large")
+NOBODY = ("unknown member id, unknown group", "unknown group", "empty group id", *SESSION_TIMEOUTS, FAR)
+"""What needs no members."""
+
+
+def asked(api: str, release: str) -> list[GoldenPair]:
+    """Those whose members the broker never had, the ones that another broker speaks for last."""
+    pairs = [pair for pair in conversation(api, release) if pair.note in NOBODY]
+    return sorted(pairs, key=lambda pair: pair.note == FAR)
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("release", RELEASES)
+def test_members_that_there_are_not(api: str, release: str) -> None:
+    """GP-10, GP-30, GP-35, GP-36."""
+    pairs = asked(api, release)
+    assert pairs or api == "Heartbeat" or (api, release) == ("SyncGroup", "2.8.2")
+    assert replay(release, pairs, recorded_state(release, pairs), {FAR: another_node_leads}) == []
+
+
+def test_far_groups_were_asked_for_in_every_api() -> None:
+    notes = {(api, pair.note) for api in APIS for release in RELEASES for pair in asked(api, release)}
+    assert {api for api, note in notes if note == FAR} >= {"JoinGroup", "Heartbeat", "LeaveGroup"}
+    assert decoded_request(asked("JoinGroup", "4.4.0")[0]) is not None
+
+
+JOIN = JoinGroupRequest(
+    group_id="g",
+    session_timeout_ms=10_000,
+    member_id="",
+    protocol_type="consumer",
+    protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
+)
+SYNC = SyncGroupRequest(group_id="g", generation_id=1, member_id="m", assignments=())
+HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+LEAVE = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="m"),))
+
+
+@pytest.mark.parametrize(("profile", "errors"), [("3.9", (14, 27, 0, 14)), ("4.4", (14, 14, 0, 14))])
+def test_members_of_a_group_that_is_not_loaded_yet(profile: str, errors: tuple[int, ...]) -> None:
+    """LF-30, GP-35; GroupCoordinator of 3.8.1, GroupCoordinatorService of 4.0."""
+    state = new_state(profile)
+    for partition in range(50):
+        state.unavailable[partition] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    answers = [ask(state, JOIN, 4), ask(state, SYNC, 4), ask(state, HEARTBEAT, 4), ask(state, LEAVE, 4)]
+    assert tuple(answer.error_code for answer in answers) == errors
+
+
+@pytest.mark.parametrize(("profile", "error"), [("3.9", 16), ("4.4", 26)])
+def test_a_wrong_session_timeout_comes_after_the_wrong_coordinator_before_4_0(profile: str, error: int) -> None:
+    """GP-10."""
+    state = new_state(profile, with_offsets_topic=False)
+    assert ask(state, JOIN.replace(session_timeout_ms=1), 4).error_code == error
