@@ -19,6 +19,7 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
+from kproto_server.broker_groups import BrokerGroups
 from kproto_server.clock import ClockMode
 from kproto_server.commandline.serve import bracketed, open_sockets
 from kproto_server.configuration.data_directory import DataDirectory
@@ -116,6 +117,7 @@ class Broker:
         self.profile: Profile = profile if isinstance(profile, Profile) else Profile.named(profile)
         self.settings: Settings = _settings(settings, self.profile)
         self.clock: BrokerClock = BrokerClock(self)
+        self.groups: BrokerGroups = BrokerGroups(self)
         self._clock_mode = clock if isinstance(clock, ClockMode) else ClockMode.parse(clock)
         self._data = DataDirectory(data) if isinstance(data, str) else data
         self._address = host, port, brokers

@@ -1,0 +1,64 @@
+"""Groups as a test asks for them, with real consumers in them."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer
+
+from kproto_server import Broker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def consuming(broker: Broker, *client_ids: str) -> Iterator[None]:
+    """Consumers of one group, each in a thread of its own."""
+    ended = threading.Event()
+
+    def consume(client_id: str) -> None:
+        consumer = KafkaConsumer(
+            "orders", bootstrap_servers=broker.bootstrap_servers, group_id="billing", client_id=client_id
+        )
+        while not ended.is_set():
+            consumer.poll(50)
+        consumer.close()
+
+    threads = [threading.Thread(target=consume, args=(client_id,)) for client_id in client_ids]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_who_owns_what() -> None:
+    with Broker.running(settings={"num.partitions": 4}) as broker:
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+        producer.send("orders", b"1041", partition=3).get(10)
+        producer.close()
+        with consuming(broker, "one", "other"):
+            broker.groups.wait_stable("billing", members=2)
+            owned = [member.partitions for member in broker.groups.members("billing")]
+            assert [len(partitions) for partitions in owned] == [2, 2]
+            assert sorted(sum(owned, ())) == [("orders", index) for index in range(4)]
+            broker.clock.advance(minutes=5)  # past the session timeout: nobody is heard of in time
+            assert broker.groups.state("billing") == "Empty"
+            assert broker.groups.members("billing") == ()
+        assert broker.groups.committed("billing").keys() <= {("orders", index) for index in range(4)}
+        assert set(broker.groups.lag("billing").values()) <= {0, 1}
+
+
+def test_a_group_that_does_not_come_is_told() -> None:
+    with Broker.running() as broker:
+        assert broker.groups.state("nobody") == "Dead"
+        assert broker.groups.committed("nobody") == broker.groups.lag("nobody") == {}
+        with pytest.raises(TimeoutError, match="group 'nobody' is Dead with 0 members, not Stable with 2 members"):
+            broker.groups.wait_stable("nobody", members=2, timeout_s=0.02)
