@@ -165,10 +165,10 @@ class Compaction:
             if changed and size:
                 yield file.sync
         except OSError:
-            file.close()
             disk.remove(beside)
             raise
-        file.close()
+        finally:
+            file.close()
         if not changed:
             disk.remove(beside)
             return segment.size

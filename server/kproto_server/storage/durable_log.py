@@ -54,7 +54,8 @@ class Round(Generic[Item]):
         self.file: File | None = None
         """That of the journal in which it stands."""
         self.checkpoint: SegmentSync | None = None
-        """Where the journal has no room: what is synced in its place, which is everything."""
+        """What is synced in place of the journal, which is everything: where that has no room or can't be written, and
+        where a segment can't: what was cut off there may come back after a power loss until it is synced."""
 
     @property
     def needs_sync(self) -> bool:
@@ -160,10 +161,8 @@ class DurableLog(Generic[Item]):
         batches = self._write(made, logs)
         if self._journal is None:
             self._unsynced_bytes += sum(len(batch) for _, batch in batches)
-        elif batches and has_room:
-            self._note(made, self._journal, batches)
-        elif batches:
-            made.checkpoint = SegmentSync(self._disk, self.points, self._everything())
+        elif made.refused or not has_room or not self._note(made, self._journal, batches):
+            made.checkpoint = self._everything()
         return made
 
     def _make_room(self, journal: Journal, logs: Mapping[PartitionLog, None], count: int) -> bool:
@@ -177,11 +176,10 @@ class DurableLog(Generic[Item]):
         journal.turn(is_needed=True)
         return True
 
-    def _everything(self) -> list[SyncWork]:
+    def _everything(self) -> SegmentSync:
         """Return what to sync so that nothing written so far is needed in the journal."""
-        under_way = [] if self._background is None else self._background.works
-        held, self._held = self._held or [], None
-        return [*under_way, *held, *begin_syncs(self._logs.values())]
+        self._held = None
+        return SegmentSync(self._disk, self.points, begin_syncs(self._logs.values()))
 
     def _write(self, made: Round[Item], logs: Mapping[PartitionLog, None]) -> list[tuple[PartitionLog, bytes]]:
         """Write each log's queue; return the batches that are written."""
@@ -197,15 +195,15 @@ class DurableLog(Generic[Item]):
                 batches += queued
         return batches
 
-    def _note(self, made: Round[Item], journal: Journal, batches: list[tuple[PartitionLog, bytes]]) -> None:
-        """Write the round to the journal."""
+    def _note(self, made: Round[Item], journal: Journal, batches: list[tuple[PartitionLog, bytes]]) -> bool:
+        """Write the round to the journal; return whether it stands there."""
         try:
             journal.write(batches)
-        except OSError as error:
+        except OSError:
             journal.take_back()
-            made.failure = f"write failed: {error}"
-        else:
-            made.file = journal.file
+            return False
+        made.file = journal.file
+        return True
 
     def finish(self, made: Round[Item]) -> list[tuple[Item, int]]:
         """Return the items of a round that was synced, in their order, with 0 or an error."""
@@ -270,7 +268,7 @@ class DurableLog(Generic[Item]):
         Raises:
             OSError: nobody knows what has reached the disk; the log takes nothing any more.
         """
-        done = SegmentSync(self._disk, self.points, self._everything())
+        done = self._everything()
         done.run()
         if not self.end_sync(done):
             raise OSError(done.failure)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SIZE_FIELD_END = 12
 """Octets of a batch that its length does not count."""
 EPOCH_END = 16
+NO_NEW_FILES = -1
 
 
 class Segment(NamedTuple):
@@ -44,6 +45,8 @@ class SyncWork(NamedTuple):
     has_new_files: bool
     point: Point
     """Where the log ended when this was taken."""
+    number: int
+    """How many syncs of the log were begun before."""
 
     def run(self, disk: Disk) -> None:
         """Sync.
@@ -67,8 +70,8 @@ class PartitionLog:
     """One partition's log on disk. Made by `Recovery`, which knows what is there."""
 
     __slots__ = (
-        "_closed", "_dirty", "_disk", "_epoch_octets", "_file", "_has_new_files", "_is_active_dirty", "_must_cut_off",
-        "_next_written", "_position", "_queue",
+        "_closed", "_dirty", "_disk", "_epoch_octets", "_file", "_is_active_dirty", "_must_cut_off",
+        "_new_files_number", "_next_written", "_position", "_queue", "_sync_number",
         "base_offset", "directory", "directory_octets", "epoch", "first_dirty_offset", "next_offset", "partition",
         "queued_size", "segment_bytes", "start_offset", "synced", "topic",
     )  # fmt: skip
@@ -111,10 +114,14 @@ class PartitionLog:
         """Up to where the log is known to be on the disk."""
         self._queue: list[bytes] = []
         self.queued_size = 0
-        self._dirty = dict.fromkeys(unsynced)
-        """Paths of segments with writes that are not synced, in the order of the first of them."""
-        self._has_new_files = active is None or bool(self._dirty)
+        self._sync_number = 0
+        """How many syncs were begun. They may overlap, and some never end: what each covers is dirty until one has."""
+        self._dirty = dict.fromkeys(unsynced, 0)
+        """Paths of segments with writes that are not synced, and how many syncs were begun before the last of them."""
+        self._new_files_number = 0 if active is None or self._dirty else NO_NEW_FILES
+        """The same of the names in the directory."""
         self._is_active_dirty = self.active_path in self._dirty
+        """Whether the next sync covers the newest segment anyway."""
         self._must_cut_off = False
         """Whether something stands behind the end of the newest segment that could not be cut off."""
 
@@ -130,7 +137,7 @@ class PartitionLog:
     @property
     def is_dirty(self) -> bool:
         """Whether something was written that is not synced."""
-        return bool(self._dirty) or self._has_new_files
+        return bool(self._dirty) or self._new_files_number != NO_NEW_FILES
 
     def append(self, batch: bytes, record_count: int) -> int:
         """Queue a batch; return its base offset. Neither it nor the leader epoch is covered by the checksum."""
@@ -164,7 +171,7 @@ class PartitionLog:
             file = self._file or self._open()
             if not self._is_active_dirty:
                 self._is_active_dirty = True
-                self._dirty[self.active_path] = None
+                self._dirty[self.active_path] = self._sync_number
             file.write_at(self._position, queue[0] if len(queue) == 1 else b"".join(queue))
         except OSError:
             self.next_offset = self._next_written
@@ -213,18 +220,23 @@ class PartitionLog:
             add_index(self._disk, path)
         except OSError:
             made.close()
+            with suppress(OSError):  # it is empty, and recovery removes it
+                self._disk.remove(path)
             raise
         self._closed.append(Segment(self.base_offset, self.active_path, self._position, is_active=False))
         if self._file is not None:
             self._file.close()
         self.base_offset = self._next_written
         self._file, self._position = made, 0
-        self._dirty[path] = None
-        self._has_new_files = self._is_active_dirty = True
+        self._dirty[path] = self._new_files_number = self._sync_number
+        self._is_active_dirty = True
 
     def _open(self) -> File:
-        self._file = self._disk.open(self.active_path, create=True)
-        add_index(self._disk, self.active_path)
+        path = self.active_path
+        if not self._disk.exists(path):
+            self._new_files_number = self._sync_number
+        self._file = self._disk.open(path, create=True)
+        add_index(self._disk, path)
         return self._file
 
     def begin_sync(self) -> SyncWork | None:
@@ -232,13 +244,20 @@ class PartitionLog:
         if not self.is_dirty:
             return None
         point = Point(self._next_written, self.base_offset, self._position)
-        work = SyncWork(self, tuple(self._dirty), self._has_new_files, point)
-        self._dirty, self._has_new_files, self._is_active_dirty = {}, False, False
+        has_new_files = self._new_files_number != NO_NEW_FILES
+        work = SyncWork(self, tuple(self._dirty), has_new_files, point, self._sync_number)
+        self._sync_number += 1
+        self._is_active_dirty = False
         return work
 
     def end_sync(self, work: SyncWork) -> None:
         """Take note of a sync that has succeeded."""
         self.synced = max(self.synced, work.point)
+        for path in work.paths:
+            if self._dirty.get(path, work.number + 1) <= work.number:
+                del self._dirty[path]
+        if self._new_files_number <= work.number:
+            self._new_files_number = NO_NEW_FILES
 
     def close(self) -> None:
         """Close the files."""

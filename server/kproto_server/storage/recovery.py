@@ -19,14 +19,14 @@ from kproto_server.storage.disk import read_all, replace_file
 from kproto_server.storage.errors import CorruptLog
 from kproto_server.storage.kafkas_files import add_index, forget_derived, remove_index
 from kproto_server.storage.partition_log import PartitionLog, Segment
-from kproto_server.storage.scan import Scan, is_torn
+from kproto_server.storage.scan import SLICE_SIZE, Scan, is_torn
 from kproto_server.storage.segment_sync import START
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kproto_server.storage.checkpoints import Epochs
-    from kproto_server.storage.disk import Disk
+    from kproto_server.storage.disk import Disk, File
     from kproto_server.storage.journal_reading import Journaled
     from kproto_server.storage.scan import End
 
@@ -102,11 +102,12 @@ class Recovery:
         segments = self._segments(directory)
         epochs_path = f"{directory}/{LEADER_EPOCHS}"
         epochs = read_epochs(read_all(disk, epochs_path)) if disk.exists(epochs_path) else []
-        synced = known.end if known.end is not None and _is_end(known.end, segments) else known.synced
+        is_orderly = known.end is not None and _is_end(known.end, segments)
+        synced = known.end if known.end is not None and is_orderly else known.synced
         pending = [batch for batch in known.journaled if batch.next_offset > synced.offset]
         if self._repair or (segments and not epochs):
             synced = START
-        found = self._scanned(segments, pending, synced, has_journal=known.has_journal)
+        found = self._scanned(segments, pending, synced, has_journal=known.has_journal, is_orderly=is_orderly)
         forget_derived(disk, directory)
         if not found.segments:
             add_index(disk, f"{directory}/{segment_name(found.next_offset)}")
@@ -131,7 +132,11 @@ class Recovery:
         found = []
         for base in bases:
             path = f"{directory}/{base:020}{LOG_SUFFIX}"
-            found.append(Segment(base, path, disk.size_of(path), is_active=base == bases[-1]))
+            segment = Segment(base, path, disk.size_of(path), is_active=base == bases[-1])
+            if segment.size or segment.is_active:
+                found.append(segment)
+            else:  # begun, and given up
+                self._remove([segment])
         return found
 
     def _keep_epochs(self, path: str, epochs: Epochs, found: _Found) -> int:
@@ -144,9 +149,20 @@ class Recovery:
         return kept[-1][0]
 
     def _scanned(
-        self, segments: list[Segment], pending: Sequence[Journaled], synced: Point, *, has_journal: bool
+        self,
+        segments: list[Segment],
+        pending: Sequence[Journaled],
+        synced: Point,
+        *,
+        has_journal: bool,
+        is_orderly: bool,
     ) -> _Found:
         """Find the log's valid end, and cut off what is behind it."""
+        if segments and pending and pending[0].base_offset < segments[0].base_offset > synced.offset:
+            size = sum(segment.size for segment in segments)
+            self.report.append(f"{segments[0].path}: {size} bytes have lost what was before; the journal has that")
+            self._remove(segments)
+            segments = []
         first, begin = self._start(segments, synced)
         position = begin.position
         scan = Scan(begin.offset, {batch.base_offset: batch.crc for batch in pending})
@@ -155,8 +171,10 @@ class Recovery:
             file = self._disk.open(segment.path)
             try:
                 end = scan.segment(file, segment.size, segment.base_offset, position)
-                if segment.size > position or number > first:
+                if not is_orderly or segment.size > position or number > first:
                     unsynced.append(segment.path)
+                if has_journal:
+                    _write_again(file, position, end.position)
                 position = 0
                 later = segments[number + 1 :]
                 lost = _lost_behind(end, later, pending)
@@ -171,6 +189,10 @@ class Recovery:
                 file.close()
             cut = segment._replace(size=end.position, is_active=True)
             return _Found([*segments[:number], cut], end.next_offset, begin, unsynced, scan.epochs)
+        if len(segments) > 1 and not segments[-1].size and segments[-1].base_offset < scan.next_offset:
+            self._remove(segments[-1:])  # begun, and given up
+            unsynced = [path for path in unsynced if path != segments[-1].path]
+            segments = [*segments[:-2], segments[-2]._replace(is_active=True)]
         return _Found(segments, scan.next_offset, begin, unsynced, scan.epochs)
 
     def _start(self, segments: list[Segment], synced: Point) -> tuple[int, Point]:
@@ -181,7 +203,7 @@ class Recovery:
                 return number, synced
             if segment.base_offset <= synced.offset:
                 first = number
-        base_offset = segments[first].base_offset if segments else 0
+        base_offset = segments[first].base_offset if segments else synced.offset
         return first, Point(base_offset, base_offset, 0)
 
     def _is_place(self, segment: Segment, synced: Point) -> bool:
@@ -259,6 +281,15 @@ class Recovery:
         if count:
             log.write()
             self.report.append(f"{log.directory}: {count} batches came from the journal")
+
+
+def _write_again(file: File, start: int, end: int) -> None:
+    """Have what stands there be written when the file is synced.
+
+    After a sync that failed the operating system may take for written what is not; to sync it once more does nothing.
+    """
+    for position in range(start, end, SLICE_SIZE):
+        file.write_at(position, file.read_at(position, min(SLICE_SIZE, end - position)))
 
 
 def _is_end(end: Point, segments: list[Segment]) -> bool:
