@@ -217,7 +217,7 @@ class SimulatedDisk:
         try:
             power_fails = self._begin(kind, path)
         except OSError:
-            node.pending.in_doubt = len(node.pending)
+            node.fail_to_sync()
             raise
         self._end(power_fails)
         node.sync()

@@ -8,15 +8,16 @@ and of those changes any part:
 - of a directory any of them, but for those that need a name from one that did not happen.
 
 Files and directories know nothing of each other: a name may be there without the content, and the other way round.
-A sync that fails leaves the changes that it should have covered in doubt, and no later sync covers them, as those
-who have relied on a second try have found.
+A sync of a file that fails leaves the changes that it should have covered in doubt, and no later sync covers them, as
+those who have relied on a second try have found. (Names are what file systems have journals for: where one of those
+fails, nothing can be written any more.)
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 BLOCK_SIZE = 512
 
@@ -36,16 +37,6 @@ class NameChange(NamedTuple):
     node: Inode | Directory | None
 
 
-AnyChange = TypeVar("AnyChange", Change, NameChange)
-
-
-class _Pending(list[tuple[AnyChange, bool]]):
-    """Changes that are not durable, in their order; True: they are, but one before them is in doubt."""
-
-    in_doubt = 0
-    """How many of the first ones a failed sync has left in doubt."""
-
-
 def _apply(content: bytearray, change: Change) -> None:
     position, data = change
     if data is None:
@@ -56,12 +47,15 @@ def _apply(content: bytearray, change: Change) -> None:
 
 
 class Inode:
-    __slots__ = ("content", "durable", "is_linked", "pending")
+    __slots__ = ("content", "durable", "in_doubt", "is_linked", "pending")
 
     def __init__(self, content: bytes = b"") -> None:
         self.content = bytearray(content)
         self.durable = content
-        self.pending: _Pending[Change] = _Pending()
+        self.pending: list[tuple[Change, bool]] = []
+        """Changes that are not durable, in their order; True: they are, but one before them is in doubt."""
+        self.in_doubt = 0
+        """How many of the first ones a failed sync has left in doubt."""
         self.is_linked = True
 
     def change(self, change: Change) -> None:
@@ -69,11 +63,14 @@ class Inode:
         self.pending.append((change, False))
 
     def sync(self) -> None:
-        if self.pending.in_doubt:
-            _sync_around_doubt(self.pending)
+        if self.in_doubt:
+            self.pending[self.in_doubt :] = [(change, True) for change, _ in self.pending[self.in_doubt :]]
         else:
             self.durable = bytes(self.content)
             self.pending.clear()
+
+    def fail_to_sync(self) -> None:
+        self.in_doubt = len(self.pending)
 
     def survivor(self, chance: random.Random) -> Inode:
         """Return what the file is after a crash."""
@@ -91,11 +88,6 @@ class Inode:
                 elif number == left and change.data is not None:
                     _apply(content, change._replace(data=change.data[: chance.randrange(len(change.data) + 1)]))
         return Inode(bytes(content))
-
-
-def _sync_around_doubt(pending: _Pending[AnyChange]) -> None:
-    in_doubt = pending.in_doubt
-    pending[in_doubt:] = [(change, True) for change, _ in pending[in_doubt:]]
 
 
 def _apply_blocks(content: bytearray, change: Change, chance: random.Random) -> None:
@@ -119,30 +111,29 @@ class Directory:
     def __init__(self, names: dict[str, Inode | Directory]) -> None:
         self.names = names
         self.durable = dict(names)
-        self.pending: _Pending[NameChange] = _Pending()
+        self.pending: list[NameChange] = []
 
     def change(self, change: NameChange) -> None:
         _apply_name(self.names, change)
-        self.pending.append((change, False))
+        self.pending.append(change)
 
     def sync(self) -> None:
-        if self.pending.in_doubt:
-            _sync_around_doubt(self.pending)
-        else:
-            self.durable = dict(self.names)
-            self.pending.clear()
+        self.durable = dict(self.names)
+        self.pending.clear()
+
+    def fail_to_sync(self) -> None:
+        """Leave everything to the next sync."""
 
     def survivor(self, chance: random.Random) -> Directory:
         """Return the directory after a crash, and all that is in it."""
         names = dict(self.durable)
         lost: set[str | None] = set()
-        for change, is_sure in self.pending:
+        for change in self.pending:
             touched = {change.gone, change.come} - {None}
-            if is_sure or not (touched & lost or chance.random() < 0.5):
-                _apply_name(names, change)
-                lost -= touched if is_sure else set()
-            else:
+            if touched & lost or chance.random() < 0.5:
                 lost |= touched
+            else:
+                _apply_name(names, change)
         return Directory({name: node.survivor(chance) for name, node in names.items()})
 
 
