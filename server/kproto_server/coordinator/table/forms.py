@@ -1,0 +1,164 @@
+"""Which values of a record are stored for each entry, which once for all, and which not at all.
+
+Entries of one commit have the same times, mostly the same leader epoch or none, no metadata and no deadline of their
+own. A *form* is a number with bits for what is otherwise.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from struct import Struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TIME_EACH = 1
+"""Without it, the commit time is that of the record."""
+EXPIRY_SAME = 2
+EXPIRY_EACH = 4
+"""With a flag for each entry that says whether it has one."""
+EPOCH_SAME = 8
+EPOCH_EACH = 16
+METADATA = 32
+EXPIRIES = EXPIRY_SAME | EXPIRY_EACH
+FORM_COUNT = 64
+
+NO_EPOCH = -1
+
+
+class Columns(NamedTuple):
+    """Values of some entries, in the order of their keys."""
+
+    offsets: Sequence[int]
+    epochs: Sequence[int]
+    metadata: Sequence[str]
+    times: Sequence[int]
+    expiries: Sequence[int | None]
+
+    def part(self, start: int, stop: int) -> Columns:
+        """Return the values of some of the entries."""
+        chosen = slice(start, stop)
+        return Columns(
+            self.offsets[chosen],
+            self.epochs[chosen],
+            self.metadata[chosen],
+            self.times[chosen],
+            self.expiries[chosen],
+        )
+
+
+NOTHING = Columns((), (), (), (), ())
+
+
+def form_of(columns: Columns) -> int:
+    """Return the least form that can hold these values."""
+    offsets, epochs, metadata, times, expiries = columns
+    count = len(offsets)
+    form = 0 if times.count(times[0]) == count else TIME_EACH
+    if expiries.count(None) != count:
+        form |= EXPIRY_SAME if expiries.count(expiries[0]) == count else EXPIRY_EACH
+    if epochs.count(NO_EPOCH) != count:
+        form |= EPOCH_SAME if epochs.count(epochs[0]) == count else EPOCH_EACH
+    if metadata.count("") != count:
+        form |= METADATA
+    return form
+
+
+def _held_by(form: int) -> frozenset[int]:
+    if form & METADATA:
+        return frozenset()
+    times = {0, TIME_EACH} if form & TIME_EACH else {0}
+    expiries = {0, EXPIRY_SAME, EXPIRY_EACH} if form & EXPIRY_EACH else {form & EXPIRY_SAME}
+    epochs = {0, EPOCH_SAME, EPOCH_EACH} if form & EPOCH_EACH else {form & EPOCH_SAME}
+    return frozenset(time | expiry | epoch for time in times for expiry in expiries for epoch in epochs)
+
+
+HELD_BY = tuple(_held_by(form) for form in range(FORM_COUNT))
+"""By form: the forms whose values it has room for. Metadata have sizes of their own, for which there never is."""
+
+
+class Places:
+    """Where the values of a form are, for a number of entries."""
+
+    __slots__ = ("epochs", "expiries", "flags", "offsets", "pack", "pack_into", "size", "times", "unpack_from")
+
+    def __init__(self, form: int, count: int) -> None:
+        columns = []
+        position = 0
+
+        def take(same: int, each: int, kind: str, size: int) -> int:
+            nonlocal position
+            number = count if form & each else 1 if form & same else 0
+            columns.append(f"{number}{kind}")
+            position += number * size
+            return position - number * size
+
+        self.times = take(0, TIME_EACH, "q", 8)
+        self.expiries = take(EXPIRY_SAME, EXPIRY_EACH, "q", 8)
+        self.flags = take(0, EXPIRY_EACH, "?", 1)
+        self.epochs = take(EPOCH_SAME, EPOCH_EACH, "i", 4)
+        self.offsets = position
+        position += 8 * count
+        columns.append(f"{count}q")
+        take(0, METADATA, "I", 4)
+        self.size = position
+        """Of metadata only the lengths are here; they follow behind."""
+        values = Struct("<" + "".join(columns))
+        self.pack = values.pack
+        self.pack_into = values.pack_into
+        self.unpack_from = values.unpack_from
+
+
+@lru_cache(maxsize=1024)
+def places_of(form: int, count: int) -> Places:
+    return Places(form, count)
+
+
+def values_of(form: int, columns: Columns) -> list[Any]:
+    """Return what `Places.pack` takes, all but the lengths of metadata."""
+    offsets, epochs, _, times, expiries = columns
+    values: list[Any] = []
+    if form & TIME_EACH:
+        values += times
+    if form & EXPIRY_SAME:
+        values.append(expiries[0])
+    elif form & EXPIRY_EACH:
+        values += [expiry or 0 for expiry in expiries]
+        values += [expiry is not None for expiry in expiries]
+    if form & EPOCH_SAME:
+        values.append(epochs[0])
+    elif form & EPOCH_EACH:
+        values += epochs
+    values += offsets
+    return values
+
+
+def columns_of(form: int, count: int, since_ms: int, values: tuple[Any, ...], metadata: Sequence[str]) -> Columns:
+    """Return the columns of what `Places.unpack_from` has given."""
+    end = 0
+
+    def take(each: int) -> Sequence[Any] | None:
+        nonlocal end
+        if not form & each:
+            return None
+        end += count
+        return values[end - count : end]
+
+    times = take(TIME_EACH) or (since_ms,) * count
+    expiries: Sequence[int | None] = (None,) * count
+    if form & EXPIRY_SAME:
+        expiries = (values[end],) * count
+        end += 1
+    elif form & EXPIRY_EACH:
+        deadlines, flags = values[end : end + count], values[end + count : end + 2 * count]
+        expiries = [deadline if flag else None for deadline, flag in zip(deadlines, flags, strict=True)]
+        end += 2 * count
+    epochs = (NO_EPOCH,) * count
+    if form & EPOCH_SAME:
+        epochs = (values[end],) * count
+        end += 1
+    elif form & EPOCH_EACH:
+        epochs = values[end : end + count]
+        end += count
+    return Columns(values[end : end + count], epochs, metadata, times, expiries)

@@ -1,0 +1,103 @@
+"""Which entries a record has, and where: worked out once for all records that have the same.
+
+In a record this is a form and the octets of its keys. What they mean is kept for those that were asked for last, in a
+cache that is bounded by the entries in it: there may be as many layouts as there are groups.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto_server.coordinator.table.forms import HELD_BY, places_of
+from kproto_server.coordinator.table.keys import decode_keys
+from kproto_server.coordinator.table.topics import base_of
+
+if TYPE_CHECKING:
+    from kproto_server.coordinator.table.topics import Topics
+
+ENTRIES_CACHED_MAX = 32_768
+"""Of the layouts in the cache. An entry takes about 100 octets there."""
+LAYOUT_COSTS_ENTRIES = 8
+"""As how many entries a layout counts by itself."""
+
+
+class TopicOfLayout:
+    """Entries of one topic in a layout."""
+
+    __slots__ = ("base", "first", "name", "partitions", "stop", "topic_id")
+
+    def __init__(self, base: int, name: str, topic_id: bytes, first: int, keys: tuple[int, ...]) -> None:
+        self.base = base
+        self.name = name
+        self.topic_id = topic_id
+        self.first = first
+        self.stop = first + len(keys)
+        self.partitions = tuple([key - base for key in keys])
+
+
+class Layout:
+    """A form and keys."""
+
+    __slots__ = ("_positions", "bases", "count", "form", "holds", "keys", "octets", "places", "topics")
+
+    def __init__(self, octets: bytes, topics: Topics) -> None:
+        self.octets = octets
+        self.form = octets[0]
+        self.holds = HELD_BY[self.form]
+        """Forms of values that there is room for without another layout."""
+        self.keys = decode_keys(octets, 1)
+        self.count = len(self.keys)
+        self.places = places_of(self.form, self.count)
+        self.topics = _topics(self.keys, topics)
+        self.bases = frozenset([topic.base for topic in self.topics])
+        self._positions: dict[int, int] | None = None
+
+    @property
+    def positions(self) -> dict[int, int]:
+        """Positions by their keys."""
+        if self._positions is None:
+            self._positions = {key: position for position, key in enumerate(self.keys)}
+        return self._positions
+
+
+def _topics(keys: tuple[int, ...], topics: Topics) -> tuple[TopicOfLayout, ...]:
+    found = []
+    first = 0
+    while first < len(keys):
+        base = base_of(keys[first])
+        stop = first + 1
+        while stop < len(keys) and base_of(keys[stop]) == base:
+            stop += 1
+        name, topic_id = topics.known(base)
+        found.append(TopicOfLayout(base, name, topic_id, first, keys[first:stop]))
+        first = stop
+    return tuple(found)
+
+
+class Layouts:
+    """The layouts of one table."""
+
+    __slots__ = ("_cached", "_entries_count", "_generation", "topics")
+
+    def __init__(self, topics: Topics) -> None:
+        self.topics = topics
+        self._cached: dict[bytes, Layout] = {}
+        self._entries_count = 0
+        self._generation = 0
+        """Of the topics whose numbers were taken for those."""
+
+    def get(self, octets: bytes) -> Layout:
+        """Return the layout that octets of a record mean."""
+        layout = self._cached.get(octets)
+        return self._add(octets) if layout is None or self._generation != self.topics.generation else layout
+
+    def _add(self, octets: bytes) -> Layout:
+        layout = Layout(octets, self.topics)
+        cost = layout.count + LAYOUT_COSTS_ENTRIES
+        if self._entries_count + cost > ENTRIES_CACHED_MAX or self._generation != self.topics.generation:
+            self._cached.clear()
+            self._entries_count = 0
+            self._generation = self.topics.generation
+        self._entries_count += cost
+        self._cached[octets] = layout
+        return layout
