@@ -12,11 +12,14 @@ from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster
 from kproto_server.coordinator.change_log import MemoryChangeLog
 from kproto_server.coordinator.offsets import OffsetStore
-from kproto_server.coordinator.registry import GroupRegistry
+from kproto_server.coordinator.registry import GroupRegistry, simple_group
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kproto_server.configuration.settings import Settings
     from kproto_server.coordinator.change_log import ChangeLog
+    from kproto_server.coordinator.groups import Group
     from kproto_server.releases.profiles import Profile
 
 
@@ -44,6 +47,22 @@ class BrokerState:
         """Return an id that no producer has."""
         self._producer_ids += 1
         return self._producer_ids
+
+    def group(self, group_id: str) -> Group | None:
+        """Return a group; one that there is by its offsets alone is made for whoever asks, and not kept."""
+        group = self.groups.get(group_id)
+        if group is None and self.profile.offsets_make_a_group and self.offsets.has(group_id):
+            return simple_group(group_id)
+        return group
+
+    def all_groups(self) -> Iterator[Group]:
+        """Yield all groups, first those that there are by their offsets alone. Nothing may be changed meanwhile."""
+        if self.profile.offsets_make_a_group:
+            known = self.groups.get
+            for group_id in sorted(self.offsets.group_ids()):
+                if known(group_id) is None:
+                    yield simple_group(group_id)
+        yield from self.groups
 
     def notes(self) -> list[str]:
         """What a user should be told at start: settings that follow from others."""

@@ -247,7 +247,7 @@ def test_an_empty_group_without_offsets_goes_at_the_next_sweep() -> None:
     line.at(5.6)
     assert line.group_state() is GroupState.DEAD
     line.commit()
-    group = line.state.groups.get("g")
+    group = line.state.group("g")
     assert group is not None
     assert (group.generation, group.protocol_type) == (0, None)
 
@@ -292,7 +292,7 @@ def test_a_clock_that_is_behind_sweeps_once_and_keeps_its_phase() -> None:
 
 def _commit(topic: str, partition: int, ret: int) -> Callable[[Timeline], None]:
     def act(line: Timeline) -> None:
-        group = line.state.groups.get("g")
+        group = line.state.group("g")
         line.commit(topic, partition, ret=ret, member=group is not None and bool(group.members))
 
     return act
@@ -306,14 +306,14 @@ def _join(subscribed: tuple[str, ...], protocol_type: str) -> Callable[[Timeline
 
 
 def _leave(line: Timeline) -> None:
-    group = line.state.groups.get("g")
+    group = line.state.group("g")
     if group is not None and group.members:
         line.leave()
 
 
 def _commit_v1(ago_ms: int) -> Callable[[Timeline], None]:
     def act(line: Timeline) -> None:
-        group = line.state.groups.get("g")
+        group = line.state.group("g")
         if line.state.profile.serves(8, 1) and (group is None or group.is_empty):
             line.commit_v1(ago_ms)
 
@@ -322,7 +322,7 @@ def _commit_v1(ago_ms: int) -> Callable[[Timeline], None]:
 
 def _resubscribe(topics: tuple[str, ...]) -> Callable[[Timeline], None]:
     def act(line: Timeline) -> None:
-        group = line.state.groups.get("g")
+        group = line.state.group("g")
         if group is not None and group.members:
             group.subscribed_topics = frozenset(topics)
 
@@ -381,9 +381,10 @@ def test_eight_days_with_many_groups() -> None:
     began = time.perf_counter()
     line.clock.advance(6 * 86_400_000)
     quiet_s = time.perf_counter() - began
-    assert len(line.state.groups) == count
+    assert len(list(line.state.all_groups())) == count
     line.clock.advance(2 * 86_400_000)
-    assert len(line.state.groups) == len(line.state.offsets) == 0
+    assert list(line.state.all_groups()) == []
+    assert len(line.state.offsets) == 0
     assert quiet_s < 0.5, "864 sweeps with nothing to do, which take 2 ms; a walk over all groups takes 40 s"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kproto_server.coordinator.offsets import MemoryOffsetLog, OffsetAndMetadata, OffsetStore
+from kproto_server.coordinator.offsets import OffsetAndMetadata, OffsetStore
 
 
 def stored(offset: int, metadata: str = "") -> OffsetAndMetadata:
@@ -62,10 +62,3 @@ def test_groups_of_a_topic_are_found() -> None:
     for group_id, topic in (("a", "t"), ("b", "u"), ("c", "t")):
         offsets.apply_commit(group_id, [(topic, [(0, stored(1))])])
     assert sorted(offsets.groups_with("t")) == ["a", "c"]
-
-
-def test_memory_log_takes_everything() -> None:
-    log = MemoryOffsetLog()
-    assert log.append_commit(0, "g", [("t", [(0, stored(1))])]) == 0
-    assert log.append_deletion(0, "g", [("t", [0])], removes_group=True) == 0
-    assert log.sync(0) == 0

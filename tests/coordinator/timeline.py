@@ -101,7 +101,7 @@ class Timeline(Line):
 
     @property
     def group(self) -> Group:
-        group = self.state.groups.get("g")
+        group = self.state.group("g")
         assert group is not None
         return group
 
@@ -147,5 +147,5 @@ class Timeline(Line):
         return self.now_s
 
     def group_state(self) -> GroupState:
-        group = self.state.groups.get("g")
+        group = self.state.group("g")
         return GroupState.DEAD if group is None else group.state

@@ -30,7 +30,7 @@ from kproto_server.call import ConnectionInfo
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster
 from kproto_server.configuration.settings import Settings
-from kproto_server.coordinator.groups import GroupState, Member
+from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.sweeps import Sweeps
 from kproto_server.dispatch import Dispatcher
 from kproto_server.observation.observe import Observations
@@ -152,11 +152,18 @@ def stop_and_start(node_id: int) -> Action:
     return act
 
 
+def registered(side: Side, group: str) -> Group | None:
+    """Return a group that is there, to be more than its offsets from now on."""
+    if side.state.group(group) is None:
+        return None
+    return side.state.groups.get(group) or side.state.groups.create(group, side.clock.now_ms())
+
+
 def join(group: str) -> Action:
     """Somebody becomes a member: simple commits are refused from now on (OC-22)."""
 
     def act(side: Side) -> bytes:
-        known = side.state.groups.get(group)
+        known = registered(side, group)
         if known is not None:
             known.add_member(Member("somebody"))
             known.generation = 3
@@ -170,7 +177,7 @@ def leave(group: str) -> Action:
     """The last member goes: what expires, and when, is another matter from now on (EX-21)."""
 
     def act(side: Side) -> bytes:
-        known = side.state.groups.get(group)
+        known = registered(side, group)
         if known is not None:
             known.members.clear()
             known.protocol_type = "consumer"
@@ -225,7 +232,8 @@ def test_answers_and_offsets_are_the_same_with_and_without_memory(
         remembered, plain = (action(side) for side in sides)
         assert remembered == plain
     stored = [
-        {group.group_id: side.state.offsets.of_group(group.group_id) for group in side.state.groups} for side in sides
+        {group.group_id: side.state.offsets.of_group(group.group_id) for group in list(side.state.all_groups())}
+        for side in sides
     ]
     assert stored[0] == stored[1]
     assert sides[0].dispatcher.observations.snapshot() == sides[1].dispatcher.observations.snapshot()
@@ -240,9 +248,9 @@ def test_commits_from_memory_keep_a_group_alive_and_no_longer() -> None:
     for _ in range(5):
         side.ask_coordinator("g", frame)
         side.clock.advance(MINUTE_MS - 2000)
-    assert side.state.groups.get("g") is not None
+    assert side.state.group("g") is not None
     side.clock.advance(2500)
-    assert side.state.groups.get("g") is None
+    assert side.state.group("g") is None
     assert len(side.state.offsets) == 0
 
 

@@ -54,7 +54,7 @@ def commit_error(group: Group | None, request: OffsetCommitRequest, api_version:
     if group is None:
         if generation >= 0:
             return 0 if profile.stores_any_commit else profile.unknown_group_error(api_version)
-        if profile.simple_commit_may_name_a_member or not _names_a_member(request):
+        if profile.simple_commit_may_name_a_member or not names_a_member(request):
             return 0
         return ErrorCode.UNKNOWN_MEMBER_ID
     if group.kind == "consumer":
@@ -63,7 +63,7 @@ def commit_error(group: Group | None, request: OffsetCommitRequest, api_version:
     if (
         state is GroupState.EMPTY
         and generation < 0
-        and (profile.simple_commit_may_name_a_member or not _names_a_member(request))
+        and (profile.simple_commit_may_name_a_member or not names_a_member(request))
     ):
         return 0
     if state is GroupState.DEAD:
@@ -71,7 +71,8 @@ def commit_error(group: Group | None, request: OffsetCommitRequest, api_version:
     return _member_error(group, generation, request.member_id, request.group_instance_id, profile)
 
 
-def _names_a_member(request: OffsetCommitRequest) -> bool:
+def names_a_member(request: OffsetCommitRequest) -> bool:
+    """Whether a commit says who makes it."""
     return request.member_id != "" or request.group_instance_id is not None
 
 

@@ -73,7 +73,7 @@ def _known(state: BrokerState, group_id: str) -> dict[str, dict[int, None]]:
 
 
 def _goes_when_bare(state: BrokerState, group_id: str) -> bool:
-    group = state.groups.get(group_id)
+    group = state.group(group_id)
     return group is not None and group.is_empty and state.profile.deleting_last_offset_removes_group
 
 
@@ -113,9 +113,13 @@ def _delete(
         if log_error:
             done(append_error(log_error, profile))
             return
+        is_there = state.group(group_id) is not None
         state.offsets.apply_deletion(group_id, topics)
         if removes_group:
             state.groups.remove(group_id)
+        elif is_there and state.group(group_id) is None:
+            # It was there by its offsets; the next sweep takes it (EX-33).
+            state.groups.create(group_id, now_ms)
         done(0)
 
     batch = NO_BATCH

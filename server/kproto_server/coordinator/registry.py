@@ -1,4 +1,8 @@
-"""The groups that exist, by their ids."""
+"""The groups of which there is more to say than that they have offsets.
+
+A group that only commits exists by its offsets (LF-31): it has no members, is Empty for ever, and is not in here.
+`BrokerState.group` finds both.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,15 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Kind
 
 
+def simple_group(group_id: str) -> Group:
+    """Return a group that only commits. Since when it is there is not known, and decides nothing (EX-21)."""
+    group = Group(group_id, 0)
+    group.state_timestamp_ms = None
+    return group
+
+
 class GroupRegistry:
-    """The groups that exist."""
+    """Groups by their ids."""
 
     __slots__ = ("_groups", "get", "touched")
 
@@ -35,6 +46,7 @@ class GroupRegistry:
         group = self._groups.pop(group_id, None)
         if group is not None:
             group.state = GroupState.DEAD
+            self.touched[group_id] = None
 
     def __iter__(self) -> Iterator[Group]:
         return iter(self._groups.values())

@@ -1,18 +1,19 @@
 """The sweep that takes what has expired, every `offsets.retention.check.interval.ms`: judge, append, and later apply.
 
 Theory of operation. A sweep finds what a walk over all groups would find, but looks only at groups that may have
-something for it. A look at a group says when the next one is due (`Verdict.next_ms`), and the group waits in the bucket
-of the first sweep at or after that. Until then nothing of it can expire, unless something is done to it that brings its
-time nearer; whoever does that names the group as touched, and the next sweep looks at it:
+something for it. A look at a group says when the next one is due (`Verdict.next_ms`): until then nothing of it can
+expire, unless something is done to it that brings its time nearer. No look is put off for longer than a retention time,
+as a commit of now expires then. Who remembers when a look is due:
 
-- it is made, or gets its first offset; it loses its last (EX-33: an Empty group without offsets goes at once);
-- it changes its state or its subscription (EX-11, EX-21);
-- offsets are committed that expire sooner than a retention time after their commit: by a retention time of their own,
-  or by a timestamp of the client's (`OffsetStore.apply_commit`).
+- of a group that there is by its offsets alone, the table: it knows its commit times (`OffsetStore.due`);
+- of a group that the registry has, the bucket of the first sweep at or after that time. Whoever changes its state or
+  its subscription (EX-11, EX-21), makes it, or takes its last offset, names it as touched, and the next sweep looks at
+  it (EX-33: an Empty group without offsets goes at once).
 
-All other commits expire a retention time after the look or later, which is why no look is put off longer than that. So
-an offset that nobody touches is looked at twice, once when it is new and once when it goes, and a sweep that has
-nothing to look at costs a microsecond: eight days are 1,152 of them.
+So an offset that nobody touches is looked at once or twice, and a sweep that has nothing to look at costs some
+microseconds: eight days are 1,152 of them. What has to be looked at, a sweep takes in slices of some milliseconds,
+between which clients are served; but on a clock that stands it takes all at once, for whoever moves it wants to see
+what has become of that.
 
 The phase of the sweeps is that of the broker's start (EX-3); what they take has been over its time by no more than the
 interval (EX-4). A group whose partition has no leader or is not loaded, which has a commit in flight, or whose
@@ -23,19 +24,25 @@ from __future__ import annotations
 
 import heapq
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.commit import limits_of
 from kproto_server.coordinator.expiry import judge
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
+from kproto_server.coordinator.registry import simple_group
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kproto_server.clock import Clock, Timer
     from kproto_server.coordinator.expiry import Verdict
     from kproto_server.coordinator.groups import Group
     from kproto_server.state import BrokerState
 
+GROUPS_AT_ONCE = 256
+"""Groups looked at in one slice."""
 NO_PARTITION = -1
 """Of a group while there is no offsets topic."""
 NO_LEADER = -1
@@ -49,6 +56,8 @@ class Sweeps:
         self._clock = clock
         self._interval_ms = state.settings.int("offsets.retention.check.interval.ms")
         self._retention_ms = limits_of(state.settings).retention_ms
+        self._simple = simple_group("") if state.profile.offsets_make_a_group else None
+        """What every group is that there is by its offsets alone."""
         self._timer: Timer | None = None
 
     def start(self) -> None:
@@ -57,13 +66,15 @@ class Sweeps:
             self._timer.cancel()
         self._start_ms = self._clock.now_ms()
         self._buckets: dict[int, list[str]] = {}
-        """Groups by the number of the sweep that is to look at them."""
+        """Groups of the registry by the number of the sweep that is to look at them."""
         self._numbers: list[int] = []
         """Heap of the numbers that have a bucket."""
-        self._bare: dict[str, int] = {}
-        """The sweep that offsets without a group wait for; a group knows its own."""
         self._again: dict[str, None] = {}
-        """Groups that the last sweep could do nothing about."""
+        """Groups of the registry that the last sweep could do nothing about."""
+        self._due: dict[str, None] = {}
+        """Groups that this sweep has to look at, beside those that the table will name."""
+        self._slices: Iterator[None] = iter(())
+        """What is left of this sweep."""
         if self._state.profile.new_group_coordinator:
             self._timer = self._clock.call_at(self._start_ms + self._interval_ms, self._fire, in_background=True)
         else:  # not by a timer: on a clock that stands, that would come when clients have been served already
@@ -74,18 +85,45 @@ class Sweeps:
         # A clock that is behind has one sweep for all that it has missed.
         next_ms = now_ms + self._interval_ms - (now_ms - self._start_ms) % self._interval_ms
         self._timer = self._clock.call_at(next_ms, self._fire, in_background=True)
-        due = self._due((now_ms - self._start_ms) // self._interval_ms)
-        self._sweep(list(due), now_ms)
+        self._note_due((now_ms - self._start_ms) // self._interval_ms)
+        self._slices = self._all_slices(now_ms)
+        self._go_on(self._slices)
 
-    def _due(self, number: int) -> dict[str, None]:
-        """Take the groups that this sweep has to look at; in their order, as neighbours in memory are found faster."""
-        due: dict[str, None] = {}
+    def _go_on(self, slices: Iterator[None]) -> None:
+        """Do one slice, and the next ones when others had their turn; a sweep that is not over when the next one begins
+        goes on as that."""
+        for _ in slices:
+            if self._clock.mode.rate and slices is self._slices:
+                in_a_moment = self._clock.now_ms() + 1
+                self._clock.call_at(in_a_moment, partial(self._go_on, slices), in_background=True)
+                return
+
+    def _note_due(self, number: int) -> None:
+        """Take the groups that are not left to the table; in their order, as neighbours in memory are found faster."""
         for touched in (self._state.groups.touched, self._state.offsets.touched, self._again):
-            due.update(touched)
+            self._due.update(touched)
             touched.clear()
         while self._numbers and self._numbers[0] <= number:
-            due.update(dict.fromkeys(self._buckets.pop(heapq.heappop(self._numbers))))
-        return due
+            self._due.update(dict.fromkeys(self._buckets.pop(heapq.heappop(self._numbers))))
+
+    def _all_slices(self, now_ms: int) -> Iterator[None]:
+        while self._due:
+            group_ids = list(islice(self._due, GROUPS_AT_ONCE))
+            for group_id in group_ids:
+                del self._due[group_id]
+            self._sweep(group_ids, now_ms)
+            yield
+        in_registry = self._state.groups.get
+        found: list[str] = []
+        done = 0
+        for group_ids in self._state.offsets.due(now_ms - self._retention_ms):
+            found += [group_id for group_id in group_ids if in_registry(group_id) is None]
+            done += 1 + len(group_ids)
+            if done >= GROUPS_AT_ONCE:
+                self._sweep(found, now_ms)
+                found, done = [], 0
+                yield
+        self._sweep(found, now_ms)
 
     def _sweep(self, group_ids: list[str], now_ms: int) -> None:
         """Judge, and append tombstones, which are applied once the log has them (EX-30, EX-31)."""
@@ -98,12 +136,11 @@ class Sweeps:
         for group_id in group_ids:
             group, stored = group_of(group_id), offsets_of(group_id)
             if group is None and not stored:
-                self._bare.pop(group_id, None)
                 continue
             if group_id in in_flight:  # EX-23
-                self._again[group_id] = None
+                self._look_next_time(group_id, group, now_ms)
                 continue
-            verdict = judge(group, stored, now_ms, retention_ms, profile)
+            verdict = judge(self._simple if group is None else group, stored, now_ms, retention_ms, profile)
             expired, removes_group, next_ms = verdict
             if not expired and not removes_group:
                 self._look_again(group_id, group, next_ms, now_ms)
@@ -114,10 +151,11 @@ class Sweeps:
                 or partitions[partition].leader == NO_LEADER
                 or (state.unavailable and partition in state.unavailable)
             ):
-                self._again[group_id] = None
+                self._look_next_time(group_id, group, now_ms)
                 continue
             # A simple group has no record of its own in the log of the old coordinator.
-            with_group = removes_group and group is not None and (profile.new_group_coordinator or group.generation > 0)
+            generation = 0 if group is None else group.generation
+            with_group = removes_group and (profile.new_group_coordinator or generation > 0)
             settle = partial(self._removed, group_id, group, verdict, now_ms)
             if not expired and not with_group:
                 settle(0)
@@ -132,7 +170,7 @@ class Sweeps:
     def _removed(self, group_id: str, group: Group | None, verdict: Verdict, now_ms: int, log_error: int) -> None:
         """The log has what a group loses, or can't have it."""
         if log_error:
-            self._again[group_id] = None
+            self._look_next_time(group_id, group, now_ms)
             return
         state = self._state
         offsets = state.offsets
@@ -141,19 +179,26 @@ class Sweeps:
             self._look_again(group_id, group, verdict.next_ms, now_ms)
         elif state.groups.get(group_id) is group:
             state.groups.remove(group_id)
-            offsets.touched.pop(group_id, None)  # nothing is left of it to look at
+            for touched in (state.groups.touched, offsets.touched):
+                touched.pop(group_id, None)  # nothing is left of it to look at
+
+    def _look_next_time(self, group_id: str, group: Group | None, now_ms: int) -> None:
+        """Have the next sweep look at a group."""
+        if group is None:
+            self._state.offsets.put_off(group_id, now_ms - self._retention_ms)
+        else:
+            self._again[group_id] = None
 
     def _look_again(self, group_id: str, group: Group | None, due_ms: int, now_ms: int) -> None:
-        """Put a group into the bucket of the first sweep at or after a time, unless one before that has it."""
+        """Have the first sweep at or after a time look at a group, unless one before that will."""
+        if group is None:
+            self._state.offsets.put_off(group_id, due_ms - self._retention_ms)
+            return
         number = -((self._start_ms - due_ms) // self._interval_ms)
         current = (now_ms - self._start_ms) // self._interval_ms
-        waits_for = self._bare.get(group_id, 0) if group is None else group.sweep_number
-        if current < waits_for <= number:
+        if current < group.sweep_number <= number:
             return
-        if group is None:
-            self._bare[group_id] = number
-        else:
-            group.sweep_number = number
+        group.sweep_number = number
         bucket = self._buckets.get(number)
         if bucket is None:
             bucket = self._buckets[number] = []

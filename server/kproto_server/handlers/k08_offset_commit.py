@@ -21,6 +21,7 @@ from kproto_server.coordinator.commit import (
     expires_early,
     limits_of,
     metadata_too_large,
+    names_a_member,
     timestamps_of_v1,
 )
 from kproto_server.coordinator.offsets import OffsetAndMetadata
@@ -84,7 +85,10 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
 
     # Decide.
     group_id = request.group_id
+    is_simple = request.generation_id_or_member_epoch < 0
     group = state.groups.get(group_id)
+    if group is None and (not is_simple or names_a_member(request)):  # to others it is the same whether it is there
+        group = state.group(group_id)
     partition = owned_partition(state.cluster, call.node, group_id)
     if partition is None:
         error = not_coordinator(state.cluster, profile)
@@ -96,7 +100,6 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
         return _response(answered, refused)
     if group is not None and group.members and not error and profile.commits_are_heartbeats:
         group.note_commit(request.member_id, call.now_ms)
-    makes_group = group is None and request.generation_id_or_member_epoch < 0 and profile.offsets_make_a_group
     failure = 0
 
     def settle(log_error: int) -> None:
@@ -106,14 +109,12 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
         if not log_error:
             early = expires_early(request, version, limits_of(state.settings))
             state.offsets.apply_commit(group_id, entries, expires_early=early)
-            if makes_group and state.groups.get(group_id) is None:
-                state.groups.create(group_id, call.now_ms)
 
     # Append; the log syncs.
     log = state.log
     if entries:
         log.append(partition, Change(group_id, settle, entries), *_batch(group_id, entries, call))
-    elif makes_group:
+    elif is_simple and profile.offsets_make_a_group and state.group(group_id) is None:
         # Found or made before its partitions are looked at: it is there even if all of them were refused.
         state.groups.create(group_id, call.now_ms)
 

@@ -43,7 +43,7 @@ def _describe(group_id: str, operations: int, call: Call) -> DescribedGroup:
     error = coordinator_error(call.state, call.node, group_id)
     if error:
         return _without_members(group_id, "", error, operations=_unasked_operations(call))
-    group = call.state.groups.get(group_id)
+    group = call.state.group(group_id)
     if group is not None and group.kind == "classic":
         return _classic(group, operations, call)
     if call.api_version < NOT_FOUND_IS_AN_ERROR:

@@ -40,7 +40,7 @@ def handle(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
                     group_state=state_name(group, profile),
                     group_type=group.kind,
                 )
-                for group in call.state.groups
+                for group in call.state.all_groups()
                 if passes(group) and owned_partition(cluster, call.node, group.group_id) is not None
             ]
         ),

@@ -30,6 +30,6 @@ def handle(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse | A
 
 def _delete(group_id: str, call: Call, errors: dict[str, int]) -> None:
     state = call.state
-    errors[group_id] = coordinator_error(state, call.node, group_id) or group_delete_error(state.groups.get(group_id))
+    errors[group_id] = coordinator_error(state, call.node, group_id) or group_delete_error(state.group(group_id))
     if not errors[group_id]:
         delete_group(state, group_id, call.now_ms, lambda error: errors.update({group_id: error}))

@@ -25,7 +25,7 @@ def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse | A
     error = coordinator_error(state, call.node, request.group_id)
     if error:
         return _refused(error)
-    group = state.groups.get(request.group_id)
+    group = state.group(request.group_id)
     error = offset_delete_error(group)
     if group is None or error:
         return _refused(error)

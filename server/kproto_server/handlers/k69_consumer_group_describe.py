@@ -26,7 +26,7 @@ def _describe(group_id: str, call: Call) -> DescribedGroup:
     error = coordinator_error(call.state, call.node, group_id)
     if error:
         return _refused(group_id, error)
-    group = call.state.groups.get(group_id)
+    group = call.state.group(group_id)
     if group is None:
         return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, not_found(group_id))
     assert group.kind == "classic", "no request makes a consumer group"

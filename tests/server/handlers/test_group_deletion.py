@@ -140,7 +140,7 @@ def test_last_offset_takes_its_empty_group_along(profile: str, goes: bool) -> No
     commit(state, "g", {"t": {0: 1}})
     state.log = log = RecordingLog()
     assert delete_offsets(state, "g", {"t": [0, 1]}) == (0, [("t", 0, 0), ("t", 1, 0)])
-    assert (state.groups.get("g") is None) is goes
+    assert (state.group("g") is None) is goes
     assert log.appended == [Appended(3, "g", [("t", 0, None)], removes_group=goes)]
 
 
@@ -151,7 +151,7 @@ def test_last_offset_leaves_a_group_with_members(profile: str) -> None:
     group = live(state)
     group.subscribed_topics = frozenset()
     assert delete_offsets(state, "g", {"t": [0], "u": [0]}) == (0, [("t", 0, 0), ("u", 0, 0)])
-    assert state.groups.get("g") is group
+    assert state.group("g") is group
     assert offsets_of(state, "g") == {}
 
 
@@ -172,7 +172,7 @@ def test_failed_tombstones_delete_nothing() -> None:
     assert delete_offsets(state, "g", {"t": [0]}) == (16, [])
     assert delete_groups(state, "g") == [("g", 16)]
     assert offsets_of(state, "g") == {"t": [0]}
-    assert state.groups.get("g") is not None
+    assert state.group("g") is not None
 
 
 # DeleteGroups.
@@ -231,7 +231,7 @@ def test_deleted_id_begins_anew() -> None:
     group_with(state, "g", GroupState.EMPTY, generation=7)
     assert delete_groups(state, "g") == [("g", 0)]
     commit(state, "g", {"t": {0: 1}})
-    group = state.groups.get("g")
+    group = state.group("g")
     assert group is not None
     assert (group.generation, group.protocol_type) == (0, None)
 
@@ -249,7 +249,7 @@ def test_offsets_go_with_their_topic(profile: str, group_stays: bool) -> None:
     state.log = log = RecordingLog()
     forget_topics(state, ["t", "nope"], NOW_MS)
     assert [offsets_of(state, group_id) for group_id in ("simple", "both", "g")] == [{}, {"u": [0]}, {"u": [0]}]
-    assert (state.groups.get("simple") is not None) is group_stays
+    assert (state.group("simple") is not None) is group_stays
     assert {appended.group_id for appended in log.appended} == {"simple", "both", "g"}
 
 

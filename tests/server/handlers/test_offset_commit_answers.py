@@ -54,7 +54,7 @@ def test_unknown_topic_id(topic_id: bytes) -> None:
     state = new_state("4.4")
     (topic,) = ask(state, by_id(state, (topic_id, 0)), 10).topics
     assert (topic.topic_id, topic.partitions[0].error_code) == (topic_id, 100)
-    assert state.groups.get("g") is None
+    assert state.group("g") is None
 
 
 def test_unknown_partition_of_a_known_id() -> None:
@@ -134,7 +134,7 @@ def test_v0_has_a_store_of_its_own(profile: str) -> None:
     """OC-20: no group, no coordinator, nothing that v1 and later could see."""
     state = new_state(profile, with_offsets_topic=False)
     assert codes(ask(state, commit_request("g", {"t": {0: (1, "m")}}), 0)) == [("t", 0, 0)]
-    assert state.groups.get("g") is None
+    assert state.group("g") is None
     assert offsets_of(state, "g") == {}
     assert state.v0_offsets.of_group("g")["t"][0].offset == 1
 

@@ -31,7 +31,7 @@ def test_failed_write_changes_nothing(profile: str, expected: int) -> None:
     assert codes(ask(state, commit_request("g", {"t": {0: 2, 1: 3}}), 5)) == [("t", 0, expected), ("t", 1, expected)]
     assert offsets_of(state, "g") == {"t": {0: 1}}
     assert codes(ask(state, commit_request("new", {"t": {0: 2}}), 5)) == [("t", 0, expected)]
-    assert state.groups.get("new") is None
+    assert state.group("new") is None
 
 
 def test_failed_write_is_no_excuse_for_other_errors() -> None:

@@ -185,7 +185,7 @@ class TestDeleteTopics:
         state = new_state()
         commit(state, "g", {"t": {0: 1}})
         assert self.delete(state, OFFSETS, version=6) == [0]
-        assert state.groups.get("g") is None
+        assert state.group("g") is None
         assert dict(state.offsets.of_group("g")) == {}
         assert find(state).error_code == 15
         commit(state, "g", {"t": {0: 2}})

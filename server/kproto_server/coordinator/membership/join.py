@@ -26,7 +26,7 @@ def join(state: BrokerState, request: JoinRequest, now_ms: int) -> Reply[JoinRes
     """Let somebody join; the reply may know its answer already. The coordinator has been found to be the right one."""
     reply: Reply[JoinResult] = Reply()
     group = state.groups.get(request.group_id)
-    is_new_group = group is None
+    is_new_group = state.group(request.group_id) is None
     if group is None:
         if request.member_id:
             reply.answer(refused_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
