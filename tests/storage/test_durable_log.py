@@ -95,6 +95,8 @@ def test_a_failed_sync_refuses_the_round_and_all_that_comes(durability: Durabili
     assert append(log_dir, 0, b"before") == 0
     disk_of(log_dir).fault = lambda operation, path: operation == "sync"
     durable, log = log_dir.durable, log_dir.logs[TOPIC, 0]
+    told: list[str] = []
+    durable.on_failed = told.append
     assert durable.append(log, *batch(b"in the round"), "in the round") == 0
     begun = durable.begin()
     assert begun is not None
@@ -102,7 +104,7 @@ def test_a_failed_sync_refuses_the_round_and_all_that_comes(durability: Durabili
     begun.sync()
     assert durable.finish(begun) == [("in the round", STORAGE_ERROR)]
     disk_of(log_dir).fault = lambda operation, path: False
-    assert durable.failed == "sync failed: [Errno 5] Input/output error"
+    assert told == [durable.failed] == ["sync failed: [Errno 5] Input/output error"]
     behind = durable.begin()
     assert behind is not None
     assert not behind.needs_sync

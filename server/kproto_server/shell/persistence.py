@@ -55,6 +55,7 @@ class Persistence:
         except OSError as error:
             raise StorageError(f"can't use {data.path!r}: {error.strerror or error}") from None
         self._disk = disk
+        self.log_dir.durable.on_failed = _tell_failure
         for line in self.log_dir.report:
             logger.warning("%s", line)
         self._syncer = Syncer(host.post)
@@ -148,3 +149,7 @@ class Persistence:
         except OSError as error:
             logger.error("the data directory can't be closed in order: %s", error)
         self._disk.unlock()
+
+
+def _tell_failure(reason: str) -> None:
+    logger.critical("%s: no offset can be committed until the broker is started again", reason)

@@ -21,7 +21,7 @@ from kproto.codes import ErrorCode
 from kproto_server.storage.segment_sync import SegmentSync, begin_syncs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from kproto_server.storage.disk import Disk, File
     from kproto_server.storage.journal import Journal
@@ -35,6 +35,10 @@ STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
 TOO_LARGE = int(ErrorCode.MESSAGE_TOO_LARGE)
 UNSYNCED_MAX_BYTES = 64 << 20
 """Written and not synced in ``os`` mode, until the background syncs it: a second's work for a start after a crash."""
+
+
+def _tell_nobody(reason: str) -> None:
+    """Nobody has asked."""
 
 
 class Round(Generic[Item]):
@@ -90,6 +94,8 @@ class DurableLog(Generic[Item]):
         """``journal``: that of ``fsync`` mode; None: the operating system's memory is safe enough."""
         self.failed: str | None = None
         """Why nothing can be written any more, until the directory is opened again."""
+        self.on_failed: Callable[[str], object] = _tell_nobody
+        """Told that, once."""
         self._disk = disk
         self._journal = journal
         self.points = points
@@ -220,12 +226,17 @@ class DurableLog(Generic[Item]):
     def _take_back(self, made: Round[Item]) -> None:
         """Nothing of a failed round counts. What was queued meanwhile has offsets behind it, and is refused with it."""
         if made.needs_sync:
-            self.failed = self.failed or made.failure
+            self._fail(made.failure)
         if made.file is not None and self._journal is not None:
             self._journal.take_back()
         for log, place in made.places.items():
             if log not in made.refused:
                 log.undo_to(place)
+
+    def _fail(self, reason: str | None) -> None:
+        if self.failed is None and reason is not None:
+            self.failed = reason
+            self.on_failed(reason)
 
     def background(self) -> SegmentSync | None:
         """Return work that is due; None: nothing is, or it is under way.
@@ -257,7 +268,7 @@ class DurableLog(Generic[Item]):
     def end_sync(self, done: SegmentSync) -> bool:
         """Take note of the end of a sync; return whether it has succeeded. If not, nothing can be written any more."""
         if done.failure is not None:
-            self.failed = self.failed or done.failure
+            self._fail(done.failure)
             return False
         done.end()
         return True

@@ -17,6 +17,7 @@ from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX, segment_base
 from kproto_server.storage.checkpoints import Point, read_epochs, write_epochs
 from kproto_server.storage.disk import read_all, replace_file
 from kproto_server.storage.errors import CorruptLog
+from kproto_server.storage.interrupted import finish_compaction
 from kproto_server.storage.kafkas_files import add_index, forget_derived, remove_index
 from kproto_server.storage.partition_log import PartitionLog, Segment
 from kproto_server.storage.scan import SLICE_SIZE, Scan, is_torn
@@ -29,28 +30,6 @@ if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk, File
     from kproto_server.storage.journal_reading import Journaled
     from kproto_server.storage.scan import End
-
-REMOVED_SUFFIXES = (".deleted", ".cleaned")
-SWAP_SUFFIX = ".swap"
-
-
-def finish_compaction(disk: Disk, directory: str) -> None:
-    """Do what an interrupted compaction, or removal, has left to do (LF-63)."""
-    names = disk.names(directory)
-    cleaned = [name for name in names if name.endswith(".cleaned")]
-    for name in names:
-        if name.endswith(REMOVED_SUFFIXES):
-            disk.remove(f"{directory}/{name}")
-    lowest = min(cleaned, default=None)
-    for name in names:
-        if name.endswith(SWAP_SUFFIX):
-            final = name.removesuffix(SWAP_SUFFIX)
-            if lowest is not None and lowest <= f"{final}.cleaned":
-                disk.remove(f"{directory}/{name}")
-            else:
-                disk.rename(f"{directory}/{name}", f"{directory}/{final}")
-    if any(name.endswith((*REMOVED_SUFFIXES, SWAP_SUFFIX)) for name in names):
-        disk.sync_directory(directory)
 
 
 class Known(NamedTuple):
