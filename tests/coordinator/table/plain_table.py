@@ -1,0 +1,63 @@
+"""The table of committed offsets in the plainest way: what `OffsetTable` has to be equal to (D13)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto_server.coordinator.table.records import ALWAYS, NEVER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kproto_server.coordinator.offsets import CommitEntries, DeletionEntries, OffsetAndMetadata
+
+Offsets = dict[str, dict[int, "OffsetAndMetadata"]]
+
+
+class PlainTable:
+    """Dictionaries of dictionaries."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, Offsets] = {}
+        self._due_ms: dict[tuple[str, str, int], int] = {}
+        """When somebody has to look at an offset."""
+
+    def apply(self, group_id: str, entries: CommitEntries, *, expires_early: bool) -> None:
+        for name, partitions in entries:
+            for partition, stored in partitions:
+                self.groups.setdefault(group_id, {}).setdefault(name, {})[partition] = stored
+                early = expires_early and stored.expire_timestamp_ms is not None
+                self._due_ms[group_id, name, partition] = ALWAYS if early else stored.commit_timestamp_ms
+
+    def remove(self, group_id: str, entries: DeletionEntries) -> None:
+        topics = self.groups.get(group_id, {})
+        for name, partitions in entries:
+            for partition in partitions:
+                if topics.get(name, {}).pop(partition, None) is not None:
+                    del self._due_ms[group_id, name, partition]
+            if not topics.get(name, True):
+                del topics[name]
+        if not topics:
+            self.groups.pop(group_id, None)
+
+    def of_group(self, group_id: str) -> Offsets:
+        return self.groups.get(group_id, {})
+
+    def groups_with(self, name: str) -> Iterator[str]:
+        return (group_id for group_id, topics in self.groups.items() if name in topics)
+
+    def __len__(self) -> int:
+        return len(self._due_ms)
+
+    def must_be_named(self, until_ms: int) -> set[str]:
+        """Return the groups that have something to be looked at by then."""
+        return {group_id for (group_id, _, _), due_ms in self._due_ms.items() if due_ms <= until_ms}
+
+    def put_off(self, group_id: str, since_ms: int = NEVER) -> None:
+        for place in self._due_ms:
+            if place[0] == group_id:
+                self._due_ms[place] = since_ms
+
+    def earliest(self, group_id: str) -> int:
+        """Return the earliest commit time of a group's offsets."""
+        return min(stored.commit_timestamp_ms for topic in self.groups[group_id].values() for stored in topic.values())

@@ -1,0 +1,120 @@
+"""The packed table does what dictionaries would (D13), whatever becomes of its groups."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import hypothesis.strategies as st
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kproto_server.coordinator.offsets import OffsetAndMetadata
+from kproto_server.coordinator.table.table import OffsetTable
+from tests.coordinator.table.plain_table import PlainTable
+
+if TYPE_CHECKING:
+    from kproto_server.coordinator.offsets import CommitEntries
+
+IDS = [bytes((number,)) * 16 for number in range(3)]
+INT64 = st.integers(-(2**63), 2**63 - 1)
+GROUP_IDS = st.sampled_from(["", "g", "grüße", "billing", *(f"group-{number}" for number in range(60)), "long" * 80])
+NAMES = st.sampled_from(["t", "u", "topic-with-a-long-name", *(f"t{number}" for number in range(30))])
+PARTITIONS = st.one_of(
+    st.integers(1, 20).map(range),
+    st.integers(1, 300).map(range),
+    st.lists(st.integers(0, 9), max_size=4),
+    st.lists(st.integers(-(2**31), 2**31 - 1), max_size=4),
+)
+METADATA = st.one_of(st.just(""), st.just(""), st.text(max_size=9), st.sampled_from(["x" * 300, "\ud800", "m" * 5000]))
+
+
+@st.composite
+def commits(draw: st.DrawFn) -> CommitEntries:
+    """Entries of one commit: mostly alike, now and then each its own."""
+    is_alike = draw(st.integers(0, 3)) > 0
+    times = st.integers(0, 9)
+    epochs = st.sampled_from([-1, 0, 7, 2**31 - 1])
+    expiries = st.one_of(st.none(), st.none(), st.integers(0, 9), INT64)
+    ids = st.sampled_from([IDS[0], IDS[0], IDS[0], *IDS])
+    alike = draw(epochs), draw(st.sampled_from(["", "", "m"])), draw(times), draw(expiries), draw(ids)
+    entries = []
+    for name in draw(st.lists(NAMES, min_size=1, max_size=6)):
+        partitions = []
+        first = draw(INT64)
+        for place, partition in enumerate(draw(PARTITIONS)):
+            if is_alike or place > 3:
+                values = alike
+            else:
+                values = draw(epochs), draw(METADATA), draw(times), draw(expiries), draw(ids)
+            offset = (first + place + 2**63) % 2**64 - 2**63
+            partitions.append((partition, OffsetAndMetadata(offset, *values)))
+        entries.append((name, partitions))
+    return entries
+
+
+class Tables(RuleBasedStateMachine):
+    """Both tables, asked the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.packed = OffsetTable()
+        self.plain = PlainTable()
+        self.changed = "g"
+
+    @rule(group_id=GROUP_IDS, entries=commits(), early=st.booleans(), times=st.integers(1, 2))
+    def commit(self, group_id: str, entries: CommitEntries, early: bool, times: int) -> None:
+        for _ in range(times):
+            self.packed.apply(group_id, entries, expires_early=early)
+            self.plain.apply(group_id, entries, expires_early=early)
+        self.changed = group_id
+
+    @precondition(lambda self: self.plain.groups)
+    @rule(data=st.data(), keeps=st.sampled_from([0, 1, 5, 40]))
+    def delete(self, data: st.DataObject, keeps: int) -> None:
+        group_id = data.draw(st.sampled_from(sorted(self.plain.groups)))
+        doomed = [(name, sorted(stored)[keeps:]) for name, stored in self.plain.of_group(group_id).items()]
+        doomed += [("nobody's", [1]), ("t", [12345])]
+        self.packed.remove(group_id, doomed)
+        self.plain.remove(group_id, doomed)
+        self.changed = group_id
+
+    @rule(until_ms=st.integers(0, 9), is_left_alone=st.booleans())
+    def look(self, until_ms: int, is_left_alone: bool) -> None:
+        """A sweep: who has to be looked at is named, and named again when it was put off."""
+        named = list(chain(*self.packed.due(until_ms)))
+        assert len(set(named)) == len(named)
+        assert set(named) >= self.plain.must_be_named(until_ms)
+        for group_id in named:
+            if is_left_alone:
+                self.plain.put_off(group_id)
+            else:
+                since_ms = self.plain.earliest(group_id)
+                self.packed.put_off(group_id, since_ms)
+                self.plain.put_off(group_id, since_ms)
+
+    @invariant()
+    def the_group_is_the_same(self) -> None:
+        expected = self.plain.of_group(self.changed)
+        found = self.packed.of_group(self.changed)
+        assert found == expected
+        assert self.packed.has(self.changed) is bool(expected)
+        for name, stored in expected.items():
+            for partition in list(stored)[:3]:
+                assert self.packed.of_group(self.changed)[name][partition] == stored[partition]
+            assert 777_777 not in found[name]
+        assert len(self.packed) == len(self.plain)
+
+    def teardown(self) -> None:
+        assert sorted(self.packed.group_ids()) == sorted(self.plain.groups)
+        for name in ("t", "u", "t7", "nobody's"):
+            assert sorted(self.packed.groups_with(name)) == sorted(self.plain.groups_with(name))
+        for group_id, expected in self.plain.groups.items():
+            assert self.packed.of_group(group_id) == expected
+            self.packed.remove(group_id, [(name, list(stored)) for name, stored in expected.items()])
+        assert len(self.packed) == 0
+        assert list(self.packed.group_ids()) == []
+
+
+TestTables = Tables.TestCase
+TestTables.settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
