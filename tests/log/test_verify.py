@@ -210,6 +210,12 @@ class TestPartitionOfAGroup:
         (log_dir / "replication-offset-checkpoint").write_text("0\n1\nt 1\n")
         assert violation(log_dir).startswith("replication-offset-checkpoint at line 3: 't 1' is not a topic, ")
 
+    def test_a_checkpoint_that_was_not_written_yet(self, tmp_path: Path) -> None:
+        """A broker that is killed in its first seconds leaves it empty."""
+        log_dir = copy_of("4.4.0", tmp_path)
+        (log_dir / "replication-offset-checkpoint").write_text("")
+        assert verified(log_dir) == verified(golden_log("4.4.0"))
+
 
 def batch(*offsets: int, **facts: int) -> bytes:
     return build_record_batch(

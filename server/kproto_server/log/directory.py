@@ -102,9 +102,10 @@ def partition_count(log: PartitionLog) -> int | None:
     matches = (PARTITION_NAME.fullmatch(path.name) for path in partition_directories(log_dir))
     numbers = {int(match[2]) for match in matches if match and match[1] == log.topic}
     checkpoint = log_dir / HIGH_WATERMARKS
-    if checkpoint.is_file():
+    text = checkpoint.read_text("utf-8", "replace") if checkpoint.is_file() else ""
+    if text:  # a broker makes it empty when it starts for the first time, and writes to it seconds later
         try:
-            numbers |= partitions_in_checkpoint(checkpoint.read_text("utf-8", "replace"), log.topic)
+            numbers |= partitions_in_checkpoint(text, log.topic)
         except DecodeError as error:
             raise CorruptLog(HIGH_WATERMARKS, error.position, None, error.reason, unit="line") from None
     elif len(numbers) == 1:
