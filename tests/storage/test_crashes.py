@@ -19,7 +19,7 @@ from tests.storage.written import TOPIC, batch, log_values, new_log_dir
 
 PARTITIONS = 3
 OPTIONS = {"journal_size_bytes": 4096, "segment_bytes": 700}
-HISTORIES = 150
+HISTORIES = 50
 LIVES = 4
 
 
