@@ -17,10 +17,13 @@ from kproto_server.coordinator.registry import GroupRegistry, simple_group
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.configuration.settings import Settings
     from kproto_server.coordinator.change_log import ChangeLog
     from kproto_server.coordinator.groups import Group
+    from kproto_server.coordinator.pending_offsets import PendingOffsets
     from kproto_server.releases.profiles import Profile
+    from kproto_server.topic_log.partition_data import PartitionData
 
 
 class BrokerState:
@@ -39,6 +42,8 @@ class BrokerState:
         self.unavailable: dict[int, int] = {}
         """Offsets partitions that can't be spoken for, and the error to say so: 14 while they are loaded, 16 if they
         can't be."""
+        self.pending_offsets: dict[int, PendingOffsets] = {}
+        """Offsets of transactions that had not ended where their log did, by offsets partition (LF-33)."""
         self._producer_ids = 0
         self.v0_offsets = OffsetStore()
         """What OffsetCommit v0 wrote: the store that was ZooKeeper, apart from the rest (OC-20)."""
@@ -47,6 +52,10 @@ class BrokerState:
         """Return an id that no producer has."""
         self._producer_ids += 1
         return self._producer_ids
+
+    def data_of(self, topic: Topic, partition: Partition) -> PartitionData:
+        """Return what is in a partition, to be written to."""
+        return partition.make_data()
 
     def group(self, group_id: str) -> Group | None:
         """Return a group; one that there is by its offsets alone is made for whoever asks, and not kept."""

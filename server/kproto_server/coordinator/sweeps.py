@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.commit import limits_of
-from kproto_server.coordinator.expiry import judge
+from kproto_server.coordinator.expiry import Verdict, judge
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.coordinator.registry import simple_group
 
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kproto_server.clock import Clock, Timer
-    from kproto_server.coordinator.expiry import Verdict
     from kproto_server.coordinator.groups import Group
+    from kproto_server.coordinator.pending_offsets import PendingOffsets
+    from kproto_server.releases.profiles import Profile
     from kproto_server.state import BrokerState
 
 GROUPS_AT_ONCE = 256
@@ -141,11 +142,13 @@ class Sweeps:
                 self._look_next_time(group_id, group, now_ms)
                 continue
             verdict = judge(self._simple if group is None else group, stored, now_ms, retention_ms, profile)
+            partition = partition_for(group_id, len(partitions)) if partitions else NO_PARTITION
+            if state.pending_offsets and partition in state.pending_offsets:
+                verdict = _spare_pending(verdict, group_id, state.pending_offsets[partition], now_ms, profile)
             expired, removes_group, next_ms = verdict
             if not expired and not removes_group:
                 self._look_again(group_id, group, next_ms, now_ms)
                 continue
-            partition = partition_for(group_id, len(partitions)) if partitions else NO_PARTITION
             if (
                 partition == NO_PARTITION
                 or partitions[partition].leader == NO_LEADER
@@ -204,3 +207,17 @@ class Sweeps:
             bucket = self._buckets[number] = []
             heapq.heappush(self._numbers, number)
         bucket.append(group_id)
+
+
+def _spare_pending(verdict: Verdict, group_id: str, pending: PendingOffsets, now_ms: int, profile: Profile) -> Verdict:
+    """A group of which an offset waits for the end of a transaction stays (EX-23, OC-57), and in the new coordinator
+    the visible offset of the same partition too; the old one takes that (M[1.1.1 to 3.9.2])."""
+    if not pending.has_group(group_id):
+        return verdict
+    expired = verdict.expired
+    if profile.new_group_coordinator:
+        kept = (
+            (topic, [p for p in partitions if (group_id, topic, p) not in pending]) for topic, partitions in expired
+        )
+        expired = [(topic, partitions) for topic, partitions in kept if partitions]
+    return Verdict(expired, removes_group=False, next_ms=now_ms)

@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeResponse, DescribedGroup
+from kproto.messages.k69_consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+)
 from kproto_server.coordinator.description import not_found
 from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
     from kproto_server.call import Call
+    from kproto_server.coordinator.groups import Group
 
 
 def handle(request: ConsumerGroupDescribeRequest, call: Call) -> ConsumerGroupDescribeResponse:
@@ -29,8 +35,37 @@ def _describe(group_id: str, call: Call) -> DescribedGroup:
     group = call.state.group(group_id)
     if group is None:
         return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, not_found(group_id))
-    assert group.kind == "classic", "no request makes a consumer group"
-    return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    if group.kind == "classic":
+        return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    return _consumer(group)
+
+
+def _consumer(group: Group) -> DescribedGroup:
+    """A group that came with the log of a real broker: what is kept of it is told (`loading.restored_groups`)."""
+    topics = tuple(sorted(group.subscribed_topics or ()))
+    nothing = Assignment(topic_partitions=())
+    return DescribedGroup(
+        error_code=0,
+        group_id=group.group_id,
+        group_state=group.state.value,
+        group_epoch=group.generation,
+        assignment_epoch=group.generation,
+        assignor_name="",
+        members=tuple(
+            Member(
+                member_id=member.member_id,
+                instance_id=member.group_instance_id,
+                member_epoch=member.epoch,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                subscribed_topic_names=topics,
+                assignment=nothing,
+                target_assignment=nothing,
+                member_type=0 if member.speaks_classic else 1,
+            )
+            for member in group.members.values()
+        ),
+    )
 
 
 def _refused(group_id: str, error: int, message: str | None = None) -> DescribedGroup:

@@ -97,6 +97,8 @@ class Loading:
             logger.error("partition %d can't be served: %s", number, load.failed)
         else:
             del state.unavailable[number]
+            if load.pending:
+                state.pending_offsets[number] = load.pending
             take_over(state, load.groups, state.clock.now_ms())
         if not self._waiting:
             seconds = time.monotonic() - self._started

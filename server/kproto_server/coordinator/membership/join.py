@@ -27,6 +27,12 @@ def join(state: BrokerState, request: JoinRequest, now_ms: int) -> Reply[JoinRes
     reply: Reply[JoinResult] = Reply()
     group = state.groups.get(request.group_id)
     is_new_group = state.group(request.group_id) is None
+    if group is not None and group.kind == "consumer":
+        # It came with the log of a real broker. An empty one makes room; members of both protocols don't go together.
+        if group.members:
+            reply.answer(refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+            return reply
+        group = None
     if group is None:
         if request.member_id:
             reply.answer(refused_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
