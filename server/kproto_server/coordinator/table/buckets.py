@@ -15,7 +15,7 @@ Each bucket also has a *since*: no group in it that somebody has to look at in t
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from kproto_server.coordinator.table.records import NEVER, due_from
@@ -33,21 +33,12 @@ KEY_SIZE_MAX = 255
 SCANNED_AT_ONCE = 4096
 """Buckets whose sinces are looked at in one step."""
 
+Block = tuple[int, bytearray, int, int, int]
+"""Where a group is, until the next change in its bucket: the number of the bucket, the bucket, which block it is in the
+directory, from 1 on, where the block begins, and where the record does in it."""
+
 SIZES = [bytes((size,)) for size in range(KEY_SIZE_MAX + 1)]
 PADDING = [bytes(-size % UNIT) for size in range(UNIT)]
-
-
-class Block(NamedTuple):
-    """Where a group is, until the next change in its bucket."""
-
-    number: int
-    """Of the bucket."""
-    bucket: bytearray
-    nth: int
-    """In the directory, from 1 on."""
-    start: int
-    place: int
-    """Of the record in the block."""
 
 
 class Buckets:
@@ -75,7 +66,9 @@ class Buckets:
     def find(self, key: bytes) -> Block | None:
         """Return where a group is."""
         hashed = crc32(key)
-        number = self.number_of(hashed)
+        number = hashed & self._mask
+        if number >= len(self._buckets):
+            number &= self._mask >> 1
         bucket = self._buckets[number]
         count = bucket[0]
         octet = hashed >> 24
@@ -84,7 +77,7 @@ class Buckets:
             start = 1 + 2 * count + UNIT * sum(bucket[count + 1 : count + index])
             place = start + 1 + bucket[start]
             if bucket[start + 1 : place] == key:
-                return Block(number, bucket, index, start, place)
+                return number, bucket, index, start, place
             index = bucket.find(octet, index + 1, count + 1)
         return None
 
@@ -136,7 +129,7 @@ class Buckets:
         count = bucket[0]
         start = 1 + 2 * count
         for index in range(1, count + 1):
-            yield Block(number, bucket, index, start, start + 1 + bucket[start])
+            yield number, bucket, index, start, start + 1 + bucket[start]
             start += UNIT * bucket[count + index]
 
     def due(self, until_ms: int) -> Iterator[list[Block]]:
@@ -156,7 +149,8 @@ class Buckets:
         found = []
         since_ms = NEVER
         for block in self.blocks(number):
-            due_ms = due_from(block.bucket, block.place)
+            _, bucket, _, _, place = block
+            due_ms = due_from(bucket, place)
             if due_ms <= until_ms:
                 found.append(block)
             elif due_ms < since_ms:

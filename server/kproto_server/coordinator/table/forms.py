@@ -6,12 +6,10 @@ own. A *form* is a number with bits for what is otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Any
 
 TIME_EACH = 1
 """Without it, the commit time is that of the record."""
@@ -22,33 +20,14 @@ EPOCH_SAME = 8
 EPOCH_EACH = 16
 METADATA = 32
 EXPIRIES = EXPIRY_SAME | EXPIRY_EACH
-FORM_COUNT = 64
 
 NO_EPOCH = -1
 
 
-class Columns(NamedTuple):
-    """Values of some entries, in the order of their keys."""
+Columns = tuple[Sequence[int], Sequence[int], Sequence[str], Sequence[int], Sequence[int | None]]
+"""Values of some entries, in the order of their keys: offsets, leader epochs, metadata, commit and expire times."""
 
-    offsets: Sequence[int]
-    epochs: Sequence[int]
-    metadata: Sequence[str]
-    times: Sequence[int]
-    expiries: Sequence[int | None]
-
-    def part(self, start: int, stop: int) -> Columns:
-        """Return the values of some of the entries."""
-        chosen = slice(start, stop)
-        return Columns(
-            self.offsets[chosen],
-            self.epochs[chosen],
-            self.metadata[chosen],
-            self.times[chosen],
-            self.expiries[chosen],
-        )
-
-
-NOTHING = Columns((), (), (), (), ())
+NOTHING: Columns = (), (), (), (), ()
 
 
 def form_of(columns: Columns) -> int:
@@ -63,19 +42,6 @@ def form_of(columns: Columns) -> int:
     if metadata.count("") != count:
         form |= METADATA
     return form
-
-
-def _held_by(form: int) -> frozenset[int]:
-    if form & METADATA:
-        return frozenset()
-    times = {0, TIME_EACH} if form & TIME_EACH else {0}
-    expiries = {0, EXPIRY_SAME, EXPIRY_EACH} if form & EXPIRY_EACH else {form & EXPIRY_SAME}
-    epochs = {0, EPOCH_SAME, EPOCH_EACH} if form & EPOCH_EACH else {form & EPOCH_SAME}
-    return frozenset(time | expiry | epoch for time in times for expiry in expiries for epoch in epochs)
-
-
-HELD_BY = tuple(_held_by(form) for form in range(FORM_COUNT))
-"""By form: the forms whose values it has room for. Metadata have sizes of their own, for which there never is."""
 
 
 class Places:
@@ -161,4 +127,4 @@ def columns_of(form: int, count: int, since_ms: int, values: tuple[Any, ...], me
     elif form & EPOCH_EACH:
         epochs = values[end : end + count]
         end += count
-    return Columns(values[end : end + count], epochs, metadata, times, expiries)
+    return values[end : end + count], epochs, metadata, times, expiries

@@ -9,12 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
-from kproto_server.coordinator.table.forms import NOTHING, Columns
-from kproto_server.coordinator.table.records import cut, decode, layout_of, merge, put, without
+from kproto_server.coordinator.table.overwriting import put
+from kproto_server.coordinator.table.records import columns_from, cut, decode, layout_of, merge, part, without
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
+    from kproto_server.coordinator.table.forms import Columns
     from kproto_server.coordinator.table.layouts import Layout, Layouts
 
 
@@ -23,7 +24,7 @@ class LargeGroup:
 
     __slots__ = ("_first_keys", "_layouts", "_records", "count", "since_ms")
 
-    def __init__(self, keys: Sequence[int], columns: Columns, layouts: Layouts) -> None:
+    def __init__(self, keys: tuple[int, ...], columns: Columns, layouts: Layouts) -> None:
         """Keys are in order."""
         self._layouts = layouts
         self._records: list[bytearray] = []
@@ -32,7 +33,8 @@ class LargeGroup:
         self._put_in(0, cut(keys, columns))
         self.count = len(keys)
         """Entries."""
-        self.since_ms = min(columns.times)
+        _, _, _, times, _ = columns
+        self.since_ms = min(times)
         """As of a bucket."""
 
     def _put_in(self, number: int, made: list[bytearray]) -> None:
@@ -42,21 +44,21 @@ class LargeGroup:
         self._records[number:number] = made
         self._first_keys[number:number] = [layout.keys[0] for layout in layouts]
 
-    def entries(self) -> tuple[Sequence[int], Columns]:
+    def entries(self) -> tuple[tuple[int, ...], Columns]:
         """Return all entries."""
         keys: list[int] = []
         rows: list[tuple[Any, ...]] = []
         for record, layout in self.records():
             keys += layout.keys
             rows += zip(*decode(record, 0, layout), strict=True)
-        return keys, Columns(*zip(*rows, strict=True)) if rows else NOTHING
+        return tuple(keys), columns_from(rows)
 
     def dissolve(self) -> None:
         """The group is used no more."""
         for _, layout in self.records():
             self._layouts.topics.discount(layout)
 
-    def apply(self, keys: Sequence[int], columns: Columns) -> None:
+    def apply(self, keys: tuple[int, ...], columns: Columns) -> None:
         """Put in entries, whose keys are in order."""
         position = 0
         while position < len(keys):
@@ -64,35 +66,36 @@ class LargeGroup:
             if stop - position == len(keys):
                 self._apply(number, keys, columns)
             else:
-                self._apply(number, keys[position:stop], columns.part(position, stop))
+                self._apply(number, keys[position:stop], part(columns, position, stop))
             position = stop
 
-    def _range(self, keys: Sequence[int], position: int) -> tuple[int, int]:
+    def _range(self, keys: tuple[int, ...], position: int) -> tuple[int, int]:
         """Return the number of the record that a key belongs into, and where the keys end that belong there too."""
         number = max(0, bisect_right(self._first_keys, keys[position]) - 1)
         if number + 1 == len(self._records):
             return number, len(keys)
         return number, bisect_left(keys, self._first_keys[number + 1], position)
 
-    def _apply(self, number: int, keys: Sequence[int], columns: Columns) -> None:
+    def _apply(self, number: int, keys: tuple[int, ...], columns: Columns) -> None:
         record = self._records[number]
         layout = layout_of(record, 0, self._layouts)
-        if not put(record, 0, layout, keys, columns):
+        positions = layout.find(keys)
+        if positions is None or not put(record, 0, layout, positions, columns):
             self._replace(number, layout, *merge(layout.keys, decode(record, 0, layout), keys, columns))
 
-    def remove(self, keys: Sequence[int]) -> None:
+    def remove(self, keys: tuple[int, ...]) -> None:
         """Take out those of these entries that are there. Keys are in order."""
         position = 0
         while position < len(keys) and self._records:
             number, stop = self._range(keys, position)
             record = self._records[number]
             layout = layout_of(record, 0, self._layouts)
-            doomed = layout.positions.keys() & keys[position:stop]
-            if doomed:
+            doomed = frozenset(keys[position:stop])
+            if not doomed.isdisjoint(layout.keys):
                 self._replace(number, layout, *without(layout.keys, decode(record, 0, layout), doomed))
             position = stop
 
-    def _replace(self, number: int, layout: Layout, keys: Sequence[int], columns: Columns) -> None:
+    def _replace(self, number: int, layout: Layout, keys: tuple[int, ...], columns: Columns) -> None:
         """Put entries in the place of a record with this layout."""
         self._put_in(number + 1, cut(keys, columns))
         del self._records[number], self._first_keys[number]

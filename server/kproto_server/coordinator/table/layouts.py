@@ -6,14 +6,20 @@ cache that is bounded by the entries in it: there may be as many layouts as ther
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from kproto_server.coordinator.table.forms import HELD_BY, places_of
+from kproto_server.coordinator.table.forms import places_of
 from kproto_server.coordinator.table.keys import decode_keys
 from kproto_server.coordinator.table.topics import base_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kproto_server.coordinator.table.topics import Topics
+
+    Positions = range | Sequence[int]
+    """Places of entries in the order of a layout's keys: neighbours, or any."""
 
 ENTRIES_CACHED_MAX = 32_768
 """Of the layouts in the cache. An entry takes about 100 octets there."""
@@ -34,30 +40,45 @@ class TopicOfLayout:
         self.stop = first + len(keys)
         self.partitions = tuple([key - base for key in keys])
 
+    def find(self, partitions: tuple[int, ...]) -> Positions | None:
+        """Return the positions of some partitions in the layout; None if it does not have all of them."""
+        first = self.first
+        if partitions == self.partitions:
+            return range(first, self.stop)
+        return _positions(self.partitions, partitions, first)
+
 
 class Layout:
     """A form and keys."""
 
-    __slots__ = ("_positions", "bases", "count", "form", "holds", "keys", "octets", "places", "topics")
+    __slots__ = ("by_name", "count", "form", "keys", "octets", "places", "topics")
 
     def __init__(self, octets: bytes, topics: Topics) -> None:
         self.octets = octets
         self.form = octets[0]
-        self.holds = HELD_BY[self.form]
-        """Forms of values that there is room for without another layout."""
         self.keys = decode_keys(octets, 1)
         self.count = len(self.keys)
         self.places = places_of(self.form, self.count)
         self.topics = _topics(self.keys, topics)
-        self.bases = frozenset([topic.base for topic in self.topics])
-        self._positions: dict[int, int] | None = None
+        self.by_name = {topic.name: topic for topic in self.topics}
 
-    @property
-    def positions(self) -> dict[int, int]:
-        """Positions by their keys."""
-        if self._positions is None:
-            self._positions = {key: position for position, key in enumerate(self.keys)}
-        return self._positions
+    def find(self, keys: tuple[int, ...]) -> Positions | None:
+        """Return the positions of some keys; None if it does not have all of them."""
+        return _positions(self.keys, keys, 0)
+
+
+def _positions(known: tuple[int, ...], wanted: tuple[int, ...], first: int) -> Positions | None:
+    """Return where numbers are among others that are in order. Most are neighbours, in order too."""
+    start = bisect_left(known, wanted[0])
+    if known[start : start + len(wanted)] == wanted:
+        return range(first + start, first + start + len(wanted))
+    positions = []
+    for number in wanted:
+        position = bisect_left(known, number)
+        if position == len(known) or known[position] != number:
+            return None
+        positions.append(first + position)
+    return positions
 
 
 def _topics(keys: tuple[int, ...], topics: Topics) -> tuple[TopicOfLayout, ...]:

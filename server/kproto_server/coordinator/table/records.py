@@ -8,20 +8,15 @@ old values; only one that brings new partitions, or values for which the form ha
 
 from __future__ import annotations
 
-from itertools import repeat
+from itertools import islice, repeat
 from operator import lt
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from kproto_server.coordinator.table.entries import OffsetAndMetadata
 from kproto_server.coordinator.table.forms import (
-    EPOCH_EACH,
-    EPOCH_SAME,
     EXPIRIES,
-    EXPIRY_EACH,
-    EXPIRY_SAME,
     METADATA,
-    NO_EPOCH,
     NOTHING,
     TIME_EACH,
     Columns,
@@ -33,7 +28,7 @@ from kproto_server.coordinator.table.forms import (
 from kproto_server.coordinator.table.keys import encode_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Collection, Container, Sequence
 
     from kproto_server.coordinator.table.layouts import Layout, Layouts, TopicOfLayout
 
@@ -42,7 +37,6 @@ if TYPE_CHECKING:
 HEAD = Struct("<qB")
 HEAD_SIZE = HEAD.size
 INT64 = Struct("<q")
-INT32 = Struct("<i")
 ALWAYS, NEVER = -(1 << 63), (1 << 63) - 1
 """The since of what has to be looked at soon, and of what has not."""
 ENTRIES_MAX = 64
@@ -53,7 +47,6 @@ SIZE_MAX = 8192
 
 _unpack_head = HEAD.unpack_from
 _int64, _put_int64 = INT64.unpack_from, INT64.pack_into
-_int32, _put_int32 = INT32.unpack_from, INT32.pack_into
 _new: Any = tuple.__new__
 
 
@@ -62,6 +55,7 @@ def encode(keys: Sequence[int], columns: Columns) -> bytes | None:
     count = len(keys)
     if count > ENTRIES_MAX:
         return None
+    _, _, metadata, times, _ = columns
     form = form_of(columns)
     layout = bytes((form,)) + encode_keys(keys)
     if len(layout) > LAYOUT_SIZE_MAX:
@@ -69,11 +63,9 @@ def encode(keys: Sequence[int], columns: Columns) -> bytes | None:
     values = values_of(form, columns)
     texts: list[bytes] = []
     if form & METADATA:
-        texts = [text.encode("utf-8", "surrogatepass") for text in columns.metadata]
+        texts = [text.encode("utf-8", "surrogatepass") for text in metadata]
         values += map(len, texts)
-    record = b"".join(
-        (HEAD.pack(min(columns.times), len(layout)), layout, places_of(form, count).pack(*values), *texts)
-    )
+    record = b"".join((HEAD.pack(min(times), len(layout)), layout, places_of(form, count).pack(*values), *texts))
     return record if len(record) <= SIZE_MAX or count == 1 else None
 
 
@@ -97,68 +89,6 @@ def decode(buffer: Buffer, place: int, layout: Layout) -> Columns:
             metadata.append(bytes(buffer[end : end + size]).decode("utf-8", "surrogatepass"))
             end += size
     return columns_of(form, count, since_ms, values, metadata)
-
-
-def put(buffer: bytearray, place: int, layout: Layout, keys: Sequence[int], columns: Columns) -> bool:
-    """Put new values for entries into the record at a place; False if it has no room for them, and nothing has changed
-    then. Of a key that comes twice the last counts."""
-    if len(keys) == layout.count and keys == layout.keys:
-        return _overwrite(buffer, place, layout, columns)
-    known = layout.positions
-    try:
-        positions = [known[key] for key in keys]
-    except KeyError:
-        return False
-    return _update(buffer, place, layout, positions, columns)
-
-
-def _overwrite(buffer: bytearray, place: int, layout: Layout, columns: Columns) -> bool:
-    """Put new values in the place of all; False if there is no room for them as they are."""
-    form = form_of(columns)
-    if form not in layout.holds:
-        return False
-    start = place + HEAD_SIZE + buffer[place + HEAD_SIZE - 1]
-    if layout.form == 0:
-        layout.places.pack_into(buffer, start, *columns.offsets)
-    else:
-        layout.places.pack_into(buffer, start, *values_of(layout.form, columns))
-    _put_int64(buffer, place, min(columns.times) if form & TIME_EACH else columns.times[0])
-    return True
-
-
-def _update(buffer: bytearray, place: int, layout: Layout, positions: Sequence[int], columns: Columns) -> bool:
-    """Put new values in the place of some; False if there is no room for them, and nothing has changed then."""
-    form, places = layout.form, layout.places
-    offsets, epochs, metadata, times, expiries = columns
-    count = len(positions)
-    since_ms, layout_size = _unpack_head(buffer, place)
-    start = place + HEAD_SIZE + layout_size
-    if form & METADATA or metadata.count("") != count:
-        return False
-    if not form & TIME_EACH and times.count(since_ms) != count:
-        return False
-    if not form & EXPIRY_EACH:
-        expiry = _int64(buffer, start + places.expiries)[0] if form & EXPIRY_SAME else None
-        if expiries.count(expiry) != count:
-            return False
-    if not form & EPOCH_EACH:
-        epoch = _int32(buffer, start + places.epochs)[0] if form & EPOCH_SAME else NO_EPOCH
-        if epochs.count(epoch) != count:
-            return False
-    for position, offset in zip(positions, offsets, strict=True):
-        _put_int64(buffer, start + places.offsets + 8 * position, offset)
-    if form & TIME_EACH:
-        for position, time_ms in zip(positions, times, strict=True):
-            _put_int64(buffer, start + 8 * position, time_ms)
-        _put_int64(buffer, place, min(since_ms, *times))
-    if form & EXPIRY_EACH:
-        for position, expiry in zip(positions, expiries, strict=True):
-            _put_int64(buffer, start + places.expiries + 8 * position, expiry or 0)
-            buffer[start + places.flags + position] = expiry is not None
-    if form & EPOCH_EACH:
-        for position, epoch in zip(positions, epochs, strict=True):
-            _put_int32(buffer, start + places.epochs + 4 * position, epoch)
-    return True
 
 
 def due_from(buffer: Buffer, place: int) -> int:
@@ -195,40 +125,54 @@ def topics_of(layout: Layout, columns: Columns) -> dict[str, dict[int, OffsetAnd
     return found
 
 
+def columns_from(rows: Collection[Sequence[Any]]) -> Columns:
+    """Return rows of values, of which those of `Columns` come first, as columns."""
+    if not rows:
+        return NOTHING
+    offsets, epochs, metadata, times, expiries = islice(zip(*rows, strict=True), 5)
+    return offsets, epochs, metadata, times, expiries
+
+
+def part(columns: Columns, start: int, stop: int) -> Columns:
+    """Return the values of some entries."""
+    offsets, epochs, metadata, times, expiries = columns
+    return offsets[start:stop], epochs[start:stop], metadata[start:stop], times[start:stop], expiries[start:stop]
+
+
 def merge(
     keys: Sequence[int], columns: Columns, new_keys: Sequence[int], new_columns: Columns
-) -> tuple[Sequence[int], Columns]:
-    """Return entries with others put in, or in place of them."""
+) -> tuple[tuple[int, ...], Columns]:
+    """Return entries with others put in, or in place of them; of one that comes twice the last."""
     rows = dict(zip(keys, zip(*columns, strict=True), strict=True))
     rows.update(zip(new_keys, zip(*new_columns, strict=True), strict=True))
     return _in_order(rows)
 
 
-def without(keys: Sequence[int], columns: Columns, doomed: Container[int]) -> tuple[Sequence[int], Columns]:
+def without(keys: Sequence[int], columns: Columns, doomed: Container[int]) -> tuple[tuple[int, ...], Columns]:
     """Return entries without some of them."""
     rows = zip(keys, zip(*columns, strict=True), strict=True)
     return _in_order({key: row for key, row in rows if key not in doomed})
 
 
-def _in_order(rows: dict[int, tuple[Any, ...]]) -> tuple[Sequence[int], Columns]:
-    keys = tuple(sorted(rows))
-    return keys, Columns(*zip(*[rows[key] for key in keys], strict=True)) if keys else NOTHING
-
-
-def in_order(keys: Sequence[int], columns: Columns) -> tuple[Sequence[int], Columns]:
+def in_order(keys: tuple[int, ...], columns: Columns) -> tuple[tuple[int, ...], Columns]:
     """Return entries in the order of their keys; of one that comes twice the last."""
     if all(map(lt, keys, keys[1:])):
         return keys, columns
     return _in_order(dict(zip(keys, zip(*columns, strict=True), strict=True)))
 
 
-def cut(keys: Sequence[int], columns: Columns) -> list[bytearray]:
+def _in_order(rows: dict[int, tuple[Any, ...]]) -> tuple[tuple[int, ...], Columns]:
+    keys = tuple(sorted(rows))
+    return keys, columns_from([rows[key] for key in keys])
+
+
+def cut(keys: tuple[int, ...], columns: Columns) -> list[bytearray]:
     """Return entries, whose keys are in order, as records, none of them too large."""
     made: list[bytearray] = []
     waiting = [(start, min(start + ENTRIES_MAX, len(keys))) for start in range(0, len(keys), ENTRIES_MAX)][::-1]
     while waiting:
         start, stop = waiting.pop()
-        record = encode(keys[start:stop], columns.part(start, stop))
+        record = encode(keys[start:stop], part(columns, start, stop))
         if record is None:
             middle = (start + stop) // 2
             waiting += (middle, stop), (start, middle)

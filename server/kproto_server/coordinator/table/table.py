@@ -11,25 +11,23 @@ offsets stayed, as in the logs of releases without ids. Such a group is taken ap
 
 from __future__ import annotations
 
-from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 from kproto_server.coordinator.table.buckets import Buckets
-from kproto_server.coordinator.table.entries import OffsetAndMetadata
-from kproto_server.coordinator.table.forms import NOTHING, Columns
 from kproto_server.coordinator.table.large import LargeGroup
 from kproto_server.coordinator.table.layouts import Layouts
+from kproto_server.coordinator.table.overwriting import put
 from kproto_server.coordinator.table.records import (
     ALWAYS,
     NEVER,
+    columns_from,
     decode,
     encode,
     in_order,
     layout_of,
     merge,
-    put,
     set_since,
     topics_of,
     without,
@@ -38,10 +36,11 @@ from kproto_server.coordinator.table.topics import Topics
 from kproto_server.coordinator.table.views import GroupView
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from kproto_server.coordinator.table.buckets import Block
-    from kproto_server.coordinator.table.entries import CommitEntries, DeletionEntries
+    from kproto_server.coordinator.table.entries import CommitEntries, DeletionEntries, OffsetAndMetadata
+    from kproto_server.coordinator.table.forms import Columns
     from kproto_server.coordinator.table.layouts import Layout, TopicOfLayout
 
     Offsets = Mapping[str, Mapping[int, OffsetAndMetadata]]
@@ -93,14 +92,14 @@ class OffsetTable:
 
     def groups_with(self, name: str) -> Iterator[str]:
         """Yield the groups that have an offset in a topic. The table must not change meanwhile."""
-        bases = frozenset(self._topics.bases_of(name))
-        if not bases:
+        if not self._topics.bases_of(name):
             return
         for group_id, large in self._large.items():
-            if any(not bases.isdisjoint(layout.bases) for _, layout in large.records()):
+            if any(name in layout.by_name for _, layout in large.records()):
                 yield group_id
         for block in self._blocks():
-            if not bases.isdisjoint(layout_of(block.bucket, block.place, self._layouts).bases):
+            _, bucket, _, _, place = block
+            if name in layout_of(bucket, place, self._layouts).by_name:
                 yield _group_id(block)
 
     def _blocks(self) -> Iterator[Block]:
@@ -111,6 +110,12 @@ class OffsetTable:
 
     def apply(self, group_id: str, entries: CommitEntries, *, expires_early: bool) -> None:
         """Put in offsets. ``expires_early``: as of `OffsetStore.apply_commit`."""
+        block = self._small.find(_key(group_id))
+        if block is not None:
+            since_ms = self._overwrite(block, entries, expires_early)
+            if since_ms is not None:
+                self._lower_bucket(block[0], since_ms)
+                return
         flat = self._flat(entries)
         if flat is None or (self._topics.ambiguous and self._mixes(group_id, entries)):
             columns = self._rewrite(group_id, entries)
@@ -122,9 +127,29 @@ class OffsetTable:
             if large is not None:
                 self._apply_to_large(group_id, large, keys, columns)
             else:
-                self._apply_to_small(group_id, keys, columns)
-        early = expires_early and columns.expiries.count(None) != len(columns.expiries)
-        self.lower(group_id, ALWAYS if early else min(columns.times))
+                self._apply_to_small(group_id, block, keys, columns)
+        self.lower(group_id, _since(columns, expires_early=expires_early))
+
+    def _overwrite(self, block: Block, entries: CommitEntries, expires_early: bool) -> int | None:
+        """Put in offsets of a small group that has all of them already, and room for these values, and return their
+        since; None if that is not so, and some of them may have been put in or none."""
+        _, bucket, _, _, place = block
+        layout = layout_of(bucket, place, self._layouts)
+        since_ms = NEVER
+        for name, partitions in entries:
+            topic = layout.by_name.get(name)
+            if topic is None or not partitions:
+                return None
+            indexes, rows = zip(*partitions, strict=True)
+            offsets, epochs, metadata, times, expiries, ids = zip(*rows, strict=True)
+            if ids.count(topic.topic_id) != len(ids):
+                return None
+            positions = topic.find(indexes)
+            columns = offsets, epochs, metadata, times, expiries
+            if positions is None or not put(bucket, place, layout, positions, columns):
+                return None
+            since_ms = min(since_ms, _since(columns, expires_early=expires_early))
+        return since_ms
 
     def _flat(self, entries: CommitEntries) -> tuple[tuple[int, ...], Columns] | None:
         """Return the keys and columns of a commit; None if it has several ids for a topic."""
@@ -139,30 +164,27 @@ class OffsetTable:
                         return None
                     keys.append(base + index)
                     rows.append(stored)
-        return tuple(keys), _columns(rows)
+        return tuple(keys), columns_from(rows)
 
-    def _apply_to_small(self, group_id: str, keys: Sequence[int], columns: Columns) -> None:
+    def _apply_to_small(self, group_id: str, block: Block | None, keys: tuple[int, ...], columns: Columns) -> None:
         """Put in offsets of a group that is not large, or not there."""
-        key = _key(group_id)
-        block = self._small.find(key)
         if block is None:
-            self._add(group_id, key, *in_order(keys, columns))
-            return
-        _, bucket, _, _, place = block
-        layout = layout_of(bucket, place, self._layouts)
-        if not put(bucket, place, layout, keys, columns):
+            self._add(group_id, *in_order(keys, columns))
+        else:
+            _, bucket, _, _, place = block
+            layout = layout_of(bucket, place, self._layouts)
             all_keys, columns = merge(layout.keys, decode(bucket, place, layout), keys, columns)
             self._replace(group_id, block, layout, all_keys, columns)
 
-    def _add(self, group_id: str, key: bytes, keys: Sequence[int], columns: Columns) -> None:
+    def _add(self, group_id: str, keys: tuple[int, ...], columns: Columns) -> None:
         record = encode(keys, columns)
-        if record is not None and self._small.add(key, record):
+        if record is not None and self._small.add(_key(group_id), record):
             self._topics.count(layout_of(record, 0, self._layouts))
         else:
             self._large[group_id] = LargeGroup(keys, columns, self._layouts)
         self._count += len(keys)
 
-    def _replace(self, group_id: str, block: Block, layout: Layout, keys: Sequence[int], columns: Columns) -> None:
+    def _replace(self, group_id: str, block: Block, layout: Layout, keys: tuple[int, ...], columns: Columns) -> None:
         """Give a small group other entries."""
         record = encode(keys, columns)
         if record is not None and self._small.replace(block, record):
@@ -173,7 +195,7 @@ class OffsetTable:
         self._topics.discount(layout)
         self._count += len(keys) - layout.count
 
-    def _apply_to_large(self, group_id: str, large: LargeGroup, keys: Sequence[int], columns: Columns) -> None:
+    def _apply_to_large(self, group_id: str, large: LargeGroup, keys: tuple[int, ...], columns: Columns) -> None:
         before = large.count
         large.apply(*in_order(keys, columns))
         self._count += large.count - before
@@ -198,7 +220,7 @@ class OffsetTable:
         large = self._large.get(group_id)
         if large is not None:
             before = large.count
-            large.remove(sorted(doomed))
+            large.remove(tuple(sorted(doomed)))
             self._count += large.count - before
             if not large.count:
                 del self._large[group_id]
@@ -233,7 +255,8 @@ class OffsetTable:
             for _, layout in large.records():
                 yield from layout.topics
         elif (block := self._small.find(_key(group_id))) is not None:
-            yield from layout_of(block.bucket, block.place, self._layouts).topics
+            _, bucket, _, _, place = block
+            yield from layout_of(bucket, place, self._layouts).topics
 
     def _rewrite(self, group_id: str, entries: CommitEntries) -> Columns:
         """Put in offsets, whatever ids the topics have; return all that the group has then."""
@@ -245,7 +268,7 @@ class OffsetTable:
             for name, partitions in topics.items()
             for index, stored in partitions.items()
         }
-        keys, columns = in_order(tuple(rows), _columns(rows.values()))
+        keys, columns = in_order(tuple(rows), columns_from(rows.values()))
         large = self._large.get(group_id)
         block = self._small.find(_key(group_id))
         if large is not None:
@@ -253,9 +276,10 @@ class OffsetTable:
             large.dissolve()
             self._count += len(keys) - large.count
         elif block is not None:
-            self._replace(group_id, block, layout_of(block.bucket, block.place, self._layouts), keys, columns)
+            _, bucket, _, _, place = block
+            self._replace(group_id, block, layout_of(bucket, place, self._layouts), keys, columns)
         else:
-            self._add(group_id, _key(group_id), keys, columns)
+            self._add(group_id, keys, columns)
         for name, _ in entries:
             self._topics.forget_unused(name)
         return columns
@@ -267,18 +291,22 @@ class OffsetTable:
         large = self._large.get(group_id)
         if large is not None:
             large.since_ms = min(large.since_ms, since_ms)
+            self.oldest_ms = min(self.oldest_ms, since_ms)
         else:
-            number = self._small.number_of(crc32(_key(group_id)))
-            if since_ms < self._small.since[number]:
-                self._small.since[number] = since_ms
-        if since_ms < self.oldest_ms:
-            self.oldest_ms = since_ms
+            self._lower_bucket(self._small.number_of(crc32(_key(group_id))), since_ms)
+
+    def _lower_bucket(self, number: int, since_ms: int) -> None:
+        since = self._small.since
+        if since_ms < since[number]:
+            since[number] = since_ms
+            self.oldest_ms = min(self.oldest_ms, since_ms)
 
     def put_off(self, group_id: str, since_ms: int) -> None:
         """Have `due` name a group, which it has named, at this time again."""
         block = None if group_id in self._large else self._small.find(_key(group_id))
         if block is not None:
-            set_since(block.bucket, block.place, since_ms)
+            _, bucket, _, _, place = block
+            set_since(bucket, place, since_ms)
         self.lower(group_id, since_ms)
 
     def due(self, until_ms: int) -> Iterator[list[str]]:
@@ -305,8 +333,13 @@ def _key(group_id: str) -> bytes:
 
 
 def _group_id(block: Block) -> str:
-    return bytes(block.bucket[block.start + 1 : block.place]).decode("utf-8", "surrogatepass")
+    _, bucket, _, start, place = block
+    return bytes(bucket[start + 1 : place]).decode("utf-8", "surrogatepass")
 
 
-def _columns(rows: Collection[OffsetAndMetadata]) -> Columns:
-    return Columns(*islice(zip(*rows, strict=True), len(NOTHING))) if rows else NOTHING
+def _since(columns: Columns, *, expires_early: bool) -> int:
+    """Return when somebody has to look at offsets, in commit time."""
+    _, _, _, times, expiries = columns
+    if expires_early and expiries.count(None) != len(expiries):
+        return ALWAYS
+    return min(times)

@@ -36,7 +36,7 @@ class TopicView(Mapping[int, OffsetAndMetadata]):
         """Decode the record that has a partition: the next one asked for is likely to be there too."""
         for base in self._bases:
             record, layout = self._group.record_at(base + partition)
-            if base + partition in layout.positions:
+            if layout.find((base + partition,)) is not None:
                 columns = decode(record, 0, layout)
                 for topic in layout.topics:
                     if topic.base == base:

@@ -1,0 +1,103 @@
+"""Values written over others, in the places that a record has for them.
+
+A commit is mostly of entries that were committed before, and looks like the commit before. All of it is checked first:
+where a record has no room for a value, because it has one for all entries and this is another, nothing is written.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+
+from kproto_server.coordinator.table.forms import (
+    EPOCH_EACH,
+    EPOCH_SAME,
+    EXPIRIES,
+    EXPIRY_EACH,
+    METADATA,
+    NO_EPOCH,
+    TIME_EACH,
+    Columns,
+)
+from kproto_server.coordinator.table.records import HEAD, HEAD_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kproto_server.coordinator.table.layouts import Layout, Positions
+
+INT64, INT32, FLAG = "q", "i", "?"
+SIZES = {INT64: 8, INT32: 4, FLAG: 1}
+
+_unpack_head = HEAD.unpack_from
+_int64, _put_int64 = Struct("<q").unpack_from, Struct("<q").pack_into
+_int32, _put_int32 = Struct("<i").unpack_from, Struct("<i").pack_into
+
+
+@lru_cache(maxsize=256)
+def _packer(count: int, kind: str) -> Callable[..., None]:
+    return Struct(f"<{count}{kind}").pack_into
+
+
+def put(buffer: bytearray, place: int, layout: Layout, positions: Positions, columns: Columns) -> bool:
+    """Put new values for the entries at some positions into the record at a place; False if it has no room for them,
+    and nothing has changed then."""
+    offsets, epochs, metadata, times, expiries = columns
+    count = len(offsets)
+    form, places, is_whole = layout.form, layout.places, count == layout.count
+    since_ms, layout_size = _unpack_head(buffer, place)
+    start = place + HEAD_SIZE + layout_size
+    time_ms = times[0]
+    if form & METADATA or metadata.count("") != count:
+        return False
+    if not form & TIME_EACH and (times.count(time_ms) != count or not (is_whole or time_ms == since_ms)):
+        return False
+    if not form & EXPIRIES:
+        if expiries.count(None) != count:
+            return False
+    elif not form & EXPIRY_EACH:
+        expiry = expiries[0] if is_whole else _int64(buffer, start + places.expiries)[0]
+        if expiry is None or expiries.count(expiry) != count:
+            return False
+    if not form & EPOCH_EACH:
+        epoch = NO_EPOCH
+        if form & EPOCH_SAME:
+            epoch = epochs[0] if is_whole else _int32(buffer, start + places.epochs)[0]
+        if epochs.count(epoch) != count:
+            return False
+    if form & ~TIME_EACH:
+        _put_expiries_and_epochs(buffer, start, layout, positions, columns)
+    if form & TIME_EACH:
+        _put_each(buffer, start, INT64, positions, times)
+        earliest_ms = min(times)
+        time_ms = earliest_ms if is_whole or earliest_ms < since_ms else since_ms
+    _put_int64(buffer, place, time_ms)
+    _put_each(buffer, start + places.offsets, INT64, positions, offsets)
+    return True
+
+
+def _put_expiries_and_epochs(
+    buffer: bytearray, start: int, layout: Layout, positions: Positions, columns: Columns
+) -> None:
+    form, places = layout.form, layout.places
+    _, epochs, _, _, expiries = columns
+    if form & EXPIRY_EACH:
+        _put_each(buffer, start + places.expiries, INT64, positions, [expiry or 0 for expiry in expiries])
+        _put_each(buffer, start + places.flags, FLAG, positions, [expiry is not None for expiry in expiries])
+    elif form & EXPIRIES:
+        _put_int64(buffer, start + places.expiries, expiries[0])
+    if form & EPOCH_EACH:
+        _put_each(buffer, start + places.epochs, INT32, positions, epochs)
+    elif form & EPOCH_SAME:
+        _put_int32(buffer, start + places.epochs, epochs[0])
+
+
+def _put_each(buffer: bytearray, start: int, kind: str, positions: Positions, values: Sequence[Any]) -> None:
+    size = SIZES[kind]
+    if isinstance(positions, range):
+        _packer(len(values), kind)(buffer, start + size * positions.start, *values)
+        return
+    put_one = _packer(1, kind)
+    for position, value in zip(positions, values, strict=True):
+        put_one(buffer, start + size * position, value)
