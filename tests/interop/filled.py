@@ -40,7 +40,7 @@ from tests.oracle.releases import number
 from tests.shell.raw_client import RawClient
 from tests.shell.waiting import wait_until
 
-PARTITIONS = {"t": 3, "wide": 200}
+PARTITIONS = {"t": 3, "wide": 40}
 SESSION_TIMEOUT_MS = 300_000
 """Nobody's session ends while a test runs."""
 TRANSACTIONAL_ID = "tx"
