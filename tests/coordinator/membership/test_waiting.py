@@ -31,6 +31,15 @@ def test_a_member_that_leaves_while_it_joins_is_told_so() -> None:
     assert (error_of(waiting), waiting.result and waiting.result.member_id) == (25, "")
 
 
+def test_an_instance_may_have_no_name() -> None:
+    """As real brokers have it; it is not the same as no instance."""
+    coordinator = Coordinator()
+    member_id = joined(coordinator.join(instance="")).member_id
+    assert member_id.startswith("-")
+    assert coordinator.leave(("", None)) == [25]
+    assert coordinator.leave(("", "")) == [0]
+
+
 def test_a_static_twin_fences_who_waits() -> None:
     """GP-18, GP-34."""
     coordinator = Coordinator()

@@ -41,7 +41,7 @@ def _leave(group: Group, member_id: str, group_instance_id: str | None, profile:
     if member_id and group.pending_members.pop(member_id, None) is not None:
         return 0
     if not member_id:
-        member_id = group.static_members.get(group_instance_id or "", "")
+        member_id = "" if group_instance_id is None else group.static_members.get(group_instance_id, "")
         group_instance_id = None
     error = members.member_error(group, member_id, group_instance_id, profile)
     if not error:
