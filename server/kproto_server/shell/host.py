@@ -59,6 +59,8 @@ class Host:
         self.outgoing: list[tuple[Sender, bytes]] = []
         """Answers that are sent when everyone who is ready was read: a client that is woken by its answer takes the
         processor from us, which for 64 connections is a tenth of what they get."""
+        self.before_sending: Callable[[], object] | None = None
+        """Called before the answers of a round's reads go out: what they tell of is remembered first."""
         self.at_round_end: Callable[[], object] | None = None
         """Called when everything of a round was done, and before the next one waits."""
         self._posted: deque[Callable[[], object]] = deque()
@@ -155,6 +157,8 @@ class Host:
     def send_outgoing(self) -> None:
         """Send what was answered in this round."""
         outgoing, self.outgoing = self.outgoing, []
+        if outgoing and self.before_sending is not None:
+            self.before_sending()
         for sender, data in outgoing:
             sender.send_out(data)
 

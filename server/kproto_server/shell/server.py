@@ -107,6 +107,8 @@ class Server:
         self._stop = trio.Event()
         self._nursery: trio.Nursery | None = None
         host.at_round_end = self._end_round
+        if persistence is not None:
+            host.before_sending = persistence.flush
 
     def _end_round(self) -> None:
         """Have the log write what the round has brought, and send the answers that have come to be."""
