@@ -139,6 +139,7 @@ class LogDir:
                 points.get((topic, partition), START),
                 by_directory.get(f"{topic}-{partition}", ()),
                 has_journal=content.exists,
+                is_kafkas=self.is_kafkas,
             )
             for topic, partition in wanted
         }

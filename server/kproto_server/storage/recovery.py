@@ -43,6 +43,8 @@ class Known(NamedTuple):
     """Its batches in the journal, in their order."""
     has_journal: bool = False
     """Whether all that was acknowledged is synced or in the journal."""
+    is_kafkas: bool = False
+    """Whether a real broker has written it."""
 
 
 NOTHING_KNOWN = Known()
@@ -79,14 +81,16 @@ class Recovery:
         disk.make_directory(directory)
         finish_compaction(disk, directory)
         segments = self._segments(directory)
+        is_orderly = known.end is not None and _is_end(known.end, segments)
+        if segments and not is_orderly:
+            disk.sync_directory(directory)  # what an earlier start removed must not come back among what is new
         epochs_path = f"{directory}/{LEADER_EPOCHS}"
         epochs = read_epochs(read_all(disk, epochs_path)) if disk.exists(epochs_path) else []
-        is_orderly = known.end is not None and _is_end(known.end, segments)
         synced = known.end if known.end is not None and is_orderly else known.synced
         pending = [batch for batch in known.journaled if batch.next_offset > synced.offset]
         if self._repair or (segments and not epochs):
             synced = START
-        found = self._scanned(segments, pending, synced, has_journal=known.has_journal, is_orderly=is_orderly)
+        found = self._scanned(segments, pending, synced, known, is_orderly=is_orderly)
         forget_derived(disk, directory)
         if not found.segments:
             add_index(disk, f"{directory}/{segment_name(found.next_offset)}")
@@ -128,13 +132,7 @@ class Recovery:
         return kept[-1][0]
 
     def _scanned(
-        self,
-        segments: list[Segment],
-        pending: Sequence[Journaled],
-        synced: Point,
-        *,
-        has_journal: bool,
-        is_orderly: bool,
+        self, segments: list[Segment], pending: Sequence[Journaled], synced: Point, known: Known, *, is_orderly: bool
     ) -> _Found:
         """Find the log's valid end, and cut off what is behind it."""
         if segments and pending and pending[0].base_offset < segments[0].base_offset > synced.offset:
@@ -152,7 +150,7 @@ class Recovery:
                 end = scan.segment(file, segment.size, segment.base_offset, position)
                 if not is_orderly or segment.size > position or number > first:
                     unsynced.append(segment.path)
-                if has_journal:
+                if not (is_orderly or known.is_kafkas):
                     _write_again(file, position, end.position)
                 position = 0
                 later = segments[number + 1 :]
@@ -160,7 +158,7 @@ class Recovery:
                 if end.problem is None and not lost:
                     continue
                 torn = None if any(one.size for one in later) else is_torn(file, segment.size, segment.base_offset, end)
-                self._judge(segment, end, later, pending, torn, has_journal=has_journal)
+                self._judge(segment, end, later, pending, torn, has_journal=known.has_journal)
                 self._remove(later)
                 file.truncate(end.position)
                 file.sync()
@@ -177,10 +175,11 @@ class Recovery:
     def _start(self, segments: list[Segment], synced: Point) -> tuple[int, Point]:
         """Return where to begin, and the number of that segment: where all before is on the disk."""
         first = 0
+        last_base = synced.base_offset if synced.base_offset >= 0 else synced.offset
         for number, segment in enumerate(segments):
             if segment.base_offset == synced.base_offset and self._is_place(segment, synced):
                 return number, synced
-            if segment.base_offset <= synced.offset:
+            if segment.base_offset <= last_base:
                 first = number
         base_offset = segments[first].base_offset if segments else synced.offset
         return first, Point(base_offset, base_offset, 0)
