@@ -8,9 +8,9 @@ and of those changes any part:
 - of a directory any of them, but for those that need a name from one that did not happen.
 
 Files and directories know nothing of each other: a name may be there without the content, and the other way round.
-A sync of a file that fails leaves the changes that it should have covered in doubt, and no later sync covers them, as
-those who have relied on a second try have found. (Names are what file systems have journals for: where one of those
-fails, nothing can be written any more.)
+A sync of a file that fails leaves the writes that it should have covered in doubt, and no later sync covers them, as
+those who have relied on a second try have found. (Names and sizes are what file systems have journals for: where one of
+those fails, nothing can be written any more.)
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class Inode:
 
     def sync(self) -> None:
         if self.in_doubt:
-            self.pending[self.in_doubt :] = [(change, True) for change, _ in self.pending[self.in_doubt :]]
+            for number, (change, _) in enumerate(self.pending):
+                if number >= self.in_doubt or change.data is None:
+                    self.pending[number] = change, True
         else:
             self.durable = bytes(self.content)
             self.pending.clear()
