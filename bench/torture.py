@@ -3,8 +3,8 @@
 Method: two loads commit for groups of their own, one from many connections, one with many requests on their way. At a
 random moment the server gets SIGKILL; the load generator writes down what was answered. The server is started again (at
 times it is killed once more while it starts), and every offset is fetched: each group must hold a commit no older than
-the last one answered, all its partitions the same one, and what was fetched once may not go back. After the last
-round the server is ended in order and started once more.
+the last one answered, all its partitions the same one, and what was fetched once may not go back. At the end the
+server is ended in order and started once more.
 
 SIGKILL takes the process, not the machine: that what was synced survives a loss of power is shown by the simulated
 disk of the tests.
@@ -41,6 +41,10 @@ TOPICS = ("torture-0", "torture-1")
 PARTITIONS = 3
 LOAD_SECONDS_MAX = 0.5
 """From the first commit to the kill, at the latest: some ten thousand commits."""
+LONG_LOADS, LONG_SECONDS_MAX = 0.1, 3.0
+"""In so many rounds it lives longer, for what it does in the background."""
+ROUNDS_A_DIRECTORY = 25
+"""Then it begins with an empty one: lives too short for cleaning up would make each start longer than the last."""
 KILLED_BEFORE_THE_FIRST = 0.1
 BEGUN_SECONDS_MAX = 60.0
 STARTS_KILLED = 0.25
@@ -131,7 +135,7 @@ class Torture:
         self._name = name
         self._note = note
         self._tally = Tally()
-        self._loads = (Load("single", connections=64, in_flight=1, groups=64), Load("piped", 8, 16, 100))
+        self._loads: tuple[Load, ...] = ()
 
     def run(self, rounds: int) -> Tally:
         """Kill it so many times.
@@ -140,23 +144,28 @@ class Torture:
             BenchError: it did not start again, or answered something that it must not.
         """
         told, faults = monotonic(), 0
-        self._create_topics()
         for nth in range(1, rounds + 1):
+            if nth % ROUNDS_A_DIRECTORY == 1:
+                self._begin()
             self._kill_under_load(self._start())
             if self._chance.random() < STARTS_KILLED:
                 self._kill_a_start()
             if monotonic() > told + PROGRESS_SECONDS or nth == rounds or self._tally.fault_count > faults:
                 told, faults = monotonic(), self._tally.fault_count
                 self._note(f"{self._name}: round {nth} of {rounds}, {self._counts()}")
-        self._start().stop()
-        self._start().stop()
+            if nth % ROUNDS_A_DIRECTORY == 0 or nth == rounds:
+                self._start().stop()
+                self._start().stop()
         return self._tally
 
     def _counts(self) -> str:
         faults = ", ".join(f"{count} {fault}" for fault, count in self._tally.faults.items())
         return f"{self._tally.answered:,} commits answered, {self._tally.compared:,} offsets compared, {faults}"
 
-    def _create_topics(self) -> None:
+    def _begin(self) -> None:
+        """Begin with an empty directory, and create the topics."""
+        self._launch.forget()
+        self._loads = (Load("single", connections=64, in_flight=1, groups=64), Load("piped", 8, 16, 100))
         server = Server(self._launch)
         wait_until_listening(server)
         flags = {**self._loads[0].flags(), "group": "first-", "mode": "first"}
@@ -189,7 +198,8 @@ class Torture:
             try:
                 if self._chance.random() > KILLED_BEFORE_THE_FIRST:
                     self._wait_until_begun(server)
-                sleep(self._chance.uniform(0, LOAD_SECONDS_MAX))
+                long = self._chance.random() < LONG_LOADS
+                sleep(self._chance.uniform(0, LONG_SECONDS_MAX if long else LOAD_SECONDS_MAX))
                 server.check()
                 ended = [client for client in clients if client.poll() is not None]
             finally:
