@@ -15,7 +15,7 @@ from kproto_server.coordinator.offsets import OffsetStore
 from kproto_server.coordinator.registry import GroupRegistry, simple_group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.configuration.settings import Settings
@@ -47,6 +47,8 @@ class BrokerState:
         self._producer_ids = 0
         self.v0_offsets = OffsetStore()
         """What OffsetCommit v0 wrote: the store that was ZooKeeper, apart from the rest (OC-20)."""
+        self.prepare_v0_log: Callable[[], int] = lambda: 0
+        """Makes the log of those offsets if there has to be one; returns Kafka's error if that failed."""
 
     def new_producer_id(self) -> int:
         """Return an id that no producer has."""

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
+V0_PARTITION = -1
+"""Stands for the log of what OffsetCommit v0 stores, which is in no partition of the offsets topic (OC-20)."""
+
 INT32_MIN = -(2**31)
 
 REMEMBERED_GROUPS_MAX = 65536

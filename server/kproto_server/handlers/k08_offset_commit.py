@@ -25,7 +25,7 @@ from kproto_server.coordinator.commit import (
     timestamps_of_v1,
 )
 from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.coordinator.partitioning import not_coordinator, owned_partition
+from kproto_server.coordinator.partitioning import V0_PARTITION, not_coordinator, owned_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -227,13 +227,30 @@ def _response(answered: list[Answer], refused: list[Answer]) -> OffsetCommitResp
     return OffsetCommitResponse(topics=tuple(topics))
 
 
-def _handle_v0(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
-    """What was once written to ZooKeeper: no group, no coordinator, no log, and a store of its own (OC-20)."""
+def _handle_v0(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | AfterSync:
+    """What was once written to ZooKeeper: no group, no coordinator, and a store of its own (OC-20)."""
     state = call.state
     unsupported = state.profile.offset_commit_v0_store != "zookeeper"
     topics = request.topics if unsupported else _without_duplicates(request.topics, keeps_empty=False)
     error = ErrorCode.UNSUPPORTED_VERSION if unsupported else 0
     entries, answered, refused = _decide(topics, request, call, error)
-    if entries:
-        state.v0_offsets.apply_commit(request.group_id, entries)
-    return _response(answered, refused)
+    if not entries:
+        return _response(answered, refused)
+    group_id, log = request.group_id, state.log
+    failure = 0
+
+    def settle(log_error: int) -> None:
+        nonlocal failure
+        failure = log_error
+        if not log_error:
+            state.v0_offsets.apply_commit(group_id, entries)
+
+    error = state.prepare_v0_log()
+    if error:
+        settle(error)
+    else:
+        log.append(V0_PARTITION, Change(group_id, settle), *_batch(group_id, entries, call))
+    # ZooKeeper's errors came to old clients as this one.
+    return log.then(
+        lambda: _response(_failed(answered, ErrorCode.UNKNOWN_SERVER_ERROR) if failure else answered, refused)
+    )

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import logging
 import time
+from copy import copy
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.loading.load import PartitionLoad
 from kproto_server.coordinator.loading.sessions import take_over
+from kproto_server.coordinator.partitioning import V0_PARTITION
+from kproto_server.coordinator.registry import GroupRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,7 +80,8 @@ class Loading:
                 return False
             number, log = self._waiting.pop(0)
             slices = _slices(self._disk, log)
-            load = PartitionLoad(self._state, slices, self._state.clock.now_ms(), layouts=self._layouts)
+            state = _v0_state(self._state) if number == V0_PARTITION else self._state
+            load = PartitionLoad(state, slices, self._state.clock.now_ms(), layouts=self._layouts)
             self._current = number, load
         number, load = self._current
         if load.step():
@@ -109,6 +113,13 @@ class Loading:
         self._told = time.monotonic()
         percent = 100 * (self._done_bytes + of_current) // max(1, self._total_bytes)
         logger.info("loading offsets: %d %%, %d of %d partitions left", percent, len(self._waiting) + 1, self._count)
+
+
+def _v0_state(state: BrokerState) -> BrokerState:
+    """Return a state whose offsets are those of OffsetCommit v0."""
+    beside = copy(state)
+    beside.offsets, beside.groups = state.v0_offsets, GroupRegistry()
+    return beside
 
 
 def _slices(disk: Disk, log: PartitionLog) -> Iterator[bytes]:

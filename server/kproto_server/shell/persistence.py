@@ -11,8 +11,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import OFFSETS_TOPIC
 from kproto_server.coordinator.change_log import WrittenChangeLog
+from kproto_server.coordinator.partitioning import V0_PARTITION
 from kproto_server.shell.compacting import Compacting
 from kproto_server.shell.loading import Loading
 from kproto_server.shell.log_rounds import LogRounds, Syncer
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from kproto_server.configuration.data_directory import DataDirectory
     from kproto_server.shell.host import Host
     from kproto_server.state import BrokerState
+
+V0_LOG = "__zookeeper_offsets"
+"""The log of what OffsetCommit v0 stores, beside those of topics: real brokers had it in ZooKeeper."""
 
 logger = logging.getLogger("kproto.log")
 
@@ -51,6 +56,7 @@ class Persistence:
                 segment_bytes=state.settings.int("offsets.topic.segment.bytes"),
                 batch_size_max_bytes=state.settings.int("message.max.bytes"),
                 keeps=lambda topic: topic == OFFSETS_TOPIC,
+                beside=(V0_LOG,),
             )
         except OSError as error:
             raise StorageError(f"can't use {data.path!r}: {error.strerror or error}") from None
@@ -71,6 +77,7 @@ class Persistence:
         self._background = Syncer(host.post)
         """Does what takes long, beside the rounds."""
         self._compacting = Compacting(state, host, self._background, self.log_dir)
+        state.prepare_v0_log = self._prepare_v0_log
         loading = Loading(state, host, disk, dict(self._log.partitions))
         loading.then = self._compacting.start
         loading.start()
@@ -82,7 +89,20 @@ class Persistence:
 
     def _take_logs(self) -> None:
         logs = self.log_dir.logs
-        self._log.partitions = {number: log for (topic, number), log in logs.items() if topic == OFFSETS_TOPIC}
+        partitions = {number: log for (topic, number), log in logs.items() if topic == OFFSETS_TOPIC}
+        if (V0_LOG, 0) in logs:
+            partitions[V0_PARTITION] = logs[V0_LOG, 0]
+        self._log.partitions = partitions
+
+    def _prepare_v0_log(self) -> int:
+        if (V0_LOG, 0) not in self.log_dir.logs:
+            try:
+                self.log_dir.create_logs(V0_LOG, 1)
+            except OSError as error:
+                logger.error("the log of OffsetCommit v0 can't be made: %s", error)
+                return ErrorCode.KAFKA_STORAGE_ERROR
+            self._take_logs()
+        return 0
 
     def flush(self) -> None:
         """Called at the end of each round of the loop."""
@@ -132,7 +152,8 @@ class Persistence:
     def reset(self) -> None:
         """Forget all offsets on disk: their logs are made anew."""
         self.drain()
-        self.log_dir.remove_logs(OFFSETS_TOPIC)
+        for topic in (OFFSETS_TOPIC, V0_LOG):
+            self.log_dir.remove_logs(topic)
         self._log.partitions = {}
         self.log_dir.topics = []
         self._saved_version = -1

@@ -34,7 +34,7 @@ from kproto_server.storage.segment_sync import START, RecoveryPoints
 from kproto_server.storage.topics_file import partition_directories, read_topics, write_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from kproto_server.storage.checkpoints import Offsets
     from kproto_server.storage.disk import Disk
@@ -60,6 +60,7 @@ class LogDir:
         journal_size_bytes: int = SIZE_BYTES,
         unsynced_max_bytes: int = UNSYNCED_MAX_BYTES,
         keeps: Callable[[str], bool] = lambda topic: True,
+        beside: Collection[str] = (),
         progress: Callable[[int, int], object] = lambda done, total: None,
     ) -> None:
         """Open the directory, and bring its logs to their valid ends.
@@ -67,6 +68,7 @@ class LogDir:
         Args:
             unsynced_max_bytes: in ``os`` mode, of segments, until a sync in the background is due.
             keeps: whether the logs of a topic are opened.
+            beside: names of logs that belong to no topic; each has one partition, and is opened if it is there.
             progress: told how many logs of how many are open.
 
         Raises:
@@ -79,7 +81,9 @@ class LogDir:
         self.is_kafkas = self._forget_if_kafka_was_here(keeps)
         """Whether a real broker has run here since we last did."""
         self.topics: list[StoredTopic] = read_topics(disk, of_directories=self.is_kafkas)
+        self.topics = [topic for topic in self.topics if topic.name not in beside]
         wanted = [(t.name, n) for t in self.topics if keeps(t.name) for n in range(t.partition_count)]
+        wanted += [(name, 0) for name in beside if disk.names(f"{name}-0")]
         content = read_journal(disk)
         known = self._all_known(wanted, content)
         take_over(disk, wanted)
