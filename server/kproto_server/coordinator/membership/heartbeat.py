@@ -22,7 +22,7 @@ def heartbeat(
     profile: Profile,
 ) -> int:
     """Take note of a heartbeat; return the error that answers it."""
-    if group is None:
+    if group is None or group.kind == "consumer":
         return ErrorCode.UNKNOWN_MEMBER_ID
     if profile.rebalance_hides_heartbeats and group.state is not STABLE:
         return ErrorCode.REBALANCE_IN_PROGRESS

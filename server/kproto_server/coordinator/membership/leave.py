@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def leave(state: BrokerState, group_id: str, leaving: Sequence[Leaving], now_ms: int) -> list[int]:
     """Take members out; return an error for each."""
     group = state.groups.get(group_id)
-    if group is None:
+    if group is None or group.kind == "consumer":
         return [ErrorCode.UNKNOWN_MEMBER_ID for _ in leaving]
     size, pending_count = len(group.members), len(group.pending_members)
     errors = [_leave(group, member_id, instance, state.profile) for member_id, instance in leaving]

@@ -22,7 +22,7 @@ def sync(state: BrokerState, request: SyncRequest, now_ms: int) -> Reply[SyncRes
     """Give a member its assignment; the reply may know it already."""
     reply: Reply[SyncResult] = Reply()
     group = state.groups.get(request.group_id)
-    if group is None:
+    if group is None or group.kind == "consumer":
         reply.answer(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
         return reply
     error = _error(state, group, request)
