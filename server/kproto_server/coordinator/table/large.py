@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
+from kproto_server.coordinator.table.layouts import positions_of
 from kproto_server.coordinator.table.overwriting import put
 from kproto_server.coordinator.table.records import columns_from, cut, decode, layout_of, merge, part, without
 
@@ -58,6 +59,22 @@ class LargeGroup:
         for _, layout in self.records():
             self._layouts.topics.discount(layout)
 
+    def overwrite(self, keys: tuple[int, ...], columns: Columns) -> bool:
+        """Put new values for entries that are there, in runs of neighbours; False if that is not so, or there is no
+        room for the values, and some of them may have been put in or none."""
+        position = 0
+        while position < len(keys):
+            record, layout = self.record_at(keys[position])
+            first = bisect_left(layout.keys, keys[position])
+            count = min(layout.count - first, len(keys) - position)
+            if not count or layout.keys[first : first + count] != keys[position : position + count]:
+                return False
+            chosen = columns if count == len(keys) else part(columns, position, position + count)
+            if not put(record, 0, layout, range(first, first + count), chosen):
+                return False
+            position += count
+        return True
+
     def apply(self, keys: tuple[int, ...], columns: Columns) -> None:
         """Put in entries, whose keys are in order."""
         position = 0
@@ -79,7 +96,7 @@ class LargeGroup:
     def _apply(self, number: int, keys: tuple[int, ...], columns: Columns) -> None:
         record = self._records[number]
         layout = layout_of(record, 0, self._layouts)
-        positions = layout.find(keys)
+        positions = positions_of(layout.keys, keys)
         if positions is None or not put(record, 0, layout, positions, columns):
             self._replace(number, layout, *merge(layout.keys, decode(record, 0, layout), keys, columns))
 

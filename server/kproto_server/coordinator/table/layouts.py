@@ -14,11 +14,9 @@ from kproto_server.coordinator.table.keys import decode_keys
 from kproto_server.coordinator.table.topics import base_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from kproto_server.coordinator.table.topics import Topics
 
-    Positions = range | Sequence[int]
+    Positions = range | tuple[int, ...]
     """Places of entries in the order of a layout's keys: neighbours, or any."""
 
 ENTRIES_CACHED_MAX = 32_768
@@ -42,10 +40,9 @@ class TopicOfLayout:
 
     def find(self, partitions: tuple[int, ...]) -> Positions | None:
         """Return the positions of some partitions in the layout; None if it does not have all of them."""
-        first = self.first
         if partitions == self.partitions:
-            return range(first, self.stop)
-        return _positions(self.partitions, partitions, first)
+            return range(self.first, self.stop)
+        return positions_of(self.partitions, partitions, self.first)
 
 
 class Layout:
@@ -62,23 +59,19 @@ class Layout:
         self.topics = _topics(self.keys, topics)
         self.by_name = {topic.name: topic for topic in self.topics}
 
-    def find(self, keys: tuple[int, ...]) -> Positions | None:
-        """Return the positions of some keys; None if it does not have all of them."""
-        return _positions(self.keys, keys, 0)
 
-
-def _positions(known: tuple[int, ...], wanted: tuple[int, ...], first: int) -> Positions | None:
-    """Return where numbers are among others that are in order. Most are neighbours, in order too."""
+def positions_of(known: tuple[int, ...], wanted: tuple[int, ...], first: int = 0) -> Positions | None:
+    """Return where numbers are among others that are in order; None if not all are there. Most are neighbours."""
     start = bisect_left(known, wanted[0])
     if known[start : start + len(wanted)] == wanted:
         return range(first + start, first + start + len(wanted))
-    positions = []
+    positions: list[int] = []
     for number in wanted:
         position = bisect_left(known, number)
         if position == len(known) or known[position] != number:
             return None
         positions.append(first + position)
-    return positions
+    return tuple(positions)
 
 
 def _topics(keys: tuple[int, ...], topics: Topics) -> tuple[TopicOfLayout, ...]:

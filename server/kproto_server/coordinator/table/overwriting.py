@@ -41,11 +41,12 @@ def _packer(count: int, kind: str) -> Callable[..., None]:
 
 
 def put(buffer: bytearray, place: int, layout: Layout, positions: Positions, columns: Columns) -> bool:
-    """Put new values for the entries at some positions into the record at a place; False if it has no room for them,
-    and nothing has changed then."""
+    """Put new values for the entries at some positions, all different, into the record at a place; False if it has no
+    room for them, and nothing has changed then."""
     offsets, epochs, metadata, times, expiries = columns
     count = len(offsets)
-    form, places, is_whole = layout.form, layout.places, count == layout.count
+    form, places = layout.form, layout.places
+    is_whole = count == layout.count
     since_ms, layout_size = _unpack_head(buffer, place)
     start = place + HEAD_SIZE + layout_size
     time_ms = times[0]

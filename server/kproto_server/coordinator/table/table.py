@@ -110,8 +110,14 @@ class OffsetTable:
 
     def apply(self, group_id: str, entries: CommitEntries, *, expires_early: bool) -> None:
         """Put in offsets. ``expires_early``: as of `OffsetStore.apply_commit`."""
-        block = self._small.find(_key(group_id))
-        if block is not None:
+        large = self._large.get(group_id)
+        block = self._small.find(_key(group_id)) if large is None else None
+        if large is not None:
+            since_ms = self._overwrite(large, entries, expires_early)
+            if since_ms is not None:
+                self._lower_large(large, since_ms)
+                return
+        elif block is not None:
             since_ms = self._overwrite(block, entries, expires_early)
             if since_ms is not None:
                 self._lower_bucket(block[0], since_ms)
@@ -123,33 +129,50 @@ class OffsetTable:
             keys, columns = flat
             if not keys:
                 return
-            large = self._large.get(group_id)
             if large is not None:
                 self._apply_to_large(group_id, large, keys, columns)
             else:
                 self._apply_to_small(group_id, block, keys, columns)
-        self.lower(group_id, _since(columns, expires_early=expires_early))
+        self.lower(group_id, _since(columns, expires_early))
 
-    def _overwrite(self, block: Block, entries: CommitEntries, expires_early: bool) -> int | None:
-        """Put in offsets of a small group that has all of them already, and room for these values, and return their
-        since; None if that is not so, and some of them may have been put in or none."""
-        _, bucket, _, _, place = block
-        layout = layout_of(bucket, place, self._layouts)
+    def _overwrite(self, group: Block | LargeGroup, entries: CommitEntries, expires_early: bool) -> int | None:
+        """Put in offsets of a group that has all of them already, and room for these values, and return their since;
+        None if that is not so, and some of them may have been put in or none."""
         since_ms = NEVER
         for name, partitions in entries:
-            topic = layout.by_name.get(name)
-            if topic is None or not partitions:
-                return None
+            if not partitions:
+                continue
             indexes, rows = zip(*partitions, strict=True)
             offsets, epochs, metadata, times, expiries, ids = zip(*rows, strict=True)
-            if ids.count(topic.topic_id) != len(ids):
+            if ids.count(ids[0]) != len(ids):
                 return None
-            positions = topic.find(indexes)
             columns = offsets, epochs, metadata, times, expiries
-            if positions is None or not put(bucket, place, layout, positions, columns):
+            if isinstance(group, LargeGroup):
+                base = self._topics.base(name, ids[0])
+                is_put = group.overwrite(tuple([base + index for index in indexes]) if base else indexes, columns)
+            else:
+                is_put = self._overwrite_block(group, name, ids[0], indexes, columns)
+            if not is_put:
                 return None
-            since_ms = min(since_ms, _since(columns, expires_early=expires_early))
+            since_ms = min(since_ms, _since(columns, expires_early))
         return since_ms
+
+    def _overwrite_block(
+        self, block: Block, name: str, topic_id: bytes, indexes: tuple[int, ...], columns: Columns
+    ) -> bool:
+        _, bucket, _, _, place = block
+        layout = layout_of(bucket, place, self._layouts)
+        topic = layout.by_name.get(name)
+        if topic is None or topic.topic_id != topic_id:
+            return False
+        positions = topic.find(indexes)
+        if positions is None:
+            return False
+        if not isinstance(positions, range):
+            positions, columns = in_order(positions, columns)
+            if positions[-1] - positions[0] + 1 == len(positions):
+                positions = range(positions[0], positions[-1] + 1)
+        return put(bucket, place, layout, positions, columns)
 
     def _flat(self, entries: CommitEntries) -> tuple[tuple[int, ...], Columns] | None:
         """Return the keys and columns of a commit; None if it has several ids for a topic."""
@@ -290,10 +313,13 @@ class OffsetTable:
         """Have `due` name a group at this time, if not before."""
         large = self._large.get(group_id)
         if large is not None:
-            large.since_ms = min(large.since_ms, since_ms)
-            self.oldest_ms = min(self.oldest_ms, since_ms)
+            self._lower_large(large, since_ms)
         else:
             self._lower_bucket(self._small.number_of(crc32(_key(group_id))), since_ms)
+
+    def _lower_large(self, large: LargeGroup, since_ms: int) -> None:
+        large.since_ms = min(large.since_ms, since_ms)
+        self.oldest_ms = min(self.oldest_ms, since_ms)
 
     def _lower_bucket(self, number: int, since_ms: int) -> None:
         since = self._small.since
@@ -337,7 +363,7 @@ def _group_id(block: Block) -> str:
     return bytes(bucket[start + 1 : place]).decode("utf-8", "surrogatepass")
 
 
-def _since(columns: Columns, *, expires_early: bool) -> int:
+def _since(columns: Columns, expires_early: bool) -> int:
     """Return when somebody has to look at offsets, in commit time."""
     _, _, _, times, expiries = columns
     if expires_early and expiries.count(None) != len(expiries):

@@ -9,23 +9,27 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kproto_server.coordinator.table.entries import OffsetAndMetadata
-from kproto_server.coordinator.table.records import decode, entries_of
+from kproto_server.coordinator.table.layouts import positions_of
+from kproto_server.coordinator.table.records import decode, entries_of, part
 from kproto_server.coordinator.table.topics import HALF
 
 if TYPE_CHECKING:
     from collections.abc import ItemsView
 
     from kproto_server.coordinator.table.large import LargeGroup
+    from kproto_server.coordinator.table.layouts import Layout
     from kproto_server.coordinator.table.topics import Topics
 
 
 class TopicView(Mapping[int, OffsetAndMetadata]):
     """Offsets of one topic, by partition."""
 
-    def __init__(self, group: LargeGroup, bases: list[int]) -> None:
+    def __init__(self, group: LargeGroup, bases: list[int], topics: Topics) -> None:
         self._group = group
+        self._topics = topics
         self._bases = bases
         self._seen: dict[int, OffsetAndMetadata] = {}
+        self._has_looked = False
         self._has_all = False
 
     def __getitem__(self, partition: int) -> OffsetAndMetadata:
@@ -33,25 +37,33 @@ class TopicView(Mapping[int, OffsetAndMetadata]):
         return self._look(partition) if found is None else found
 
     def _look(self, partition: int) -> OffsetAndMetadata:
-        """Decode the record that has a partition: the next one asked for is likely to be there too."""
+        """Decode a partition; if it is not the only one asked for, with all others of its record."""
         for base in self._bases:
             record, layout = self._group.record_at(base + partition)
-            if layout.find((base + partition,)) is not None:
-                columns = decode(record, 0, layout)
-                for topic in layout.topics:
-                    if topic.base == base:
-                        self._seen.update(entries_of(layout, columns, topic))
-                return self._seen[partition]
+            positions = positions_of(layout.keys, (base + partition,))
+            if positions is not None:
+                if self._has_looked:
+                    self._decode(record, layout, base)
+                    return self._seen[partition]
+                self._has_looked = True
+                offsets, epochs, metadata, times, expiries = part(
+                    decode(record, 0, layout), positions[0], positions[0] + 1
+                )
+                _, topic_id = self._topics.known(base)
+                return OffsetAndMetadata(offsets[0], epochs[0], metadata[0], times[0], expiries[0], topic_id)
         raise KeyError(partition)
+
+    def _decode(self, record: bytearray, layout: Layout, base: int) -> None:
+        columns = decode(record, 0, layout)
+        for topic in layout.topics:
+            if topic.base == base:
+                self._seen.update(entries_of(layout, columns, topic))
 
     def _all(self) -> dict[int, OffsetAndMetadata]:
         if not self._has_all:
             for base in self._bases:
                 for record, layout in self._group.records_between(base - HALF, base + HALF - 1):
-                    columns = decode(record, 0, layout)
-                    for topic in layout.topics:
-                        if topic.base == base:
-                            self._seen.update(entries_of(layout, columns, topic))
+                    self._decode(record, layout, base)
             self._has_all = True
         return self._seen
 
@@ -79,14 +91,11 @@ class GroupView(Mapping[str, Mapping[int, OffsetAndMetadata]]):
         bases = [base for base in self._topics.bases_of(name) if self._has(base)]
         if not bases:
             raise KeyError(name)
-        return TopicView(self._group, bases)
+        return TopicView(self._group, bases, self._topics)
 
     def _has(self, base: int) -> bool:
-        return any(
-            topic.base == base
-            for _, layout in self._group.records_between(base - HALF, base + HALF - 1)
-            for topic in layout.topics
-        )
+        _, layout = self._group.record_at(base + HALF - 1)  # if any has entries of the topic, the last of them
+        return any(topic.base == base for topic in layout.topics)
 
     def __iter__(self) -> Iterator[str]:
         return iter({topic.name: None for _, layout in self._group.records() for topic in layout.topics})
