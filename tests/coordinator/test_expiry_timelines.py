@@ -1,7 +1,7 @@
 """The timelines of `expiry_table`, asked of our coordinator on a virtual clock, and of what real brokers were recorded.
 
 The coordinator is alone here: members come and go by hand. So T13 (a member that has been given an id and has not
-joined), the restarts and the transactions are not here; `tests/server/test_expiry_timelines.py` asks over a socket.
+joined) and the restarts are not here; `tests/server/test_expiry_timelines.py` asks over a socket.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ SWEEP_S = 1.0
 LOOKS_S = 0.5
 """Between two looks, of a recording and of ours."""
 
-TXN_OFFSET_COMMIT = 28
-
 
 def by_hand() -> list[Script]:
-    """The scripts that a coordinator without members' requests, transactions and restarts can play."""
-    return [s for s in TABLE.values() if s.name != "T13" and s.down is None and not s.uses(TXN_OFFSET_COMMIT)]
+    """The scripts that a coordinator without members' requests and restarts can play."""
+    return [s for s in TABLE.values() if s.name != "T13" and s.down is None]
 
 
 def cases() -> list[Any]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from kproto.declaration import Request
+from kproto.declaration import ZERO_UUID, Request
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.coordinator.groups import Group, GroupState, Member
+from kproto_server.coordinator.offsets import OffsetAndMetadata
+from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
+from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
 from kproto_server.coordinator.sweeps import Sweeps
 from tests.coordinator.broker_state import NOW_MS, ask, commit_request, new_state
 from tests.coordinator.line import SESSION_S, Line
 
 SECOND_MS = 1000
+RETENTION_MS = 60 * SECOND_MS
+PRODUCER, LATER_RECORD = 7, 1000
 STEP_MS = 100
 """How closely it is looked when an offset goes."""
 
@@ -94,10 +99,21 @@ class Timeline(Line):
         raise NotImplementedError
 
     def commit_in_transaction(self, partition: int = 0) -> None:
-        raise NotImplementedError
+        """As a load of a log with this commit leaves it: there is no TxnOffsetCommit yet."""
+        if self.state.groups.get("g") is None:
+            self.state.groups.create("g", self.clock.now_ms())
+        offsets_partition = partition_for("g", len(self.state.cluster.topics[OFFSETS_TOPIC].partitions))
+        pending = self.state.pending_offsets.setdefault(offsets_partition, PendingOffsets())
+        stored = OffsetAndMetadata(7, -1, "", self.clock.now_ms(), None, ZERO_UUID)
+        expire_ms = self.clock.now_ms() + RETENTION_MS if self.state.profile.offsets_carry_expiry else None
+        place = ("g", "t", partition)
+        pending.add(PRODUCER, place, PendingOffset(LATER_RECORD, stored._replace(expire_timestamp_ms=expire_ms)))
 
     def end_transaction(self, *, committed: bool) -> None:
-        raise NotImplementedError
+        for pending in self.state.pending_offsets.values():
+            for (group_id, topic, partition), stored in pending.end(PRODUCER, commits=committed):
+                self.state.offsets.apply_commit(group_id, [(topic, [(partition, stored)])])
+                self._committed(topic, partition)
 
     @property
     def group(self) -> Group:

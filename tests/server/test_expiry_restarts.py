@@ -25,8 +25,7 @@ from tests.shell.raw_client import RawClient
 from tests.shell.waiting import wait_until
 
 GROUP = "g"
-NOT_YET = {"T34b"}
-"""A group that is only offsets is said to be Dead after a restart, until it commits or expires."""
+
 START_MS = 1_700_000_000_000
 
 
@@ -109,7 +108,7 @@ def cases() -> list[Any]:
         pytest.param(TABLE[name], release, Outcome.recorded(facts), id=f"{name}-{release}")
         for release, timelines in expiry_recordings().items()
         for name, facts in timelines.items()
-        if TABLE[name].down is not None and name not in NOT_YET
+        if TABLE[name].down is not None
     ]
 
 

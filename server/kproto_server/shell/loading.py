@@ -101,13 +101,20 @@ class Loading:
             logger.error("partition %d can't be served: %s", number, load.failed)
         else:
             del state.unavailable[number]
-            if load.pending:
-                state.pending_offsets[number] = load.pending
+            self._keep_pending(number, load)
             take_over(state, load.groups, state.clock.now_ms())
         if not self._waiting:
             seconds = time.monotonic() - self._started
             megabytes = self._total_bytes / 1e6
             logger.info("loaded %d partitions, %.1f MB, in %.2f s", self._count, megabytes, seconds)
+
+    def _keep_pending(self, number: int, load: PartitionLoad) -> None:
+        """Offsets that wait for the end of a transaction keep their groups, even if those have nothing else (OC-57)."""
+        if load.pending:
+            self._state.pending_offsets[number] = load.pending
+        for _, (group_id, _, _), _ in load.pending:
+            if self._state.groups.get(group_id) is None:
+                self._state.groups.create(group_id, self._state.clock.now_ms())
 
     def _tell(self, of_current: int) -> None:
         self._told = time.monotonic()
