@@ -6,6 +6,8 @@ their offsets; what a node may answer for is decided by who leads which partitio
 
 from __future__ import annotations
 
+from functools import partial
+from random import randrange
 from typing import TYPE_CHECKING
 
 from kproto_server.clock import Clock, ClockMode
@@ -13,6 +15,7 @@ from kproto_server.cluster.cluster import Cluster
 from kproto_server.coordinator.change_log import MemoryChangeLog
 from kproto_server.coordinator.offsets import OffsetStore
 from kproto_server.coordinator.registry import GroupRegistry, simple_group
+from kproto_server.topic_log.fetch_sessions import FetchSessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,6 +48,7 @@ class BrokerState:
         self.pending_offsets: dict[int, PendingOffsets] = {}
         """Offsets of transactions that had not ended where their log did, by offsets partition (LF-33)."""
         self._producer_ids = 0
+        self._fetch_sessions: dict[int, FetchSessions] = {}
         self.v0_offsets = OffsetStore()
         """What OffsetCommit v0 wrote: the store that was ZooKeeper, apart from the rest (OC-20)."""
         self.prepare_v0_log: Callable[[], int] = lambda: 0
@@ -54,6 +58,14 @@ class BrokerState:
         """Return an id that no producer has."""
         self._producer_ids += 1
         return self._producer_ids
+
+    def fetch_sessions(self, node_id: int) -> FetchSessions:
+        """Return what a broker remembers of those who fetch from it."""
+        found = self._fetch_sessions.get(node_id)
+        if found is None:
+            slots = self.settings.int("max.incremental.fetch.session.cache.slots")
+            found = self._fetch_sessions[node_id] = FetchSessions(slots, partial(randrange, 1, 2**31))
+        return found
 
     def data_of(self, topic: Topic, partition: Partition) -> PartitionData:
         """Return what is in a partition, to be written to."""

@@ -45,7 +45,7 @@ def test_reads_begin_with_the_batch_that_has_the_offset(sizes: list[int], offset
 def test_offset_and_epoch_are_the_brokers_and_checksums_hold() -> None:
     """BA-64."""
     data = filled(3)
-    assert data.append(batch_of(2), 1, 0, epoch=4) == 3
+    assert data.append(batch_of(2), 1, 0, epoch=4).base_offset == 3
     last = list(read_batches(data.read(3, 10_000, whole=True)))[-1]
     assert isinstance(last, RecordBatch)
     assert (last.base_offset, last.header.partition_leader_epoch) == (3, 4)

@@ -164,6 +164,7 @@ _TABLE = (
     Setting("delete.topic.enable", BOOLEAN, "false", changed=(((1, 0), "true"),)),
     Setting("num.partitions", INT, "1", low=1, high=NEW_PARTITIONS_MAX),
     Setting("default.replication.factor", INT, "1", low=1, high=2**15 - 1),
+    Setting("max.incremental.fetch.session.cache.slots", INT, "1000", low=0),
     Setting("min.insync.replicas", INT, "1", low=1, acts=False, dynamic=True),
     Setting("message.max.bytes", INT, "1000012", changed=(((2, 5), "1048588"),), low=0, dynamic=True),
     Setting("log.cleaner.backoff.ms", LONG, "15000", low=1),

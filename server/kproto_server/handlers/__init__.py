@@ -14,7 +14,9 @@ from kproto.messages import APIS, module_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-HANDLED = frozenset({0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 22, 23, 32, 37, 42, 46, 47, 60, 69, 75})
+HANDLED = frozenset(
+    {0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 32, 37, 42, 46, 47, 60, 61, 69, 75}
+)
 """API keys with a handler file here. The others of a profile are answered by `unsupported` (server/DEVIATIONS.md)."""
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k00_produce import (
+    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceData,
@@ -19,47 +20,88 @@ from kproto.messages.k00_produce import (
     TopicProduceResponse,
 )
 from kproto.records.compression import Compression
+from kproto.records.record_batch import TRANSACTIONAL
 from kproto_server.call import NO_ANSWER, CloseConnection
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.handlers._partitions import leader_error
 from kproto_server.topic_log.producers import NO_PRODUCER_ID, Written, sequence_after
-from kproto_server.topic_log.validation import Accepted, Refused, Terms, accept
+from kproto_server.topic_log.validation import BATCHES_SINCE, Accepted, Refused, Terms, accept
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kproto.messages.k00_produce import ProduceRequest
-    from kproto_server.call import Call, NoAnswer
+    from kproto_server.call import AfterSync, Call, NoAnswer
     from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.topic_log.partition_data import Append
+
+    Answers = list[tuple[TopicProduceData, list["PartitionProduceResponse | Pending"]]]
 
 NO_ACKS, LEADER_ACKS, ALL_ACKS = 0, 1, -1
 IDS_SINCE = 13
 LEADER_HINTS_SINCE = 10
 """From here on an answer names the leader that a client should have asked (KIP-951)."""
 NO_OFFSET = -1
+NO_BOUND = 2**63 - 1
 NO_EPOCH = -1
 ADMIN_CLIENT_ID = "__admin_client"
 """The one client that may write to internal topics (BA-63)."""
+MAGIC_AT, ATTRIBUTES = 16, 22
+"""Where magic and the lower half of the attributes stand in a batch."""
+BEFORE_ANYTHING = frozenset(
+    {ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE}
+)
+"""What records are refused for whatever they are meant for."""
 
 
-def handle(request: ProduceRequest, call: Call) -> ProduceResponse | NoAnswer:
+def handle(request: ProduceRequest, call: Call) -> ProduceResponse | AfterSync | NoAnswer:
     if request.acks not in (NO_ACKS, LEADER_ACKS, ALL_ACKS):
-        error = Refused(ErrorCode.INVALID_REQUIRED_ACKS)
-        topics = [(topic, [_refused(p.index, error) for p in topic.partition_data]) for topic in request.topic_data]
+        return _response(_all_refused(request, Refused(ErrorCode.INVALID_REQUIRED_ACKS)), call)
+    if request.transactional_id is None and any(_is_transactional(data.records) for data in _data_of(request)):
+        topics = _all_refused(request, Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     else:
         topics = [(topic, _topic(topic, request, call)) for topic in request.topic_data]
     if request.acks == NO_ACKS:
         if any(partition.error_code for _, partitions in topics for partition in partitions):
             raise CloseConnection("Produce with acks 0 failed, and there is no answer to say so in")
         return NO_ANSWER
+    return call.state.log.then(lambda: _response(topics, call))
+
+
+def _data_of(request: ProduceRequest) -> Iterator[PartitionProduceData]:
+    return (data for topic in request.topic_data for data in topic.partition_data)
+
+
+def _is_transactional(records: bytes | None) -> bool:
+    """Whether a first batch of magic 2 says that it is of a transaction."""
+    return (
+        records is not None
+        and len(records) > ATTRIBUTES
+        and records[MAGIC_AT] == 2
+        and bool(records[ATTRIBUTES] & TRANSACTIONAL)
+    )
+
+
+def _all_refused(request: ProduceRequest, refused: Refused) -> Answers:
+    return [(topic, [_refused(data.index, refused) for data in topic.partition_data]) for topic in request.topic_data]
+
+
+def _response(topics: Answers, call: Call) -> ProduceResponse:
+    """Tell what has become of each partition's records, now that the log has them, or has failed to take them."""
     return ProduceResponse(
         responses=tuple(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(partitions))
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=tuple(one.answer() if isinstance(one, Pending) else one for one in partitions),
+            )
             for topic, partitions in topics
         ),
         node_endpoints=_endpoints(topics, call),
     )
 
 
-def _topic(asked: TopicProduceData, request: ProduceRequest, call: Call) -> list[PartitionProduceResponse]:
+def _topic(asked: TopicProduceData, request: ProduceRequest, call: Call) -> list[PartitionProduceResponse | Pending]:
     cluster = call.state.cluster
     if call.api_version >= IDS_SINCE:
         topic, unknown = cluster.topic_by_id(asked.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
@@ -67,42 +109,75 @@ def _topic(asked: TopicProduceData, request: ProduceRequest, call: Call) -> list
         topic, unknown = cluster.topic(asked.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
         return [_refused(partition.index, Refused(unknown)) for partition in asked.partition_data]
-    if topic.internal and call.client_id != ADMIN_CLIENT_ID:
-        error = Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        return [_refused(partition.index, error) for partition in asked.partition_data]
     terms = _terms(topic, call)
-    return [_partition(topic, partition, terms, request, call) for partition in asked.partition_data]
+    return [
+        _partition(topic, partition, terms._replace(name=f"{topic.name}-{partition.index}"), request, call)
+        for partition in asked.partition_data
+    ]
 
 
 def _partition(
     topic: Topic, asked: PartitionProduceData, terms: Terms, request: ProduceRequest, call: Call
-) -> PartitionProduceResponse:
+) -> PartitionProduceResponse | Pending:
     partition = topic.partition(asked.index)
+    if not asked.records:
+        nothing = _nothing(asked, call)
+        if nothing is not None:
+            return nothing
+    judged = accept(asked.records, call.api_version, terms, call.now_ms, call.state.profile)
+    if isinstance(judged, Refused) and judged.error is ErrorCode.CORRUPT_MESSAGE:
+        judged = Refused(judged.error)
+    if isinstance(judged, Refused) and not judged.reached_log and judged.error in BEFORE_ANYTHING:
+        return _refused(asked.index, judged)
+    if topic.internal and call.client_id != ADMIN_CLIENT_ID:
+        return _refused(asked.index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION))
     error = leader_error(partition, call.node.node_id, NO_EPOCH)
     if error or partition is None:
         return _refused(asked.index, Refused(error), partition if call.api_version >= LEADER_HINTS_SINCE else None)
     if request.acks == ALL_ACKS and len(partition.isr) < _min_in_sync(topic, call):
-        return _refused(asked.index, Refused(ErrorCode.NOT_ENOUGH_REPLICAS))
-    judged = accept(asked.records, call.api_version, terms, call.now_ms, call.state.profile)
+        judged = Refused(ErrorCode.NOT_ENOUGH_REPLICAS, reached_log=True)
     if isinstance(judged, Refused):
-        if judged.error is ErrorCode.CORRUPT_MESSAGE and call.state.profile.closes_on_corrupt_records:
-            raise CloseConnection(f"Produce: {judged.message}")
-        return _refused(asked.index, judged)
-    append_ms = call.now_ms if terms.has_append_time else -1
-    written = _write(partition, judged, call)
-    if isinstance(written, Written):
-        return _answer(partition, written.base_offset, written.timestamp_ms)
-    if isinstance(written, Refused):
-        return _refused(asked.index, written)
-    return _answer(partition, written, append_ms)
+        return _refused(asked.index, judged, log_start=partition.log_start_offset)
+    return _write(topic, partition, judged, terms, call)
 
 
-def _write(partition: Partition, accepted: Accepted, call: Call) -> int | Written | Refused:
-    """Append a batch; return its base offset, the batch that it repeats, or why it is refused."""
-    data = partition.make_data()
-    idempotent = accepted.producer_id != NO_PRODUCER_ID
+def _nothing(asked: PartitionProduceData, call: Call) -> PartitionProduceResponse | None:
+    """Answer no records at all as real brokers do, who trip over them; None: as records like others."""
+    if asked.records is None:
+        return _refused(asked.index, Refused(ErrorCode.UNKNOWN_SERVER_ERROR))
+    if call.state.profile.closes_on_no_records:
+        raise CloseConnection("Produce: no records")
+    if call.api_version >= BATCHES_SINCE:
+        return None
+    return PartitionProduceResponse(index=asked.index, error_code=0, base_offset=NO_OFFSET)
+
+
+class Pending:
+    """A batch that was appended, whose log has not said yet what became of it."""
+
+    __slots__ = ("_append", "_append_ms", "_partition")
+
+    error_code = 0
+
+    def __init__(self, partition: Partition, append: Append, append_ms: int) -> None:
+        self._partition = partition
+        self._append = append
+        self._append_ms = append_ms
+
+    def answer(self) -> PartitionProduceResponse:
+        append = self._append
+        if append.error:
+            return _refused(self._partition.index, Refused(ErrorCode(append.error)))
+        return _answer(self._partition, append.base_offset, self._append_ms)
+
+
+def _write(
+    topic: Topic, partition: Partition, accepted: Accepted, terms: Terms, call: Call
+) -> PartitionProduceResponse | Pending:
+    """Append a batch, unless the log has it already, or it does not come next (BA-65)."""
+    data = call.state.data_of(topic, partition)
     producer = accepted.producer_id, accepted.producer_epoch
-    if idempotent:
+    if accepted.producer_id != NO_PRODUCER_ID:
         checked = data.producers.check(
             *producer,
             accepted.first_sequence,
@@ -110,16 +185,15 @@ def _write(partition: Partition, accepted: Accepted, call: Call) -> int | Writte
             refuses_unknown=call.state.profile.refuses_sequences_of_unknown_producers,
         )
         if isinstance(checked, Written):
-            return checked
+            return _answer(partition, checked.base_offset, checked.timestamp_ms)
         if checked:
-            return Refused(checked)
-    epoch = partition.leader_epoch
-    base_offset = data.append(accepted.batch, accepted.last_offset_delta, accepted.max_timestamp, epoch)
-    if idempotent:
+            return _refused(partition.index, Refused(checked, reached_log=True), log_start=partition.log_start_offset)
+    append = data.append(accepted.batch, accepted.last_offset_delta, accepted.max_timestamp, partition.leader_epoch)
+    if accepted.producer_id != NO_PRODUCER_ID and not append.error:
         last_sequence = sequence_after(accepted.first_sequence, accepted.record_count - 1)
-        batch = Written(accepted.first_sequence, last_sequence, base_offset, accepted.max_timestamp)
+        batch = Written(accepted.first_sequence, last_sequence, append.base_offset, accepted.max_timestamp)
         data.producers.written(*producer, batch, call.now_ms)
-    return base_offset
+    return Pending(partition, append, call.now_ms if terms.has_append_time else -1)
 
 
 def _answer(partition: Partition, base_offset: int, append_ms: int) -> PartitionProduceResponse:
@@ -132,7 +206,9 @@ def _answer(partition: Partition, base_offset: int, append_ms: int) -> Partition
     )
 
 
-def _refused(index: int, refused: Refused, elsewhere: Partition | None = None) -> PartitionProduceResponse:
+def _refused(
+    index: int, refused: Refused, elsewhere: Partition | None = None, *, log_start: int = NO_OFFSET
+) -> PartitionProduceResponse:
     leader = LeaderIdAndEpoch()
     if elsewhere is not None and refused.error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
         leader = LeaderIdAndEpoch(leader_id=elsewhere.leader, leader_epoch=elsewhere.leader_epoch)
@@ -140,6 +216,11 @@ def _refused(index: int, refused: Refused, elsewhere: Partition | None = None) -
         index=index,
         error_code=refused.error,
         base_offset=NO_OFFSET,
+        log_start_offset=log_start if refused.reached_log else NO_OFFSET,
+        record_errors=tuple(
+            BatchIndexAndErrorMessage(batch_index=error.number, batch_index_error_message=error.message)
+            for error in refused.record_errors
+        ),
         error_message=refused.message,
         current_leader=leader,
     )
@@ -152,13 +233,15 @@ def _terms(topic: Topic, call: Call) -> Terms:
         return topic_config(profile, settings, topic.configs, name)
 
     compression = config("compression.type")
+    either = _limit(config("message.timestamp.difference.max.ms"))
     return Terms(
+        name=topic.name,
         size_max_bytes=int(config("max.message.bytes")),
         is_compacted="compact" in config("cleanup.policy"),
         has_append_time=config("message.timestamp.type") == "LogAppendTime",
         compression=None if compression in ("", "producer") else _compression(compression),
-        after_max_ms=_limit(config("message.timestamp.after.max.ms")),
-        before_max_ms=_limit(config("message.timestamp.before.max.ms")),
+        after_max_ms=_limit(config("message.timestamp.after.max.ms"), either),
+        before_max_ms=_limit(config("message.timestamp.before.max.ms"), either),
     )
 
 
@@ -166,8 +249,9 @@ def _compression(name: str) -> Compression:
     return Compression.NONE if name == "uncompressed" else Compression[name.upper()]
 
 
-def _limit(value: str) -> int | None:
-    return int(value) if value else None
+def _limit(value: str, otherwise: int | None = None) -> int | None:
+    """Return a bound; None if it is as good as none."""
+    return int(value) if value and int(value) < NO_BOUND else otherwise
 
 
 def _min_in_sync(topic: Topic, call: Call) -> int:
@@ -175,10 +259,13 @@ def _min_in_sync(topic: Topic, call: Call) -> int:
     return int(value or 1)
 
 
-def _endpoints(
-    topics: list[tuple[TopicProduceData, list[PartitionProduceResponse]]], call: Call
-) -> tuple[NodeEndpoint, ...]:
+def _endpoints(topics: Answers, call: Call) -> tuple[NodeEndpoint, ...]:
     """Tell the addresses of the leaders that the answer points to."""
-    leaders = {partition.current_leader.leader_id for _, partitions in topics for partition in partitions}
+    leaders = {
+        one.current_leader.leader_id
+        for _, partitions in topics
+        for one in partitions
+        if isinstance(one, PartitionProduceResponse)
+    }
     nodes = (node for node in call.state.cluster.alive_nodes() if node.node_id in leaders)
     return tuple(NodeEndpoint(node_id=n.node_id, host=n.host, port=n.port, rack=n.rack) for n in nodes)

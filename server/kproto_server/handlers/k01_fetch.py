@@ -4,11 +4,12 @@ A fetch that finds less than ``min_bytes`` is parked for ``max_wait_ms``; whatev
 again. An error of a partition's log ends the wait at once; a partition that does not exist does so only where no other
 is left, as real brokers have it.
 
-DEVIATION: no fetch sessions. The answer's session id is always 0, which tells a client to go on without (BA-76).
+What a request with a session fetches is what the session has (`topic_log.fetch_sessions`).
 """
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
@@ -17,7 +18,6 @@ from kproto.messages.k01_fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
-    FetchTopic,
     LeaderIdAndEpoch,
     NodeEndpoint,
 )
@@ -27,12 +27,14 @@ from kproto.messages.k01_fetch import (
 from kproto_server.call import Wait, Waker
 from kproto_server.handlers._partitions import leader_error
 from kproto_server.topic_log.conversion import down_converted
+from kproto_server.topic_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kproto_server.call import Call
     from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.topic_log.fetch_sessions import FetchSession
     from kproto_server.topic_log.partition_data import PartitionData
 
 TIMESTAMPS_SINCE, MAX_BYTES_SINCE, BATCHES_SINCE = 2, 3, 4
@@ -42,9 +44,6 @@ FOLLOWERS_SINCE = 11
 IDS_SINCE = 13
 LEADER_HINTS_SINCE = 16
 """From here on an answer names the leader that a client should have asked (KIP-951)."""
-
-FINAL_EPOCH = -1
-INITIAL_EPOCH = 0
 
 NO_EPOCH = -1
 NO_LIMIT = 2**31 - 1
@@ -73,37 +72,127 @@ class Read(NamedTuple):
 
 
 def handle(request: FetchRequest, call: Call) -> FetchResponse | Wait:
-    refusal = _session_error(request, call.api_version)
-    if refusal:
-        return FetchResponse(error_code=refusal, responses=())
-    response, can_wait = _fetch(request, call)
-    if can_wait and request.max_wait_ms > 0 and _size(response) < request.min_bytes:
-        return _LongPoll(request, call).wait()
-    return response
+    fetch = _begin(request, call)
+    if isinstance(fetch, ErrorCode):
+        return FetchResponse(error_code=fetch, responses=())
+    reads = fetch.read()
+    if request.max_wait_ms > 0 and not fetch.is_enough(reads):
+        return _LongPoll(fetch).wait()
+    return fetch.response(reads)
+
+
+def _begin(request: FetchRequest, call: Call) -> Fetch | ErrorCode:
+    """Find out what is to be fetched, by itself or in a session (BA-76)."""
+    by_id = call.api_version >= IDS_SINCE
+    wanted = [
+        Wanted(topic.topic, topic.topic_id, partition)
+        for topic in request.topics
+        # A partition that stands twice counts once, as it stands last.
+        for partition in {partition.partition: partition for partition in topic.partitions}.values()
+    ]
+    if call.api_version < SESSIONS_SINCE:
+        return Fetch(request, wanted, None, call)
+    sessions = call.state.fetch_sessions(call.node.node_id)
+    if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if request.session_id != NO_SESSION:
+            sessions.close(request.session_id)
+        opens = request.session_epoch == INITIAL_EPOCH
+        return Fetch(request, wanted, sessions.open(wanted, call.now_ms, by_id=by_id) if opens else None, call)
+    session = sessions.resume(request.session_id, request.session_epoch, call.now_ms, by_id=by_id)
+    if isinstance(session, ErrorCode):
+        return session
+    forgotten = [
+        (topic.topic, topic.topic_id, number) for topic in request.forgotten_topics_data for number in topic.partitions
+    ]
+    session.update(wanted, forgotten)
+    if not len(session):
+        sessions.close(session.session_id)
+        return Fetch(request, [], None, call)
+    session.next_epoch()
+    return Fetch(request, list(session.wanted()), session, call, is_incremental=True)
+
+
+class Fetch:
+    """One request: what it fetches, and how its answer is put together."""
+
+    def __init__(
+        self,
+        request: FetchRequest,
+        wanted: list[Wanted],
+        session: FetchSession | None,
+        call: Call,
+        *,
+        is_incremental: bool = False,
+    ) -> None:
+        self.request = request
+        self.call = call
+        self._wanted = wanted
+        self._session = session
+        self._is_incremental = is_incremental
+
+    def topic(self, wanted: Wanted) -> Topic | None:
+        cluster = self.call.state.cluster
+        if self.call.api_version >= IDS_SINCE:
+            return cluster.topic_by_id(wanted.topic_id)
+        return cluster.topic(wanted.topic)
+
+    def partitions(self) -> Iterator[Partition]:
+        """Yield those that there are."""
+        for wanted in self._wanted:
+            topic = self.topic(wanted)
+            partition = topic and topic.partition(wanted.asked.partition)
+            if partition:
+                yield partition
+
+    def read(self) -> list[Read]:
+        """Return what there is now."""
+        request, call = self.request, self.call
+        budget = Budget(request.max_bytes if call.api_version >= MAX_BYTES_SINCE else NO_LIMIT)
+        return [_partition(self.topic(wanted), wanted.asked, request, budget, call) for wanted in self._wanted]
+
+    def is_enough(self, reads: list[Read]) -> bool:
+        """Whether nobody has to wait: something is wrong, or there is as much as was asked for."""
+        existing = [read for read in reads if not read.is_missing]
+        if not existing or any(read.data.error_code for read in existing):
+            return True
+        return sum(len(read.data.records or b"") for read in existing) >= self.request.min_bytes
+
+    def response(self, reads: list[Read]) -> FetchResponse:
+        session = self._session
+        answers: list[tuple[Wanted, PartitionAnswer]] = []
+        for wanted, read in zip(self._wanted, reads, strict=True):
+            is_news = session is None or session.is_news(wanted, read.data)
+            if is_news or not self._is_incremental:
+                answers.append((wanted, read.data))
+        topics = [
+            FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(data for _, data in of_topic))
+            for (name, topic_id), of_topic in groupby(answers, key=lambda pair: (pair[0].topic, pair[0].topic_id))
+        ]
+        return FetchResponse(
+            session_id=NO_SESSION if session is None else session.session_id,
+            responses=tuple(topics),
+            node_endpoints=_endpoints(reads, self.call),
+        )
 
 
 class _LongPoll:
     """A fetch that waits for enough to be appended."""
 
-    def __init__(self, request: FetchRequest, call: Call) -> None:
-        self._request = request
-        self._call = call
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
         self._waker = Waker(on_abandon=self._forget)
         self._data: list[PartitionData] = []
 
     def wait(self) -> Wait:
-        self._listen()
-        return Wait(self._call.now_ms + self._request.max_wait_ms, self._answer, self._waker)
-
-    def _listen(self) -> None:
-        self._data = [partition.make_data() for partition in _partitions(self._request, self._call)]
+        self._data = [partition.make_data() for partition in self._fetch.partitions()]
         for data in self._data:
             data.waiters[self._appended] = None
+        call = self._fetch.call
+        return Wait(call.now_ms + self._fetch.request.max_wait_ms, self._answer, self._waker)
 
     def _appended(self) -> None:
         """Something was appended to a partition: it is the end of the wait if it is enough."""
-        response, can_wait = _fetch(self._request, self._call)
-        if not can_wait or _size(response) >= self._request.min_bytes:
+        if self._fetch.is_enough(self._fetch.read()):
             self._waker.wake()
 
     def _forget(self) -> None:
@@ -112,56 +201,7 @@ class _LongPoll:
 
     def _answer(self) -> FetchResponse:
         self._forget()
-        return _fetch(self._request, self._call)[0]
-
-
-def _partitions(request: FetchRequest, call: Call) -> Iterator[Partition]:
-    """Yield the partitions that a request names and that there are."""
-    by_id, cluster = call.api_version >= IDS_SINCE, call.state.cluster
-    for asked in request.topics:
-        topic = cluster.topic_by_id(asked.topic_id) if by_id else cluster.topic(asked.topic)
-        for named in asked.partitions:
-            partition = topic and topic.partition(named.partition)
-            if partition:
-                yield partition
-
-
-def _size(response: FetchResponse) -> int:
-    return sum(len(partition.records or b"") for topic in response.responses for partition in topic.partitions)
-
-
-def _session_error(request: FetchRequest, api_version: int) -> ErrorCode:
-    """Refuse a request that goes on with a session: there are none."""
-    if api_version >= SESSIONS_SINCE and request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
-        return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    return ErrorCode.NONE
-
-
-def _fetch(request: FetchRequest, call: Call) -> tuple[FetchResponse, bool]:
-    """Return the answer as of now, and whether a client has to wait for it: nothing is wrong, and nothing is there."""
-    topics = []
-    reads: list[Read] = []
-    budget = Budget(request.max_bytes if call.api_version >= MAX_BYTES_SINCE else NO_LIMIT)
-    for asked in request.topics:
-        of_topic = list(_topic(asked, request, budget, call))
-        reads += of_topic
-        topics.append(
-            FetchableTopicResponse(
-                topic=asked.topic, topic_id=asked.topic_id, partitions=tuple(read.data for read in of_topic)
-            )
-        )
-    existing = [read for read in reads if not read.is_missing]
-    can_wait = bool(existing) and not any(read.data.error_code for read in existing)
-    return FetchResponse(responses=tuple(topics), node_endpoints=_endpoints(reads, call)), can_wait
-
-
-def _topic(asked: FetchTopic, request: FetchRequest, budget: Budget, call: Call) -> Iterator[Read]:
-    by_id = call.api_version >= IDS_SINCE
-    cluster = call.state.cluster
-    topic = cluster.topic_by_id(asked.topic_id) if by_id else cluster.topic(asked.topic)
-    # A partition that stands twice counts once, as it stands last.
-    for partition in {partition.partition: partition for partition in asked.partitions}.values():
-        yield _partition(topic, partition, request, budget, call)
+        return self._fetch.response(self._fetch.read())
 
 
 def _partition(topic: Topic | None, asked: FetchPartition, request: FetchRequest, budget: Budget, call: Call) -> Read:

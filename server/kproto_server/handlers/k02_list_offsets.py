@@ -87,9 +87,9 @@ def _partition(topic_name: str, asked: ListOffsetsPartition, call: Call) -> List
     error = leader_error(partition, call.node.node_id, asked.current_leader_epoch)
     if error or partition is None:
         return _refused(asked.partition_index, error)
-    position = _position(partition, asked.timestamp, call)
     if call.api_version == 0:
-        return _old_style(asked, position)
+        return _old_style(asked, partition, call)
+    position = _position(partition, asked.timestamp, call)
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,
         error_code=error,
@@ -137,12 +137,20 @@ def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | Non
 
 def _tells_epoch(partition: Partition, call: Call) -> bool:
     has_epoch = partition.high_watermark > 0 or call.state.profile.empty_log_has_an_epoch
-    return call.api_version >= EPOCH_SINCE and has_epoch
+    return call.api_version >= EPOCH_SINCE and has_epoch and call.state.profile.list_offsets_tells_epochs
 
 
-def _old_style(asked: ListOffsetsPartition, position: Position) -> ListOffsetsPartitionResponse:
-    """Version 0 asks for up to so many segment starts at or before a time, newest first (BA-82)."""
-    found = () if position.offset == NONE_FOUND else (position.offset,)
+def _old_style(asked: ListOffsetsPartition, partition: Partition, call: Call) -> ListOffsetsPartitionResponse:
+    """Version 0 asks for up to so many segment starts at or before a time, newest first (BA-82).
+
+    A real broker goes by the times of its files; here a log is one segment that was changed just now.
+    """
+    start, end = partition.log_start_offset, partition.high_watermark
+    found: tuple[int, ...] = ()
+    if asked.timestamp == LATEST or asked.timestamp >= call.now_ms:
+        found = (end, start) if end > start else (end,)
+    elif asked.timestamp == EARLIEST:
+        found = (start,)
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,
         error_code=ErrorCode.NONE,

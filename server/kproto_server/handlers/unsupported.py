@@ -69,16 +69,6 @@ _OF_SHARE_STATE = Answer(
 
 
 ANSWERS: dict[str, Answer] = {
-    "DeleteRecords": Answer(
-        ErrorCode.POLICY_VIOLATION,
-        items=(Items("topics", "topics", _NAME, Items("partitions", "partitions", _SAME_INDEX)),),
-        values={"low_watermark": UNKNOWN},
-    ),
-    "DescribeProducers": Answer(
-        ErrorCode.NONE,
-        values={"error_message": None},
-        items=(Items("topics", "topics", _NAME, Items("partitions", "partition_indexes", _INDEX)),),
-    ),
     # Members of groups.
     "ConsumerGroupHeartbeat": _UNSUPPORTED,
     "ShareGroupHeartbeat": _UNSUPPORTED,

@@ -53,21 +53,38 @@ class Quirks:
 
     @cached_property
     def invalid_records_error(self) -> ErrorCode:
-        """The error of records that are not exactly one good batch: INVALID_RECORD from 3.0 on, CORRUPT_MESSAGE before
-        (BA-62)."""
+        """The error of records that are not exactly one good batch: INVALID_RECORD from 2.4 on, CORRUPT_MESSAGE before
+        (BA-62; M[2.1.1, 2.8.2])."""
         from kproto.codes import ErrorCode
 
-        return ErrorCode.INVALID_RECORD if self.at_least(3, 0) else ErrorCode.CORRUPT_MESSAGE
+        return ErrorCode.INVALID_RECORD if self.at_least(2, 4) else ErrorCode.CORRUPT_MESSAGE
 
     @cached_property
-    def closes_on_corrupt_records(self) -> bool:
-        """Whether a wrong checksum closes the connection, as in 2.x (BA-62)."""
-        return not self.at_least(3, 0)
+    def closes_on_no_records(self) -> bool:
+        """Whether no records at all, in version 3 and later, close the connection (M[2.1.1]); since then they are
+        records like others that are not exactly one batch (M[2.8.2])."""
+        return not self.at_least(2, 4)
+
+    @cached_property
+    def words_refused_records_anew(self) -> bool:
+        """Whether the first three refused records are told in a text, too (M[2.8.2, 3.9.2])."""
+        return self.at_least(3, 0)
+
+    @cached_property
+    def names_refused_records(self) -> bool:
+        """Whether an answer can name the records that it refuses: KIP-467, from 2.4 on."""
+        return self.at_least(2, 4)
 
     @cached_property
     def refuses_sequences_of_unknown_producers(self) -> bool:
         """Whether an idempotent producer that is not known must begin with sequence 0 (BA-65)."""
         return not self.at_least(2, 5)
+
+    @cached_property
+    def list_offsets_tells_epochs(self) -> bool:
+        """Whether ListOffsets tells the leader epoch of what it found: not in 2.1, which has the field (M[2.1.1,
+        2.8.2])."""
+        return self.at_least(2, 2)
 
     # ApiVersions.
 

@@ -26,5 +26,6 @@ def down_converted(batches: bytes, offset: int, *, magic: int) -> bytes:
         ]
         # zstd is of magic 2 only; its records are sent as they are.
         compression = Compression.NONE if batch.compression is Compression.ZSTD else batch.compression
-        made.append(build_message_set(records, magic=magic, compression=compression))
+        append_time = batch.records()[0].timestamp if magic and batch.has_append_time else None
+        made.append(build_message_set(records, magic=magic, compression=compression, append_time=append_time))
     return b"".join(made)

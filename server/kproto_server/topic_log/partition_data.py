@@ -28,6 +28,17 @@ class EpochStart(NamedTuple):
     offset: int
 
 
+class Append:
+    """A batch that was given to a log."""
+
+    __slots__ = ("base_offset", "error")
+
+    def __init__(self, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self.error = 0
+        """Why the log does not have it, once that is known."""
+
+
 class PartitionData:
     """What is in a partition, in memory."""
 
@@ -53,8 +64,8 @@ class PartitionData:
         self._first = 0
         """Index of the first batch that was not dropped."""
 
-    def append(self, batch: bytes, last_offset_delta: int, max_timestamp: int, epoch: int) -> int:
-        """Take a whole batch of magic 2, give it offset and epoch; return its base offset."""
+    def append(self, batch: bytes, last_offset_delta: int, max_timestamp: int, epoch: int) -> Append:
+        """Take a whole batch of magic 2, and give it offset and epoch."""
         base_offset = self.next_offset
         stored = base_offset.to_bytes(8, "big") + batch[8:12] + epoch.to_bytes(4, "big") + batch[16:]
         self._batches.append(stored)
@@ -65,7 +76,7 @@ class PartitionData:
         if not self.epochs or self.epochs[-1].epoch < epoch:
             self.epochs.append(EpochStart(epoch, base_offset))
         self.wake()
-        return base_offset
+        return Append(base_offset)
 
     def wake(self) -> None:
         """Tell those who wait for this partition to change."""

@@ -73,8 +73,6 @@ class Producers:
         newest = producer.batches[-1].last_sequence
         if first_sequence == sequence_after(newest, 1):
             return ErrorCode.NONE
-        if _is_before(last_sequence, producer.batches[0].first_sequence):
-            return ErrorCode.DUPLICATE_SEQUENCE_NUMBER
         return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def written(self, producer_id: int, epoch: int, batch: Written, now_ms: int) -> None:
@@ -85,6 +83,14 @@ class Producers:
         producer.batches.append(batch)
         producer.last_ms = now_ms
 
+    def items(self) -> list[tuple[int, Producer]]:
+        """Return the producers by their ids."""
+        return sorted(self._by_id.items())
+
+    def forget(self, producer_id: int) -> None:
+        """Forget one: what it wrote last is not in the log after all."""
+        self._by_id.pop(producer_id, None)
+
     def forget_silent(self, before_ms: int) -> None:
         """Forget those that have not written since a time (`producer.id.expiration.ms`)."""
         for producer_id in [id_ for id_, producer in self._by_id.items() if producer.last_ms < before_ms]:
@@ -94,7 +100,3 @@ class Producers:
 def sequence_after(sequence: int, count: int) -> int:
     """Return the sequence number so many records later; they start over at 2^31."""
     return (sequence + count) % SEQUENCE_MODULUS
-
-
-def _is_before(sequence: int, other: int) -> bool:
-    return 0 < (other - sequence) % SEQUENCE_MODULUS < SEQUENCE_MODULUS // 2

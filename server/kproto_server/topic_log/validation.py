@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
 from kproto.errors import DecodeError
-from kproto.records.batches import read_batch, read_records
+from kproto.records.batches import MAGIC_POSITION, batch_end, read_batch
 from kproto.records.compression import Compression
-from kproto.records.errors import CorruptBatch, MissingPackage
+from kproto.records.errors import MissingPackage
 from kproto.records.record import NO_TIMESTAMP
 from kproto.records.record_batch import (
     APPEND_TIME,
@@ -21,22 +21,28 @@ from kproto.records.record_batch import (
     NO_PRODUCER_ID,
     RecordBatch,
     build_record_batch,
+    read_record_batch,
     seal,
 )
 
 if TYPE_CHECKING:
     from kproto.records.record import Record
+    from kproto.records.record_batch import RecordBatchHeader
     from kproto_server.releases.profiles import Profile
 
 BATCHES_SINCE = 3
 """The version of Produce from which on records are one batch of magic 2."""
 ZSTD_SINCE = 7
-HEADER_OFFSET = slice(0, 8)
+CODEC_MASK = 0b111
+NO_BOUND = 2**63 - 1
+CODECS = frozenset(Compression)
 
 
 class Terms(NamedTuple):
     """What a topic says of what is written to it."""
 
+    name: str
+    """The partition's, as refusals have it."""
     size_max_bytes: int
     """`max.message.bytes`."""
     is_compacted: bool = False
@@ -47,6 +53,11 @@ class Terms(NamedTuple):
     after_max_ms: int | None = None
     """`message.timestamp.after.max.ms`: how far ahead of the broker's clock a record may be."""
     before_max_ms: int | None = None
+    """`message.timestamp.before.max.ms`: how far behind."""
+
+    @property
+    def has_bounds(self) -> bool:
+        return self.after_max_ms is not None or self.before_max_ms is not None
 
 
 class Accepted(NamedTuple):
@@ -61,11 +72,22 @@ class Accepted(NamedTuple):
     first_sequence: int
 
 
+class RecordError(NamedTuple):
+    """What is wrong with one record of a batch."""
+
+    number: int
+    """Which one it is, from 0 on."""
+    message: str
+
+
 class Refused(NamedTuple):
     """Why records are not written."""
 
     error: ErrorCode
     message: str | None = None
+    record_errors: tuple[RecordError, ...] = ()
+    reached_log: bool = False
+    """Whether it was the log that refused: the answer tells its start then."""
 
 
 def accept(records: bytes | None, api_version: int, terms: Terms, now_ms: int, profile: Profile) -> Accepted | Refused:
@@ -73,9 +95,9 @@ def accept(records: bytes | None, api_version: int, terms: Terms, now_ms: int, p
     try:
         if api_version >= BATCHES_SINCE:
             return _accept_batch(records or b"", api_version, terms, now_ms, profile)
-        return _accept_message_set(records or b"", terms, now_ms)
-    except CorruptBatch as error:
-        return Refused(ErrorCode.CORRUPT_MESSAGE, error.reason)
+        if records and len(records) > MAGIC_POSITION and records[MAGIC_POSITION] == MAGIC:
+            return _accept_batch(records, ZSTD_SINCE, terms, now_ms, profile)  # it is not said that it may be one
+        return _accept_message_set(records or b"", terms, now_ms, profile)
     except MissingPackage as error:
         return Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error))
     except DecodeError as error:
@@ -84,37 +106,88 @@ def accept(records: bytes | None, api_version: int, terms: Terms, now_ms: int, p
 
 def _accept_batch(records: bytes, api_version: int, terms: Terms, now_ms: int, profile: Profile) -> Accepted | Refused:
     invalid = profile.invalid_records_error
-    found = read_batch(records) if records else None
-    if found is None:
-        return Refused(invalid, "Produce requests have exactly one batch")
-    batch, end = found
-    if not isinstance(batch, RecordBatch):
-        return Refused(invalid, f"magic {batch.magic}, not {MAGIC}")
-    if end != len(records):
-        return Refused(invalid, "Produce requests have exactly one batch")
+    end = batch_end(records) if records else None
+    if end is None or end != len(records) or records[MAGIC_POSITION] != MAGIC:
+        return Refused(invalid)
+    batch = read_record_batch(records)[0]
     header = batch.header
-    if batch.compression is Compression.ZSTD and api_version < ZSTD_SINCE:
-        return Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd is for version 7 and later")
-    if header.base_offset != 0:
-        return Refused(invalid, f"base offset {header.base_offset}, not 0")
-    if header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
-        return Refused(invalid, f"{header.record_count} records up to offset delta {header.last_offset_delta}")
-    if batch.is_control:
-        return Refused(ErrorCode.INVALID_RECORD, "clients write no control batches")
+    if header.attributes & CODEC_MASK == Compression.ZSTD and api_version < ZSTD_SINCE:
+        return Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     if len(records) > terms.size_max_bytes:
         return Refused(ErrorCode.MESSAGE_TOO_LARGE)
-    if terms.is_compacted and any(record.key is None for record in batch.records()):
-        return Refused(ErrorCode.INVALID_RECORD, "a compacted topic takes no record without a key")
-    if not terms.has_append_time and _is_out_of_time(header.max_timestamp, terms, now_ms):
-        return Refused(ErrorCode.INVALID_TIMESTAMP)
+    wrong_count = header.record_count < 1 or header.last_offset_delta != header.record_count - 1
+    if header.base_offset != 0 or wrong_count or batch.is_control or _has_wrong_sequence(header):
+        return Refused(invalid, reached_log=invalid is ErrorCode.INVALID_RECORD)
+    if header.attributes & CODEC_MASK not in CODECS:
+        return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
+    refusal = _refuse_records(batch, terms, now_ms, profile)
+    if refusal is not None:
+        return refusal
     return _accepted(_as_the_topic_has_it(batch, records, terms, now_ms))
 
 
-def _is_out_of_time(timestamp: int, terms: Terms, now_ms: int) -> bool:
-    if timestamp == NO_TIMESTAMP:
-        return False
-    after, before = terms.after_max_ms, terms.before_max_ms
-    return (after is not None and timestamp - now_ms > after) or (before is not None and now_ms - timestamp > before)
+def _has_wrong_sequence(header: RecordBatchHeader) -> bool:
+    return header.producer_id != NO_PRODUCER_ID and (header.base_sequence < 0 or header.producer_epoch < 0)
+
+
+def _refuse_records(batch: RecordBatch, terms: Terms, now_ms: int, profile: Profile) -> Refused | None:
+    """Look at the records one by one, where the topic asks for something that only they can tell."""
+    if terms.is_compacted:
+        keyless = [index for index, record in enumerate(batch.records()) if record.key is None]
+        if keyless:
+            return _keyless(keyless, terms, profile)
+    if terms.has_append_time or not terms.has_bounds:
+        return None
+    if terms.before_max_ms is None and not _is_late(batch.header.max_timestamp, terms, now_ms):
+        return None
+    return _untimely(batch.records(), terms, now_ms, profile)
+
+
+def _keyless(indexes: list[int], terms: Terms, profile: Profile) -> Refused:
+    if not profile.names_refused_records:
+        return Refused(profile.invalid_records_error)
+    message = f"Compacted topic cannot accept message without key in topic partition {terms.name}"
+    if not profile.words_refused_records_anew:
+        errors = tuple(RecordError(index, f"{message}.") for index in indexes)
+        return Refused(ErrorCode.INVALID_RECORD, "One or more records have been rejected", errors, reached_log=True)
+    errors = tuple(RecordError(index, message) for index in indexes)
+    shown = ", ".join(f"RecordError(batchIndex={error.number}, message='{error.message}')" for error in errors[:3])
+    told = (
+        f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing the "
+        f"first three errors at most: [{shown}]"
+    )
+    return Refused(ErrorCode.INVALID_RECORD, told, errors, reached_log=True)
+
+
+def _untimely(records: list[Record], terms: Terms, now_ms: int, profile: Profile) -> Refused | None:
+    """Refuse records whose time is out of bounds: all of them are named."""
+    before_max_ms, after_max_ms = (
+        NO_BOUND if bound is None else bound for bound in (terms.before_max_ms, terms.after_max_ms)
+    )
+    bounds = f"[{now_ms - before_max_ms}, {now_ms + after_max_ms}]"
+    errors = tuple(
+        RecordError(
+            index,
+            f"Timestamp {record.timestamp} of message with offset {index} is out of range. "
+            f"The timestamp should be within {bounds}",
+        )
+        for index, record in enumerate(records)
+        if _is_late(record.timestamp, terms, now_ms) or _is_early(record.timestamp, terms, now_ms)
+    )
+    if not errors:
+        return None
+    if not profile.names_refused_records:
+        return Refused(ErrorCode.INVALID_TIMESTAMP)
+    told = "One or more records have been rejected due to invalid timestamp"
+    return Refused(ErrorCode.INVALID_TIMESTAMP, told, errors, reached_log=True)
+
+
+def _is_late(timestamp: int, terms: Terms, now_ms: int) -> bool:
+    return terms.after_max_ms is not None and timestamp != NO_TIMESTAMP and timestamp - now_ms > terms.after_max_ms
+
+
+def _is_early(timestamp: int, terms: Terms, now_ms: int) -> bool:
+    return terms.before_max_ms is not None and timestamp != NO_TIMESTAMP and now_ms - timestamp > terms.before_max_ms
 
 
 def _as_the_topic_has_it(batch: RecordBatch, encoded: bytes, terms: Terms, now_ms: int) -> bytes:
@@ -138,25 +211,27 @@ def _as_the_topic_has_it(batch: RecordBatch, encoded: bytes, terms: Terms, now_m
     return encoded
 
 
-def _accept_message_set(records: bytes, terms: Terms, now_ms: int) -> Accepted | Refused:
+def _accept_message_set(records: bytes, terms: Terms, now_ms: int, profile: Profile) -> Accepted | Refused:
     """Make a batch of a message set; what is cut off at its end is left out, as it may be there."""
     found: list[Record] = []
+    magics: set[int] = set()
     compression = Compression.NONE
     position = 0
     while (read := read_batch(records, position)) is not None:
         batch, position = read
-        if batch.magic == MAGIC:
-            return Refused(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, "batches are for version 3 and later")
         compression = batch.compression
+        magics.add(batch.magic)
         found += batch.records()
-    if not found:
-        return Refused(ErrorCode.INVALID_RECORD, "no records")
-    if terms.is_compacted and any(record.key is None for record in found):
-        return Refused(ErrorCode.INVALID_RECORD, "a compacted topic takes no record without a key")
+    if not found or (len(magics) > 1 and profile.names_refused_records):
+        return Refused(profile.invalid_records_error, reached_log=True)
+    keyless = [index for index, record in enumerate(found) if record.key is None]
+    if terms.is_compacted and keyless:
+        return _keyless(keyless, terms, profile)
     numbered = [record._replace(offset=offset) for offset, record in enumerate(found)]
     greatest = max(record.timestamp for record in numbered)
-    if not terms.has_append_time and _is_out_of_time(greatest, terms, now_ms):
-        return Refused(ErrorCode.INVALID_TIMESTAMP)
+    untimely = None if terms.has_append_time else _untimely(numbered, terms, now_ms, profile)
+    if untimely is not None:
+        return untimely
     made = build_record_batch(
         numbered,
         base_offset=0,
@@ -186,4 +261,4 @@ def _accepted(encoded: bytes) -> Accepted:
     )
 
 
-__all__ = ["NO_PRODUCER_ID", "Accepted", "Refused", "Terms", "accept", "read_records"]
+__all__ = ["NO_PRODUCER_ID", "Accepted", "Refused", "Terms", "accept"]

@@ -1,0 +1,64 @@
+"""DeleteRecords (API key 21): the start of a partition moves up; what is below it can't be read any more (KIP-107)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k21_delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from kproto_server.configuration.topic_configs import topic_config
+from kproto_server.handlers._partitions import leader_error
+
+if TYPE_CHECKING:
+    from kproto.messages.k21_delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+    from kproto_server.call import Call
+
+NO_EPOCH = -1
+NO_OFFSET = -1
+TO_THE_END = -1
+"""As an offset: delete all there is."""
+
+
+def handle(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        throttle_time_ms=0,
+        topics=tuple(
+            DeleteRecordsTopicResult(
+                name=topic.name, partitions=tuple(_partition(topic, partition, call) for partition in topic.partitions)
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _partition(asked: DeleteRecordsTopic, wanted: DeleteRecordsPartition, call: Call) -> DeleteRecordsPartitionResult:
+    error, low_watermark = _delete(asked.name, wanted.partition_index, wanted.offset, call)
+    return DeleteRecordsPartitionResult(
+        partition_index=wanted.partition_index, low_watermark=low_watermark, error_code=error
+    )
+
+
+def _delete(topic_name: str, index: int, offset: int, call: Call) -> tuple[ErrorCode, int]:
+    state = call.state
+    topic = state.cluster.topic(topic_name)
+    partition = (topic and topic.partition(index)) or None
+    if topic is None or partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_OFFSET
+    if topic.internal:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION, NO_OFFSET
+    error = leader_error(partition, call.node.node_id, NO_EPOCH)
+    if error:
+        return error, NO_OFFSET
+    if "delete" not in topic_config(state.profile, state.settings, topic.configs, "cleanup.policy"):
+        return ErrorCode.POLICY_VIOLATION, NO_OFFSET
+    end = partition.high_watermark
+    wanted = end if offset == TO_THE_END else offset
+    if not 0 <= wanted <= end:
+        return ErrorCode.OFFSET_OUT_OF_RANGE, NO_OFFSET
+    if wanted > partition.log_start_offset:
+        state.data_of(topic, partition).delete_before(wanted)
+    return ErrorCode.NONE, partition.log_start_offset

@@ -1,0 +1,56 @@
+"""DescribeProducers (API key 61): the idempotent producers that partitions know of (KIP-664)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k61_describe_producers import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from kproto_server.handlers._partitions import leader_error
+
+if TYPE_CHECKING:
+    from kproto.messages.k61_describe_producers import DescribeProducersRequest
+    from kproto_server.call import Call
+
+UNKNOWN = -1
+
+
+def handle(request: DescribeProducersRequest, call: Call) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        throttle_time_ms=0,
+        topics=tuple(
+            TopicResponse(
+                name=topic.name,
+                partitions=tuple(_partition(topic.name, index, call) for index in topic.partition_indexes),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _partition(topic_name: str, index: int, call: Call) -> PartitionResponse:
+    topic = call.state.cluster.topic(topic_name)
+    partition = (topic and topic.partition(index)) or None
+    error = leader_error(partition, call.node.node_id, UNKNOWN)
+    if error or partition is None:
+        message = error.message if topic is None and call.state.profile.is_kraft else None
+        return PartitionResponse(partition_index=index, error_code=error, error_message=message, active_producers=())
+    return PartitionResponse(
+        partition_index=index,
+        error_code=ErrorCode.NONE,
+        active_producers=tuple(
+            ProducerState(
+                producer_id=producer_id,
+                producer_epoch=producer.epoch,
+                last_sequence=producer.batches[-1].last_sequence,
+                last_timestamp=producer.batches[-1].timestamp_ms,
+                coordinator_epoch=UNKNOWN,
+            )
+            for producer_id, producer in partition.data.producers.items()
+        ),
+    )
