@@ -56,6 +56,7 @@ class Wired:
         mask = ready.get(self.connection.fd, 0)
         if mask:
             self.connection.on_ready(mask)
+            self.host.send_outgoing()
         return mask
 
     def advance(self, real_ms: float) -> None:
