@@ -78,8 +78,7 @@ class OffsetStore:
         """Forget offsets whose tombstones the log has."""
         if self._deferred:
             self._settle(group_id)
-        self._table.remove(group_id, entries)
-        if not self._table.has(group_id):
+        if not self._table.remove(group_id, entries):
             self.touched[group_id] = None
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, OffsetAndMetadata]]:

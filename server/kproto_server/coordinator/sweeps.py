@@ -142,6 +142,9 @@ class Sweeps:
                 self._look_next_time(group_id, group, now_ms)
                 continue
             verdict = judge(self._simple if group is None else group, stored, now_ms, retention_ms, profile)
+            if not verdict.expired and not verdict.removes_group:
+                self._look_again(group_id, group, verdict.next_ms, now_ms)
+                continue
             partition = partition_for(group_id, len(partitions)) if partitions else NO_PARTITION
             if state.pending_offsets and partition in state.pending_offsets:
                 verdict = _spare_pending(verdict, group_id, state.pending_offsets[partition], now_ms, profile)
@@ -179,11 +182,15 @@ class Sweeps:
         offsets = state.offsets
         offsets.apply_deletion(group_id, verdict.expired)
         if not verdict.removes_group:
-            self._look_again(group_id, group, verdict.next_ms, now_ms)
+            if group is None and self._simple is not None and not offsets.has(group_id):
+                state.groups.create(group_id, now_ms)  # something of it is pending
+            else:
+                self._look_again(group_id, group, verdict.next_ms, now_ms)
         elif state.groups.get(group_id) is group:
-            state.groups.remove(group_id)
-            for touched in (state.groups.touched, offsets.touched):
-                touched.pop(group_id, None)  # nothing is left of it to look at
+            if group is not None:
+                state.groups.remove(group_id)
+                state.groups.touched.pop(group_id, None)
+            offsets.touched.pop(group_id, None)  # nothing is left of it to look at
 
     def _look_next_time(self, group_id: str, group: Group | None, now_ms: int) -> None:
         """Have the next sweep look at a group."""

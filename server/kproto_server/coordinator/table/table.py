@@ -235,8 +235,8 @@ class OffsetTable:
             large.dissolve()
             self.lower(group_id, large.since_ms)
 
-    def remove(self, group_id: str, entries: DeletionEntries) -> None:
-        """Take out those of these offsets that are there."""
+    def remove(self, group_id: str, entries: DeletionEntries) -> bool:
+        """Take out those of these offsets that are there; return whether the group has others."""
         doomed = {
             base + index for name, partitions in entries for base in self._topics.bases_of(name) for index in partitions
         }
@@ -249,18 +249,20 @@ class OffsetTable:
                 del self._large[group_id]
             elif large.count <= SMALL_AGAIN_MAX:
                 self._make_small(group_id, large)
-            return
+            return large.count > 0
         block = self._small.find(_key(group_id))
         if block is None:
-            return
+            return False
         _, bucket, _, _, place = block
         layout = layout_of(bucket, place, self._layouts)
         if doomed.issuperset(layout.keys):
             self._small.remove(block)
             self._topics.discount(layout)
             self._count -= layout.count
-        elif not doomed.isdisjoint(layout.keys):
+            return False
+        if not doomed.isdisjoint(layout.keys):
             self._replace(group_id, block, layout, *without(layout.keys, decode(bucket, place, layout), doomed))
+        return True
 
     # Topics that were made anew.
 
