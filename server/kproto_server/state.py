@@ -16,6 +16,7 @@ from kproto_server.coordinator.change_log import MemoryChangeLog
 from kproto_server.coordinator.offsets import OffsetStore
 from kproto_server.coordinator.registry import GroupRegistry, simple_group
 from kproto_server.topic_log.fetch_sessions import FetchSessions
+from kproto_server.topic_log.retention import MemoryBound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +48,10 @@ class BrokerState:
         can't be."""
         self.pending_offsets: dict[int, PendingOffsets] = {}
         """Offsets of transactions that had not ended where their log did, by offsets partition (LF-33)."""
-        self._producer_ids = 0
+        self.make_data: Callable[[Topic, Partition], PartitionData] = lambda _, partition: partition.make_data()
+        """Where records are kept: in memory, unless there is a data directory."""
+        self.memory = MemoryBound(settings.int("records.memory.max.bytes"))
+        self.last_producer_id = 0
         self._fetch_sessions: dict[int, FetchSessions] = {}
         self.v0_offsets = OffsetStore()
         """What OffsetCommit v0 wrote: the store that was ZooKeeper, apart from the rest (OC-20)."""
@@ -56,8 +60,8 @@ class BrokerState:
 
     def new_producer_id(self) -> int:
         """Return an id that no producer has."""
-        self._producer_ids += 1
-        return self._producer_ids
+        self.last_producer_id += 1
+        return self.last_producer_id
 
     def fetch_sessions(self, node_id: int) -> FetchSessions:
         """Return what a broker remembers of those who fetch from it."""
@@ -68,8 +72,18 @@ class BrokerState:
         return found
 
     def data_of(self, topic: Topic, partition: Partition) -> PartitionData:
-        """Return what is in a partition, to be written to."""
-        return partition.make_data()
+        """Return what is in a partition, to be written to.
+
+        Raises:
+            OSError: there is no log for it, and none can be made.
+        """
+        return self.make_data(topic, partition)
+
+    def wrote_to_memory(self, size: int) -> None:
+        """Take note of records that were put into memory; the oldest go if it is too much."""
+        if self.memory.wrote(size):
+            partitions = (one for topic in self.cluster.topics.values() for one in topic.partitions)
+            self.memory.keep(partition.data for partition in partitions)
 
     def group(self, group_id: str) -> Group | None:
         """Return a group; one that there is by its offsets alone is made for whoever asks, and not kept."""

@@ -18,9 +18,15 @@ from kproto.declaration import Request
 from kproto.headers import read_response, request_frame
 from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from kproto.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
 
 READ_LIMIT_S = 5.0
@@ -136,6 +142,16 @@ class Talk:
             raise AssertionError(f"{name} does not come")
         self.topic_ids[name] = told.topic_id
         self.rows.append({"topic": name, "id": told.topic_id.hex(), "partitions": partitions, "configs": given})
+
+    def delete(self, name: str) -> None:
+        answer = self._ask(DeleteTopicsRequest(topic_names=(name,), timeout_ms=5000), 1)
+        assert answer.responses[0].error_code == 0, answer
+
+    def commit(self, group_id: str, topic: str, offset: int) -> None:
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+        topics = (OffsetCommitRequestTopic(name=topic, partitions=(partition,)),)
+        answer = self._ask(OffsetCommitRequest(group_id=group_id, topics=topics), 5)
+        assert answer.topics[0].partitions[0].error_code == 0, answer
 
     def _leads(self, topic: str, partitions: int) -> bool:
         """Whether the broker knows that it leads all of them: a little later than that they exist."""

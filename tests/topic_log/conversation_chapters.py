@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -395,6 +396,12 @@ def offsets(talk: Talk, note: str, wanted: dict[str, dict[int, int]], version: i
     return talk.ask(note, ListOffsetsRequest(replica_id=-1, isolation_level=level, topics=topics), version)
 
 
+def delete_records(talk: Talk, note: str, topic: str, offset: int, version: int, partition: int = 0) -> Any:
+    partitions = (DeleteRecordsPartition(partition_index=partition, offset=offset),)
+    asked = DeleteRecordsRequest(topics=(DeleteRecordsTopic(name=topic, partitions=partitions),), timeout_ms=1000)
+    return talk.ask(note, asked, version)
+
+
 def deleting(talk: Talk) -> None:
     """DeleteRecords, and what is left to read; OffsetForLeaderEpoch."""
     talk.create("del", 2)
@@ -405,11 +412,7 @@ def deleting(talk: Talk) -> None:
         produce(talk, "filled", "keep", batch(2), 3)
         produce(talk, "filled", "both", batch(2), 3)
 
-    def delete(note: str, topic: str, offset: int, version: int, partition: int = 0) -> None:
-        partitions = (DeleteRecordsPartition(partition_index=partition, offset=offset),)
-        asked = DeleteRecordsRequest(topics=(DeleteRecordsTopic(name=topic, partitions=partitions),), timeout_ms=1000)
-        talk.ask(note, asked, version)
-
+    delete = partial(delete_records, talk)
     for version in talk.every(21):
         delete("below the start", "del", 0, version)
         delete("negative", "del", -5, version)

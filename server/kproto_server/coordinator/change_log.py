@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.offsets import CommitEntries
     from kproto_server.storage.durable_log import DurableLog
     from kproto_server.storage.partition_log import PartitionLog
+    from kproto_server.topic_log.stored_data import TopicAppend
 
     Batch = tuple[bytes, int]
     """A record batch with base offset 0, and the number of its records."""
@@ -105,6 +106,10 @@ class WrittenChangeLog:
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         change.settle(self._durable.write(self.partitions[partition], batch, record_count))
+
+    def append_to(self, log: PartitionLog, item: TopicAppend, batch: bytes, record_count: int) -> None:
+        """Write a batch of a topic."""
+        item.settle(self._durable.write(log, batch, record_count))
 
     def then(self, answer: Callable[[], Answer]) -> Answer:
         return answer()

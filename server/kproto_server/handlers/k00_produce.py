@@ -175,7 +175,10 @@ def _write(
     topic: Topic, partition: Partition, accepted: Accepted, terms: Terms, call: Call
 ) -> PartitionProduceResponse | Pending:
     """Append a batch, unless the log has it already, or it does not come next (BA-65)."""
-    data = call.state.data_of(topic, partition)
+    try:
+        data = call.state.data_of(topic, partition)
+    except OSError:
+        return _refused(partition.index, Refused(ErrorCode.KAFKA_STORAGE_ERROR))
     producer = accepted.producer_id, accepted.producer_epoch
     if accepted.producer_id != NO_PRODUCER_ID:
         checked = data.producers.check(
@@ -188,6 +191,8 @@ def _write(
             return _answer(partition, checked.base_offset, checked.timestamp_ms)
         if checked:
             return _refused(partition.index, Refused(checked, reached_log=True), log_start=partition.log_start_offset)
+    if data.is_in_memory:
+        call.state.wrote_to_memory(len(accepted.batch))
     append = data.append(accepted.batch, accepted.last_offset_delta, accepted.max_timestamp, partition.leader_epoch)
     if accepted.producer_id != NO_PRODUCER_ID and not append.error:
         last_sequence = sequence_after(accepted.first_sequence, accepted.record_count - 1)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.storage.cleaner import dirtiest
 from kproto_server.storage.compaction import Compaction, Terms
 
@@ -39,6 +40,7 @@ class Compacting:
     """Looks every `log.cleaner.backoff.ms` whether a log has to be compacted, and compacts one after the other."""
 
     def __init__(self, state: BrokerState, host: Host, syncer: Syncer, log_dir: LogDir) -> None:
+        self._state = state
         self._clock = state.clock
         self._host = host
         self._syncer = syncer
@@ -61,7 +63,7 @@ class Compacting:
     def _look(self) -> None:
         if self._stopped:
             return
-        logs = (log for log in self._log_dir.logs.values() if log not in self._failed)
+        logs = (log for log in self._log_dir.logs.values() if log not in self._failed and self._is_compacted(log))
         log = dirtiest(logs, self._terms.min_dirty_ratio)
         if log is None:
             self.start()
@@ -69,6 +71,14 @@ class Compacting:
         log_dir = self._log_dir
         compaction = Compaction(log_dir.disk, log, log_dir.durable, self._terms, self._clock.now_ms())
         self._host.post(partial(self._turn, log, compaction, compaction.run()))
+
+    def _is_compacted(self, log: PartitionLog) -> bool:
+        """Whether the topic says so; what belongs to none is compacted."""
+        state = self._state
+        topic = state.cluster.topic(log.topic)
+        return topic is None or "compact" in topic_config(
+            state.profile, state.settings, topic.configs, "cleanup.policy"
+        )
 
     def _turn(self, log: PartitionLog, compaction: Compaction, steps: Iterator[Callable[[], object] | None]) -> None:
         if self._stopped:

@@ -15,14 +15,18 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 
 from kproto_server.call import AfterSync
+from kproto_server.coordinator.change_log import Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from kproto.declaration import Response
-    from kproto_server.coordinator.change_log import Change
     from kproto_server.storage.durable_log import DurableLog, Round
     from kproto_server.storage.partition_log import PartitionLog
+    from kproto_server.topic_log.stored_data import TopicAppend
+
+    Item = Change | TopicAppend
+    """What is settled when the log has it."""
 
 Answer = TypeVar("Answer", bound="Response | AfterSync")
 
@@ -73,14 +77,14 @@ class LogRounds:
     keeps = True
     settles_at_once = False
 
-    def __init__(self, durable: DurableLog[Change], syncer: Syncer) -> None:
+    def __init__(self, durable: DurableLog[Item], syncer: Syncer) -> None:
         self.durable = durable
         self.partitions: Mapping[int, PartitionLog] = {}
         """The logs of the offsets partitions, by number; `Persistence` sets it."""
         self._syncer = syncer
         self._answers: list[AfterSync] = []
         """Those that wait for what is queued."""
-        self._round: Round[Change] | None = None
+        self._round: Round[Item] | None = None
         self._round_answers: list[AfterSync] = []
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
@@ -88,6 +92,12 @@ class LogRounds:
         error = self.durable.append(self.partitions[partition], batch, record_count, change)
         if error:
             change.settle(error)
+
+    def append_to(self, log: PartitionLog, item: TopicAppend, batch: bytes, record_count: int) -> None:
+        """Queue a batch of a topic; one that can't be written is settled at once."""
+        error = self.durable.append(log, batch, record_count, item)
+        if error:
+            item.settle(error)
 
     def then(self, answer: Callable[[], Answer]) -> Answer | AfterSync:
         if self.durable.queued:
@@ -102,7 +112,8 @@ class LogRounds:
 
     def in_flight(self) -> Iterable[Change]:
         in_round = () if self._round is None else self._round.entries
-        return (change for _, change in itertools.chain(in_round, self.durable.queued))
+        queued = itertools.chain(in_round, self.durable.queued)
+        return (item for _, item in queued if isinstance(item, Change))
 
     def flush(self) -> None:
         """Write what is queued and have it synced, unless a sync is under way; its end comes back here."""
@@ -118,7 +129,7 @@ class LogRounds:
                 return
             self._finish()
 
-    def _synced(self, begun: Round[Change]) -> None:
+    def _synced(self, begun: Round[Item]) -> None:
         if begun is self._round:  # else `drain` was quicker
             self._finish()
             self.flush()

@@ -9,15 +9,17 @@ serve.
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.cluster.topics import OFFSETS_TOPIC
+from kproto_server.cluster.topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kproto_server.coordinator.change_log import WrittenChangeLog
 from kproto_server.coordinator.partitioning import V0_PARTITION
 from kproto_server.shell.compacting import Compacting
 from kproto_server.shell.loading import Loading
 from kproto_server.shell.log_rounds import LogRounds, Syncer
+from kproto_server.shell.topic_logs import TopicLogs
 from kproto_server.storage.disk import RealDisk
 from kproto_server.storage.errors import StorageError
 from kproto_server.storage.log_dir import LogDir
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 V0_LOG = "__zookeeper_offsets"
 """The log of what OffsetCommit v0 stores, beside those of topics: real brokers had it in ZooKeeper."""
+
+PRODUCER_ID_BITS = 20
+"""Ids of producers begin with the time: none is given out again after a start, however many there were before."""
 
 logger = logging.getLogger("kproto.log")
 
@@ -56,6 +61,7 @@ class Persistence:
                 segment_bytes=state.settings.int("offsets.topic.segment.bytes"),
                 batch_size_max_bytes=state.settings.int("message.max.bytes"),
                 keeps=lambda topic: topic == OFFSETS_TOPIC,
+                if_there=lambda topic: topic not in (OFFSETS_TOPIC, TRANSACTION_TOPIC),
                 beside=(V0_LOG,),
             )
         except OSError as error:
@@ -73,6 +79,8 @@ class Persistence:
         state.log = self._log
         self._restore_topics()
         self._saved_version = -1 if self.log_dir.is_kafkas else state.cluster.version
+        state.last_producer_id = int(time.time() * 1000) << PRODUCER_ID_BITS
+        self.topic_logs = TopicLogs(state, self.log_dir, self._log, self._save_changed_topics)
         self._take_logs()
         self._background = Syncer(host.post)
         """Does what takes long, beside the rounds."""
@@ -93,6 +101,7 @@ class Persistence:
         if (V0_LOG, 0) in logs:
             partitions[V0_PARTITION] = logs[V0_LOG, 0]
         self._log.partitions = partitions
+        self.topic_logs.attach_offsets()
 
     def _prepare_v0_log(self) -> int:
         if (V0_LOG, 0) not in self.log_dir.logs:
@@ -106,13 +115,16 @@ class Persistence:
 
     def flush(self) -> None:
         """Called at the end of each round of the loop."""
-        if self._state.cluster.version != self._saved_version:
-            self.save_topics()
+        self._save_changed_topics()
         if isinstance(self._log, LogRounds):
             self._log.flush()
         work = self.log_dir.durable.background()
         if work is not None:
             self._background.run(work.run, self.log_dir.durable.end_background)
+
+    def _save_changed_topics(self) -> None:
+        if self._state.cluster.version != self._saved_version:
+            self.save_topics()
 
     def drain(self) -> None:
         """Have everything that was appended settled before this returns."""
@@ -136,6 +148,11 @@ class Persistence:
         if stored == self.log_dir.topics:
             return
         try:
+            gone = self.topic_logs.gone()
+            if gone:
+                self.drain()
+                self.topic_logs.remove(gone)
+            self.topic_logs.take_configs()
             offsets = cluster.topics.get(OFFSETS_TOPIC)
             if offsets is not None:
                 self.log_dir.create_logs(OFFSETS_TOPIC, len(offsets.partitions))
@@ -152,6 +169,7 @@ class Persistence:
     def reset(self) -> None:
         """Forget all offsets on disk: their logs are made anew."""
         self.drain()
+        self.topic_logs.remove(self.topic_logs.forget_all())
         for topic in (OFFSETS_TOPIC, V0_LOG):
             self.log_dir.remove_logs(topic)
         self._log.partitions = {}
@@ -165,6 +183,7 @@ class Persistence:
         self.drain()
         self._syncer.stop()
         self._background.stop()
+        self.topic_logs.save_start_offsets()
         try:
             self.log_dir.close()
         except OSError as error:

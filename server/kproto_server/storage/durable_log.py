@@ -124,7 +124,7 @@ class DurableLog(Generic[Item]):
         """Queue a batch; return 0, or Kafka's error if it is refused. The item comes back from `finish`."""
         if self.failed is not None:
             return STORAGE_ERROR
-        if len(batch) > self._batch_size_max_bytes:
+        if len(batch) > self._batch_size_max_bytes and not log.takes_any_size:
             return TOO_LARGE
         log.append(batch, record_count)
         self._queue.append((log, item))
@@ -140,7 +140,7 @@ class DurableLog(Generic[Item]):
         if self.failed is not None:
             return STORAGE_ERROR
         size = len(batch)
-        if size > self._batch_size_max_bytes:
+        if size > self._batch_size_max_bytes and not log.takes_any_size:
             return TOO_LARGE
         log.append(batch, record_count)
         try:

@@ -60,6 +60,7 @@ class LogDir:
         journal_size_bytes: int = SIZE_BYTES,
         unsynced_max_bytes: int = UNSYNCED_MAX_BYTES,
         keeps: Callable[[str], bool] = lambda topic: True,
+        if_there: Callable[[str], bool] = lambda topic: False,
         beside: Collection[str] = (),
         progress: Callable[[int, int], object] = lambda done, total: None,
     ) -> None:
@@ -67,7 +68,8 @@ class LogDir:
 
         Args:
             unsynced_max_bytes: in ``os`` mode, of segments, until a sync in the background is due.
-            keeps: whether the logs of a topic are opened.
+            keeps: whether the logs of a topic are opened, and made.
+            if_there: whether those of its logs are opened that there are.
             beside: names of logs that belong to no topic; each has one partition, and is opened if it is there.
             progress: told how many logs of how many are open.
 
@@ -78,13 +80,19 @@ class LogDir:
         self.disk = disk
         self._recovery = Recovery(disk, segment_bytes=segment_bytes, repair=repair)
         self.logs: dict[tuple[str, int], PartitionLog] = {}
-        self.is_kafkas = self._forget_if_kafka_was_here(keeps)
+        self.is_kafkas = self._forget_if_kafka_was_here(lambda topic: keeps(topic) or if_there(topic))
         """Whether a real broker has run here since we last did."""
         self.topics: list[StoredTopic] = read_topics(disk, of_directories=self.is_kafkas)
         self.topics = [topic for topic in self.topics if topic.name not in beside]
-        wanted = [(t.name, n) for t in self.topics if keeps(t.name) for n in range(t.partition_count)]
-        wanted += [(name, 0) for name in beside if disk.names(f"{name}-0")]
         content = read_journal(disk)
+        there = {*disk.names(""), *(batch.directory for batch in content.batches)}
+        wanted = [
+            (topic.name, number)
+            for topic in self.topics
+            for number in range(topic.partition_count)
+            if keeps(topic.name) or (if_there(topic.name) and f"{topic.name}-{number}" in there)
+        ]
+        wanted += [(name, 0) for name in beside if disk.names(f"{name}-0")]
         known = self._all_known(wanted, content)
         take_over(disk, wanted)
         self._remove(CLEAN_END)
@@ -168,20 +176,28 @@ class LogDir:
         Raises:
             OSError: not all of them could be made.
         """
-        disk = self.disk
         for partition in range(partition_count):
-            if (topic, partition) in self.logs:
-                continue
-            directory = f"{topic}-{partition}"
-            disk.make_directory(directory)
-            path = f"{directory}/{LEADER_EPOCHS}"
-            if not disk.exists(path):
-                file = disk.open(path, create=True)
-                try:
-                    file.write_at(0, write_epochs([(0, 0)]))
-                finally:
-                    file.close()
-            self.logs[topic, partition] = self._recovery.open(topic, partition)
+            self.create_log(topic, partition)
+
+    def create_log(self, topic: str, partition: int) -> None:
+        """Make one log, unless it is there.
+
+        Raises:
+            OSError: it could not be made.
+        """
+        disk = self.disk
+        if (topic, partition) in self.logs:
+            return
+        directory = f"{topic}-{partition}"
+        disk.make_directory(directory)
+        path = f"{directory}/{LEADER_EPOCHS}"
+        if not disk.exists(path):
+            file = disk.open(path, create=True)
+            try:
+                file.write_at(0, write_epochs([(0, 0)]))
+            finally:
+                file.close()
+        self.logs[topic, partition] = self._recovery.open(topic, partition)
 
     def remove_logs(self, topic: str) -> None:
         """Remove all logs of a topic; nothing may be queued, or under way.

@@ -12,9 +12,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.segment import RELATIVE_OFFSET_MAX
-from kproto.records.segment_files import segment_name
-from kproto_server.storage.checkpoints import Point
-from kproto_server.storage.kafkas_files import add_index
+from kproto.records.segment_files import LEADER_EPOCHS, segment_name
+from kproto_server.storage.checkpoints import Point, read_epochs, write_epochs
+from kproto_server.storage.disk import read_all, replace_file
+from kproto_server.storage.kafkas_files import add_index, remove_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,7 +74,8 @@ class PartitionLog:
         "_closed", "_dirty", "_disk", "_epoch_octets", "_file", "_is_active_dirty", "_must_cut_off",
         "_new_files_number", "_next_written", "_position", "_queue", "_sync_number",
         "base_offset", "directory", "directory_octets", "epoch", "first_dirty_offset", "next_offset", "partition",
-        "queued_size", "segment_bytes", "start_offset", "synced", "topic",
+        "queued_size", "segment_bytes", "start_offset", "synced",
+        "takes_any_size", "topic", "version",
     )  # fmt: skip
 
     def __init__(
@@ -101,6 +103,10 @@ class PartitionLog:
         self._epoch_octets = epoch.to_bytes(4, "big")
         self.segment_bytes = segment_bytes
         self._closed = closed
+        self.version = 0
+        """Rises when segments are rewritten or removed: their content stands elsewhere then."""
+        self.takes_any_size = False
+        """Whether batches are of a size that was judged before."""
         self.first_dirty_offset = 0
         """Everything below it was compacted."""
         self.start_offset = closed[0].base_offset if closed else (active.base_offset if active else next_offset)
@@ -281,8 +287,39 @@ class PartitionLog:
 
     def replace_closed(self, segment: Segment, size: int) -> None:
         """A closed segment was rewritten and has another size; none: it is gone."""
+        self.version += 1
         index = self._closed.index(segment)
         self._closed[index : index + 1] = [segment._replace(size=size)] if size else []
+
+    def drop_oldest(self) -> Segment:
+        """Remove the oldest closed segment.
+
+        Raises:
+            OSError: it stays.
+        """
+        segment = self._closed[0]
+        self._disk.remove(segment.path)
+        remove_index(self._disk, segment.path)
+        del self._closed[0]
+        self._dirty.pop(segment.path, None)
+        self.version += 1
+        self.start_offset = self._closed[0].base_offset if self._closed else self.base_offset
+        return segment
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Give batches a newer leader epoch from now on, and note where it begins (LF-53).
+
+        Raises:
+            OSError: it goes on with the one it had.
+        """
+        path = f"{self.directory}/{LEADER_EPOCHS}"
+        epochs = read_epochs(read_all(self._disk, path)) if self._disk.exists(path) else []
+        replace_file(self._disk, path, write_epochs([*epochs, (epoch, self.next_offset)]))
+        self.epoch = epoch
+        self._epoch_octets = epoch.to_bytes(4, "big")
+
+    def segment_path(self, base_offset: int) -> str:
+        return f"{self.directory}/{segment_name(base_offset)}"
 
     def segments(self) -> list[Segment]:
         """Return the segments, the oldest first."""

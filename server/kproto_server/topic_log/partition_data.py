@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto_server.topic_log.producers import Producers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 NO_TIMESTAMP = -1
 SLACK = 1024
@@ -43,9 +43,11 @@ class PartitionData:
     """What is in a partition, in memory."""
 
     __slots__ = (
-        "_batches", "_first", "_last_offsets", "_max_timestamps", "epochs", "next_offset", "producers", "size_bytes",
-        "start_offset", "waiters",
+        "_batches", "_first", "_last_offsets", "_max_timestamps", "_sizes", "epochs", "known_producers", "next_offset",
+        "size_bytes", "start_offset", "waiters",
     )  # fmt: skip
+
+    is_in_memory = True
 
     def __init__(self, start_offset: int = 0) -> None:
         self.start_offset = start_offset
@@ -55,11 +57,12 @@ class PartitionData:
         self.size_bytes = 0
         """Octets of all batches."""
         self.epochs: list[EpochStart] = []
-        self.producers = Producers()
+        self.known_producers = Producers()
         self.waiters: dict[Callable[[], object], None] = {}
         """What is called when something was appended: fetches that wait for it."""
         self._batches: list[bytes] = []
         self._last_offsets = array("q")
+        self._sizes = array("q")
         self._max_timestamps = array("q")
         self._first = 0
         """Index of the first batch that was not dropped."""
@@ -69,14 +72,32 @@ class PartitionData:
         base_offset = self.next_offset
         stored = base_offset.to_bytes(8, "big") + batch[8:12] + epoch.to_bytes(4, "big") + batch[16:]
         self._batches.append(stored)
-        self._last_offsets.append(base_offset + last_offset_delta)
-        self._max_timestamps.append(max_timestamp)
+        self._note(base_offset, base_offset + last_offset_delta, len(stored), max_timestamp, epoch)
         self.next_offset = base_offset + last_offset_delta + 1
-        self.size_bytes += len(stored)
-        if not self.epochs or self.epochs[-1].epoch < epoch:
-            self.epochs.append(EpochStart(epoch, base_offset))
         self.wake()
         return Append(base_offset)
+
+    def _note(self, base_offset: int, last_offset: int, size: int, max_timestamp: int, epoch: int) -> None:
+        """Take down what look-ups need of the newest batch."""
+        self._last_offsets.append(last_offset)
+        self._sizes.append(size)
+        self._max_timestamps.append(max_timestamp)
+        self.size_bytes += size
+        if not self.epochs or self.epochs[-1].epoch < epoch:
+            self.epochs.append(EpochStart(epoch, base_offset))
+
+    @property
+    def producers(self) -> Producers:
+        """The idempotent producers that have written here."""
+        self.look()
+        return self.known_producers
+
+    def look(self) -> None:
+        """Make sure that what look-ups need is there."""
+
+    def _octets(self, index: int, end: int) -> bytes:
+        """Return batches by their numbers."""
+        return b"".join(self._batches[index:end])
 
     def wake(self) -> None:
         """Tell those who wait for this partition to change."""
@@ -85,48 +106,47 @@ class PartitionData:
 
     def available(self, offset: int) -> bool:
         """Whether there is something to read at an offset."""
-        return offset < self.next_offset and self._first < len(self._batches)
+        return offset < self.next_offset
 
     def read(self, offset: int, max_bytes: int, *, whole: bool) -> bytes:
         """Return whole batches from the one that has an offset, up to a size; the first one whatever its size if
         ``whole`` (BA-72, BA-73)."""
-        batches = self._batches
+        self.look()
+        sizes = self._sizes
         index = max(self._first, bisect_left(self._last_offsets, offset))
         end = index
         left = max_bytes
-        while end < len(batches) and (len(batches[end]) <= left or (whole and end == index)):
-            left -= len(batches[end])
+        while end < len(sizes) and (sizes[end] <= left or (whole and end == index)):
+            left -= sizes[end]
             end += 1
-        return b"".join(batches[index:end])
-
-    def batches_from(self, offset: int) -> Iterator[bytes]:
-        """Yield the batches from the one that has an offset."""
-        index = max(self._first, bisect_left(self._last_offsets, offset))
-        while index < len(self._batches):
-            yield self._batches[index]
-            index += 1
+        return self._octets(index, end) if end > index else b""
 
     def batch_at_time(self, timestamp: int) -> bytes | None:
         """Return the first batch that has a record of a time or later."""
-        for index in range(self._first, len(self._batches)):
+        self.look()
+        for index in range(self._first, len(self._sizes)):
             if self._max_timestamps[index] >= timestamp:
-                return self._batches[index]
+                return self._octets(index, index + 1)
         return None
 
     def batch_of_greatest_timestamp(self) -> bytes | None:
         """Return the first batch that has the greatest timestamp of all."""
+        self.look()
         timestamps = self._max_timestamps[self._first :]
         if not timestamps:
             return None
-        return self._batches[self._first + timestamps.index(max(timestamps))]
+        index = self._first + timestamps.index(max(timestamps))
+        return self._octets(index, index + 1)
 
     def epoch_at(self, offset: int) -> int:
         """Return the leader epoch that an offset was written under; -1 if nothing was."""
+        self.look()
         index = bisect_right(self.epochs, offset, key=lambda start: start.offset)
         return self.epochs[index - 1].epoch if index else -1
 
     def end_of_epoch(self, epoch: int) -> EpochStart | None:
         """Return the largest epoch up to this one, and where the next one began; None if there is none."""
+        self.look()
         index = bisect_right(self.epochs, epoch, key=lambda start: start.epoch)
         if index == 0:
             return None
@@ -135,33 +155,38 @@ class PartitionData:
 
     def delete_before(self, offset: int) -> None:
         """Move the start of the log up to an offset; batches that are wholly before it go."""
+        self.look()
         self.start_offset = max(self.start_offset, min(offset, self.next_offset))
-        while self._first < len(self._batches) and self._last_offsets[self._first] < self.start_offset:
+        while self._first < len(self._sizes) and self._last_offsets[self._first] < self.start_offset:
             self._drop_first()
 
     def drop_oldest(self) -> int:
         """Drop the oldest batch; return its size, 0 if there was none."""
-        if self._first == len(self._batches):
+        if self._first == len(self._sizes):
             return 0
         self.start_offset = max(self.start_offset, self._last_offsets[self._first] + 1)
         return self._drop_first()
 
     def oldest(self) -> tuple[int, int] | None:
         """Return size and greatest timestamp of the oldest batch."""
-        if self._first == len(self._batches):
+        if self._first == len(self._sizes):
             return None
-        return len(self._batches[self._first]), self._max_timestamps[self._first]
+        return self._sizes[self._first], self._max_timestamps[self._first]
 
     def _drop_first(self) -> int:
-        size = len(self._batches[self._first])
-        self._batches[self._first] = b""
+        size = self._sizes[self._first]
+        if self._batches:
+            self._batches[self._first] = b""
         self._first += 1
         self.size_bytes -= size
-        if self._first > SLACK and 2 * self._first > len(self._batches):
-            for column in (self._batches, self._last_offsets, self._max_timestamps):
+        if self._first > SLACK and 2 * self._first > len(self._sizes):
+            for column in self._columns():
                 del column[: self._first]
             self._first = 0
         return size
+
+    def _columns(self) -> list[list[bytes] | array[int]]:
+        return [self._batches, self._last_offsets, self._sizes, self._max_timestamps]
 
 
 NO_DATA = PartitionData()
