@@ -38,7 +38,7 @@ CONFIG = Option("--config", "FILE", "broker settings from a file like server.pro
 CLOCK = Option("--clock", "CLOCK", "real, scaled:N (N times as fast), manual, or auto (jumps when idle)")
 DATA_DIR = Option("--data-dir", "DIR", "keep offsets here, in Kafka's own format (default: in memory)")
 DURABILITY = Option(
-    "--durability", "MODE", "what it survives: fsync (power loss; the default with --data-dir) or os (kill -9)"
+    "--durability", "MODE", "what it survives: fsync (power loss; default with --data-dir) or os (kill)"
 )
 REPAIR = Option("--repair", "", "cut damaged logs off where the damage begins, instead of refusing them")
 
