@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from kproto_server.coordinator.table.entries import CommitEntries as CommitEntries
     from kproto_server.coordinator.table.entries import DeletionEntries as DeletionEntries
+    from kproto_server.coordinator.table.entries import Due as Due
 
 
 class DeferredCommit(Protocol):
@@ -101,10 +102,11 @@ class OffsetStore:
         self._settle_all()
         return self._table.groups_with(topic)
 
-    def due(self, until_ms: int) -> Iterator[list[str]]:
+    def due(self, until_ms: int) -> Iterator[list[Due]]:
         """Yield groups that may have something that expires, if everything committed until a time does; see
         `OffsetTable.due`."""
-        return self._table.due(until_ms)
+        for groups in self._table.due(until_ms):
+            yield [(group_id, None if group_id in self._deferred else offsets) for group_id, offsets in groups]
 
     def put_off(self, group_id: str, since_ms: int) -> None:
         """Have `due` name a group, which it has named, at this time again."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from kproto_server.clock import Clock, Timer
     from kproto_server.coordinator.groups import Group
+    from kproto_server.coordinator.offsets import Due
     from kproto_server.coordinator.pending_offsets import PendingOffsets
     from kproto_server.releases.profiles import Profile
     from kproto_server.state import BrokerState
@@ -112,36 +113,47 @@ class Sweeps:
             group_ids = list(islice(self._due, GROUPS_AT_ONCE))
             for group_id in group_ids:
                 del self._due[group_id]
-            self._sweep(group_ids, now_ms)
+            self._sweep([(group_id, None) for group_id in group_ids], now_ms)
             yield
         in_registry = self._state.groups.get
-        found: list[str] = []
+        has_deadlines = self._state.profile.offsets_carry_expiry
+        found: list[Due] = []
         done = 0
-        for group_ids in self._state.offsets.due(now_ms - self._retention_ms):
-            found += [group_id for group_id in group_ids if in_registry(group_id) is None]
-            done += 1 + len(group_ids)
+        for groups in self._state.offsets.due(now_ms - self._retention_ms):
+            for group_id, all_of_it in groups:
+                if in_registry(group_id) is None:
+                    # Its last commit is a retention time ago: so that is what the verdict will be.
+                    found.append((group_id, None if has_deadlines else all_of_it))
+            done += 1 + len(groups)
             if done >= GROUPS_AT_ONCE:
                 self._sweep(found, now_ms)
                 found, done = [], 0
                 yield
         self._sweep(found, now_ms)
 
-    def _sweep(self, group_ids: list[str], now_ms: int) -> None:
-        """Judge, and append tombstones, which are applied once the log has them (EX-30, EX-31)."""
+    def _sweep(self, groups: list[Due], now_ms: int) -> None:
+        """Judge, and append tombstones, which are applied once the log has them (EX-30, EX-31).
+
+        Of a group with all of its offsets beside it, the verdict is that they go.
+        """
         state, retention_ms = self._state, self._retention_ms
         profile, log = state.profile, state.log
         group_of, offsets_of = state.groups.get, state.offsets.of_group
         topic = state.cluster.topics.get(OFFSETS_TOPIC)
         partitions = [] if topic is None else topic.partitions
         in_flight = {change.group_id for change in log.in_flight()}
-        for group_id in group_ids:
-            group, stored = group_of(group_id), offsets_of(group_id)
-            if group is None and not stored:
-                continue
+        for group_id, all_of_it in groups:
+            group = group_of(group_id)
+            if all_of_it is not None:
+                verdict = Verdict(all_of_it, self._simple is not None, now_ms + retention_ms)
+            else:
+                stored = offsets_of(group_id)
+                if group is None and not stored:
+                    continue
+                verdict = judge(self._simple if group is None else group, stored, now_ms, retention_ms, profile)
             if group_id in in_flight:  # EX-23
                 self._look_next_time(group_id, group, now_ms)
                 continue
-            verdict = judge(self._simple if group is None else group, stored, now_ms, retention_ms, profile)
             if not verdict.expired and not verdict.removes_group:
                 self._look_again(group_id, group, verdict.next_ms, now_ms)
                 continue

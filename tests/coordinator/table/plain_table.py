@@ -61,3 +61,10 @@ class PlainTable:
     def earliest(self, group_id: str) -> int:
         """Return the earliest commit time of a group's offsets."""
         return min(stored.commit_timestamp_ms for topic in self.groups[group_id].values() for stored in topic.values())
+
+    def is_over(self, group_id: str, until_ms: int) -> bool:
+        """Whether all offsets of a group were committed until a time, and none has a deadline of its own."""
+        all_of_it = [stored for topic in self.groups[group_id].values() for stored in topic.values()]
+        return all(
+            stored.commit_timestamp_ms <= until_ms and stored.expire_timestamp_ms is None for stored in all_of_it
+        )

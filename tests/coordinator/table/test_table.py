@@ -82,8 +82,15 @@ class Tables(RuleBasedStateMachine):
     @rule(until_ms=st.integers(0, 9), is_left_alone=st.booleans())
     def look(self, until_ms: int, is_left_alone: bool) -> None:
         """A sweep: who has to be looked at is named, and named again when it was put off."""
-        named = list(chain(*self.packed.due(until_ms)))
+        due = list(chain(*self.packed.due(until_ms)))
+        named = [group_id for group_id, _ in due]
         assert len(set(named)) == len(named)
+        for group_id, all_of_it in due:
+            if all_of_it is not None:
+                assert self.plain.is_over(group_id, until_ms)
+                assert {name: set(indexes) for name, indexes in all_of_it} == {
+                    name: set(stored) for name, stored in self.plain.of_group(group_id).items()
+                }
         assert set(named) >= self.plain.must_be_named(until_ms)
         for group_id in named:
             if is_left_alone:

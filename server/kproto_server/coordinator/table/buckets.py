@@ -18,7 +18,8 @@ from array import array
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from kproto_server.coordinator.table.records import NEVER, due_from
+from kproto_server.coordinator.table.forms import EXPIRIES
+from kproto_server.coordinator.table.records import NEVER, head_and_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,15 +148,19 @@ class Buckets:
 
     def _due_of(self, number: int, until_ms: int) -> list[Block]:
         found = []
-        since_ms = NEVER
-        for block in self.blocks(number):
-            _, bucket, _, _, place = block
-            due_ms = due_from(bucket, place)
-            if due_ms <= until_ms:
-                found.append(block)
-            elif due_ms < since_ms:
-                since_ms = due_ms
-        self.since[number] = since_ms
+        earliest_ms = NEVER
+        bucket = self._buckets[number]
+        count = bucket[0]
+        start = 1 + 2 * count
+        for nth, size in enumerate(bucket[count + 1 : start], 1):
+            place = start + 1 + bucket[start]
+            since_ms, _, form = head_and_form(bucket, place)
+            if since_ms <= until_ms or form & EXPIRIES:
+                found.append((number, bucket, nth, start, place))
+            elif since_ms < earliest_ms:
+                earliest_ms = since_ms
+            start += UNIT * size
+        self.since[number] = earliest_ms
         return found
 
     def _split(self) -> None:

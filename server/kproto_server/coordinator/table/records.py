@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from kproto_server.coordinator.table.entries import OffsetAndMetadata
 from kproto_server.coordinator.table.forms import (
-    EXPIRIES,
     METADATA,
     NOTHING,
     TIME_EACH,
@@ -46,6 +45,8 @@ SIZE_MAX = 8192
 """Of a record with several entries."""
 
 _unpack_head = HEAD.unpack_from
+head_and_form = Struct("<qBB").unpack_from
+"""What a record begins with: since, size of the layout, and the layout's form."""
 _int64, _put_int64 = INT64.unpack_from, INT64.pack_into
 _new: Any = tuple.__new__
 
@@ -89,12 +90,6 @@ def decode(buffer: Buffer, place: int, layout: Layout) -> Columns:
             metadata.append(bytes(buffer[end : end + size]).decode("utf-8", "surrogatepass"))
             end += size
     return columns_of(form, count, since_ms, values, metadata)
-
-
-def due_from(buffer: Buffer, place: int) -> int:
-    """Return the since of a record; of one with deadlines of its own, the earliest there is."""
-    since_ms: int = _int64(buffer, place)[0]
-    return ALWAYS if buffer[place + HEAD_SIZE] & EXPIRIES else since_ms
 
 
 def set_since(buffer: bytearray, place: int, since_ms: int) -> None:

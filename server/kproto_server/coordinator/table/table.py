@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from kproto_server.coordinator.table.buckets import Buckets
+from kproto_server.coordinator.table.forms import EXPIRIES, TIME_EACH
 from kproto_server.coordinator.table.large import LargeGroup
 from kproto_server.coordinator.table.layouts import Layouts
 from kproto_server.coordinator.table.overwriting import put
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kproto_server.coordinator.table.buckets import Block
-    from kproto_server.coordinator.table.entries import CommitEntries, DeletionEntries, OffsetAndMetadata
+    from kproto_server.coordinator.table.entries import CommitEntries, DeletionEntries, Due, OffsetAndMetadata
     from kproto_server.coordinator.table.forms import Columns
     from kproto_server.coordinator.table.layouts import Layout, TopicOfLayout
 
@@ -311,6 +312,14 @@ class OffsetTable:
 
     # Times.
 
+    def _of_one_time(self, block: Block) -> DeletionEntries | None:
+        """Return all offsets of a group, if all were committed at the time of its record; else None."""
+        _, bucket, _, _, place = block
+        layout = layout_of(bucket, place, self._layouts)
+        if layout.form & (TIME_EACH | EXPIRIES):
+            return None
+        return [(topic.name, topic.partitions) for topic in layout.topics]
+
     def lower(self, group_id: str, since_ms: int) -> None:
         """Have `due` name a group at this time, if not before."""
         large = self._large.get(group_id)
@@ -337,11 +346,11 @@ class OffsetTable:
             set_since(bucket, place, since_ms)
         self.lower(group_id, since_ms)
 
-    def due(self, until_ms: int) -> Iterator[list[str]]:
+    def due(self, until_ms: int) -> Iterator[list[Due]]:
         """Yield groups that may have offsets committed until this time, or offsets with a deadline of their own.
 
-        Each has to be put off or removed before the next are asked for, unless somebody else keeps an eye on it. Where
-        there are none, empty lists are yielded now and then. The table may change meanwhile.
+        Each has to be put off or removed, unless somebody else keeps an eye on it. Where there are none, empty lists
+        are yielded now and then. The table may change meanwhile.
         """
         if self.oldest_ms > until_ms:
             return
@@ -349,9 +358,9 @@ class OffsetTable:
             large = self._large.get(group_id)
             if large is not None and large.since_ms <= until_ms:
                 large.since_ms = NEVER
-                yield [group_id]
+                yield [(group_id, None)]
         for blocks in self._small.due(until_ms):
-            yield [_group_id(block) for block in blocks]
+            yield [(_group_id(block), self._of_one_time(block)) for block in blocks]
         larges = min((large.since_ms for large in self._large.values()), default=NEVER)
         self.oldest_ms = min(larges, min(self._small.since))
 
