@@ -12,6 +12,7 @@ from kproto_server.observation.observe import Observations
 from kproto_server.shell.host import Host, real_ms
 from kproto_server.shell.server import Server
 from kproto_server.state import BrokerState
+from kproto_server.topic_log.housekeeping import Housekeeping
 
 if TYPE_CHECKING:
     import socket
@@ -56,4 +57,5 @@ def assemble(
         from kproto_server.shell.persistence import Persistence
 
         persistence = Persistence(data, state, host)
+    Housekeeping(state, None if persistence is None else persistence.topic_logs.drop_expired).start()
     return host, Server(host, state, Observations(), sweeps, persistence)

@@ -80,10 +80,10 @@ class Persistence:
         self._restore_topics()
         self._saved_version = -1 if self.log_dir.is_kafkas else state.cluster.version
         state.last_producer_id = int(time.time() * 1000) << PRODUCER_ID_BITS
-        self.topic_logs = TopicLogs(state, self.log_dir, self._log, self._save_changed_topics)
-        self._take_logs()
         self._background = Syncer(host.post)
         """Does what takes long, beside the rounds."""
+        self.topic_logs = TopicLogs(state, self.log_dir, self._log, self._save_changed_topics, self._background.run)
+        self._take_logs()
         self._compacting = Compacting(state, host, self._background, self.log_dir)
         state.prepare_v0_log = self._prepare_v0_log
         loading = Loading(state, host, disk, dict(self._log.partitions))

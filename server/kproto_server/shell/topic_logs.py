@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kproto_server.cluster.topics import OFFSETS_TOPIC
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.storage.checkpoints import read_offsets, write_offsets
 from kproto_server.storage.disk import read_all, replace_file
+from kproto_server.topic_log.retention import expired_count
 from kproto_server.topic_log.stored_data import OffsetsTopicData, StoredData
 
 if TYPE_CHECKING:
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
     from kproto_server.storage.checkpoints import Offsets
     from kproto_server.storage.log_dir import LogDir
     from kproto_server.storage.partition_log import PartitionLog
+    from kproto_server.storage.segment_sync import SegmentSync
     from kproto_server.topic_log.partition_data import PartitionData
+    from kproto_server.topic_log.retention import Limits
     from kproto_server.topic_log.stored_data import TopicWriter
 
 START_OFFSETS = "log-start-offset-checkpoint"
@@ -37,9 +41,15 @@ class TopicLogs:
     """What topics have on disk."""
 
     def __init__(
-        self, state: BrokerState, log_dir: LogDir, writer: TopicWriter, save_topics: Callable[[], object]
+        self,
+        state: BrokerState,
+        log_dir: LogDir,
+        writer: TopicWriter,
+        save_topics: Callable[[], object],
+        run: Callable[[Callable[[], object], Callable[[], object]], object],
     ) -> None:
-        """``save_topics``: has the topics remembered, if they have changed."""
+        """``save_topics``: has topics remembered that have changed; ``run``: does what blocks, then the rest."""
+        self._run = run
         self._state = state
         self._log_dir = log_dir
         self._writer = writer
@@ -127,6 +137,44 @@ class TopicLogs:
             for partition in topic.partitions
             if isinstance(partition.data, StoredData) and not isinstance(partition.data, OffsetsTopicData)
         ]
+
+    def drop_expired(self, data: StoredData, limits: Limits, now_ms: int) -> None:
+        """Close a segment that is old or full of what is, and have the oldest ones removed that are to go.
+
+        What is removed is synced before: a start after a crash must not take what is missing for lost.
+        """
+        log = data.log
+        runs = data.runs()
+        count = expired_count(runs, now_ms, data.start_offset, limits)
+        try:
+            if runs and (count == len(runs) or now_ms - data.first_timestamp_of_newest() > limits.segment_ms):
+                log.roll()
+        except OSError as error:
+            logger.error("%s can't be rolled: %s", log.directory, error)
+            return
+        ends = [run.next_offset for run in runs[:count]]
+        if not ends:
+            return
+        sync = self._log_dir.durable.begin_sync(log)
+        if sync is None:
+            self._drop(data, ends[-1])
+        else:
+            self._run(sync.run, partial(self._synced, sync, data, ends[-1]))
+
+    def _synced(self, sync: SegmentSync, data: StoredData, end_offset: int) -> None:
+        if self._log_dir.durable.end_sync(sync):
+            self._drop(data, end_offset)
+
+    def _drop(self, data: StoredData, end_offset: int) -> None:
+        data.delete_before(end_offset)
+        log = data.log
+        try:
+            while log.closed_segments() and data.begins_behind(log.closed_segments()[0]):
+                log.drop_oldest()
+        except OSError as error:
+            logger.error("old segments of %s can't be removed: %s", log.directory, error)
+        data.keep_index()
+        self.save_start_offsets()
 
     def save_start_offsets(self) -> None:
         """Note where logs begin that begin within a segment."""

@@ -11,10 +11,11 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto.records.record_batch import read_record_batch
 from kproto_server.topic_log.producers import Producers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 NO_TIMESTAMP = -1
 SLACK = 1024
@@ -172,6 +173,23 @@ class PartitionData:
         if self._first == len(self._sizes):
             return None
         return self._sizes[self._first], self._max_timestamps[self._first]
+
+    def batches(self) -> Iterator[tuple[int, int, int]]:
+        """Yield last offset, size and greatest timestamp of each batch."""
+        columns = (self._last_offsets, self._sizes, self._max_timestamps)
+        return zip(*(column[self._first :] for column in columns), strict=True)
+
+    def rewrite(self, clean: Callable[[list[bytes]], list[bytes]], end_offset: int) -> None:
+        """Have the batches below an offset replaced by what is left of them."""
+        end = bisect_left(self._last_offsets, end_offset, lo=self._first)
+        left = clean(self._batches[self._first : end])
+        headers = [read_record_batch(encoded, check_crc=False)[0] for encoded in left]
+        span = slice(self._first, end)
+        self.size_bytes += sum(map(len, left)) - sum(self._sizes[span])
+        self._batches[span] = left
+        self._last_offsets[span] = array("q", [batch.last_offset for batch in headers])
+        self._sizes[span] = array("q", map(len, left))
+        self._max_timestamps[span] = array("q", [batch.header.max_timestamp for batch in headers])
 
     def _drop_first(self) -> int:
         size = self._sizes[self._first]

@@ -10,6 +10,7 @@ An append is answered when the log says that it has it: then the offset behind i
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from struct import Struct
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +18,7 @@ from kproto.records.batches import read_batch
 from kproto.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, NO_PRODUCER_ID
 from kproto_server.topic_log.partition_data import Append, PartitionData
 from kproto_server.topic_log.producers import Written, sequence_after
+from kproto_server.topic_log.retention import Run
 
 if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk, File
@@ -167,6 +169,32 @@ class StoredData(PartitionData):
             finally:
                 file.close()
         return b"".join(parts)
+
+    def runs(self) -> list[Run]:
+        """Return the segments, the oldest first, without one that is empty."""
+        self.look()
+        found: list[Run] = []
+        segment = -1
+        for index in range(self._first, len(self._sizes)):
+            one = Run(self._last_offsets[index] + 1, self._sizes[index], self._max_timestamps[index])
+            if self._segments[index] == segment:
+                before = found.pop()
+                one = Run(one.next_offset, before.size + one.size, max(before.max_timestamp, one.max_timestamp))
+            segment = self._segments[index]
+            found.append(one)
+        return found
+
+    def first_timestamp_of_newest(self) -> int:
+        """Return the greatest timestamp of the first batch in the newest segment."""
+        return self._max_timestamps[bisect_left(self._segments, self._segments[-1], lo=self._first)]
+
+    def begins_behind(self, segment: Segment) -> bool:
+        """Whether a segment has nothing that can be read any more."""
+        return self._first >= len(self._segments) or self._segments[self._first] > segment.base_offset
+
+    def keep_index(self) -> None:
+        """The log has lost what was dropped before: the rest stands where it did."""
+        self._log_version = self._log.version
 
     def _columns(self) -> list[list[bytes] | array[int]]:
         return [*super()._columns(), self._positions, self._segments]

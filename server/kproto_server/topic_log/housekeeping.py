@@ -1,0 +1,85 @@
+"""What happens to records by themselves: they expire, and topics are compacted, by the broker's clock.
+
+Every `log.retention.check.interval.ms` all partitions are looked at. In memory what is to go goes at once; logs on disk
+are rolled and cut by whoever has them (`drop_stored`), and compacted by the cleaner of the offsets topic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto_server.configuration.topic_configs import topic_config
+from kproto_server.topic_log.memory_compaction import compacted
+from kproto_server.topic_log.retention import UNLIMITED, Limits, expired_count, runs_of
+from kproto_server.topic_log.stored_data import OffsetsTopicData, StoredData
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kproto_server.clock import Timer
+    from kproto_server.cluster.topics import Topic
+    from kproto_server.state import BrokerState
+    from kproto_server.topic_log.partition_data import PartitionData
+
+EXPIRATION_MS = 86_400_000
+"""`producer.id.expiration.ms`: how long a producer that writes nothing is known."""
+
+
+class Housekeeping:
+    """Looks after all partitions, again and again."""
+
+    def __init__(
+        self, state: BrokerState, drop_stored: Callable[[StoredData, Limits, int], object] | None = None
+    ) -> None:
+        self._state = state
+        self._drop_stored = drop_stored
+        self._interval_ms = state.settings.int("log.retention.check.interval.ms")
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        """Look from now on."""
+        clock = self._state.clock
+        self._timer = clock.call_at(clock.now_ms() + self._interval_ms, self._look, in_background=True)
+
+    def _look(self) -> None:
+        self.look(self._state.clock.now_ms())
+        self.start()
+
+    def look(self, now_ms: int) -> None:
+        """Drop and compact what is due."""
+        for topic in self._state.cluster.topics.values():
+            limits, is_compacted = self._limits(topic)
+            for partition in topic.partitions:
+                data = partition.data
+                if isinstance(data, OffsetsTopicData) or data.next_offset == 0:
+                    continue
+                data.known_producers.forget_silent(now_ms - EXPIRATION_MS)
+                if isinstance(data, StoredData):
+                    if self._drop_stored is not None:
+                        self._drop_stored(data, limits, now_ms)
+                else:
+                    self._keep_memory(data, limits, now_ms, is_compacted=is_compacted, topic=topic)
+
+    def _config(self, topic: Topic, name: str) -> str:
+        return topic_config(self._state.profile, self._state.settings, topic.configs, name)
+
+    def _limits(self, topic: Topic) -> tuple[Limits, bool]:
+        policy = self._config(topic, "cleanup.policy")
+        deletes = "delete" in policy
+        return Limits(
+            retention_ms=int(self._config(topic, "retention.ms")) if deletes else UNLIMITED,
+            retention_bytes=int(self._config(topic, "retention.bytes")) if deletes else UNLIMITED,
+            segment_bytes=int(self._config(topic, "segment.bytes")),
+            segment_ms=int(self._config(topic, "segment.ms")),
+        ), "compact" in policy
+
+    def _keep_memory(
+        self, data: PartitionData, limits: Limits, now_ms: int, *, is_compacted: bool, topic: Topic
+    ) -> None:
+        runs = runs_of(data.batches(), limits)
+        count = expired_count(runs, now_ms, data.start_offset, limits)
+        if count:
+            data.delete_before(runs[count - 1].next_offset)
+        if is_compacted and len(runs) - count > 1:
+            delete_before_ms = now_ms - int(self._config(topic, "delete.retention.ms"))
+            data.rewrite(lambda batches: compacted(batches, delete_before_ms), runs[-2].next_offset)
