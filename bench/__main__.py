@@ -9,12 +9,21 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from bench import codec, commit, groups, memory, restart, start, torture
+from bench import codec, commit, groups, memory, restart, start, table_memory, torture
 from bench.model import Bench, BenchError
 from bench.options import some_of
 from bench.table import as_json, as_line, as_table, judge
 
-BENCHES = (codec.BENCH, commit.BENCH, groups.BENCH, memory.BENCH, restart.BENCH, start.BENCH, torture.BENCH)
+BENCHES = (
+    codec.BENCH,
+    commit.BENCH,
+    groups.BENCH,
+    memory.BENCH,
+    restart.BENCH,
+    start.BENCH,
+    table_memory.BENCH,
+    torture.BENCH,
+)
 
 
 class OneLineParser(ArgumentParser):

@@ -33,6 +33,7 @@ def test_without_a_name_it_lists_the_benches() -> None:
         "memory",
         "restart",
         "start",
+        "table",
         "torture",
     ]
 
@@ -49,6 +50,7 @@ def test_without_a_name_it_lists_the_benches() -> None:
         ["commit", "--seconds", "-1"],
         ["commit", "--durability", "memory,disk"],
         ["memory", "--shapes", "1000x10"],
+        ["table", "--fraction", "0"],
         ["torture", "--durability", "memory"],
         ["--json"],
     ],
