@@ -51,6 +51,8 @@ class BrokerState:
         self.make_data: Callable[[Topic, Partition], PartitionData] = lambda _, partition: partition.make_data()
         """Where records are kept: in memory, unless there is a data directory."""
         self.memory = MemoryBound(settings.int("records.memory.max.bytes"))
+        self.directory: str | None = None
+        """The data directory; None: there is none."""
         self.last_producer_id = 0
         self._fetch_sessions: dict[int, FetchSessions] = {}
         self.v0_offsets = OffsetStore()

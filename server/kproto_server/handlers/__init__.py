@@ -15,7 +15,39 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HANDLED = frozenset(
-    {0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 32, 37, 42, 46, 47, 60, 61, 69, 75}
+    {
+        0,
+        1,
+        2,
+        3,
+        8,
+        9,
+        10,
+        11,
+        12,
+        13,
+        14,
+        15,
+        16,
+        18,
+        19,
+        20,
+        21,
+        22,
+        23,
+        32,
+        33,
+        35,
+        37,
+        42,
+        44,
+        46,
+        47,
+        60,
+        61,
+        69,
+        75,
+    }
 )
 """API keys with a handler file here. The others of a profile are answered by `unsupported` (server/DEVIATIONS.md)."""
 

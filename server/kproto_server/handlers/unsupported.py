@@ -44,12 +44,6 @@ _SASL_NOT_NOW = Answer(
 _NOTHING = Answer(ErrorCode.NONE, message="")
 """There is nothing to tell, and that is the truth."""
 
-_CONFIGS_ARE_FIXED = Answer(
-    ErrorCode.POLICY_VIOLATION,
-    "kproto changes no configuration while it runs: set it when the topic is created, or the broker started",
-    items=(Items("responses", "resources", {"resource_type": "resource_type", "resource_name": "resource_name"}),),
-)
-
 
 def _no_authorizer(*items: Items) -> Answer:
     return Answer(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.", items)
@@ -148,8 +142,6 @@ ANSWERS: dict[str, Answer] = {
         items=(Items("results", "deletions", {"user": "name"}), Items("results", "upsertions", {"user": "name"})),
     ),
     # Administration.
-    "AlterConfigs": _CONFIGS_ARE_FIXED,
-    "IncrementalAlterConfigs": _CONFIGS_ARE_FIXED,
     "ListConfigResources": _UNSUPPORTED,
     "DescribeClientQuotas": _NOTHING._replace(values={"entries": ()}),
     "AlterClientQuotas": Answer(
@@ -163,7 +155,6 @@ ANSWERS: dict[str, Answer] = {
             ),
         ),
     ),
-    "DescribeLogDirs": _NOTHING,
     "AlterReplicaLogDirs": Answer(
         ErrorCode.LOG_DIR_NOT_FOUND,
         items=(Items("results", "dirs.topics", {"topic_name": "name"}, Items("partitions", "partitions", _INDEX)),),

@@ -81,6 +81,12 @@ class Quirks:
         return not self.at_least(2, 5)
 
     @cached_property
+    def words_missing_topics_by_name(self) -> bool:
+        """Whether configs of a topic with a bad name are refused for that name, not because there is no such topic: all
+        but the last ZooKeeper releases (M[2.1.1, 2.8.2, 3.9.2])."""
+        return self.is_kraft or not self.at_least(2, 3)
+
+    @cached_property
     def list_offsets_tells_epochs(self) -> bool:
         """Whether ListOffsets tells the leader epoch of what it found: not in 2.1, which has the field (M[2.1.1,
         2.8.2])."""

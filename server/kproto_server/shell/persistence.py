@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -79,6 +80,7 @@ class Persistence:
         state.log = self._log
         self._restore_topics()
         self._saved_version = -1 if self.log_dir.is_kafkas else state.cluster.version
+        state.directory = str(Path(data.path).absolute())
         state.last_producer_id = int(time.time() * 1000) << PRODUCER_ID_BITS
         self._background = Syncer(host.post)
         """Does what takes long, beside the rounds."""

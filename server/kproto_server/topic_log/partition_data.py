@@ -88,6 +88,11 @@ class PartitionData:
             self.epochs.append(EpochStart(epoch, base_offset))
 
     @property
+    def disk_size(self) -> int:
+        """Octets that the log takes."""
+        return self.size_bytes
+
+    @property
     def producers(self) -> Producers:
         """The idempotent producers that have written here."""
         self.look()

@@ -85,6 +85,10 @@ class StoredData(PartitionData):
     def log(self) -> PartitionLog:
         return self._log
 
+    @property
+    def disk_size(self) -> int:
+        return self._log.size
+
     def append(self, batch: bytes, last_offset_delta: int, max_timestamp: int, epoch: int) -> Append:
         """Give a whole batch of magic 2 to the log."""
         log = self._log

@@ -27,7 +27,7 @@ SERVED = [
 ]
 UNSUPPORTED = [(api_key, version) for api_key, version in SERVED if api_key not in HANDLED]
 
-EMPTY = {"DescribeClientQuotas", "DescribeLogDirs", "ListTransactions", "DescribeProducers"}
+EMPTY = {"DescribeClientQuotas", "ListTransactions"}
 """APIs that answer in truth that there is nothing."""
 
 

@@ -1,0 +1,112 @@
+"""Changing the configs of a topic: all of them at once (KIP-133), or some (KIP-339), in brokers' words (BA-93)."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto.codes import ErrorCode
+from kproto_server.cluster.topics import Refusal
+from kproto_server.configuration.settings import ConfigType
+from kproto_server.configuration.topic_configs import config_problem, topic_config, topic_configs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kproto_server.configuration.settings import Settings
+    from kproto_server.releases.profiles import Profile
+
+
+class Operation(enum.IntEnum):
+    """What is done to a config."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Alteration(NamedTuple):
+    """One change of one config."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+def replaced(topic_name: str, wanted: Iterable[tuple[str, str | None]], profile: Profile) -> dict[str, str] | Refusal:
+    """Return a topic's configs when these are all it has."""
+    configs: dict[str, str] = {}
+    for name, value in wanted:
+        if value is None:
+            return _null(name, profile)
+        configs[name] = value
+    return _checked(topic_name, configs, profile)
+
+
+def _null(name: str, profile: Profile) -> Refusal:
+    if profile.is_kraft:
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
+    return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def altered(
+    topic_name: str, configs: Mapping[str, str], changes: Iterable[Alteration], profile: Profile, settings: Settings
+) -> dict[str, str] | Refusal:
+    """Return a topic's configs after some changes."""
+    changes = list(changes)
+    names = [change.name for change in changes]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        told = "Error due to duplicate config keys"
+        return Refusal(ErrorCode.INVALID_REQUEST, told if profile.is_kraft else f"{told} : {twice[0]}")
+    after = dict(configs)
+    for change in changes:
+        refusal = _change(after, change, profile, settings)
+        if refusal is not None:
+            return refusal
+    return _checked(topic_name, after, profile)
+
+
+def _change(after: dict[str, str], change: Alteration, profile: Profile, settings: Settings) -> Refusal | None:
+    name, operation, value = change
+    if operation not in Operation.__members__.values():
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+    if operation == Operation.DELETE:
+        after.pop(name, None)
+        return None
+    if value is None:
+        told = name if profile.is_kraft else f"{Operation(operation).name}:{name}"
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {told}")
+    if operation == Operation.SET:
+        after[name] = value
+        return None
+    config = topic_configs(profile).get(name)
+    if config is not None and config.type is not ConfigType.LIST:
+        return _not_a_list(name, Operation(operation), profile)
+    items = [item for item in topic_config(profile, settings, after, name).split(",") if item]
+    given = [item.strip() for item in value.split(",")]
+    if operation == Operation.APPEND:
+        items += [item for item in given if item not in items]
+    else:
+        items = [item for item in items if item not in given]
+    after[name] = ",".join(items)
+    return None
+
+
+def _not_a_list(name: str, operation: Operation, profile: Profile) -> Refusal:
+    if profile.is_kraft:
+        told = f"Can't {operation.name} to key {name} because its type is not LIST."
+        return Refusal(ErrorCode.INVALID_CONFIG, told)
+    told = f"Config value {operation.name.lower()} is not allowed for config key: {name}"
+    return Refusal(ErrorCode.INVALID_REQUEST, told)
+
+
+def _checked(topic_name: str, configs: dict[str, str], profile: Profile) -> dict[str, str] | Refusal:
+    problem = config_problem(profile, configs)
+    if problem is None:
+        return configs
+    if profile.is_kraft or problem.startswith("Unknown topic config name"):
+        return Refusal(ErrorCode.INVALID_CONFIG, problem)
+    resource = f"ConfigResource(type=TOPIC, name='{topic_name}')"
+    return Refusal(ErrorCode.INVALID_REQUEST, f"Invalid config value for resource {resource}: {problem}")

@@ -1,0 +1,48 @@
+"""What AlterConfigs and IncrementalAlterConfigs have in common: which resources can be altered, and by whose words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto_server.cluster.topics import Refusal, Topic, name_problem
+
+if TYPE_CHECKING:
+    from kproto_server.call import Call
+
+TOPIC = 2
+KNOWN_TYPES = frozenset({2, 4, 8, 16, 32})
+NOT_TOPICS = "kproto changes the configs of topics only; those of brokers are set when they are started"
+MISSING_IN_OLD_WORDS = 'Topic "{}" does not exist.'
+MISSING = "The topic '{}' does not exist."
+
+
+def topic_to_alter(resource_type: int, name: str, call: Call) -> Topic | Refusal:
+    """Return the topic that is to be altered, or why it can't be."""
+    profile = call.state.profile
+    if resource_type not in KNOWN_TYPES:
+        told = f"Unknown resource type {resource_type}" if profile.is_kraft else "Unexpected resource type UNKNOWN"
+        return Refusal(ErrorCode.INVALID_REQUEST, told)
+    if resource_type != TOPIC:
+        return Refusal(ErrorCode.POLICY_VIOLATION, NOT_TOPICS)
+    topic = call.state.cluster.topic(name)
+    if topic is not None:
+        return topic
+    problem = name_problem(name, profile)
+    if problem is not None and profile.words_missing_topics_by_name:
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if not profile.at_least(2, 3):
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, MISSING_IN_OLD_WORDS.format(name))
+    return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, MISSING.format(name))
+
+
+def told_type(resource_type: int, call: Call) -> int:
+    """Return what an answer to AlterConfigs has for a type: of one that is not known, 2.1 does not remember which."""
+    return resource_type if resource_type in KNOWN_TYPES or call.state.profile.at_least(2, 3) else 0
+
+
+def keep(topic: Topic, configs: dict[str, str], call: Call) -> None:
+    """Give a topic its new configs."""
+    if configs != topic.configs:
+        topic.configs = configs
+        call.state.cluster.version += 1

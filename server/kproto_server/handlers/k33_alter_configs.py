@@ -1,0 +1,46 @@
+"""AlterConfigs (API key 33): a topic has these configs, and no others (BA-93).
+
+DEVIATION: configs of brokers do not change while they run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k33_alter_configs import AlterConfigsResourceResponse, AlterConfigsResponse
+from kproto_server.cluster.altering import replaced
+from kproto_server.cluster.topics import Refusal
+from kproto_server.handlers._alterations import keep, told_type, topic_to_alter
+
+if TYPE_CHECKING:
+    from kproto.messages.k33_alter_configs import AlterConfigsRequest, AlterConfigsResource
+    from kproto_server.call import Call
+
+
+def handle(request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
+    responses = []
+    for resource in request.resources:
+        refusal = _alter(resource, call, validate_only=request.validate_only)
+        responses.append(
+            AlterConfigsResourceResponse(
+                error_code=refusal.error if refusal else ErrorCode.NONE,
+                error_message=refusal.message if refusal else None,
+                resource_type=told_type(resource.resource_type, call),
+                resource_name=resource.resource_name,
+            )
+        )
+    return AlterConfigsResponse(throttle_time_ms=0, responses=tuple(responses))
+
+
+def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
+    topic = topic_to_alter(resource.resource_type, resource.resource_name, call)
+    if isinstance(topic, Refusal):
+        return topic
+    wanted = ((config.name, config.value) for config in resource.configs)
+    configs = replaced(topic.name, wanted, call.state.profile)
+    if isinstance(configs, Refusal):
+        return configs
+    if not validate_only:
+        keep(topic, configs, call)
+    return None

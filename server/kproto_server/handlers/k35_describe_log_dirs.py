@@ -1,0 +1,44 @@
+"""DescribeLogDirs (API key 35): how much each partition takes, in the one directory that there is (KIP-113).
+
+DEVIATION: without a data directory one of the name "memory" is told of; there is no limit to a directory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k35_describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+if TYPE_CHECKING:
+    from kproto.messages.k35_describe_log_dirs import DescribeLogDirsRequest
+    from kproto_server.call import Call
+
+
+def handle(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:
+    wanted = None if request.topics is None else {topic.topic: set(topic.partitions) for topic in request.topics}
+    topics = []
+    for topic in call.state.cluster.topics.values():
+        if wanted is not None and topic.name not in wanted:
+            continue
+        partitions = tuple(
+            DescribeLogDirsPartition(
+                partition_index=partition.index,
+                partition_size=partition.data.disk_size,
+                offset_lag=0,
+                is_future_key=False,
+            )
+            for partition in topic.partitions
+            if call.node.node_id in partition.replicas and (wanted is None or partition.index in wanted[topic.name])
+        )
+        if partitions:
+            topics.append(DescribeLogDirsTopic(name=topic.name, partitions=partitions))
+    result = DescribeLogDirsResult(
+        error_code=ErrorCode.NONE, log_dir=call.state.directory or "memory", topics=tuple(topics)
+    )
+    return DescribeLogDirsResponse(throttle_time_ms=0, results=(result,))

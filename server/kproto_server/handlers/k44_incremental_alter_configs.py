@@ -1,0 +1,55 @@
+"""IncrementalAlterConfigs (API key 44): some configs of a topic are set, removed, or have items added (BA-93).
+
+DEVIATION: configs of brokers do not change while they run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k44_incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+from kproto_server.cluster.altering import Alteration, altered
+from kproto_server.cluster.topics import Refusal
+from kproto_server.handlers._alterations import keep, topic_to_alter
+
+if TYPE_CHECKING:
+    from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
+    from kproto_server.call import Call
+
+TWICE = Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+
+
+def handle(request: IncrementalAlterConfigsRequest, call: Call) -> IncrementalAlterConfigsResponse:
+    resources = {(asked.resource_type, asked.resource_name): asked for asked in request.resources}
+    asked_for = request.resources if call.state.profile.is_kraft else tuple(resources.values())
+    names = [(asked.resource_type, asked.resource_name) for asked in asked_for]
+    responses = []
+    for resource, name in zip(asked_for, names, strict=True):
+        refusal = TWICE if names.count(name) > 1 else _alter(resource, call, validate_only=request.validate_only)
+        responses.append(
+            AlterConfigsResourceResponse(
+                error_code=refusal.error if refusal else ErrorCode.NONE,
+                error_message=refusal.message if refusal else None,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return IncrementalAlterConfigsResponse(throttle_time_ms=0, responses=tuple(responses))
+
+
+def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
+    state = call.state
+    topic = topic_to_alter(resource.resource_type, resource.resource_name, call)
+    if isinstance(topic, Refusal):
+        return topic
+    changes = (Alteration(config.name, config.config_operation, config.value) for config in resource.configs)
+    configs = altered(topic.name, topic.configs, changes, state.profile, state.settings)
+    if isinstance(configs, Refusal):
+        return configs
+    if not validate_only:
+        keep(topic, configs, call)
+    return None
