@@ -15,7 +15,7 @@ from bench.peers.server import DEFAULTS, Launch, data_directory, emptied, free_p
 
 class Kfake:
     name = "kfake"
-    beside = AS_ASKED
+    beside: Mapping[Durability, Durability] = AS_ASKED
     """``os``: DataDir; ``fsync``: DataDir and SyncWrites."""
 
     @contextmanager
