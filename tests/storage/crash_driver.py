@@ -26,7 +26,7 @@ class Driver:
         self.chance = random.Random(seed)  # noqa: S311 - the same each time
         self.world = World(
             durability,
-            segment_bytes=self.chance.choice((250, 600, 2000)),
+            segment_bytes=self.chance.choice((250, 1000, 4000)),
             journal_bytes=self.chance.choice((1000, 3000, 10000)),
             seed=seed,
         )
@@ -117,24 +117,24 @@ class Driver:
         world, chance = self.world, self.chance
         kind = chance.random()
         partition = chance.randrange(PARTITIONS)
-        if kind < 0.45:
+        if kind < 0.42:
             keys = chance.sample(KEYS, chance.choice((1, 1, 2, 4)))
-            size = chance.choice((1, 5, 40, 200, 700))
+            size = chance.choice((1, 5, 40, 40, 200, 700))
             world.commit(partition, keys, size, is_tombstone=chance.random() < 0.15)
-        elif kind < 0.55:
+        elif kind < 0.5:
             world.begin()
-        elif kind < 0.65:
+        elif kind < 0.57:
             world.sync()
-        elif kind < 0.72:
+        elif kind < 0.63:
             world.finish()
-        elif kind < 0.8:
+        elif kind < 0.7:
             world.round()
-        elif kind < 0.83:
+        elif kind < 0.76:
             world.roll(partition)
-        elif kind < 0.87:
+        elif kind < 0.79:
             for _ in range(chance.randrange(1, 4)):
                 world.sync_segments()
-        elif kind < 0.89:
+        elif kind < 0.81:
             world.now_ms += chance.choice((10, 1000))
         else:
-            world.compact(partition, chance.choice((1, 2, 5, 50)))
+            world.compact(partition, chance.choice((1, 5, 20, 200)))

@@ -92,6 +92,7 @@ class History:
         """What was found is what counts from now on: others may have seen it."""
         self.settled = dict(found)
         self.appended.clear()
+        self.refused -= set(found.values())  # without power in ``os`` mode
 
 
 def read_log(disk: Disk, partition: int) -> tuple[State, list[int]]:

@@ -1,44 +1,46 @@
 """Compaction: of every key the newest record stays, and what stays keeps its offset (LF-70 to LF-72).
 
-Theory of operation. Only closed segments are touched, and only up to the first offset of a transaction that has not
-ended. A first pass notes the newest offset of each key, a second one rewrites the segments, the oldest first. Each gets
-its cleaned content by one rename after that content is synced, so that a crash at any moment leaves either. The order
-is what makes it safe: a tombstone goes only after everything older than it has.
+Theory of operation. Only closed segments are touched, and only what is on the disk for good: up to the recovery point,
+and up to the first transaction that has not ended. A first pass notes the keys of what was written since the last
+compaction, as many as memory may take; a second one goes through all segments from the first, and `Survivors` says what
+stays. Neighbours that are small are made one segment.
 
-A tombstone has to be seen by whoever reads the log from its beginning, so it outlives the first pass that finds
-nothing older by `delete.retention.ms`: the time when it may go stands in its batch, in place of the first timestamp
-(attribute bit 6). The same holds for the markers of transactions, once no record of theirs is left.
+Cleaned content is written beside, synced, and takes the place of the old by a rename, the oldest segments first; so
+there is never a tombstone gone before what is older. Where several segments become one, their content first gets the
+name ``.swap``, durably; from then on a start does the rest (LF-63): removes the old ones, and gives it the name of the
+first. A crash at any moment leaves a log that says the same.
 
-Keys are noted by 16 octets of their BLAKE2b hash; Kafka notes MD5. Work is done in small steps; what blocks (syncs) is
-yielded, for a thread to do.
+Work is done in steps of a millisecond or so. What blocks is yielded, for a thread to do.
 """
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kproto.records.control import ControlType, control_type
-from kproto.records.record_batch import DELETE_HORIZON, RecordBatch, build_record_batch
-from kproto.records.segment import SegmentReader
+from kproto.records.segment import RELATIVE_OFFSET_MAX
+from kproto_server.storage.interrupted import CLEANED_SUFFIX, SWAP_SUFFIX, finish_compaction, finish_swap
 from kproto_server.storage.kafkas_files import remove_index
+from kproto_server.storage.quick_survivors import keep_quickly, note_quickly
+from kproto_server.storage.segment_reading import SegmentReader, first_offset
+from kproto_server.storage.survivors import Survivors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from kproto.records.batches import Batch
-    from kproto.records.record import Record
     from kproto_server.storage.disk import Disk, File
     from kproto_server.storage.durable_log import DurableLog
     from kproto_server.storage.partition_log import PartitionLog, Segment
 
     Work = Callable[[], object]
 
-CLEANED_SUFFIX = ".cleaned"
-SLICE_SIZE = 64 << 10
-DIGEST_SIZE = 16
+STEP_SIZE = 24 << 10
+"""Octets of the log that are gone through in one step: 250 small commits, at 2 microseconds each."""
+WRITE_SIZE = 128 << 10
 KEYS_MAX = 500_000
-"""Keys noted in one pass, at about 150 bytes each; where there are more, a pass ends sooner."""
+"""Keys noted in one pass, at about 200 bytes each; where there are more, a pass ends sooner, and the next one goes on
+from there."""
 
 
 class Terms(NamedTuple):
@@ -75,14 +77,8 @@ class Compaction:
         self._disk = disk
         self._log = log
         self._durable = durable
-        self._terms = terms
-        self._now_ms = now_ms
         self._keys_max = keys_max
-        self._newest: dict[bytes, int] = {}
-        self._aborted: set[int] = set()
-        """Base offsets of batches whose transaction was aborted."""
-        self._kept: set[int] = set()
-        """Producers of whose present transaction something stays."""
+        self._survivors = Survivors(now_ms, terms.delete_retention_ms)
         self._end_offset = 0
         """What is at it or after it is left as it is."""
         self.outcome: Outcome | None = None
@@ -91,9 +87,12 @@ class Compaction:
         """Go through all of it; yields None between small steps, and work that blocks, to be done before the next.
 
         Raises:
-            OSError: while iterating: the log is as it was, or some of its segments are clean already.
+            DecodeError: while iterating: a segment is damaged. This and all others leave the log saying what it said.
+            MissingPackage: while iterating: a compression needs a package that is not installed.
+            OSError: while iterating: something can't be read or written.
         """
         log = self._log
+        yield partial(finish_compaction, self._disk, log.directory)
         sync = self._durable.begin_sync(log) if log.closed_segments() else None
         if sync is not None:
             yield sync.run
@@ -101,191 +100,204 @@ class Compaction:
                 return
         # Recovery looks at nothing below the recovery point: it would miss in a segment what compaction took out.
         self._end_offset = min(log.base_offset, log.synced.offset)
-        closed = log.closed_segments()
-        while closed and closed[-1].base_offset >= self._end_offset:
-            closed.pop()
+        closed = [segment for segment in log.closed_segments() if segment.base_offset < self._end_offset]
         if not closed:
             return
         yield lambda: self._durable.points.note({(log.topic, log.partition): log.synced})
-        before = sum(segment.size for segment in closed)
+        before = log.size
         yield from self._note_keys(closed)
-        after = 0
-        for segment in closed:
-            if segment.base_offset >= self._end_offset:
-                after += segment.size
-                continue
-            size = yield from self._clean(segment)
-            after += size
-        self.outcome = Outcome(self._end_offset, before, after)
+        for group in self._groups(closed):
+            yield from self._clean(group)
+        self.outcome = Outcome(self._end_offset, before, log.size)
 
     # The first pass.
 
-    def _note_keys(self, closed: list[Segment]) -> Iterator[Work | None]:
-        open_transactions: dict[int, list[int]] = {}
-        for segment in closed:
-            for batch in self._batches(segment):
-                if batch is None:
-                    yield None
-                    continue
-                if len(self._newest) > self._keys_max:
-                    self._end_offset = batch_base(batch)
-                    return
-                if isinstance(batch, RecordBatch) and batch.is_transactional:
-                    self._note_transaction(batch, open_transactions)
-                elif not batch.is_control:
-                    self._note(batch.records())
-        for bases in open_transactions.values():
-            self._end_offset = min(self._end_offset, *bases)
+    def _note_keys(self, closed: list[Segment]) -> Iterator[None]:
+        first_dirty = self._log.first_dirty_offset
+        following = [segment.base_offset for segment in closed[1:]] + [self._end_offset]
+        for segment, end in zip(closed, following, strict=True):
+            if end > first_dirty:
+                is_over = yield from self._note_segment(segment, first_dirty)
+                if is_over:
+                    break
+        first_open = self._survivors.first_open
+        if first_open is not None:
+            self._end_offset = min(self._end_offset, first_open)
 
-    def _note_transaction(self, batch: RecordBatch, open_transactions: dict[int, list[int]]) -> None:
-        """Records of a transaction count as if they were not its (LF-71), unless it was aborted."""
-        producer_id = batch.header.producer_id
-        if not batch.is_control:
-            open_transactions.setdefault(producer_id, []).append(batch.base_offset)
-            return
-        bases = open_transactions.pop(producer_id, [])
-        if _is_abort(batch):
-            self._aborted.update(bases)
-
-    def _note(self, records: list[Record]) -> None:
-        for record in records:
-            if record.key is not None:
-                self._newest[_digest(record.key)] = record.offset
+    def _note_segment(self, segment: Segment, first_dirty: int) -> Generator[None, None, bool]:
+        """Return whether there is no room for more keys."""
+        survivors = self._survivors
+        reader = SegmentReader(self._disk, segment.path, segment.size)
+        try:
+            while reader.has_more():
+                begin = reader.start
+                if survivors.key_count >= self._keys_max:
+                    self._end_offset = first_offset(reader.held[begin:])
+                    return True
+                reader.start = note_quickly(survivors.newest, reader.held, begin, begin + STEP_SIZE, first_dirty)
+                if reader.start == begin:
+                    batch = reader.take()
+                    if first_offset(batch) >= first_dirty:
+                        yield from survivors.note(batch)
+                yield
+        finally:
+            reader.close()
+        return False
 
     # The second pass.
 
-    def _clean(self, segment: Segment) -> Generator[Work | None, None, int]:
-        """Rewrite a segment; return its size."""
-        disk, log = self._disk, self._log
-        beside = segment.path + CLEANED_SUFFIX
-        file = disk.open(beside, create=True)
+    def _groups(self, closed: list[Segment]) -> Iterator[list[Segment]]:
+        """Yield the segments that are made one."""
+        group: list[Segment] = []
+        size = 0
+        for number, segment in enumerate(closed):
+            if segment.base_offset >= self._end_offset:
+                break
+            end = closed[number + 1].base_offset if number + 1 < len(closed) else self._log.base_offset
+            is_far = bool(group) and end - group[0].base_offset > RELATIVE_OFFSET_MAX
+            if group and (size + segment.size > self._log.segment_bytes or is_far):
+                yield group
+                group, size = [], 0
+            group.append(segment)
+            size += segment.size
+        if group:
+            yield group
+
+    def _clean(self, group: list[Segment]) -> Iterator[Work | None]:
+        """Rewrite a group of segments, if it has to be."""
+        output = _Output(self._disk, group[0].path + CLEANED_SUFFIX)
         try:
-            file.truncate(0)
-            changed, size = yield from self._rewrite(segment, file)
-            if changed and size:
-                yield file.sync
-        except OSError:
-            disk.remove(beside)
+            changed = yield from self._rewrite(group, output)
+            if not changed:
+                return
+            if output.size:
+                output.flush()
+                yield output.sync
+        except Exception:
+            output.discard()
             raise
         finally:
-            file.close()
-        if not changed:
-            disk.remove(beside)
-            return segment.size
-        if size:
-            disk.rename(beside, segment.path)
+            output.close()
+        if not output.size:
+            yield from self._drop(group)
+        elif len(group) == 1:
+            yield from self._replace(group[0], output)
         else:
-            disk.remove(beside)
-            disk.remove(segment.path)
-            remove_index(disk, segment.path)
-        log.replace_closed(segment, size)
-        yield lambda: disk.sync_directory(log.directory)
-        return size
+            yield from self._merge(group, output)
 
-    def _rewrite(self, segment: Segment, file: File) -> Generator[Work | None, None, tuple[bool, int]]:
-        """Write what stays of a segment; return whether that is less than there was, and its size."""
-        changed = False
-        size = 0
-        for batch in self._batches(segment):
-            if batch is None:
-                yield None
-                continue
-            encoded = self._what_stays(batch)
-            if encoded is None:
-                encoded = batch.encode() if isinstance(batch, RecordBatch) else self._octets
-            else:
-                changed = True
-            if encoded:
-                file.write_at(size, encoded)
-                size += len(encoded)
-        return changed, size
+    def _rewrite(self, group: list[Segment], output: _Output) -> Generator[None, None, bool]:
+        """Write what stays; return whether that is anything else than what there was."""
+        if len(group) > 1:
+            output.open()
+        for segment in group:
+            reader = SegmentReader(self._disk, segment.path, segment.size)
+            try:
+                while reader.has_more():
+                    position, begin = reader.position, reader.start
+                    stays = yield from self._step(reader)
+                    if stays is not None and not output.is_open:
+                        output.open()
+                        yield from self._copy(segment, position, output)
+                    if output.is_open:
+                        output.put(reader.held[begin : reader.start] if stays is None else stays)
+                    yield
+            finally:
+                reader.close()
+        return output.is_open
 
-    def _what_stays(self, batch: Batch) -> bytes | None:
-        """Return what a batch becomes: nothing, or less, or something else; None: it stays as it is."""
-        if batch_base(batch) >= self._end_offset:
+    def _step(self, reader: SegmentReader) -> Generator[None, None, bytes | None]:
+        """Go through some batches, or one; return what becomes of them, None: they stay as they are."""
+        survivors, begin, held = self._survivors, reader.start, reader.held
+        stop, ranges = keep_quickly(survivors.newest, held, begin, begin + STEP_SIZE, self._end_offset)
+        if stop > begin:
+            reader.start = stop
+            return None if ranges == [(begin, stop)] else b"".join([held[start:end] for start, end in ranges])
+        batch = reader.take()
+        if first_offset(batch) >= self._end_offset:
             return None
-        if not isinstance(batch, RecordBatch):
-            records = batch.records()
-            return None if any(self._is_newest(record) for record in records) else b""
-        producer_id = batch.header.producer_id
-        if batch.is_control:
-            has_records = producer_id in self._kept
-            self._kept.discard(producer_id)
-            return None if has_records else self._with_horizon(batch, batch.records())
-        if batch.base_offset in self._aborted:
-            return b""
-        records = batch.records()
-        stays = [record for record in records if self._is_newest(record)]
-        horizon_ms = batch.delete_horizon_ms
-        if horizon_ms is not None and horizon_ms <= self._now_ms:
-            stays = [record for record in stays if record.value is not None]
-        if batch.is_transactional and stays:
-            self._kept.add(producer_id)
-        if any(record.value is None for record in stays) and horizon_ms is None:
-            return self._rebuilt(batch, stays, self._now_ms + self._terms.delete_retention_ms)
-        if len(stays) == len(records):
-            return None
-        return self._rebuilt(batch, stays, horizon_ms) if stays else b""
+        return (yield from survivors.what_stays(batch))
 
-    def _is_newest(self, record: Record) -> bool:
-        if record.key is None:
-            return True
-        return self._newest.get(_digest(record.key), record.offset) <= record.offset
-
-    def _with_horizon(self, marker: RecordBatch, records: list[Record]) -> bytes | None:
-        """A marker without records goes some time after they have (LF-71)."""
-        horizon_ms = marker.delete_horizon_ms
-        if horizon_ms is None:
-            return self._rebuilt(marker, records, self._now_ms + self._terms.delete_retention_ms)
-        return b"" if horizon_ms <= self._now_ms else None
-
-    def _rebuilt(self, batch: RecordBatch, records: list[Record], horizon_ms: int | None) -> bytes:
-        """Return a batch with fewer records, or with the time when its tombstones may go; its offsets stay."""
-        header = batch.header
-        flags = header.attributes & ~0b111
-        return build_record_batch(
-            records,
-            base_offset=header.base_offset,
-            last_offset=batch.last_offset,
-            base_timestamp=header.base_timestamp if horizon_ms is None else horizon_ms,
-            max_timestamp=max(record.timestamp for record in records),
-            partition_leader_epoch=header.partition_leader_epoch,
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            base_sequence=header.base_sequence,
-            compression=batch.compression,
-            flags=flags if horizon_ms is None else flags | DELETE_HORIZON,
-        )
-
-    def _batches(self, segment: Segment) -> Iterator[Batch | None]:
-        """Yield the batches of a segment, and None after each slice of it. `_octets` are those of the last one."""
-        reader = SegmentReader()
+    def _copy(self, segment: Segment, size: int, output: _Output) -> Iterator[None]:
+        """Write the beginning of a segment, which stays as it is."""
         file = self._disk.open(segment.path)
         try:
-            position = 0
-            while position < segment.size:
-                data = file.read_at(position, min(max(SLICE_SIZE, reader.missing), segment.size - position))
-                position += len(data)
-                reader.feed(data)
-                while (placed := reader.next_batch()) is not None:
-                    if not isinstance(placed.batch, RecordBatch):
-                        self._octets = file.read_at(placed.position, placed.batch.size)
-                    yield placed.batch
-                yield None
+            for position in range(0, size, WRITE_SIZE):
+                output.put(file.read_at(position, min(WRITE_SIZE, size - position)))
+                yield
         finally:
             file.close()
 
-    _octets: bytes = b""
+    def _drop(self, group: list[Segment]) -> Iterator[Work]:
+        """Nothing is left of these."""
+        disk, log = self._disk, self._log
+        with suppress(FileNotFoundError):
+            disk.remove(group[0].path + CLEANED_SUFFIX)
+        for segment in group:
+            disk.remove(segment.path)
+            remove_index(disk, segment.path)
+            log.replace_closed(segment, 0)
+        yield partial(disk.sync_directory, log.directory)
+
+    def _replace(self, segment: Segment, output: _Output) -> Iterator[Work]:
+        self._disk.rename(output.path, segment.path)
+        self._log.replace_closed(segment, output.size)
+        yield partial(self._disk.sync_directory, self._log.directory)
+
+    def _merge(self, group: list[Segment], output: _Output) -> Iterator[Work]:
+        """Have one segment take the place of several; nobody reads them meanwhile."""
+        disk, directory = self._disk, self._log.directory
+        swap = group[0].path + SWAP_SUFFIX
+        disk.rename(output.path, swap)
+        yield partial(disk.sync_directory, directory)
+        for segment in group[1:]:
+            self._log.replace_closed(segment, 0)
+        self._log.replace_closed(group[0], output.size)
+        yield partial(finish_swap, disk, directory, swap, [segment.path for segment in group])
 
 
-def batch_base(batch: Batch) -> int:
-    """Return the first offset of a batch."""
-    return batch.base_offset if isinstance(batch, RecordBatch) else batch.records()[0].offset
+class _Output:
+    """The file that cleaned content is written to; made when there is some."""
 
+    def __init__(self, disk: Disk, path: str) -> None:
+        self.path = path
+        self.size = 0
+        self._disk = disk
+        self._file: File | None = None
+        self._waiting: list[bytes] = []
+        self._waiting_size = 0
 
-def _is_abort(marker: RecordBatch) -> bool:
-    return any(control_type(record.key) == ControlType.ABORT for record in marker.records())
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None
 
+    def open(self) -> None:
+        self._file = self._disk.open(self.path, create=True)
+        self._file.truncate(0)
 
-def _digest(key: bytes) -> bytes:
-    return blake2b(key, digest_size=DIGEST_SIZE).digest()
+    def put(self, octets: bytes) -> None:
+        self._waiting.append(octets)
+        self._waiting_size += len(octets)
+        self.size += len(octets)
+        if self._waiting_size >= WRITE_SIZE:
+            self.flush()
+
+    def flush(self) -> None:
+        assert self._file is not None, "it is open"
+        octets = b"".join(self._waiting)
+        self._file.write_at(self.size - len(octets), octets)
+        self._waiting, self._waiting_size = [], 0
+
+    def sync(self) -> None:
+        assert self._file is not None, "it is open"
+        self._file.sync()
+
+    def discard(self) -> None:
+        """Remove the file, if that can be done; the next start does it."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._disk.remove(self.path)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
