@@ -1,0 +1,70 @@
+"""Clients that write and read records, each a small program of its own, run as a new process.
+
+Every program knows the same verbs and prints one line of JSON:
+
+    produce  sends COUNT records "value N" with key "N" to partitions 0 and 1 in turn: {"last": greatest offset}
+    consume  reads COUNT records of partitions 0 and 1 from the start: [["PARTITION:OFFSET", key, value], ...], sorted
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.oracle.cluster import NEWEST, kafka
+from tests.oracle.java import compiled, java_command
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsClient:
+    name: str
+    command: Callable[[], list[str]]
+    """What runs the program; skips the test where something for it is missing."""
+    compressions: tuple[str, ...] = ("none", "gzip")
+    needs_java: bool = False
+
+
+def _python(program: str) -> Callable[[], list[str]]:
+    return lambda: [sys.executable, str(HERE / program)]
+
+
+def _java(version: str) -> Callable[[], list[str]]:
+    def command() -> list[str]:
+        classpath = kafka("clientpath", version)
+        return java_command(compiled(HERE / "java" / "RecordsClient.java", classpath), classpath, "RecordsClient")
+
+    return command
+
+
+CLIENTS = (
+    RecordsClient(name="kafka-python", command=_python("records_kafka_python.py")),
+    RecordsClient(name="aiokafka", command=_python("records_aiokafka.py")),
+    RecordsClient(
+        name="confluent-kafka",
+        command=_python("records_confluent.py"),
+        compressions=("none", "gzip", "snappy", "lz4", "zstd"),
+    ),
+    *(
+        RecordsClient(name=f"java-{version}", command=_java(version), needs_java=True)
+        for version in ("0.9.0.1", "1.1.1", "2.0.1", "2.8.2")
+    ),
+    RecordsClient(
+        name=f"java-{NEWEST}",
+        command=_java(NEWEST),
+        compressions=("none", "gzip", "snappy", "lz4", "zstd"),
+        needs_java=True,
+    ),
+)
+
+
+def run(client: RecordsClient, verb: str, bootstrap: str, topic: str, compression: str, count: int) -> Any:
+    """Run one verb in a new process; return what it printed."""
+    command = [*client.command(), verb, bootstrap, topic, compression, str(count)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=90, check=False)
+    assert done.returncode == 0, f"{client.name} {verb} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    return json.loads(done.stdout.strip().splitlines()[-1])
