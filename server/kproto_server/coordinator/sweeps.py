@@ -94,8 +94,10 @@ class Sweeps:
     def _go_on(self, slices: Iterator[None]) -> None:
         """Do one slice, and the next ones when others had their turn; a sweep that is not over when the next one begins
         goes on as that."""
+        if slices is not self._slices:
+            return
         for _ in slices:
-            if self._clock.mode.rate and slices is self._slices:
+            if self._clock.mode.rate:
                 in_a_moment = self._clock.now_ms() + 1
                 self._clock.call_at(in_a_moment, partial(self._go_on, slices), in_background=True)
                 return
@@ -115,11 +117,11 @@ class Sweeps:
                 del self._due[group_id]
             self._sweep([(group_id, None) for group_id in group_ids], now_ms)
             yield
-        in_registry = self._state.groups.get
+        offsets, in_registry = self._state.offsets, self._state.groups.get
         has_deadlines = self._state.profile.offsets_carry_expiry
         found: list[Due] = []
         done = 0
-        for groups in self._state.offsets.due(now_ms - self._retention_ms):
+        for groups in offsets.due(now_ms - self._retention_ms):
             for group_id, all_of_it in groups:
                 if in_registry(group_id) is None:
                     # Its last commit is a retention time ago: so that is what the verdict will be.
@@ -129,6 +131,8 @@ class Sweeps:
                 self._sweep(found, now_ms)
                 found, done = [], 0
                 yield
+                if offsets is not self._state.offsets:
+                    return  # all groups were forgotten meanwhile
         self._sweep(found, now_ms)
 
     def _sweep(self, groups: list[Due], now_ms: int) -> None:

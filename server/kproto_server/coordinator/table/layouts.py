@@ -14,6 +14,8 @@ from kproto_server.coordinator.table.keys import decode_keys
 from kproto_server.coordinator.table.topics import base_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from kproto_server.coordinator.table.topics import Topics
 
     Positions = range | tuple[int, ...]
@@ -104,6 +106,10 @@ class Layouts:
         """Return the layout that octets of a record mean."""
         layout = self._cached.get(octets)
         return self._add(octets) if layout is None or self._generation != self.topics.generation else layout
+
+    def remembered(self) -> Collection[Layout]:
+        """Return the layouts in the cache."""
+        return self._cached.values()
 
     def _add(self, octets: bytes) -> Layout:
         layout = Layout(octets, self.topics)

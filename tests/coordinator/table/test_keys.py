@@ -1,0 +1,39 @@
+"""Keys as octets."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from kproto_server.coordinator.table.keys import decode_keys, encode_keys
+from kproto_server.coordinator.table.topics import PARTITIONS, base_of
+
+partitions = st.one_of(st.integers(0, 40), st.integers(-(2**31), 2**31 - 1), st.sampled_from([-(2**31), 2**31 - 1]))
+topics = st.one_of(st.integers(0, 3), st.integers(0, 2**20))
+keys = st.sets(st.builds(lambda topic, partition: topic * PARTITIONS + partition, topics, partitions), max_size=60)
+
+
+@given(keys)
+def test_keys_come_back(some: set[int]) -> None:
+    in_order = tuple(sorted(some))
+    assert decode_keys(encode_keys(in_order)) == in_order
+
+
+@pytest.mark.parametrize(
+    ("keys", "size"),
+    [
+        ((0,), 3),
+        (tuple(range(16)), 3),
+        ((127 * PARTITIONS,), 3),
+        (tuple(range(0, 32, 2)), 48),
+        ((*range(100), *range(PARTITIONS, PARTITIONS + 100)), 6),
+    ],
+)
+def test_neighbours_cost_nothing(keys: tuple[int, ...], size: int) -> None:
+    assert len(encode_keys(keys)) == size
+
+
+@given(topics, partitions)
+def test_a_key_tells_its_topic(topic: int, partition: int) -> None:
+    assert base_of(topic * PARTITIONS + partition) == topic * PARTITIONS
