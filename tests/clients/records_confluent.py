@@ -35,7 +35,7 @@ def consume(bootstrap: str, topic: str, count: int) -> list[list[str]]:
         record = consumer.poll(1)
         if record is not None and record.error() is None:
             place = f"{record.partition()}:{record.offset()}"
-            found.append([place, record.key().decode(), record.value().decode()])
+            found.append([place, (record.key() or b"").decode(), (record.value() or b"").decode()])
     consumer.close()
     return sorted(found)
 
