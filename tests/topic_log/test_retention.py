@@ -84,3 +84,12 @@ def test_records_expire_and_keys_are_compacted(on_disk: bool, tmp_path: Path) ->
         assert 0 < started["large"] < 12
         assert 2 <= len(kept) < 6, kept
         assert kept[-1] == 11
+
+
+def test_what_is_compacted_on_disk_does_not_expire(tmp_path: Path) -> None:
+    with Broker(data=DataDirectory(str(tmp_path), "os"), clock="manual", profile="3.9") as broker:
+        talk = Talk(broker.bootstrap_servers)
+        talk.create("both", cleanup_policy="compact,delete", retention_ms="1000")
+        produce(talk, "", "both", batch(2, timestamp=broker.clock.now_ms()), 7)
+        broker.clock.advance(days=1)
+        assert offsets(talk, "", {"both": {0: -2}}, 5).topics[0].partitions[0].offset == 0

@@ -182,6 +182,8 @@ class _LongPoll:
         self._fetch = fetch
         self._waker = Waker(on_abandon=self._forget)
         self._data: list[PartitionData] = []
+        self._reads: list[Read] | None = None
+        """What ended the wait."""
 
     def wait(self) -> Wait:
         self._data = [partition.make_data() for partition in self._fetch.partitions()]
@@ -192,8 +194,11 @@ class _LongPoll:
 
     def _appended(self) -> None:
         """Something was appended to a partition: it is the end of the wait if it is enough."""
-        if self._fetch.is_enough(self._fetch.read()):
-            self._waker.wake()
+        if self._reads is None:
+            reads = self._fetch.read()
+            if self._fetch.is_enough(reads):
+                self._reads = reads
+                self._waker.wake()
 
     def _forget(self) -> None:
         for data in self._data:
@@ -201,7 +206,7 @@ class _LongPoll:
 
     def _answer(self) -> FetchResponse:
         self._forget()
-        return self._fetch.response(self._fetch.read())
+        return self._fetch.response(self._reads or self._fetch.read())
 
 
 def _partition(topic: Topic | None, asked: FetchPartition, request: FetchRequest, budget: Budget, call: Call) -> Read:

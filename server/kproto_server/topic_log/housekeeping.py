@@ -55,7 +55,8 @@ class Housekeeping:
                     continue
                 data.known_producers.forget_silent(now_ms - EXPIRATION_MS)
                 if isinstance(data, StoredData):
-                    if self._drop_stored is not None:
+                    # DEVIATION: on disk what is compacted does not expire: the cleaner may be at those segments.
+                    if self._drop_stored is not None and not is_compacted:
                         self._drop_stored(data, limits, now_ms)
                 else:
                     self._keep_memory(data, limits, now_ms, is_compacted=is_compacted, topic=topic)
