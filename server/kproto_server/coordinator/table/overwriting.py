@@ -74,7 +74,10 @@ def put(buffer: bytearray, place: int, layout: Layout, positions: Positions, col
         earliest_ms = min(times)
         time_ms = earliest_ms if is_whole or earliest_ms < since_ms else since_ms
     _put_int64(buffer, place, time_ms)
-    _put_each(buffer, start + places.offsets, INT64, positions, offsets)
+    if is_whole and not form:
+        places.pack_into(buffer, start, *offsets)
+    else:
+        _put_each(buffer, start + places.offsets, INT64, positions, offsets)
     return True
 
 

@@ -1,9 +1,9 @@
 """The table of committed offsets: at most 64 octets an entry, everything included (OS-13).
 
-Theory of operation. A group with few entries is a block in a hash table of octets (`buckets`), a group with many an
-object with such records (`large`); the commit or deletion that makes it so turns one into the other. `topics` has names
-and ids once for all, `records` the values. What an operation costs depends on the entries that it names, and not on how
-many there are: nothing here is ever copied, searched or rebuilt as a whole.
+Theory of operation. A group with few entries is a block of octets in a hash table (`small`, `buckets`), a group with
+many an object that has such records (`large`); the commit or deletion that makes it so turns one into the other.
+`topics` has names and ids once for all, `records` the values. What an operation costs depends on the entries that it
+names, and not on how many there are: nothing here is ever copied, searched or rebuilt as a whole.
 
 Entries of one topic name that were committed under different topic ids are rare: the topic was made anew and its
 offsets stayed, as in the logs of releases without ids. Such a group is taken apart and put together (`_rewrite`).
@@ -13,26 +13,11 @@ from __future__ import annotations
 
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from zlib import crc32
 
-from kproto_server.coordinator.table.buckets import Buckets
-from kproto_server.coordinator.table.forms import EXPIRIES, TIME_EACH
 from kproto_server.coordinator.table.large import LargeGroup
 from kproto_server.coordinator.table.layouts import Layouts
-from kproto_server.coordinator.table.overwriting import put
-from kproto_server.coordinator.table.records import (
-    ALWAYS,
-    NEVER,
-    columns_from,
-    decode,
-    encode,
-    in_order,
-    layout_of,
-    merge,
-    set_since,
-    topics_of,
-    without,
-)
+from kproto_server.coordinator.table.records import ALWAYS, NEVER, columns_from, in_order, merge, without
+from kproto_server.coordinator.table.small import SmallGroups, group_id_of
 from kproto_server.coordinator.table.topics import Topics
 from kproto_server.coordinator.table.views import GroupView
 
@@ -42,7 +27,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.table.buckets import Block
     from kproto_server.coordinator.table.entries import CommitEntries, DeletionEntries, Due, OffsetAndMetadata
     from kproto_server.coordinator.table.forms import Columns
-    from kproto_server.coordinator.table.layouts import Layout, TopicOfLayout
+    from kproto_server.coordinator.table.layouts import TopicOfLayout
 
     Offsets = Mapping[str, Mapping[int, OffsetAndMetadata]]
 
@@ -54,15 +39,15 @@ SMALL_AGAIN_MAX = 32
 class OffsetTable:
     """Offsets by group, topic and partition."""
 
-    __slots__ = ("_count", "_large", "_layouts", "_small", "_topics", "oldest_ms")
+    __slots__ = ("_count", "_large", "_layouts", "_oldest_ms", "_small", "_topics")
 
     def __init__(self) -> None:
         self._topics = Topics()
         self._layouts = Layouts(self._topics)
-        self._small = Buckets()
+        self._small = SmallGroups(self._layouts)
         self._large: dict[str, LargeGroup] = {}
         self._count = 0
-        self.oldest_ms = NEVER
+        self._oldest_ms = NEVER
         """No since of a bucket or of a large group is earlier."""
 
     def __len__(self) -> int:
@@ -71,25 +56,21 @@ class OffsetTable:
 
     def has(self, group_id: str) -> bool:
         """Whether a group has offsets."""
-        return group_id in self._large or self._small.find(_key(group_id)) is not None
+        return group_id in self._large or self._small.find(group_id) is not None
 
     def of_group(self, group_id: str) -> Offsets:
         """Return a group's offsets, to be read before its next change."""
         large = self._large.get(group_id)
         if large is not None:
             return GroupView(large, self._topics)
-        block = self._small.find(_key(group_id))
-        if block is None:
-            return NO_OFFSETS
-        _, bucket, _, _, place = block
-        layout = layout_of(bucket, place, self._layouts)
-        return topics_of(layout, decode(bucket, place, layout))
+        block = self._small.find(group_id)
+        return NO_OFFSETS if block is None else self._small.offsets(block)
 
     def group_ids(self) -> Iterator[str]:
         """Yield the groups that have offsets. The table must not change meanwhile."""
         yield from self._large
-        for block in self._blocks():
-            yield _group_id(block)
+        for block in self._small.blocks():
+            yield group_id_of(block)
 
     def groups_with(self, name: str) -> Iterator[str]:
         """Yield the groups that have an offset in a topic. The table must not change meanwhile."""
@@ -98,30 +79,19 @@ class OffsetTable:
         for group_id, large in self._large.items():
             if any(name in layout.by_name for _, layout in large.records()):
                 yield group_id
-        for block in self._blocks():
-            _, bucket, _, _, place = block
-            if name in layout_of(bucket, place, self._layouts).by_name:
-                yield _group_id(block)
-
-    def _blocks(self) -> Iterator[Block]:
-        for number in range(len(self._small)):
-            yield from self._small.blocks(number)
+        for block in self._small.blocks():
+            if name in self._small.layout_of(block).by_name:
+                yield group_id_of(block)
 
     # Changes.
 
     def apply(self, group_id: str, entries: CommitEntries, *, expires_early: bool) -> None:
         """Put in offsets. ``expires_early``: as of `OffsetStore.apply_commit`."""
-        large = self._large.get(group_id)
-        block = self._small.find(_key(group_id)) if large is None else None
-        if large is not None:
-            since_ms = self._overwrite(large, entries, expires_early)
+        group = self._large.get(group_id) or self._small.find(group_id)
+        if group is not None:
+            since_ms = self._overwrite(group, entries, expires_early)
             if since_ms is not None:
-                self._lower_large(large, since_ms)
-                return
-        elif block is not None:
-            since_ms = self._overwrite(block, entries, expires_early)
-            if since_ms is not None:
-                self._lower_bucket(block[0], since_ms)
+                self._lower(group, since_ms)
                 return
         flat = self._flat(entries)
         if flat is None or (self._topics.ambiguous and self._mixes(group_id, entries)):
@@ -130,11 +100,8 @@ class OffsetTable:
             keys, columns = flat
             if not keys:
                 return
-            if large is not None:
-                self._apply_to_large(group_id, large, keys, columns)
-            else:
-                self._apply_to_small(group_id, block, keys, columns)
-        self.lower(group_id, _since(columns, expires_early))
+            self._put_in(group_id, group, keys, columns)
+        self._name_at(group_id, _since(columns, expires_early))
 
     def _overwrite(self, group: Block | LargeGroup, entries: CommitEntries, expires_early: bool) -> int | None:
         """Put in offsets of a group that has all of them already, and room for these values, and return their since;
@@ -152,28 +119,11 @@ class OffsetTable:
                 base = self._topics.base(name, ids[0])
                 is_put = group.overwrite(tuple([base + index for index in indexes]) if base else indexes, columns)
             else:
-                is_put = self._overwrite_block(group, name, ids[0], indexes, columns)
+                is_put = self._small.overwrite(group, name, ids[0], indexes, columns)
             if not is_put:
                 return None
             since_ms = min(since_ms, _since(columns, expires_early))
         return since_ms
-
-    def _overwrite_block(
-        self, block: Block, name: str, topic_id: bytes, indexes: tuple[int, ...], columns: Columns
-    ) -> bool:
-        _, bucket, _, _, place = block
-        layout = layout_of(bucket, place, self._layouts)
-        topic = layout.by_name.get(name)
-        if topic is None or topic.topic_id != topic_id:
-            return False
-        positions = topic.find(indexes)
-        if positions is None:
-            return False
-        if not isinstance(positions, range):
-            positions, columns = in_order(positions, columns)
-            if positions[-1] - positions[0] + 1 == len(positions):
-                positions = range(positions[0], positions[-1] + 1)
-        return put(bucket, place, layout, positions, columns)
 
     def _flat(self, entries: CommitEntries) -> tuple[tuple[int, ...], Columns] | None:
         """Return the keys and columns of a commit; None if it has several ids for a topic."""
@@ -190,51 +140,36 @@ class OffsetTable:
                     rows.append(stored)
         return tuple(keys), columns_from(rows)
 
-    def _apply_to_small(self, group_id: str, block: Block | None, keys: tuple[int, ...], columns: Columns) -> None:
-        """Put in offsets of a group that is not large, or not there."""
-        if block is None:
+    def _put_in(self, group_id: str, group: Block | LargeGroup | None, keys: tuple[int, ...], columns: Columns) -> None:
+        """Put in offsets that a group may have or not."""
+        if group is None:
             self._add(group_id, *in_order(keys, columns))
+        elif isinstance(group, LargeGroup):
+            before = group.count
+            group.apply(*in_order(keys, columns))
+            self._count += group.count - before
+            self._make_small(group_id, group)
         else:
-            _, bucket, _, _, place = block
-            layout = layout_of(bucket, place, self._layouts)
-            all_keys, columns = merge(layout.keys, decode(bucket, place, layout), keys, columns)
-            self._replace(group_id, block, layout, all_keys, columns)
+            self._replace(group_id, group, *merge(*self._small.entries(group), keys, columns))
 
     def _add(self, group_id: str, keys: tuple[int, ...], columns: Columns) -> None:
-        record = encode(keys, columns)
-        if record is not None and self._small.add(_key(group_id), record):
-            self._topics.count(layout_of(record, 0, self._layouts))
-        else:
+        if not self._small.add(group_id, keys, columns):
             self._large[group_id] = LargeGroup(keys, columns, self._layouts)
         self._count += len(keys)
 
-    def _replace(self, group_id: str, block: Block, layout: Layout, keys: tuple[int, ...], columns: Columns) -> None:
+    def _replace(self, group_id: str, block: Block, keys: tuple[int, ...], columns: Columns) -> None:
         """Give a small group other entries."""
-        record = encode(keys, columns)
-        if record is not None and self._small.replace(block, record):
-            self._topics.count(layout_of(record, 0, self._layouts))
-        else:
+        self._count += len(keys) - self._small.layout_of(block).count
+        if not self._small.replace(block, keys, columns):
             self._large[group_id] = LargeGroup(keys, columns, self._layouts)
             self._small.remove(block)
-        self._topics.discount(layout)
-        self._count += len(keys) - layout.count
-
-    def _apply_to_large(self, group_id: str, large: LargeGroup, keys: tuple[int, ...], columns: Columns) -> None:
-        before = large.count
-        large.apply(*in_order(keys, columns))
-        self._count += large.count - before
-        if large.count <= SMALL_AGAIN_MAX:
-            self._make_small(group_id, large)
 
     def _make_small(self, group_id: str, large: LargeGroup) -> None:
-        """Make a small group of a large one that has become so, if there is room."""
-        keys, columns = large.entries()
-        record = encode(keys, columns)
-        if record is not None and self._small.add(_key(group_id), record):
-            self._topics.count(layout_of(record, 0, self._layouts))
-            del self._large[group_id]
+        """Make a small group of a large one, if it has become one."""
+        if large.count <= SMALL_AGAIN_MAX and self._small.add(group_id, *large.entries()):
             large.dissolve()
-            self.lower(group_id, large.since_ms)
+            del self._large[group_id]
+            self._name_at(group_id, large.since_ms)
 
     def remove(self, group_id: str, entries: DeletionEntries) -> bool:
         """Take out those of these offsets that are there; return whether the group has others."""
@@ -246,23 +181,21 @@ class OffsetTable:
             before = large.count
             large.remove(tuple(sorted(doomed)))
             self._count += large.count - before
-            if not large.count:
-                del self._large[group_id]
-            elif large.count <= SMALL_AGAIN_MAX:
+            if large.count:
                 self._make_small(group_id, large)
+            else:
+                del self._large[group_id]
             return large.count > 0
-        block = self._small.find(_key(group_id))
+        block = self._small.find(group_id)
         if block is None:
             return False
-        _, bucket, _, _, place = block
-        layout = layout_of(bucket, place, self._layouts)
+        layout = self._small.layout_of(block)
         if doomed.issuperset(layout.keys):
             self._small.remove(block)
-            self._topics.discount(layout)
             self._count -= layout.count
             return False
         if not doomed.isdisjoint(layout.keys):
-            self._replace(group_id, block, layout, *without(layout.keys, decode(bucket, place, layout), doomed))
+            self._replace(group_id, block, *without(*self._small.entries(block), doomed))
         return True
 
     # Topics that were made anew.
@@ -280,9 +213,8 @@ class OffsetTable:
         if large is not None:
             for _, layout in large.records():
                 yield from layout.topics
-        elif (block := self._small.find(_key(group_id))) is not None:
-            _, bucket, _, _, place = block
-            yield from layout_of(bucket, place, self._layouts).topics
+        elif (block := self._small.find(group_id)) is not None:
+            yield from self._small.layout_of(block).topics
 
     def _rewrite(self, group_id: str, entries: CommitEntries) -> Columns:
         """Put in offsets, whatever ids the topics have; return all that the group has then."""
@@ -296,14 +228,13 @@ class OffsetTable:
         }
         keys, columns = in_order(tuple(rows), columns_from(rows.values()))
         large = self._large.get(group_id)
-        block = self._small.find(_key(group_id))
+        block = self._small.find(group_id)
         if large is not None:
             self._large[group_id] = LargeGroup(keys, columns, self._layouts)
             large.dissolve()
             self._count += len(keys) - large.count
         elif block is not None:
-            _, bucket, _, _, place = block
-            self._replace(group_id, block, layout_of(bucket, place, self._layouts), keys, columns)
+            self._replace(group_id, block, keys, columns)
         else:
             self._add(group_id, keys, columns)
         for name, _ in entries:
@@ -312,39 +243,31 @@ class OffsetTable:
 
     # Times.
 
-    def _of_one_time(self, block: Block) -> DeletionEntries | None:
-        """Return all offsets of a group, if all were committed at the time of its record; else None."""
-        _, bucket, _, _, place = block
-        layout = layout_of(bucket, place, self._layouts)
-        if layout.form & (TIME_EACH | EXPIRIES):
-            return None
-        return [(topic.name, topic.partitions) for topic in layout.topics]
-
-    def lower(self, group_id: str, since_ms: int) -> None:
+    def _name_at(self, group_id: str, since_ms: int) -> None:
         """Have `due` name a group at this time, if not before."""
         large = self._large.get(group_id)
         if large is not None:
-            self._lower_large(large, since_ms)
+            self._lower(large, since_ms)
         else:
-            self._lower_bucket(self._small.number_of(crc32(_key(group_id))), since_ms)
+            self._small.lower(group_id, since_ms)
+            self._oldest_ms = min(self._oldest_ms, since_ms)
 
-    def _lower_large(self, large: LargeGroup, since_ms: int) -> None:
-        large.since_ms = min(large.since_ms, since_ms)
-        self.oldest_ms = min(self.oldest_ms, since_ms)
-
-    def _lower_bucket(self, number: int, since_ms: int) -> None:
-        since = self._small.since
-        if since_ms < since[number]:
-            since[number] = since_ms
-            self.oldest_ms = min(self.oldest_ms, since_ms)
+    def _lower(self, group: Block | LargeGroup, since_ms: int) -> None:
+        if isinstance(group, LargeGroup):
+            group.since_ms = min(group.since_ms, since_ms)
+        else:
+            self._small.lower_bucket(group[0], since_ms)
+        if since_ms < self._oldest_ms:
+            self._oldest_ms = since_ms
 
     def put_off(self, group_id: str, since_ms: int) -> None:
         """Have `due` name a group, which it has named, at this time again."""
-        block = None if group_id in self._large else self._small.find(_key(group_id))
-        if block is not None:
-            _, bucket, _, _, place = block
-            set_since(bucket, place, since_ms)
-        self.lower(group_id, since_ms)
+        large = self._large.get(group_id)
+        if large is not None:
+            self._lower(large, since_ms)
+        else:
+            self._small.put_off(group_id, since_ms)
+            self._oldest_ms = min(self._oldest_ms, since_ms)
 
     def due(self, until_ms: int) -> Iterator[list[Due]]:
         """Yield groups that may have offsets committed until this time, or offsets with a deadline of their own.
@@ -352,26 +275,16 @@ class OffsetTable:
         Each has to be put off or removed, unless somebody else keeps an eye on it. Where there are none, empty lists
         are yielded now and then. The table may change meanwhile.
         """
-        if self.oldest_ms > until_ms:
+        if self._oldest_ms > until_ms:
             return
         for group_id in list(self._large):
             large = self._large.get(group_id)
             if large is not None and large.since_ms <= until_ms:
                 large.since_ms = NEVER
                 yield [(group_id, None)]
-        for blocks in self._small.due(until_ms):
-            yield [(_group_id(block), self._of_one_time(block)) for block in blocks]
+        yield from self._small.due(until_ms)
         larges = min((large.since_ms for large in self._large.values()), default=NEVER)
-        self.oldest_ms = min(larges, min(self._small.since))
-
-
-def _key(group_id: str) -> bytes:
-    return group_id.encode("utf-8", "surrogatepass")
-
-
-def _group_id(block: Block) -> str:
-    _, bucket, _, start, place = block
-    return bytes(bucket[start + 1 : place]).decode("utf-8", "surrogatepass")
+        self._oldest_ms = min(larges, self._small.oldest_ms())
 
 
 def _since(columns: Columns, expires_early: bool) -> int:

@@ -1,0 +1,138 @@
+"""Groups with few entries: a block of octets each, with the group's id and one record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from kproto_server.coordinator.table.buckets import Buckets
+from kproto_server.coordinator.table.forms import EXPIRIES, TIME_EACH
+from kproto_server.coordinator.table.overwriting import put
+from kproto_server.coordinator.table.records import decode, encode, in_order, layout_of, set_since, topics_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kproto_server.coordinator.table.buckets import Block
+    from kproto_server.coordinator.table.entries import Due, OffsetAndMetadata
+    from kproto_server.coordinator.table.forms import Columns
+    from kproto_server.coordinator.table.layouts import Layout, Layouts
+
+
+class SmallGroups:
+    """The groups with few entries."""
+
+    __slots__ = ("_buckets", "_layouts")
+
+    def __init__(self, layouts: Layouts) -> None:
+        self._layouts = layouts
+        self._buckets = Buckets()
+
+    def find(self, group_id: str) -> Block | None:
+        """Return where a group is, until the next change."""
+        return self._buckets.find(_key(group_id))
+
+    def layout_of(self, block: Block) -> Layout:
+        _, bucket, _, _, place = block
+        return layout_of(bucket, place, self._layouts)
+
+    def entries(self, block: Block) -> tuple[tuple[int, ...], Columns]:
+        """Return the keys and values of a group."""
+        _, bucket, _, _, place = block
+        layout = layout_of(bucket, place, self._layouts)
+        return layout.keys, decode(bucket, place, layout)
+
+    def offsets(self, block: Block) -> dict[str, dict[int, OffsetAndMetadata]]:
+        """Return a group's offsets by topic and partition."""
+        _, bucket, _, _, place = block
+        layout = layout_of(bucket, place, self._layouts)
+        return topics_of(layout, decode(bucket, place, layout))
+
+    def overwrite(self, block: Block, name: str, topic_id: bytes, indexes: tuple[int, ...], columns: Columns) -> bool:
+        """Put new values in the place of some of one topic; False if they are not all there, or there is no room for
+        the values."""
+        _, bucket, _, _, place = block
+        layout = layout_of(bucket, place, self._layouts)
+        topic = layout.by_name.get(name)
+        if topic is None or topic.topic_id != topic_id:
+            return False
+        positions = topic.find(indexes)
+        if positions is None:
+            return False
+        if not isinstance(positions, range):
+            positions, columns = in_order(positions, columns)
+            if positions[-1] - positions[0] + 1 == len(positions):
+                positions = range(positions[0], positions[-1] + 1)
+        return put(bucket, place, layout, positions, columns)
+
+    def add(self, group_id: str, keys: tuple[int, ...], columns: Columns) -> bool:
+        """Add a group that is not there; False if there is no room for it."""
+        record = encode(keys, columns)
+        if record is None or not self._buckets.add(_key(group_id), record):
+            return False
+        self._layouts.topics.count(layout_of(record, 0, self._layouts))
+        return True
+
+    def replace(self, block: Block, keys: tuple[int, ...], columns: Columns) -> bool:
+        """Give a group other entries; False if there is no room for them."""
+        before = self.layout_of(block)
+        record = encode(keys, columns)
+        if record is None or not self._buckets.replace(block, record):
+            return False
+        self._layouts.topics.count(layout_of(record, 0, self._layouts))
+        self._layouts.topics.discount(before)
+        return True
+
+    def remove(self, block: Block) -> None:
+        layout = self.layout_of(block)
+        self._buckets.remove(block)
+        self._layouts.topics.discount(layout)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all groups."""
+        for number in range(len(self._buckets)):
+            yield from self._buckets.blocks(number)
+
+    # Times.
+
+    def oldest_ms(self) -> int:
+        """Return the earliest since of a bucket."""
+        return min(self._buckets.since)
+
+    def lower(self, group_id: str, since_ms: int) -> None:
+        """Have `due` name a group at this time, if not before."""
+        self.lower_bucket(self._buckets.number_of(crc32(_key(group_id))), since_ms)
+
+    def lower_bucket(self, number: int, since_ms: int) -> None:
+        since = self._buckets.since
+        if since_ms < since[number]:
+            since[number] = since_ms
+
+    def put_off(self, group_id: str, since_ms: int) -> None:
+        """Have `due` name a group, which it has named, at this time again."""
+        block = self.find(group_id)
+        if block is not None:
+            number, bucket, _, _, place = block
+            set_since(bucket, place, since_ms)
+            self.lower_bucket(number, since_ms)
+
+    def due(self, until_ms: int) -> Iterator[list[Due]]:
+        """As of `OffsetTable.due`."""
+        for blocks in self._buckets.due(until_ms):
+            yield [(group_id_of(block), self._of_one_time(block)) for block in blocks]
+
+    def _of_one_time(self, block: Block) -> list[tuple[str, tuple[int, ...]]] | None:
+        """Return all offsets of a group, if all were committed at the time of its record; else None."""
+        layout = self.layout_of(block)
+        if layout.form & (TIME_EACH | EXPIRIES):
+            return None
+        return [(topic.name, topic.partitions) for topic in layout.topics]
+
+
+def group_id_of(block: Block) -> str:
+    _, bucket, _, start, place = block
+    return bytes(bucket[start + 1 : place]).decode("utf-8", "surrogatepass")
+
+
+def _key(group_id: str) -> bytes:
+    return group_id.encode("utf-8", "surrogatepass")
