@@ -13,12 +13,13 @@ from kproto_server.storage.cleaner import dirtiest
 from kproto_server.storage.compaction import Compaction, Terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Generator
 
     from kproto_server.configuration.settings import Settings
     from kproto_server.shell.host import Host
     from kproto_server.shell.log_rounds import Syncer
     from kproto_server.state import BrokerState
+    from kproto_server.storage.compaction import Work
     from kproto_server.storage.log_dir import LogDir
     from kproto_server.storage.partition_log import PartitionLog
 
@@ -50,6 +51,9 @@ class Compacting:
         self._is_enabled = state.settings.bool("log.cleaner.enable")
         self._stopped = False
         self._failed: set[PartitionLog] = set()
+        """Those that are damaged."""
+        self._in_vain: dict[PartitionLog, int] = {}
+        """Where those began their newest segment of which nothing more could be compacted: until they have another."""
 
     def start(self) -> None:
         """Look from now on."""
@@ -61,16 +65,17 @@ class Compacting:
         self._stopped = True
 
     def _look(self) -> None:
-        if self._stopped:
+        log_dir = self._log_dir
+        if self._stopped or log_dir.durable.failed is not None:
             return
-        logs = (log for log in self._log_dir.logs.values() if log not in self._failed and self._is_compacted(log))
-        log = dirtiest(logs, self._terms.min_dirty_ratio)
+        logs = (log for log in log_dir.logs.values() if log not in self._failed and self._is_compacted(log))
+        worth = (log for log in logs if self._in_vain.get(log) != log.base_offset)
+        log = dirtiest(worth, self._terms.min_dirty_ratio)
         if log is None:
             self.start()
             return
-        log_dir = self._log_dir
         compaction = Compaction(log_dir.disk, log, log_dir.durable, self._terms, self._clock.now_ms())
-        self._host.post(partial(self._turn, log, compaction, compaction.run()))
+        self._host.post(partial(self._turn, log, compaction, compaction.run(), []))
 
     def _is_compacted(self, log: PartitionLog) -> bool:
         """Whether the topic says so; what belongs to none is compacted."""
@@ -80,50 +85,55 @@ class Compacting:
             state.profile, state.settings, topic.configs, "cleanup.policy"
         )
 
-    def _turn(self, log: PartitionLog, compaction: Compaction, steps: Iterator[Callable[[], object] | None]) -> None:
-        if self._stopped:
+    def _turn(
+        self, log: PartitionLog, compaction: Compaction, steps: Generator[Work | None], failures: list[OSError]
+    ) -> None:
+        """Go on for some steps; ``failures`` are those of what was done in the thread."""
+        if self._stopped or self._log_dir.logs.get((log.topic, log.partition)) is not log:
+            steps.close()
+            self._look()
             return
         end = time.monotonic() + TURN_S
-        again = partial(self._turn, log, compaction, steps)
         try:
+            if failures:
+                steps.throw(failures[0])
             while time.monotonic() < end:
                 work = next(steps, self)
                 if work is self:
                     self._done(log, compaction)
                     return
                 if callable(work):
-                    self._syncer.run(partial(self._block, log, work), again)
+                    again = partial(self._turn, log, compaction, steps, failures)
+                    self._syncer.run(partial(_block, work, failures), again)
                     return
-        except Exception as error:  # noqa: BLE001 - a log that can't be compacted is left as it is, and served
-            self._give_up(log, error)
-            return
-        self._host.post(again)
-
-    def _block(self, log: PartitionLog, work: Callable[[], object]) -> None:
-        """Do what blocks, in the thread."""
-        try:
-            work()
         except OSError as error:
-            self._stopped = True
-            self._host.post(partial(self._give_up, log, error))
-
-    def _give_up(self, log: PartitionLog, error: Exception) -> None:
-        self._failed.add(log)
-        logger.error("%s can't be compacted: %s", log.directory, error)
-        self._look()
+            logger.warning("%s can't be compacted now: %s", log.directory, error)
+            self.start()
+            return
+        except Exception as error:  # noqa: BLE001 - a log that can't be compacted is left as it is, and served
+            self._failed.add(log)
+            logger.error("%s can't be compacted: %s", log.directory, error)
+            self._look()
+            return
+        self._host.post(partial(self._turn, log, compaction, steps, failures))
 
     def _done(self, log: PartitionLog, compaction: Compaction) -> None:
         outcome = compaction.outcome
         if outcome is None:  # what is closed is being synced, or can't be
             self.start()
             return
+        if outcome.first_dirty_offset <= log.first_dirty_offset:  # a transaction does not end
+            self._in_vain[log] = log.base_offset
         log.first_dirty_offset = outcome.first_dirty_offset
-        logger.info(
-            "compacted %s: %d bytes of closed segments are %d",
-            log.directory,
-            outcome.size_before,
-            outcome.size_after,
-        )
+        logger.info("compacted %s: %d bytes are %d", log.directory, outcome.size_before, outcome.size_after)
         with suppress(OSError):  # then it is compacted once more after the next start
             self._log_dir.save_cleaner_points()
         self._look()
+
+
+def _block(work: Work, failures: list[OSError]) -> None:
+    """Do what blocks, in the thread."""
+    try:
+        work()
+    except OSError as error:
+        failures.append(error)

@@ -83,7 +83,7 @@ class Compaction:
         """What is at it or after it is left as it is."""
         self.outcome: Outcome | None = None
 
-    def run(self) -> Iterator[Work | None]:
+    def run(self) -> Generator[Work | None]:
         """Go through all of it; yields None between small steps, and work that blocks, to be done before the next.
 
         Raises:
