@@ -21,10 +21,13 @@ def encode_keys(keys: Sequence[int]) -> bytes:
     """Return the octets of keys that are in order."""
     octets: list[bytes] = []
     topic = end = position = 0
-    while position < len(keys):
+    count = len(keys)
+    while position < count:
         start = position
         following = keys[start]
-        while position < len(keys) and keys[position] == following:
+        if keys[-1] - following == count - start - 1:
+            position = count
+        while position < count and keys[position] == following:
             position += 1
             following += 1
         next_topic, partition = divmod(keys[start] + HALF, PARTITIONS)

@@ -132,12 +132,11 @@ class OffsetTable:
         for name, partitions in entries:
             if partitions:
                 topic_id = partitions[0][1].topic_id
+                if [stored.topic_id for _, stored in partitions].count(topic_id) != len(partitions):
+                    return None
                 base = self._topics.base(name, topic_id)
-                for index, stored in partitions:
-                    if stored.topic_id != topic_id:
-                        return None
-                    keys.append(base + index)
-                    rows.append(stored)
+                keys += [base + index for index, _ in partitions]
+                rows += [stored for _, stored in partitions]
         return tuple(keys), columns_from(rows)
 
     def _put_in(self, group_id: str, group: Block | LargeGroup | None, keys: tuple[int, ...], columns: Columns) -> None:
