@@ -13,13 +13,14 @@ from kproto.records.compression import Compression
 from kproto.records.control import ControlType, build_end_marker
 from kproto.records.record import Record
 from kproto.records.record_batch import TRANSACTIONAL, RecordBatch, build_record_batch
-from kproto_server.storage.cleaner import dirtiest, dirty_ratio
+from kproto_server.storage.cleaner import dirtiest
 from kproto_server.storage.compaction import Compaction, Terms
 from kproto_server.storage.disk import RealDisk, read_all
 from kproto_server.storage.log_dir import LogDir
+from tests.storage.simulated_disk import SimulatedDisk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from kproto_server.storage.partition_log import PartitionLog
@@ -209,19 +210,40 @@ def test_nothing_is_lost_and_nothing_comes_back(
         assert [record.offset for record in found] == sorted({record.offset for record in found})
 
 
-def test_a_steady_stream_of_commits_takes_no_more_than_twice_what_lives(tmp_path: Path) -> None:
-    """The disk used stays within 2 x of live data + one segment."""
-    segment_bytes = 20_000
-    log_dir, log = open_log(tmp_path, segment_bytes)
-    keys = [f"key-{number}" for number in range(300)]
-    live = 300 * 160
-    for turn in range(60):
-        for first in range(0, 300, 10):
-            write(log_dir, log, *((key, f"{turn:04}" * 20) for key in keys[first : first + 10]))
-            if dirtiest([log], TERMS.min_dirty_ratio) is log:
-                outcome = compact(log_dir, log, NOW_MS + turn).outcome
-                assert outcome is not None
-                log.first_dirty_offset = outcome.first_dirty_offset
-        assert log.size <= 2 * live + segment_bytes
-    assert dirty_ratio(log) < TERMS.min_dirty_ratio
-    assert len({record.key for record in records(log_dir, log)}) == 300
+@pytest.mark.parametrize(("keys", "segment_bytes"), [(300, 100_000), (3000, 100_000), (3000, 400_000)])
+def test_a_steady_stream_of_commits_takes_no_more_than_twice_what_lives(keys: int, segment_bytes: int) -> None:
+    """The disk used stays within 2 x of live data + one segment at any moment, with what is being written beside.
+
+    Compaction has one of its steps for each commit of ten partitions.
+    """
+    disk = SimulatedDisk()
+    log_dir = LogDir(disk, durability="os", segment_bytes=segment_bytes)
+    log_dir.create_logs(TOPIC, 1)
+    log = log_dir.logs[TOPIC, 0]
+    commits = [
+        build_record_batch([Record(b"key-%06d" % (first + n), b"v" * 70, offset=n) for n in range(10)])
+        for first in range(0, keys, 10)
+    ]
+    live = sum(map(len, commits))
+    compaction: Compaction | None = None
+    steps: Iterator[Callable[[], object] | None] = iter(())
+    compactions = 0
+    for _ in range(6 * (live + segment_bytes) // live):
+        for commit in commits:
+            assert log_dir.durable.write(log, commit, 10) == 0
+            if compaction is None and dirtiest([log], TERMS.min_dirty_ratio) is log:
+                compaction = Compaction(disk, log, log_dir.durable, TERMS, NOW_MS)
+                steps = compaction.run()
+            if compaction is not None:
+                work = next(steps, compaction)
+                if work is compaction:
+                    assert compaction.outcome is not None
+                    log.first_dirty_offset = compaction.outcome.first_dirty_offset
+                    compaction = None
+                    compactions += 1
+                elif callable(work):
+                    work()
+            used = sum(disk.size_of(f"{log.directory}/{name}") for name in disk.names(log.directory))
+            assert used <= 2 * live + segment_bytes
+    assert compactions >= 4
+    assert len({record.key for record in records(log_dir, log)}) == keys
