@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from bench import codec, commit, groups, memory, restart, start, table_memory, torture
+from bench import codec, commit, groups, memory, rebalance, restart, start, table_memory, torture
 from bench.model import Bench, BenchError
 from bench.options import some_of
 from bench.table import as_json, as_line, as_table, judge
@@ -19,6 +19,7 @@ BENCHES = (
     commit.BENCH,
     groups.BENCH,
     memory.BENCH,
+    rebalance.BENCH,
     restart.BENCH,
     start.BENCH,
     table_memory.BENCH,

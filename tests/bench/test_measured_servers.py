@@ -50,6 +50,19 @@ def test_memory_fills_a_server_over_the_wire(capsys: pytest.CaptureFixture[str])
     assert figures.keys() == {"resident_bytes_per_entry", "lively_bytes_per_entry", "fill_s"}
 
 
+def test_rebalance_tells_how_long_members_wait_for_their_assignment(capsys: pytest.CaptureFixture[str]) -> None:
+    need_go()
+    short = ["--durability", "memory", "--members", "7", "--rounds", "1"]
+    told = rows(capsys, "rebalance", "--only", "kproto", *short)
+    events = ("all join", "one more joins", "one leaves")
+    assert [row["case"] for row in told] == [f"memory, 7 members: {event}" for event in events]
+    for row in told:
+        figures = row["kproto"]
+        assert isinstance(figures, dict)
+        assert figures.keys() == {"ms", "server_cpu_ms"}
+        assert figures["ms"] > 0
+
+
 def test_restart_writes_a_history_and_finds_every_offset_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     need_go()
     (row,) = rows(capsys, "restart", "--only", "kproto", "--keys", "1600", "--commits", "3200", "--rounds", "1")
