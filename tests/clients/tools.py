@@ -67,8 +67,8 @@ class Tools:
     def __init__(self, requests: IO[str], answers: IO[str]) -> None:
         self._requests, self._answers = requests, answers
 
-    def run(self, tool: str, *args: str) -> Printed:
-        self._requests.write("\t".join((tool, *args)) + "\n")
+    def run(self, tool: str, *args: str, stdin: str = "") -> Printed:
+        self._requests.write("\t".join((base64.b64encode(stdin.encode()).decode(), tool, *args)) + "\n")
         self._requests.flush()
         line = self._answers.readline()
         assert line, f"the JVM ended in {tool} {args}"

@@ -1,4 +1,5 @@
 import java.io.BufferedReader;
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -14,8 +15,9 @@ import java.util.Base64;
 /**
  * Runs many of Kafka's command line tools in one JVM, one after another, because most of a tool's time is JVM start.
  *
- * A line on standard input is one run: the class, then its arguments, tab separated. The line that answers it has the
- * exit code, then what the tool wrote to standard output and to standard error, both in base64, tab separated.
+ * A line on standard input is one run: what the tool shall read from its own standard input, in base64, then the class,
+ * then its arguments, tab separated. The line that answers it has the exit code, then what the tool wrote to standard
+ * output and to standard error, both in base64, tab separated.
  */
 public final class ToolRunner {
     private static final Redirect OUT = new Redirect();
@@ -80,7 +82,8 @@ public final class ToolRunner {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.split("\t", -1);
-            int code = run(words[0], Arrays.copyOfRange(words, 1, words.length));
+            System.setIn(new ByteArrayInputStream(Base64.getDecoder().decode(words[0])));
+            int code = run(words[1], Arrays.copyOfRange(words, 2, words.length));
             answers.println(code + "\t" + OUT.take() + "\t" + ERR.take());
             answers.flush();
         }

@@ -1,0 +1,373 @@
+"""The scenarios with kafka-python."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from typing import Any
+
+from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import errors as kafka_errors
+from kafka.admin import NewTopic
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.structs import OffsetAndMetadata
+
+from tests.clients.drivers.telling import LARGEST, LIMIT_S, NOTES, Run, key_of, main, scenario, shown, tries, until, value_of
+
+
+def consumer(run: Run, group: bool = True, **settings: object) -> KafkaConsumer:
+    return KafkaConsumer(
+        bootstrap_servers=run.bootstrap,
+        group_id=run.name if group else None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=50,
+        heartbeat_interval_ms=100,
+        session_timeout_ms=6000,
+        allow_auto_create_topics=False,
+        **{"partition_assignment_strategy": [RangePartitionAssignor], **settings},
+    )
+
+
+def admin(run: Run) -> "closing[KafkaAdminClient]":
+    return closing(KafkaAdminClient(bootstrap_servers=run.bootstrap))
+
+
+def send(run: Run, count: int, partitions: int = 1, idempotent: bool = False) -> list[Any]:
+    """What the acks tell of each record."""
+    with closing(KafkaProducer(bootstrap_servers=run.bootstrap, acks="all", enable_idempotence=idempotent)) as producer:
+        sent = [
+            producer.send(run.name, key=key_of(n), value=value_of(n), partition=n % partitions) for n in range(count)
+        ]
+        producer.flush(LIMIT_S)
+        return [future.get(LIMIT_S) for future in sent]
+
+
+def take(reader: KafkaConsumer, count: int) -> list[Any]:
+    """The next records of the consumer, no more than these."""
+    found: list[Any] = []
+    for _ in tries(f"{count} records"):
+        for records in reader.poll(timeout_ms=500, max_records=count - len(found)).values():
+            found += records
+        if len(found) == count:
+            return found
+    raise AssertionError
+
+
+def all_shown(records: list[Any]) -> list[str]:
+    return [shown(record.key, record.value) for record in records]
+
+
+def partitions_of(run: Run, count: int) -> list[TopicPartition]:
+    return [TopicPartition(run.name, p) for p in range(count)]
+
+
+def offset(number: int, metadata: str = "") -> OffsetAndMetadata:
+    return OffsetAndMetadata(number, metadata, -1)
+
+
+@contextmanager
+def assigned(run: Run, partitions: int, group: bool = True) -> Iterator[tuple[KafkaConsumer, list[TopicPartition]]]:
+    with closing(consumer(run, group)) as reader:
+        reader.assign(partitions_of(run, partitions))
+        yield reader, partitions_of(run, partitions)
+
+
+@contextmanager
+def subscribed(run: Run) -> Iterator[KafkaConsumer]:
+    with closing(consumer(run)) as reader:
+        reader.subscribe([run.name])
+        yield reader
+
+
+def commit(run: Run, *offsets: int) -> None:
+    with assigned(run, len(offsets)) as (reader, partitions):
+        reader.commit({p: offset(o) for p, o in zip(partitions, offsets, strict=True)})
+
+
+class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
+    """A consumer of the group that polls in a thread of its own."""
+
+    def __init__(self, run: Run, **settings: object) -> None:
+        self.rebalances = 0
+        self.revoked: list[int] = []
+        self._changed = threading.Condition()
+        self._partitions: set[int] = set()
+        self._ends = False
+        self._consumer = consumer(run, metadata_max_age_ms=500, **settings)
+        self._consumer.subscribe([run.name], listener=self)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ends:
+            # A poll that ends while its rebalance does loses the assignment, in 3.0.12 and with real brokers too.
+            self._consumer.poll(timeout_ms=1000)
+        self._consumer.close()
+
+    def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        with self._changed:
+            self.revoked = sorted(p.partition for p in revoked)
+            self._partitions -= set(self.revoked)
+            self._changed.notify_all()
+
+    def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        with self._changed:
+            self.rebalances += 1
+            self._partitions |= {p.partition for p in assigned}
+            self._changed.notify_all()
+
+    def wait(self, count: int) -> list[int]:
+        with self._changed:
+            if not self._changed.wait_for(lambda: len(self._partitions) == count, LIMIT_S):
+                raise TimeoutError(f"it has {self._partitions}, not {count}")
+            return sorted(self._partitions)
+
+    def close(self) -> None:
+        self._ends = True
+        self._thread.join(LIMIT_S)
+
+
+@scenario
+def create_topic(run: Run) -> None:
+    with admin(run) as client:
+        client.create_topics([NewTopic(run.name, 3, 1)])
+        for _ in tries("the topic"):
+            found = [t for t in client.describe_topics() if t["name"] == run.name]
+            if found:
+                break
+        run.tell("partitions", len(found[0]["partitions"]))
+        run.tell("again", error_of(partial(client.create_topics, [NewTopic(run.name, 3, 1)])))
+
+
+def error_of(call: Callable[[], object]) -> int:
+    try:
+        call()
+    except kafka_errors.BrokerResponseError as error:
+        return int(error.errno)
+    return 0
+
+
+@scenario
+def produce_100(run: Run) -> None:
+    acks = send(run, 100, partitions=2)
+    run.tell("acknowledged", len(acks))
+    run.tell("last", [max(ack.offset for ack in acks if ack.partition == p) for p in range(2)])
+    with assigned(run, 2, group=False) as (reader, _):
+        records = take(reader, 100)
+    run.tell("read", [all_shown([r for r in records if r.partition == p]) for p in range(2)])
+
+
+@scenario
+def idempotent_produce(run: Run) -> None:
+    acks = send(run, 100, idempotent=True)
+    run.tell("acknowledged", len(acks))
+    run.tell("last", max(ack.offset for ack in acks))
+    with assigned(run, 1, group=False) as (reader, _):
+        run.tell("read", all_shown(take(reader, 100)))
+
+
+@scenario
+def consume_and_commit(run: Run) -> None:
+    send(run, 10)
+    (partition,) = partitions_of(run, 1)
+    read, committed = [], []
+    with subscribed(run) as reader:
+        for _ in range(2):
+            read += take(reader, 5)
+            reader.commit({partition: offset(read[-1].offset + 1)})
+            committed.append(reader.committed(partition))
+    run.tell("read", all_shown(read))
+    run.tell("committed", committed)
+
+
+@scenario
+def restart_and_continue(run: Run) -> None:
+    send(run, 10)
+    with subscribed(run) as reader:
+        run.tell("first", all_shown(take(reader, 4)))
+        reader.commit({TopicPartition(run.name, 0): offset(4)})
+    with subscribed(run) as reader:
+        run.tell("second", all_shown(take(reader, 6)))
+
+
+@scenario
+def two_members(run: Run) -> None:
+    first, second = Member(run), Member(run)
+    run.tell("both", [first.wait(2), second.wait(2)])
+    first.close()
+    run.tell("alone", second.wait(4))
+    second.close()
+
+
+@scenario
+def static_member(run: Run) -> None:
+    first, second = (Member(run, group_instance_id=instance) for instance in ("one", "two"))
+    run.tell("both", [first.wait(2), second.wait(2)])
+    before = second.rebalances
+    first.close()
+    again = Member(run, group_instance_id="one")
+    run.tell("again", again.wait(2))
+    run.tell("rebalances", second.rebalances - before)
+    again.close()
+    second.close()
+
+
+@scenario
+def cooperative(run: Run) -> None:
+    strategy = [CooperativeStickyAssignor]
+    first = Member(run, partition_assignment_strategy=strategy)
+    first.wait(4)
+    second = Member(run, partition_assignment_strategy=strategy)
+    run.tell("both", [first.wait(2), second.wait(2)])
+    run.tell("revoked", first.revoked)
+    first.close()
+    run.tell("alone", second.wait(4))
+    second.close()
+
+
+@scenario
+def rewind(run: Run) -> None:
+    send(run, 10)
+    with assigned(run, 1) as (reader, (partition,)):
+        take(reader, 10)
+        reader.commit({partition: offset(10)})
+        reader.seek(partition, 3)
+        run.tell("after_seek", all_shown(take(reader, 1))[0])
+        reader.commit({partition: offset(2)})
+        run.tell("committed", reader.committed(partition))
+    with subscribed(run) as reader:
+        run.tell("after_commit", all_shown(take(reader, 1))[0])
+
+
+@scenario
+def commit_with_metadata(run: Run) -> None:
+    with assigned(run, 2) as (reader, partitions):
+        run.tell("before", noted(reader, partitions))
+        reader.commit({TopicPartition(run.name, p): offset(*note) for p, note in NOTES.items()})
+    with assigned(run, 2) as (reader, partitions):
+        run.tell("committed", noted(reader, partitions))
+        reader.commit({partitions[0]: offset(2, "new")})
+        run.tell("replaced", noted(reader, partitions))
+
+
+def noted(reader: KafkaConsumer, partitions: list[TopicPartition]) -> dict[str, list[object]]:
+    found = {p.partition: reader.committed(p, metadata=True) for p in partitions}
+    return {str(p): [c.offset, c.metadata] for p, c in found.items() if c is not None}
+
+
+@scenario
+def metadata_too_large(run: Run) -> None:
+    with assigned(run, 1) as (reader, (partition,)):
+        reader.commit({partition: offset(1, "x" * LARGEST)})
+        run.tell("error", error_of(lambda: reader.commit({partition: offset(2, "x" * (LARGEST + 1))})))
+        found = reader.committed(partition, metadata=True)
+    run.tell("committed", found.offset)
+    run.tell("length", len(found.metadata))
+
+
+@scenario
+def unknown_topic(run: Run) -> None:
+    """commit() would try again until it times out, so a single try is looked at."""
+    partition = TopicPartition(run.name, 0)
+    with closing(consumer(run)) as reader:
+        reader.committed(partition)  # finds the coordinator, which commit_async does not wait for
+        future = reader.commit_async({partition: offset(0)})
+        for _ in tries("an answer to the commit"):
+            if future.is_done:
+                break
+            reader.poll(timeout_ms=100)
+        run.tell("error", future.exception.errno)
+
+
+@scenario
+def lag(run: Run) -> None:
+    send(run, 10)
+    with assigned(run, 1) as (reader, (partition,)):
+        reader.commit({partition: offset(4)})
+        end, committed = reader.end_offsets([partition])[partition], reader.committed(partition)
+        run.tell("beginning", reader.beginning_offsets([partition])[partition])
+    run.tell("end", end)
+    run.tell("committed", committed)
+    run.tell("lag", end - committed)
+
+
+@scenario
+def list_groups(run: Run) -> None:
+    commit(run, 1)
+    with admin(run) as client:
+        run.tell("listed", is_listed(client, run.name))
+
+
+def is_listed(client: KafkaAdminClient, group: str) -> bool:
+    return group in [found["group_id"] for found in client.list_groups()]
+
+
+@scenario
+def describe_group(run: Run) -> None:
+    with admin(run) as client:
+
+        def described() -> Any:
+            return client.describe_groups([run.name])[run.name]
+
+        member = Member(run)
+        member.wait(2)
+        until(lambda: described()["group_state"] == "Stable", "a stable group")
+        group = described()
+        run.tell("state", group["group_state"])
+        run.tell("members", len(group["members"]))
+        (topic,) = group["members"][0]["member_assignment"]["assigned_partitions"]
+        run.tell("assigned", sorted(topic["partitions"]))
+        member.close()
+        until(lambda: not described()["members"], "a group without members")
+        run.tell("then", described()["group_state"])
+
+
+@scenario
+def delete_group(run: Run) -> None:
+    commit(run, 1)
+    with admin(run) as client:
+
+        def deleted() -> int:
+            name = client.delete_groups([run.name])[run.name]
+            return 0 if name == "OK" else int(getattr(kafka_errors, name).errno)
+
+        member = Member(run)
+        member.wait(1)
+        run.tell("busy", deleted())
+        member.close()
+        run.tell("deleted", deleted())
+        run.tell("listed", is_listed(client, run.name))
+        run.tell("again", deleted())
+
+
+@scenario
+def list_group_offsets(run: Run) -> None:
+    commit(run, 3, 7)
+    with admin(run) as client:
+        run.tell("offsets", offsets_of(client, run.name))
+
+
+def offsets_of(client: KafkaAdminClient, group: str) -> dict[str, int]:
+    return {str(p.partition): found.offset for p, found in client.list_group_offsets(group)[group].items()}
+
+
+@scenario
+def delete_offsets(run: Run) -> None:
+    commit(run, 3, 7)
+    partition = TopicPartition(run.name, 0)
+    with admin(run) as client:
+
+        def deleted() -> int:
+            return int(client.delete_group_offsets(run.name, [partition])[partition].errno)
+
+        member = Member(run)
+        member.wait(2)
+        run.tell("busy", deleted())
+        member.close()
+        run.tell("deleted", deleted())
+        run.tell("left", offsets_of(client, run.name))
+
+
+main()

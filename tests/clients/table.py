@@ -1,0 +1,73 @@
+"""The table of clients x scenarios: `python -m tests.clients.table [--write] [--client NAME]... [--broker NAME]...`.
+
+Runs every client against kproto and against real Kafka, and prints what passes. With --write what was seen is recorded in
+fixtures/clients/results.json, and its table in tests/clients/RESULTS.md and in the README.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tests.clients.conftest import kproto_serve
+from tests.clients.results import KPROTO, Results, read_results, write_all
+from tests.clients.scenarios.clients import CLIENTS, NEW, OLD, Client
+from tests.clients.scenarios.harness import Outcome, run_client
+from tests.oracle.cluster import real_kafka
+
+BROKERS = (KPROTO, OLD, NEW)
+
+
+@contextmanager
+def started(broker: str) -> Iterator[str]:
+    """Yield the address of kproto, or of a real broker of that release."""
+    with ExitStack() as stack:
+        if broker == KPROTO:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kproto-")))
+            yield stack.enter_context(kproto_serve(folder / "kproto.log"))
+        else:
+            yield stack.enter_context(real_kafka(broker)).bootstrap
+
+
+def run_all(clients: list[Client], brokers: list[str]) -> Results:
+    results: Results = {client.name: {} for client in clients}
+    for broker in brokers:
+        served = [client for client in clients if broker == KPROTO or broker in client.real]
+        with started(broker) as bootstrap:
+            for client in served:
+                before = time.monotonic()
+                outcomes = run_client(client, bootstrap, f"table-{client.name}")
+                _show(client, broker, outcomes, time.monotonic() - before)
+                results[client.name][broker] = {name: found.verdict for name, found in outcomes.items()}
+    return results
+
+
+def _show(client: Client, broker: str, outcomes: dict[str, Outcome], seconds: float) -> None:
+    verdicts = [found.verdict for found in outcomes.values()]
+    told = ", ".join(f"{verdicts.count(v)} {v}" for v in ("passed", "failed", "unsupported") if v in verdicts)
+    print(f"{client.name} with {broker}: {told} ({seconds:.1f} s)", flush=True)
+    for name, found in outcomes.items():
+        if found.verdict == "failed":
+            print(f"    {name}: {found.why}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.clients.table", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="record what is seen; needs all clients and brokers")
+    parser.add_argument("--client", action="append", choices=[client.name for client in CLIENTS])
+    parser.add_argument("--broker", action="append", choices=BROKERS)
+    options = parser.parse_args()
+    if options.write and (options.client or options.broker):
+        parser.error("--write records the whole table: leave out --client and --broker")
+    clients = [client for client in CLIENTS if not options.client or client.name in options.client]
+    results = run_all(clients, options.broker or list(BROKERS))
+    if options.write:
+        write_all(results)
+    return int(any("failed" in row.values() for found in results.values() for row in found.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
