@@ -81,6 +81,7 @@ def test_all_dirty_logs_are_compacted_after_a_while() -> None:
     """`log.cleaner.backoff.ms`; how far is noted for the next start."""
     background = Background()
     for partition in (0, 1):
+        background.log_dir.logs[OFFSETS_TOPIC, partition].on_roll = None
         background.fill(partition)
     background.pass_time(BACKOFF_MS - 1)
     assert background.closed_size(0) > SEGMENT_BYTES
@@ -89,6 +90,15 @@ def test_all_dirty_logs_are_compacted_after_a_while() -> None:
         assert background.closed_size(partition) == ONE_RECORD
     log = background.log_dir.logs[OFFSETS_TOPIC, 1]
     assert f"{OFFSETS_TOPIC} 1 {log.base_offset}\n" in read_all(background.disk, "cleaner-offset-checkpoint").decode()
+
+
+def test_a_segment_that_is_closed_is_looked_at_at_once() -> None:
+    """However fast commits come, what stands beside what lives is bounded."""
+    background = Background()
+    for _ in range(5):
+        background.fill(0, segments=1)
+        background.loop.go()
+        assert background.closed_size(0) == ONE_RECORD
 
 
 def test_it_may_be_switched_off() -> None:

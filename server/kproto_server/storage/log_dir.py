@@ -79,6 +79,8 @@ class LogDir:
         """
         self.disk = disk
         self._recovery = Recovery(disk, segment_bytes=segment_bytes, repair=repair)
+        self.on_roll: Callable[[], object] | None = None
+        """Told when a segment of a log was closed."""
         self.logs: dict[tuple[str, int], PartitionLog] = {}
         self.is_kafkas = self._forget_if_kafka_was_here(lambda topic: keeps(topic) or if_there(topic))
         """Whether a real broker has run here since we last did."""
@@ -99,6 +101,7 @@ class LogDir:
         for number, key in enumerate(wanted):
             progress(number, len(wanted))
             self.logs[key] = self._recovery.open(*key, known[key])
+            self.logs[key].on_roll = self._rolled
         self._restore_cleaner_points()
         self.recovery_points = RecoveryPoints(disk, {key: log.synced for key, log in self.logs.items()})
         self._journal: Journal | None = None
@@ -197,7 +200,12 @@ class LogDir:
                 file.write_at(0, write_epochs([(0, 0)]))
             finally:
                 file.close()
-        self.logs[topic, partition] = self._recovery.open(topic, partition)
+        log = self.logs[topic, partition] = self._recovery.open(topic, partition)
+        log.on_roll = self._rolled
+
+    def _rolled(self) -> None:
+        if self.on_roll is not None:
+            self.on_roll()
 
     def remove_logs(self, topic: str) -> None:
         """Remove all logs of a topic; nothing may be queued, or under way.

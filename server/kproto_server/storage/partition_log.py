@@ -18,7 +18,7 @@ from kproto_server.storage.disk import read_all, replace_file
 from kproto_server.storage.kafkas_files import add_index, remove_index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kproto_server.storage.disk import Disk, File
 
@@ -73,8 +73,8 @@ class PartitionLog:
     __slots__ = (
         "_closed", "_dirty", "_disk", "_epoch_octets", "_file", "_is_active_dirty", "_must_cut_off",
         "_new_files_number", "_next_written", "_position", "_queue", "_sync_number",
-        "base_offset", "directory", "directory_octets", "epoch", "first_dirty_offset", "next_offset", "partition",
-        "queued_size", "segment_bytes", "start_offset", "synced",
+        "base_offset", "directory", "directory_octets", "epoch", "first_dirty_offset", "next_offset", "on_roll",
+        "partition", "queued_size", "segment_bytes", "start_offset", "synced",
         "takes_any_size", "topic", "version",
     )  # fmt: skip
 
@@ -109,6 +109,8 @@ class PartitionLog:
         """Whether batches are of a size that was judged before."""
         self.first_dirty_offset = 0
         """Everything below it was compacted."""
+        self.on_roll: Callable[[], object] | None = None
+        """Told when a segment was closed."""
         self.start_offset = closed[0].base_offset if closed else (active.base_offset if active else next_offset)
         self.next_offset = next_offset
         """The one that the next record gets, with what is queued."""
@@ -236,6 +238,8 @@ class PartitionLog:
         self._file, self._position = made, 0
         self._dirty[path] = self._new_files_number = self._sync_number
         self._is_active_dirty = True
+        if self.on_roll is not None:
+            self.on_roll()
 
     def _open(self) -> File:
         path = self.active_path
