@@ -1,0 +1,1 @@
+"""Consumers that know KIP-842 and KIP-333 (extra ``kproto[client]``)."""

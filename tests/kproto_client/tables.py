@@ -1,0 +1,42 @@
+"""Tables A3 and A4 of the client proposals, as the specification prints them; S = 100 and E = 500.
+
+The tests of the decisions and those with real clients read them from here.
+"""
+
+from typing import Final
+
+START: Final = 100
+END: Final = 500
+BELOW: Final = 40
+ABOVE: Final = 900
+
+ERROR: Final = None
+"""NoOffsetForPartition or OffsetOutOfRange."""
+NO_INITIAL: Final = ("none", "latest_on_start", "earliest_on_start", "safe_latest", "latest", "earliest")
+RESETS: Final = ("latest", "earliest", "none")
+
+WITHOUT_OFFSET: Final[dict[tuple[str, str], tuple[int | None, int | None]]] = {
+    # on.no.initial.offset, auto.offset.reset: at group start, expanded partition
+    ("none", "latest"): (END, END),
+    ("none", "earliest"): (START, START),
+    ("none", "none"): (ERROR, ERROR),
+    ("latest_on_start", "latest"): (END, END),
+    ("latest_on_start", "earliest"): (END, START),
+    ("latest_on_start", "none"): (END, ERROR),
+    ("earliest_on_start", "latest"): (START, END),
+    ("earliest_on_start", "earliest"): (START, START),
+    ("earliest_on_start", "none"): (START, ERROR),
+    **{("latest", reset): (END, END) for reset in RESETS},
+    **{("earliest", reset): (START, START) for reset in RESETS},
+}
+"""safe_latest is not in here: it goes by the first record's timestamp T1 and the group's start T0."""
+
+SAFE_LATEST: Final = {"T1 < T0": END, "T1 = T0": START, "T1 > T0": START}
+
+OUT_OF_RANGE: Final[dict[tuple[str, str], tuple[int | None, int | None]]] = {
+    # on.invalid.offset, auto.offset.reset: position 40, position 900
+    ("none", "latest"): (END, END),
+    ("none", "earliest"): (START, START),
+    ("none", "none"): (ERROR, ERROR),
+    **{("nearest", reset): (START, END) for reset in RESETS},
+}
