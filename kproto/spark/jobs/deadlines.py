@@ -1,0 +1,126 @@
+"""Until when does each offset live? The rules of KIP-211 and what was before it, over what a log tells.
+
+Theory of operation. An offset's deadline is the first moment at which a sweep takes it. From Kafka 2.1 on:
+
+- it has none while it is pending in a transaction, or while members keep it: those of a classic group keep the offsets
+  of all topics (from 2.4 on, those of a consumer group only the topics that they subscribe to), those of a KIP-848
+  group the topics that they subscribe to;
+- else, if it was stored with an end, that is its deadline;
+- else it is the retention time after the moment its group became Empty, if that once had members and the log tells the
+  moment; after its own commit in a group that never had members, in one of KIP-848, and where the moment was not
+  stored (by brokers before 2.1).
+
+Before 2.1 there was only the end of each offset, and one millisecond more, whatever the group did.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from kproto.spark.jobs.common import KEY
+from kproto.spark.jobs.latest import latest
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+NEWEST = "4.4"
+
+
+def deadlines(
+    commits: DataFrame, group_metadata: DataFrame, *, retention_minutes: int, release: str = NEWEST
+) -> DataFrame:
+    """Return `LATEST` with `became_empty_ts`, `deadline` (timestamps) and `basis` (string) as in `GROUP_EXPIRY`.
+
+    Args:
+        retention_minutes: offsets.retention.minutes.
+        release: the Kafka release that sweeps.
+    """
+    offsets = latest(commits).join(_pending(commits), list(KEY), "left")
+    joined = offsets.join(group_states(group_metadata), "group_id", "left")
+    retention = F.make_interval(mins=F.lit(retention_minutes))
+    if _version(release) < (2, 1):
+        basis, base = _before_2_1(), F.col("commit_ts")
+        grace = F.expr("interval 1 millisecond")
+    else:
+        basis = _basis(subscription_decides=_version(release) >= (2, 4))
+        base = F.when(F.col("basis") == "group_metadata", F.col("became_empty_ts")).otherwise(F.col("commit_ts"))
+        grace = F.expr("interval 0 millisecond")
+    end = F.when(F.col("basis") == "override", F.col("expire_ts") + grace)
+    end = end.when(F.col("basis").isin("group_metadata", "last_commit"), base + retention + grace)
+    return joined.withColumn("basis", basis).withColumn("deadline", end)
+
+
+def group_states(group_metadata: DataFrame) -> DataFrame:
+    """Return what the log tells last about each group that exists as more than its offsets.
+
+    Columns: group_id, `kind`, `protocol_type` (null: it never had members), `has_members` (boolean),
+    `became_empty_ts` (timestamp; null: it has members, never had any, or it is not told) and `subscribed_topics`
+    (null: not known).
+    """
+    about_groups = group_metadata.where(F.col("member_id").isNull())
+    names = ("tombstone", "protocol_type", "state_ts", "member_count", "subscribed_topics")
+    last = about_groups.groupBy("group_id", "kind").agg(*(F.max_by(name, "log_offset").alias(name) for name in names))
+    living = last.where(~F.col("tombstone")).drop("tombstone")
+    # A group that was converted has records of both kinds; the tombstone of the old one is written with the new one.
+    living = living.groupBy("group_id").agg(
+        F.max("kind").alias("kind"),
+        *(F.max_by(name, "kind").alias(name) for name in names if name != "tombstone"),
+    )
+    classic = F.col("kind") == "classic"
+    members = living.join(_members(group_metadata), "group_id", "left")
+    has_members = F.when(classic, F.col("member_count") > 0).otherwise(F.col("topics_of_members").isNotNull())
+    had_members = F.col("protocol_type") != ""
+    return members.select(
+        "group_id",
+        "kind",
+        F.when(had_members, F.col("protocol_type")).alias("protocol_type"),
+        has_members.alias("has_members"),
+        F.when(classic & had_members & ~has_members, F.col("state_ts")).alias("became_empty_ts"),
+        F.when(classic, F.col("subscribed_topics")).otherwise(F.col("topics_of_members")).alias("subscribed_topics"),
+    )
+
+
+def _members(group_metadata: DataFrame) -> DataFrame:
+    """Return each KIP-848 group with members, and `topics_of_members`: what all of them subscribe to."""
+    about_members = group_metadata.where(F.col("member_id").isNotNull())
+    last = about_members.groupBy("group_id", "member_id").agg(
+        F.max_by("tombstone", "log_offset").alias("tombstone"),
+        F.max_by("subscribed_topics", "log_offset").alias("subscribed_topics"),
+    )
+    return (
+        last.where(~F.col("tombstone"))
+        .groupBy("group_id")
+        .agg(F.array_distinct(F.flatten(F.collect_list("subscribed_topics"))).alias("topics_of_members"))
+    )
+
+
+def _pending(commits: DataFrame) -> DataFrame:
+    pending = commits.where(F.col("txn_state") == "pending")
+    return pending.select(*KEY).distinct().withColumn("is_pending", F.lit(True))
+
+
+def _before_2_1() -> Column:
+    own = F.when(F.col("expire_ts").isNotNull(), "override").otherwise("last_commit")
+    return F.when(F.col("is_pending"), "pending").otherwise(own)
+
+
+def _basis(*, subscription_decides: bool) -> Column:
+    subscribed = F.coalesce(F.array_contains("subscribed_topics", F.col("topic")), F.lit(True))
+    by_subscription = F.col("kind") == "consumer"
+    if subscription_decides:
+        by_subscription |= F.col("protocol_type") == "consumer"
+    kept = F.col("has_members") & F.when(by_subscription, subscribed).otherwise(F.lit(True))
+    return (
+        F.when(F.col("is_pending"), "pending")
+        .when(kept, "members")
+        .when(F.col("expire_ts").isNotNull(), "override")
+        .when(F.col("became_empty_ts").isNotNull(), "group_metadata")
+        .otherwise("last_commit")
+    )
+
+
+def _version(release: str) -> tuple[int, ...]:
+    """Return the first two numbers of a release: (2, 1) of 2.1.1."""
+    return tuple(int(part) for part in release.split(".")[:2])

@@ -1,0 +1,51 @@
+"""Which groups are about to lose which offsets, and when?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from kproto.spark.jobs.deadlines import NEWEST, deadlines
+from kproto.spark.schemas import GROUP_EXPIRY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def expiry(
+    commits: DataFrame, group_metadata: DataFrame, *, retention_minutes: int, release: str = NEWEST
+) -> DataFrame:
+    """Return the timeline of what is lost if nobody commits, joins or leaves any more.
+
+    Args:
+        retention_minutes: offsets.retention.minutes of the brokers from now on.
+        release: the Kafka release that sweeps, which decides what members keep (`kproto.spark.jobs.deadlines`).
+    Input:
+        `COMMITS` and `GROUP_METADATA`.
+    Output:
+        `GROUP_EXPIRY`, in no order: one row for each group and deadline, and one without a deadline for what it
+        keeps. The offsets are there up to the first sweep at or after the deadline, so for up to
+        offsets.retention.check.interval.ms longer; a deadline may be in the past. A group loaded with members counts
+        as one that has them: of a broker that was killed, they have a session timeout to come back.
+    Compaction hides:
+        nothing: deadlines follow from the last record of each key.
+    """
+    offsets = deadlines(commits, group_metadata, retention_minutes=retention_minutes, release=release)
+    # Offsets with an end of their own may go in the same moment as the others: one step then, by the group's basis.
+    steps = offsets.groupBy("group_id", "deadline").agg(
+        F.max("became_empty_ts").alias("became_empty_ts"),
+        F.count("*").alias("offsets_lost"),
+        F.min("basis").alias("basis"),
+    )
+    by_time = Window.partitionBy("group_id").orderBy(F.col("deadline").asc_nulls_last())
+    after = by_time.rowsBetween(1, Window.unboundedFollowing)
+    left = F.coalesce(F.sum("offsets_lost").over(after), F.lit(0))
+    never = F.col("deadline").isNull()
+    return GROUP_EXPIRY.of(
+        steps.withColumn("offsets_left", left)
+        .withColumn("offsets_left", F.when(never, F.col("offsets_lost")).otherwise(F.col("offsets_left")))
+        .withColumn("offsets_lost", F.when(never, F.lit(0)).otherwise(F.col("offsets_lost")))
+        .withColumnRenamed("deadline", "expires_ts")
+    )

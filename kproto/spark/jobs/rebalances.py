@@ -1,0 +1,54 @@
+"""Which groups rebalance, and how often?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from kproto.spark.jobs.common import ms_between
+from kproto.spark.schemas import REBALANCES
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def rebalances(group_metadata: DataFrame) -> DataFrame:
+    """Return the events of each group's life.
+
+    A classic group's record is written when a rebalance is over, when its last member has gone, when a static member
+    was replaced, and when it is removed; of a KIP-848 group, whenever its epoch rises. Joins, leaves and heartbeats
+    are in no log.
+
+    Input:
+        `GROUP_METADATA`.
+    Output:
+        `REBALANCES`, in no order: one row for each record about a group, none for those about one member.
+    Compaction hides:
+        all but the last event of a group in a cleaned segment: counts are lower bounds, and `seconds_since` may span
+        several rebalances.
+    """
+    in_order = Window.partitionBy("group_id").orderBy("log_offset")
+
+    def before(name: str) -> Column:
+        return F.lag(name).over(in_order)
+
+    gone = F.col("tombstone")
+    event = (
+        F.when(gone, "removed")
+        .when(F.coalesce(before("tombstone"), F.lit(True)), "formed")
+        .when(F.col("member_count") == 0, "emptied")
+        .when(F.col("generation") == before("generation"), "static member replaced")
+        .otherwise("rebalanced")
+    )
+    about_groups = group_metadata.where(F.col("member_id").isNull())
+    return REBALANCES.of(
+        about_groups.withColumn("event", event)
+        .withColumn("members", F.when(~gone, F.col("member_count")))
+        .withColumn("members_before", before("member_count"))
+        .withColumn("leader_changed", F.col("leader") != before("leader"))
+        .withColumn("before_ts", before("log_ts"))
+        .withColumn("seconds_since", ms_between("before_ts", "log_ts") / 1000)
+        .withColumn("ts", F.col("log_ts"))
+    )

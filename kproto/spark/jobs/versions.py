@@ -1,0 +1,68 @@
+"""Which clients break on which Kafka release? Over the request reports of any number of test runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from kproto.spark.schemas import VERSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEMA = 1
+"""`schema` of the reports that can be read."""
+
+_REQUEST = (
+    "struct<api_key: int, api: string, api_version: int, count: bigint, verdict: string, first_served_by: string, "
+    "last_served_by: string>"
+)
+REPORTS = (
+    "schema int, target string, run struct<started_at: string>, "
+    "clients array<struct<client_id: string, software_name: string, software_version: string, "
+    f"requests: array<{_REQUEST}>>>, "
+    "_corrupt_record string"
+)
+"""What is read of a request report (`kproto run --report FILE.json`), by its own names."""
+
+
+def read_reports(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """Read request reports: files, or directories of them. A file that is none has a null `schema`, and its path."""
+    files = spark.read.schema(REPORTS).json(
+        list(paths), multiLine=True, pathGlobFilter="*.json", recursiveFileLookup=True
+    )
+    return files.withColumn("path", F.col("_metadata.file_path")).drop("_corrupt_record")
+
+
+def versions(reports: DataFrame) -> DataFrame:
+    """Return what each client software sent, and what its target makes of it, over all runs.
+
+    Input:
+        `read_reports`: one row for each report.
+    Output:
+        `VERSIONS`, in no order: one row for each software (of clients that don't tell theirs, for each client id),
+        target, API and version. `requests` is the sum over all runs, `runs` the number of reports. `served` and the
+        other verdicts are of that report's target: a fleet that is to be judged by several releases runs with several.
+    """
+    by_client = reports.select("path", "target", "run.started_at", F.explode("clients").alias("client"))
+    rows = by_client.select("path", "target", "started_at", "client.*").select(
+        "*", F.explode("requests").alias("request")
+    )
+    rows = rows.drop("requests").select("*", "request.*")
+    named = F.when(F.col("software_name").isNull(), F.col("client_id"))
+    keys = ("software_name", "software_version", "target", "api_key", "api", "api_version", "verdict")
+    counted = rows.groupBy(*keys, named.alias("unnamed")).agg(
+        F.min("client_id").alias("least"),
+        F.max("client_id").alias("greatest"),
+        F.count_distinct("path").alias("runs"),
+        F.sum("count").alias("requests"),
+        F.min("first_served_by").alias("first_served_by"),
+        F.min("last_served_by").alias("last_served_by"),
+        F.min(F.to_timestamp("started_at")).alias("first_seen"),
+        F.max(F.to_timestamp("started_at")).alias("last_seen"),
+    )
+    one_client = F.when(F.col("least") == F.col("greatest"), F.col("least"))
+    return VERSIONS.of(counted.withColumn("client_id", one_client))

@@ -1,0 +1,37 @@
+"""The same question, put to DuckDB: another engine, and SQL of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.testing import assertDataFrameEqual
+
+from kproto.spark.schemas import Table
+
+
+def answer(table: Table, query: str, **frames: DataFrame) -> pa.Table:
+    """Run a query over DataFrames by name; return its rows as the table's (`query` names its columns, in any order)."""
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    for name, frame in frames.items():
+        connection.register(name, frame.toArrow())
+    found = connection.sql(query).to_arrow_table()
+    assert sorted(found.column_names) == sorted(table.names)
+    return found.select(table.names).cast(table.arrow())
+
+
+def assert_same(actual: DataFrame, table: Table, query: str, **frames: DataFrame) -> pa.Table:
+    """Compare what a job found with DuckDB's answer, in any order of rows; return that."""
+    expected = answer(table, query, **frames)
+    assert expected.num_rows, "a question without an answer compares nothing"
+    assert_rows(actual, table, expected)
+    return expected
+
+
+def assert_rows(actual: DataFrame, table: Table, expected: Any) -> None:
+    """Compare what a job found with rows, in any order."""
+    assert actual.schema.simpleString() == table.spark().simpleString()  # whether null is possible aside
+    assertDataFrameEqual(actual, actual.sparkSession.createDataFrame(expected, table.spark()))
