@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from bench import codec, commit, groups, memory, rebalance, restart, start, table_memory, torture
+from bench import codec, commit, groups, memory, rebalance, restart, start, table_memory, throughput, torture
 from bench.model import Bench, BenchError
 from bench.options import some_of
 from bench.table import as_json, as_line, as_table, judge
@@ -23,6 +23,7 @@ BENCHES = (
     restart.BENCH,
     start.BENCH,
     table_memory.BENCH,
+    throughput.BENCH,
     torture.BENCH,
 )
 

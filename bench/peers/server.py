@@ -223,6 +223,13 @@ def wait_until_listening(server: Server) -> None:
         sleep(0.02)
 
 
+def processor_seconds(pid: int) -> float:
+    """What a process has used of processors so far, to the hundredth."""
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _port_told(stdout: IO[str] | None, log: IO[str], launch: Launch) -> int:
     line = stdout.readline() if stdout else ""
     found = re.search(r":(\d+)\s*$", line)

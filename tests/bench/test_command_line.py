@@ -35,6 +35,7 @@ def test_without_a_name_it_lists_the_benches() -> None:
         "restart",
         "start",
         "table",
+        "throughput",
         "torture",
     ]
 

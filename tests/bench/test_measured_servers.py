@@ -63,6 +63,20 @@ def test_rebalance_tells_how_long_members_wait_for_their_assignment(capsys: pyte
         assert figures["ms"] > 0
 
 
+def test_throughput_moves_every_message_with_a_real_client(capsys: pytest.CaptureFixture[str]) -> None:
+    short = ["--durability", "memory", "--megabytes", "2", "--rounds", "1"]
+    told = rows(capsys, "throughput", "--only", "kproto", *short)
+    batches = ("10 x 10,000 bytes a batch", "1,000 x 100 bytes a batch")
+    assert [row["case"] for row in told] == [
+        f"memory, {way} {size}" for size in batches for way in ("produce", "consume")
+    ]
+    for row in told:
+        figures = row["kproto"]
+        assert isinstance(figures, dict)
+        assert figures.keys() == {"mb_per_s", "messages_per_s", "server_cpu_ms_per_mb"}
+        assert figures["mb_per_s"] > 0
+
+
 def test_restart_writes_a_history_and_finds_every_offset_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     need_go()
     (row,) = rows(capsys, "restart", "--only", "kproto", "--keys", "1600", "--commits", "3200", "--rounds", "1")

@@ -1,0 +1,132 @@
+"""Records through a broker and out again, by a real client (librdkafka), beside kfake and real Kafka.
+
+Method: all servers are started; in each round each gets a new topic, which is filled by one producer and read from its
+beginning by one consumer, both connected before the clock starts. A producer's time ends when all is acknowledged by
+all replicas, a consumer's with the last record. The first round is not counted, and each figure is the best of its
+rounds. The client runs in this process and takes a processor for itself.
+"""
+
+from __future__ import annotations
+
+import gc
+from argparse import ArgumentParser, Namespace
+from contextlib import ExitStack
+from itertools import product
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from bench.model import KPROTO, Bench, BenchError, Lead, Metric, Note, Row
+from bench.options import count, durabilities
+from bench.peers.durability import Durability
+from bench.peers.fleet import Fleet, Target
+from bench.peers.kafka import Kafka
+from bench.peers.kfake import Kfake
+from bench.peers.kproto import Kproto
+from bench.peers.server import Peer, Server, processor_seconds
+from bench.records import Load, Size, Topic, consuming, library_version, producing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    Way = Callable[[Topic, Load], AbstractContextManager[Callable[[], int]]]
+
+RATE = Metric(key="mb_per_s", title="MB/s", more_is_better=True, compared=True)
+MESSAGES = Metric(key="messages_per_s", title="messages/s", more_is_better=True, digits=0)
+SERVER_CPU = Metric(key="server_cpu_ms_per_mb", title="server CPU ms/MB", compared=True, digits=2)
+METRICS = (RATE, MESSAGES, SERVER_CPU)
+PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
+DURABILITIES: tuple[Durability, ...] = ("memory", "os")
+PARTITIONS = 4
+BATCH_SIZE_BYTES = 100_000
+MEGABYTE = 1_000_000
+WAYS: Mapping[str, Way] = {"produce": producing, "consume": consuming}
+KAFKA_SHARE_MIN = 0.25
+
+
+LARGE, SMALL = SIZES = (Size(10_000, BATCH_SIZE_BYTES // 10_000), Size(100, BATCH_SIZE_BYTES // 100))
+SMALL_SHARE = 4
+"""Of small messages so much less is sent: they cost the client more than the server."""
+
+
+def add_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--durability",
+        type=durabilities,
+        default=DURABILITIES,
+        metavar="D,...",
+        help="memory,os,fsync; memory,os if not given",
+    )
+    parser.add_argument("--megabytes", type=count, default=200, metavar="N", help="a run; 200 if not given")
+    parser.add_argument("--rounds", type=count, default=3, metavar="N", help="best of so many; 3 if not given")
+
+
+Figures = dict[str, float]
+Samples = dict[tuple[Size, str], dict[Target, list[Figures]]]
+
+
+def run(options: Namespace, note: Note) -> list[Row]:
+    note(f"client: librdkafka {library_version()}")
+    samples: Samples = {case: {} for case in product(SIZES, WAYS)}
+    with ExitStack() as stack:
+        fleet = Fleet(stack, note)
+        fleet.start([peer for peer in PEERS if peer.name in options.only], options.durability, [PARTITIONS])
+        for nth, size in product(range(1 + options.rounds), SIZES):
+            megabytes = options.megabytes / (SMALL_SHARE if size is SMALL else 1)
+            load = Load(size, int(megabytes * MEGABYTE) // BATCH_SIZE_BYTES)
+            for target, server in fleet.servers.items():
+                topic = Topic(server.port, f"throughput-{size.message_bytes}-{nth}", PARTITIONS)
+                with topic.there():
+                    for way, prepared in WAYS.items():
+                        figures = _timed(prepared(topic, load), load, server, str(target))
+                        if nth > 0:
+                            samples[size, way].setdefault(target, []).append(figures)
+    return [
+        Row(
+            bench=BENCH.name, case=named(durability, way, size), figures=fleet.row(durability, best(samples[size, way]))
+        )
+        for durability, size, way in product(options.durability, SIZES, WAYS)
+    ]
+
+
+def _timed(prepared: AbstractContextManager[Callable[[], int]], load: Load, server: Server, who: str) -> Figures:
+    """Move the messages once the client is connected."""
+    with prepared as move:
+        gc.collect()
+        cpu, began = processor_seconds(server.pid), perf_counter()
+        moved = move()
+        seconds = perf_counter() - began
+        cpu = processor_seconds(server.pid) - cpu
+    if moved != load.messages:
+        raise BenchError(f"{who}: {moved} of {load.messages} messages had come after {seconds:.0f} s")
+    megabytes = load.messages * load.size.message_bytes / MEGABYTE
+    return {
+        RATE.key: megabytes / seconds,
+        MESSAGES.key: load.messages / seconds,
+        SERVER_CPU.key: cpu * 1000 / megabytes,
+    }
+
+
+def best(samples: dict[Target, list[Figures]]) -> dict[Target, Figures]:
+    return {
+        target: {metric.key: metric.best([figures[metric.key] for figures in rounds]) for metric in METRICS}
+        for target, rounds in samples.items()
+    }
+
+
+def named(durability: Durability, way: str, size: Size) -> str:
+    return f"{durability}, {way} {size}"
+
+
+BENCH = Bench(
+    name="throughput",
+    summary="records produced and consumed by librdkafka, beside kfake and real Kafka",
+    metrics=METRICS,
+    peers=[KPROTO, *(peer.name for peer in PEERS[1:])],
+    floors=[
+        Lead(case=named(durability, way, size), metric=RATE, peer=Kafka.name, at_least=KAFKA_SHARE_MIN)
+        for durability, size, way in product(DURABILITIES, SIZES, WAYS)
+    ],
+    add_options=add_options,
+    run=run,
+)
