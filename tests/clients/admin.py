@@ -18,10 +18,10 @@ def admin_client(bootstrap: str) -> Iterator[KafkaAdminClient]:
         admin.close()
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
+def create_topic(bootstrap: str, topic: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
     """Create it and wait until it shows: a real broker learns of it a little later than its controller."""
     with admin_client(bootstrap) as admin:
-        admin.create_topics([NewTopic(topic, partitions, 1)])
+        admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=dict(configs or {}))])
     wait_topic(bootstrap, topic, partitions)
 
 

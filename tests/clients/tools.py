@@ -19,6 +19,28 @@ GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 VERSIONS = "org.apache.kafka.tools.BrokerApiVersionsCommand"
+CONFIGS = "kafka.admin.ConfigCommand"
+ALL_GROUPS = "org.apache.kafka.tools.GroupsCommand"
+CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
+CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+VERIFIABLE_PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
+VERIFIABLE_CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
+PRODUCER_SPEED = "org.apache.kafka.tools.ProducerPerformance"
+CONSUMER_SPEED = "org.apache.kafka.tools.ConsumerPerformance"
+LATENCY = "org.apache.kafka.tools.EndToEndLatency"
+DELETE_RECORDS = "org.apache.kafka.tools.DeleteRecordsCommand"
+LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
+ELECTIONS = "org.apache.kafka.tools.LeaderElectionCommand"
+TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
+FEATURES = "org.apache.kafka.tools.FeatureCommand"
+CLUSTER = "org.apache.kafka.tools.ClusterTool"
+ACLS = "org.apache.kafka.tools.AclCommand"
+REASSIGNMENTS = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+STREAMS_RESETTER = "org.apache.kafka.tools.StreamsResetter"
+STREAMS_GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
+SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
+CLIENT_METRICS = "org.apache.kafka.tools.ClientMetricsCommand"
+TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
 OLD_GROUPS = "kafka.admin.ConsumerGroupCommand"
 OLD_TOPICS = "kafka.admin.TopicCommand"
 OLD_VERSIONS = "kafka.admin.BrokerApiVersionsCommand"
@@ -29,7 +51,13 @@ FIELDS_THAT_DIFFER = (
     (re.compile(r"\b(Leader|Replicas|Isr): \d+"), r"\1: NODE"),
     (re.compile(r"ADDRESS( +)\(\d+\)"), r"ADDRESS\1(NODE)"),
     (re.compile(r"ADDRESS \(id: \d+ "), "ADDRESS (id: NODE "),
+    (re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "-UUID"),
+    (re.compile(r"adminclient-\d+"), "adminclient-N"),
+    (re.compile(r"\b(Epoch: \d+|Cluster ID: .*)$", re.MULTILINE), "OF ITS OWN"),
+    (re.compile(r'"(\w*[tT]imestamp)":\d+'), r'"\1":TIME'),
+    (re.compile(r'"(topicId|logDir)":"[^"]*"'), r'"\1":"OF ITS OWN"'),
 )
+FIGURE = re.compile(r"\d+(\.\d+)?")
 STACK_FRAME = re.compile(r"\tat |\t\.\.\. \d+ more")
 
 
@@ -48,6 +76,10 @@ class Printed:
         """Without what two clusters cannot share (address, node and topic ids), and without stack frames."""
         err = [line for line in self.err.splitlines() if not STACK_FRAME.match(line)]
         return Printed(self.exit_code, _normalised(self.out, address), _normalised("\n".join(err), address))
+
+    def without_figures(self) -> "Printed":
+        """For what a tool measures."""
+        return Printed(self.exit_code, FIGURE.sub("N", self.out), FIGURE.sub("N", self.err))
 
     def unordered(self) -> "Printed":
         """For what a tool prints in the order of its own hash maps."""
@@ -135,6 +167,10 @@ class Pair:
         assert tested == real, f"{command}\n-- under test\n{tested}\n-- real\n{real}"
         return real
 
-    def run(self, address: str, tool: str, *args: str) -> Printed:
-        flag = "--broker-list" if tool == OLD_OFFSETS else "--bootstrap-server"
-        return self.tools.run(tool, flag, address, *args).normalised(address)
+    def run(self, address: str, tool: str, *args: str, stdin: str = "") -> Printed:
+        """Run the tool against one of them; ADDRESS in its arguments stands for it, or else a flag before them."""
+        if any("ADDRESS" in word for word in args):
+            args = tuple(word.replace("ADDRESS", address) for word in args)
+        else:
+            args = ("--broker-list" if tool == OLD_OFFSETS else "--bootstrap-server", address, *args)
+        return self.tools.run(tool, *args, stdin=stdin).normalised(address)

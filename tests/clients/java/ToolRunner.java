@@ -9,8 +9,10 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.List;
 
 /**
  * Runs many of Kafka's command line tools in one JVM, one after another, because most of a tool's time is JVM start.
@@ -61,10 +63,13 @@ public final class ToolRunner {
         }
     }
 
+    private static final List<Runnable> HOOKS = new ArrayList<>();
     private static Integer exitCode;
 
+    /** Some tools print their summary in a shutdown hook. */
     private static void exit(int code) {
         if (exitCode == null) {
+            HOOKS.forEach(Runnable::run);
             System.out.flush();
             System.err.flush();
             exitCode = code;
@@ -79,6 +84,7 @@ public final class ToolRunner {
         System.setOut(new PrintStream(OUT, true));
         System.setErr(new PrintStream(ERR, true));
         throwOnExit();
+        keepHooks();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.split("\t", -1);
@@ -91,6 +97,7 @@ public final class ToolRunner {
 
     private static int run(String tool, String[] args) {
         exitCode = null;
+        HOOKS.clear();
         try {
             Class.forName(tool).getMethod("main", String[].class).invoke(null, (Object) args);
             exit(0);
@@ -125,6 +132,24 @@ public final class ToolRunner {
             }
         } catch (ReflectiveOperationException e) {
             throw new IllegalStateException("this release has no Exit class to hook", e);
+        }
+    }
+
+    private static void keepHooks() {
+        try {
+            Class<?> exit = Class.forName("org.apache.kafka.common.utils.Exit");
+            Class<?> adder = Class.forName("org.apache.kafka.common.utils.Exit$ShutdownHookAdder");
+            Object keeper = Proxy.newProxyInstance(exit.getClassLoader(), new Class<?>[] {adder}, (self, m, a) -> {
+                if (m.getName().equals("addShutdownHook")) {
+                    HOOKS.add((Runnable) a[1]);
+                }
+                return m.getName().equals("hashCode") ? (Object) 1 : null;
+            });
+            exit.getMethod("setShutdownHookAdder", adder).invoke(null, keeper);
+        } catch (ClassNotFoundException e) {
+            return; // before 2.5: hooks are the JVM's, and run when it ends
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("this release's Exit class adds hooks in another way", e);
         }
     }
 }

@@ -28,4 +28,21 @@ def python(module: str) -> Callable[[], list[str]]:
     return lambda: [sys.executable, "-m", f"tests.clients.drivers.{module}"]
 
 
-CLIENTS = (Client(name="kafka-python", command=python("kafka_python_driver")),)
+CLIENTS = (
+    Client(name="kafka-python", command=python("kafka_python_driver")),
+    Client(
+        name="aiokafka",
+        command=python("aiokafka_driver"),
+        unsupported={
+            "cooperative": "no assignor is cooperative",
+            "delete-group": "its admin client does not delete groups",
+            "delete-offsets": "its admin client does not delete offsets",
+        },
+    ),
+    Client(
+        name="confluent-kafka",
+        command=python("confluent_driver"),
+        told={("metadata-too-large", "length"): 4095},
+        unsupported={"delete-offsets": "its admin client does not delete offsets"},
+    ),
+)

@@ -1,0 +1,321 @@
+"""The scenarios with aiokafka.
+
+Its consumer does not tell the metadata of a commit, its admin client does. Its consumer also commits again and again
+where the topic is unknown, and creates the topics that it is assigned, so there the admin client is asked.
+"""
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
+from aiokafka.errors import BrokerResponseError
+
+from tests.clients.drivers import telling
+from tests.clients.drivers.telling import LARGEST, LIMIT_S, NOTES, Run, key_of, main, shown, unsupported, value_of
+
+
+def scenario(function: Callable[[Run], Awaitable[None]]) -> None:
+    @functools.wraps(function)
+    def blocking(run: Run) -> None:
+        asyncio.run(function(run))  # type: ignore[arg-type]  # every async function makes a coroutine
+
+    telling.scenario(blocking)
+
+
+def consumer(run: Run, group: bool = True, **settings: object) -> AIOKafkaConsumer:
+    return AIOKafkaConsumer(
+        bootstrap_servers=run.bootstrap,
+        group_id=run.name if group else None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=50,
+        heartbeat_interval_ms=100,
+        session_timeout_ms=6000,
+        metadata_max_age_ms=500,
+        partition_assignment_strategy=[RangePartitionAssignor],
+        **settings,
+    )
+
+
+@asynccontextmanager
+async def admin(run: Run) -> AsyncIterator[AIOKafkaAdminClient]:
+    client = AIOKafkaAdminClient(bootstrap_servers=run.bootstrap)
+    await client.start()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def send(run: Run, count: int, partitions: int = 1, idempotent: bool = False) -> list[Any]:
+    """What the acks tell of each record."""
+    producer = AIOKafkaProducer(bootstrap_servers=run.bootstrap, acks="all", enable_idempotence=idempotent)
+    async with producer:
+        sent = [
+            await producer.send(run.name, key=key_of(n), value=value_of(n), partition=n % partitions)
+            for n in range(count)
+        ]
+        return [await future for future in sent]
+
+
+async def take(reader: AIOKafkaConsumer, count: int) -> list[Any]:
+    return [await asyncio.wait_for(reader.getone(), LIMIT_S) for _ in range(count)]
+
+
+def all_shown(records: list[Any]) -> list[str]:
+    return [shown(record.key, record.value) for record in records]
+
+
+@asynccontextmanager
+async def assigned(run: Run, partitions: int, group: bool = True) -> AsyncIterator[AIOKafkaConsumer]:
+    async with consumer(run, group) as reader:
+        reader.assign([TopicPartition(run.name, p) for p in range(partitions)])
+        yield reader
+
+
+@asynccontextmanager
+async def subscribed(run: Run) -> AsyncIterator[AIOKafkaConsumer]:
+    reader = consumer(run)
+    reader.subscribe([run.name])
+    async with reader:
+        yield reader
+
+
+async def commit(run: Run, *offsets: int) -> None:
+    async with assigned(run, len(offsets)) as reader:
+        await reader.commit({TopicPartition(run.name, p): offset for p, offset in enumerate(offsets)})
+
+
+class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
+    def __init__(self, run: Run, **settings: object) -> None:
+        self.rebalances = 0
+        self._partitions: list[int] = []
+        self._changed = asyncio.Condition()
+        self._consumer = consumer(run, **settings)
+        self._consumer.subscribe([run.name], listener=self)
+
+    async def start(self) -> "Member":
+        await self._consumer.start()
+        return self
+
+    async def on_partitions_revoked(self, revoked: object) -> None:
+        pass
+
+    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        async with self._changed:
+            self.rebalances += 1
+            self._partitions = sorted(p.partition for p in assigned)
+            self._changed.notify_all()
+
+    async def wait(self, count: int) -> list[int]:
+        async with self._changed:
+            await asyncio.wait_for(self._changed.wait_for(lambda: len(self._partitions) == count), LIMIT_S)
+            return self._partitions
+
+    async def close(self) -> None:
+        await self._consumer.stop()
+
+
+async def until(is_done: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(LIMIT_S):
+        while not await is_done():
+            await asyncio.sleep(0.01)
+
+
+@scenario
+async def create_topic(run: Run) -> None:
+    async with admin(run) as client:
+
+        async def shows() -> bool:
+            return run.name in await client.list_topics()
+
+        await client.create_topics([NewTopic(run.name, 3, 1)])
+        await until(shows)
+        (topic,) = await client.describe_topics([run.name])
+        run.tell("partitions", len(topic["partitions"]))
+        answer = await client.create_topics([NewTopic(run.name, 3, 1)])
+        run.tell("again", answer.topic_errors[0][1])
+
+
+@scenario
+async def produce_100(run: Run) -> None:
+    acks = await send(run, 100, partitions=2)
+    run.tell("acknowledged", len(acks))
+    run.tell("last", [max(ack.offset for ack in acks if ack.partition == p) for p in range(2)])
+    async with assigned(run, 2, group=False) as reader:
+        records = await take(reader, 100)
+    run.tell("read", [all_shown([r for r in records if r.partition == p]) for p in range(2)])
+
+
+@scenario
+async def idempotent_produce(run: Run) -> None:
+    acks = await send(run, 100, idempotent=True)
+    run.tell("acknowledged", len(acks))
+    run.tell("last", max(ack.offset for ack in acks))
+    async with assigned(run, 1, group=False) as reader:
+        run.tell("read", all_shown(await take(reader, 100)))
+
+
+@scenario
+async def consume_and_commit(run: Run) -> None:
+    await send(run, 10)
+    partition = TopicPartition(run.name, 0)
+    read, committed = [], []
+    async with subscribed(run) as reader:
+        for _ in range(2):
+            read += await take(reader, 5)
+            await reader.commit({partition: read[-1].offset + 1})
+            committed.append(await reader.committed(partition))
+    run.tell("read", all_shown(read))
+    run.tell("committed", committed)
+
+
+@scenario
+async def restart_and_continue(run: Run) -> None:
+    await send(run, 10)
+    async with subscribed(run) as reader:
+        run.tell("first", all_shown(await take(reader, 4)))
+        await reader.commit({TopicPartition(run.name, 0): 4})
+    async with subscribed(run) as reader:
+        run.tell("second", all_shown(await take(reader, 6)))
+
+
+@scenario
+async def two_members(run: Run) -> None:
+    first, second = await asyncio.gather(Member(run).start(), Member(run).start())
+    run.tell("both", [await first.wait(2), await second.wait(2)])
+    await first.close()
+    run.tell("alone", await second.wait(4))
+    await second.close()
+
+
+@scenario
+async def static_member(run: Run) -> None:
+    members = (Member(run, group_instance_id=instance).start() for instance in ("one", "two"))
+    first, second = await asyncio.gather(*members)
+    run.tell("both", [await first.wait(2), await second.wait(2)])
+    before = second.rebalances
+    await first.close()
+    again = await Member(run, group_instance_id="one").start()
+    run.tell("again", await again.wait(2))
+    run.tell("rebalances", second.rebalances - before)
+    await again.close()
+    await second.close()
+
+
+unsupported("cooperative", "no assignor is cooperative")
+
+
+@scenario
+async def rewind(run: Run) -> None:
+    await send(run, 10)
+    partition = TopicPartition(run.name, 0)
+    async with assigned(run, 1) as reader:
+        await take(reader, 10)
+        await reader.commit({partition: 10})
+        reader.seek(partition, 3)
+        run.tell("after_seek", all_shown(await take(reader, 1))[0])
+        await reader.commit({partition: 2})
+        run.tell("committed", await reader.committed(partition))
+    async with subscribed(run) as reader:
+        run.tell("after_commit", all_shown(await take(reader, 1))[0])
+
+
+@scenario
+async def commit_with_metadata(run: Run) -> None:
+    async with assigned(run, 2) as reader:
+        run.tell("before", await noted(run))
+        await reader.commit({TopicPartition(run.name, p): note for p, note in NOTES.items()})
+        run.tell("committed", await noted(run))
+        await reader.commit({TopicPartition(run.name, 0): (2, "new")})
+        run.tell("replaced", await noted(run))
+
+
+async def noted(run: Run) -> dict[str, list[object]]:
+    async with admin(run) as client:
+        found = await client.list_consumer_group_offsets(run.name)
+    return {str(p.partition): [c.offset, c.metadata] for p, c in found.items()}
+
+
+@scenario
+async def metadata_too_large(run: Run) -> None:
+    partition = TopicPartition(run.name, 0)
+    async with assigned(run, 1) as reader:
+        await reader.commit({partition: (1, "x" * LARGEST)})
+        try:
+            await reader.commit({partition: (2, "x" * (LARGEST + 1))})
+        except BrokerResponseError as error:
+            run.tell("error", error.errno)
+    offset, metadata = (await noted(run))["0"]
+    run.tell("committed", offset)
+    run.tell("length", len(str(metadata)))
+
+
+@scenario
+async def unknown_topic(run: Run) -> None:
+    async with admin(run) as client:
+        answer = await client.delete_topics([run.name])
+        run.tell("error", answer.topic_error_codes[0][1])
+
+
+@scenario
+async def lag(run: Run) -> None:
+    await send(run, 10)
+    partition = TopicPartition(run.name, 0)
+    async with assigned(run, 1) as reader:
+        await reader.commit({partition: 4})
+        end, committed = (await reader.end_offsets([partition]))[partition], await reader.committed(partition)
+        run.tell("beginning", (await reader.beginning_offsets([partition]))[partition])
+    run.tell("end", end)
+    run.tell("committed", committed)
+    run.tell("lag", end - committed)
+
+
+@scenario
+async def list_groups(run: Run) -> None:
+    await commit(run, 1)
+    async with admin(run) as client:
+        run.tell("listed", run.name in [group[0] for group in await client.list_consumer_groups()])
+
+
+@scenario
+async def describe_group(run: Run) -> None:
+    member = await Member(run).start()
+    await member.wait(2)
+    async with admin(run) as client:
+
+        async def described() -> dict[str, Any]:
+            (answer,) = await client.describe_consumer_groups([run.name])
+            group: dict[str, Any] = answer.to_object()["groups"][0]
+            return group
+
+        async def is_empty() -> bool:
+            return not (await described())["members"]
+
+        group = await described()
+        run.tell("state", group["state"])
+        run.tell("members", len(group["members"]))
+        assignment = ConsumerProtocolMemberAssignment.decode(group["members"][0]["member_assignment"])
+        run.tell("assigned", sorted(p.partition for p in assignment.partitions()))
+        await member.close()
+        await until(is_empty)
+        run.tell("then", (await described())["state"])
+
+
+unsupported("delete-group", "its admin client does not delete groups")
+
+
+@scenario
+async def list_group_offsets(run: Run) -> None:
+    await commit(run, 3, 7)
+    run.tell("offsets", {partition: offset for partition, (offset, _) in (await noted(run)).items()})
+
+
+unsupported("delete-offsets", "its admin client does not delete offsets")
+main()

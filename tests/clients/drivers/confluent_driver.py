@@ -1,0 +1,391 @@
+"""The scenarios with confluent-kafka (librdkafka)."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.clients.drivers.telling import (
+    LARGEST,
+    LIMIT_S,
+    NOTES,
+    Run,
+    key_of,
+    main,
+    scenario,
+    shown,
+    tries,
+    unsupported,
+    until,
+    value_of,
+)
+
+
+def consumer(run: Run, **settings: object) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": run.bootstrap,
+            "group.id": run.name,
+            "enable.auto.commit": False,
+            "allow.auto.create.topics": False,
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 100,
+            "fetch.wait.max.ms": 50,
+            "topic.metadata.refresh.interval.ms": 500,
+            "partition.assignment.strategy": "range",
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+    )
+
+
+def admin(run: Run) -> AdminClient:
+    return AdminClient({"bootstrap.servers": run.bootstrap})
+
+
+def send(run: Run, count: int, partitions: int = 1, idempotent: bool = False) -> list[Message]:
+    """The records as delivered."""
+    producer = Producer(
+        {"bootstrap.servers": run.bootstrap, "enable.idempotence": idempotent, "acks": "all", "linger.ms": 5}
+    )
+    delivered: list[Message] = []
+
+    def note(error: Any, message: Message) -> None:
+        if error is None:
+            delivered.append(message)
+
+    for n in range(count):
+        producer.produce(run.name, value_of(n), key_of(n), n % partitions, on_delivery=note)
+    producer.flush(LIMIT_S)
+    return delivered
+
+
+def take(reader: Consumer, count: int) -> list[Message]:
+    found: list[Message] = []
+    for _ in tries(f"{count} records"):
+        for message in reader.consume(count - len(found), timeout=0.5):
+            if message.error():
+                raise KafkaException(message.error())
+            found.append(message)
+        if len(found) == count:
+            return found
+    raise AssertionError
+
+
+def all_shown(records: list[Message]) -> list[str]:
+    return [shown(_bytes(record.key()), _bytes(record.value())) for record in records]
+
+
+def _bytes(found: str | bytes | None) -> bytes | None:
+    return found.encode() if isinstance(found, str) else found
+
+
+def partitions_of(run: Run, *offsets: int) -> list[TopicPartition]:
+    return [TopicPartition(run.name, p, offset) for p, offset in enumerate(offsets)]
+
+
+@contextmanager
+def assigned(run: Run, *offsets: int) -> Iterator[Consumer]:
+    with closing(consumer(run)) as reader:
+        reader.assign(partitions_of(run, *offsets))
+        yield reader
+
+
+@contextmanager
+def subscribed(run: Run) -> Iterator[Consumer]:
+    with closing(consumer(run)) as reader:
+        reader.subscribe([run.name])
+        yield reader
+
+
+def commit(reader: Consumer, *offsets: TopicPartition) -> None:
+    error = error_of_commit(reader, *offsets)
+    if error:
+        raise RuntimeError(f"the commit's error is {error}")
+
+
+def error_of_commit(reader: Consumer, *offsets: TopicPartition) -> int:
+    try:
+        answers = reader.commit(offsets=list(offsets), asynchronous=False)
+    except KafkaException as error:
+        return int(error.args[0].code())
+    return next((int(p.error.code()) for p in answers or () if p.error is not None), 0)
+
+
+def committed(reader: Consumer, run: Run, partitions: int = 1) -> list[TopicPartition]:
+    found = reader.committed(partitions_of(run, *[0] * partitions), timeout=LIMIT_S)
+    return [p for p in found if p.offset >= 0]
+
+
+class Member:
+    """A consumer of the group that polls in a thread of its own."""
+
+    def __init__(self, run: Run, **settings: object) -> None:
+        self.rebalances = 0
+        self.revoked: list[int] = []
+        self._changed = threading.Condition()
+        self._partitions: list[int] = []
+        self._ends = False
+        self._consumer = consumer(run, **settings)
+        self._consumer.subscribe([run.name], on_assign=self._on_assign, on_revoke=self._on_revoke)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ends:
+            self._consumer.poll(0.02)
+            with self._changed:
+                self._partitions = sorted(p.partition for p in self._consumer.assignment())
+                self._changed.notify_all()
+        self._consumer.close()
+
+    def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        self.rebalances += 1
+
+    def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        self.revoked = sorted(p.partition for p in partitions)
+
+    def wait(self, count: int) -> list[int]:
+        with self._changed:
+            if not self._changed.wait_for(lambda: len(self._partitions) == count, LIMIT_S):
+                raise TimeoutError(f"it has {self._partitions}, not {count}")
+            return self._partitions
+
+    def close(self) -> None:
+        self._ends = True
+        self._thread.join(LIMIT_S)
+
+
+def wait_divided(first: Member, second: Member) -> list[list[int]]:
+    """Before the second is there the first may have all, and what it has then is no answer."""
+    first.wait(2)
+    return [first.wait(2), second.wait(2)]
+
+
+@scenario
+def create_topic(run: Run) -> None:
+    client = admin(run)
+
+    def created() -> int:
+        try:
+            client.create_topics([NewTopic(run.name, 3, 1)])[run.name].result(LIMIT_S)
+        except KafkaException as error:
+            return int(error.args[0].code())
+        return 0
+
+    if created() != 0:
+        raise RuntimeError("not created")
+    until(lambda: run.name in client.list_topics(timeout=LIMIT_S).topics, "the topic")
+    run.tell("partitions", len(client.list_topics(timeout=LIMIT_S).topics[run.name].partitions))
+    run.tell("again", created())
+
+
+@scenario
+def produce_100(run: Run) -> None:
+    acks = send(run, 100, partitions=2)
+    run.tell("acknowledged", len(acks))
+    run.tell("last", [max(ack.offset() or 0 for ack in acks if ack.partition() == p) for p in range(2)])
+    with assigned(run, 0, 0) as reader:
+        records = take(reader, 100)
+    run.tell("read", [all_shown([r for r in records if r.partition() == p]) for p in range(2)])
+
+
+@scenario
+def idempotent_produce(run: Run) -> None:
+    acks = send(run, 100, idempotent=True)
+    run.tell("acknowledged", len(acks))
+    run.tell("last", max(ack.offset() or 0 for ack in acks))
+    with assigned(run, 0) as reader:
+        run.tell("read", all_shown(take(reader, 100)))
+
+
+@scenario
+def consume_and_commit(run: Run) -> None:
+    send(run, 10)
+    read, found = [], []
+    with subscribed(run) as reader:
+        for _ in range(2):
+            read += take(reader, 5)
+            commit(reader, *partitions_of(run, len(read)))
+            found.append(committed(reader, run)[0].offset)
+    run.tell("read", all_shown(read))
+    run.tell("committed", found)
+
+
+@scenario
+def restart_and_continue(run: Run) -> None:
+    send(run, 10)
+    with subscribed(run) as reader:
+        run.tell("first", all_shown(take(reader, 4)))
+        commit(reader, *partitions_of(run, 4))
+    with subscribed(run) as reader:
+        run.tell("second", all_shown(take(reader, 6)))
+
+
+@scenario
+def two_members(run: Run) -> None:
+    first, second = Member(run), Member(run)
+    run.tell("both", wait_divided(first, second))
+    first.close()
+    run.tell("alone", second.wait(4))
+    second.close()
+
+
+@scenario
+def static_member(run: Run) -> None:
+    first, second = (Member(run, group_instance_id=instance) for instance in ("one", "two"))
+    run.tell("both", wait_divided(first, second))
+    before = second.rebalances
+    first.close()
+    again = Member(run, group_instance_id="one")
+    run.tell("again", again.wait(2))
+    run.tell("rebalances", second.rebalances - before)
+    again.close()
+    second.close()
+
+
+@scenario
+def cooperative(run: Run) -> None:
+    first = Member(run, partition_assignment_strategy="cooperative-sticky")
+    first.wait(4)
+    second = Member(run, partition_assignment_strategy="cooperative-sticky")
+    run.tell("both", wait_divided(first, second))
+    run.tell("revoked", first.revoked)
+    first.close()
+    run.tell("alone", second.wait(4))
+    second.close()
+
+
+@scenario
+def rewind(run: Run) -> None:
+    send(run, 10)
+    with assigned(run, 0) as reader:
+        take(reader, 10)
+        commit(reader, *partitions_of(run, 10))
+        reader.seek(TopicPartition(run.name, 0, 3))
+        run.tell("after_seek", all_shown(take(reader, 1))[0])
+        commit(reader, *partitions_of(run, 2))
+        run.tell("committed", committed(reader, run)[0].offset)
+    with subscribed(run) as reader:
+        run.tell("after_commit", all_shown(take(reader, 1))[0])
+
+
+@scenario
+def commit_with_metadata(run: Run) -> None:
+    with closing(consumer(run)) as reader:
+        run.tell("before", noted(reader, run))
+        commit(reader, *(TopicPartition(run.name, p, *note) for p, note in NOTES.items()))
+    with closing(consumer(run)) as reader:
+        run.tell("committed", noted(reader, run))
+        commit(reader, TopicPartition(run.name, 0, 2, "new"))
+        run.tell("replaced", noted(reader, run))
+
+
+def noted(reader: Consumer, run: Run) -> dict[str, list[object]]:
+    return {str(p.partition): [p.offset, p.metadata] for p in committed(reader, run, 2)}
+
+
+@scenario
+def metadata_too_large(run: Run) -> None:
+    """It sends a byte more than the text has, so one less is the largest."""
+    with closing(consumer(run)) as reader:
+        commit(reader, TopicPartition(run.name, 0, 1, "x" * (LARGEST - 1)))
+        run.tell("error", error_of_commit(reader, TopicPartition(run.name, 0, 2, "x" * (LARGEST + 1))))
+        (found,) = committed(reader, run)
+    run.tell("committed", found.offset)
+    run.tell("length", len(found.metadata or ""))
+
+
+@scenario
+def unknown_topic(run: Run) -> None:
+    with closing(consumer(run)) as reader:
+        run.tell("error", error_of_commit(reader, *partitions_of(run, 0)))
+
+
+@scenario
+def lag(run: Run) -> None:
+    send(run, 10)
+    with closing(consumer(run)) as reader:
+        commit(reader, *partitions_of(run, 4))
+        (found,) = committed(reader, run)
+        beginning, end = reader.get_watermark_offsets(TopicPartition(run.name, 0), timeout=LIMIT_S)
+    run.tell("beginning", beginning)
+    run.tell("end", end)
+    run.tell("committed", found.offset)
+    run.tell("lag", end - found.offset)
+
+
+def commit_alone(run: Run, *offsets: int) -> None:
+    with closing(consumer(run)) as reader:
+        commit(reader, *partitions_of(run, *offsets))
+
+
+@scenario
+def list_groups(run: Run) -> None:
+    commit_alone(run, 1)
+    run.tell("listed", is_listed(admin(run), run.name))
+
+
+def is_listed(client: AdminClient, group: str) -> bool:
+    return group in [found.group_id for found in client.list_consumer_groups().result(LIMIT_S).valid]
+
+
+@scenario
+def describe_group(run: Run) -> None:
+    client = admin(run)
+
+    def described() -> Any:
+        return client.describe_consumer_groups([run.name])[run.name].result(LIMIT_S)
+
+    member = Member(run)
+    member.wait(2)
+    group = described()
+    run.tell("state", group.state.name.title())
+    run.tell("members", len(group.members))
+    run.tell("assigned", sorted(p.partition for p in group.members[0].assignment.topic_partitions))
+    member.close()
+    until(lambda: not described().members, "a group without members")
+    run.tell("then", described().state.name.title())
+
+
+@scenario
+def delete_group(run: Run) -> None:
+    client = admin(run)
+    commit_alone(run, 1)
+
+    def deleted() -> int:
+        try:
+            client.delete_consumer_groups([run.name])[run.name].result(LIMIT_S)
+        except KafkaException as error:
+            return int(error.args[0].code())
+        return 0
+
+    member = Member(run)
+    member.wait(1)
+    run.tell("busy", deleted())
+    member.close()
+    run.tell("deleted", deleted())
+    run.tell("listed", is_listed(client, run.name))
+    run.tell("again", deleted())
+
+
+@scenario
+def list_group_offsets(run: Run) -> None:
+    commit_alone(run, 3, 7)
+    client = admin(run)
+    (asked,) = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(run.name)]).values()
+    run.tell("offsets", {str(p.partition): p.offset for p in asked.result(LIMIT_S).topic_partitions})
+
+
+unsupported("delete-offsets", "its admin client does not delete offsets")
+main()
