@@ -1,8 +1,8 @@
 """Where a consumer goes that has no offset, or an invalid one (KIP-842, tables A3 and A4).
 
-An answer is an offset, or None: the user is to be told that there is none. `start` and `end` are the bounds of the log at
-the moment of the reset: the first offset that is there, and the one after the last that this consumer may read (the
-last stable offset for read_committed).
+An answer is an offset, or None: the user is to be told that there is none. `start` and `end` are a log's bounds at the
+moment of the reset: the first offset that is there, and the one after the last that this consumer may read (the last
+stable offset for read_committed).
 """
 
 from __future__ import annotations
