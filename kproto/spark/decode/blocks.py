@@ -140,7 +140,9 @@ class SegmentBlocks:
         if not starts:
             return None, 0, size
         offset_max = self._base_offset + RELATIVE_OFFSET_MAX
-        block = Block(self._label, self.position, data[:position] + PAD, starts, position, self._next_offset, offset_max)
+        block = Block(
+            self._label, self.position, data[:position] + PAD, starts, position, self._next_offset, offset_max
+        )
         return block, position, size
 
     def _within_window(self, block: Block) -> tuple[Block, bool]:
@@ -170,7 +172,9 @@ class SegmentBlocks:
         within = whole_batch_within(rest, self._next_offset)
         if within is not None:
             place = self.position + within
-            raise self._damage(BadSize, f"it announces more bytes than there are, but a whole one stands at byte {place}")
+            raise self._damage(
+                BadSize, f"it announces more bytes than there are, but a whole one stands at byte {place}"
+            )
         self.torn_size = len(rest)
 
     def _ends_in_zeros(self) -> bool:
@@ -188,4 +192,3 @@ class SegmentBlocks:
 
     def _damage(self, kind: type[Damaged], reason: str) -> Damaged:
         return kind(self._label, self.position, self._next_offset, reason)
-

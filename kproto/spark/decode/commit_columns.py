@@ -146,19 +146,19 @@ def to_arrow(
     columns = [
         pa.repeat(partition, len(dead)),
         pa.array(records.offset),
-        _moments(records.timestamp, None),
+        moments(records.timestamp, None),
         group,
         topic,
         pa.array(keys.partition, pa.int32()),
         pa.array(dead),
-        _unless(dead, values.version, pa.int16()),
-        _unless(dead, values.offset, pa.int64()),
-        _unless(dead | (values.leader_epoch == -1), values.leader_epoch, pa.int32()),
+        unless(dead, values.version, pa.int16()),
+        unless(dead, values.offset, pa.int64()),
+        unless(dead | (values.leader_epoch == -1), values.leader_epoch, pa.int32()),
         topic_id,
         metadata,
-        _moments(values.commit_ms, dead),
-        _moments(values.expire_ms, dead),
-        _unless(producer == -1, producer, pa.int64()),
+        moments(values.commit_ms, dead),
+        moments(values.expire_ms, dead),
+        unless(producer == -1, producer, pa.int64()),
         _states(state),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=COMMITS.arrow())
@@ -193,13 +193,15 @@ def _strings(octets: Octets, keys: Keys, values: Values, dead: Flags) -> tuple[p
         raise Suspect from None
 
 
-def _unless(absent: Flags, column: Ints, kind: pa.DataType) -> pa.Array:
+def unless(absent: Flags, column: Ints, kind: pa.DataType) -> pa.Array:
+    """Return a column that is null where ``absent``."""
     return pa.array(column.astype(kind.to_pandas_dtype()), kind, mask=absent if absent.any() else None)
 
 
-def _moments(moment_ms: Ints, absent: Flags | None) -> pa.Array:
+def moments(moment_ms: Ints, absent: Flags | None) -> pa.Array:
+    """Return milliseconds as timestamps; null for -1, and where ``absent``."""
     missing: NDArray[np.bool_] = moment_ms == -1
     if absent is not None:
         missing = missing | absent
     micros = np.clip(moment_ms, MOMENT_MIN, MOMENT_MAX) * 1000
-    return _unless(missing, micros, pa.int64()).view(pa.timestamp("us", tz="UTC"))
+    return unless(missing, micros, pa.int64()).view(pa.timestamp("us", tz="UTC"))

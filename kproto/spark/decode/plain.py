@@ -133,9 +133,7 @@ def damage(kind: type[Damaged], block: Block, start: int, error: DecodeError, of
     return kind(block.file, block.position + start, offset, f"{error.path}: {error.reason}")
 
 
-def _record_rows(
-    block: Block, start: int, batch: Batch, record: Record, job: Job, counts: Counts
-) -> Iterator[Row]:
+def _record_rows(block: Block, start: int, batch: Batch, record: Record, job: Job, counts: Counts) -> Iterator[Row]:
     """Yield the row of a record, if it has one in the view; count it."""
     counts.records += 1
     if batch.is_control:

@@ -1,0 +1,133 @@
+"""Logs of `__consumer_offsets` of any size, as a busy cluster writes them, made from a seed: the same bytes each time.
+
+Groups differ in how often they commit (Zipf), each commits all partitions of its topic in one batch; of the values
+some have an expiry (version 1), some records are tombstones. Offsets, times and the batches' checksums are right:
+`kproto log verify` finds nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+from struct import Struct
+
+from kproto.records.checksum import crc32c
+from kproto.records.segment_files import segment_name
+from kproto.records.varint import varint
+from kproto_server.coordinator.partitioning import partition_for
+
+OFFSETS_PARTITIONS = 50
+START_MS = 1_767_225_600_000
+"""2026-01-01."""
+ZIPF = 0.9
+PARTITIONS_MAX = 60
+"""Of a group's topic."""
+EXPIRING_EACH, TOMBSTONE_EACH, TOMBSTONE_PHASE = 17, 100, 50
+"""One in so many commits of the log has values of version 1, and one is tombstones."""
+RETENTION_MS = 7 * 24 * 3600 * 1000
+HOURS = 240
+
+PREFIX = Struct(">qi")
+CHECKED = Struct(">hiqqqhii")
+VALUE_V3 = Struct(">hqihq")
+VALUE_V1 = Struct(">hqhqq")
+
+
+@dataclass
+class _Group:
+    name: str
+    log: _Log
+    keys: list[bytes]
+    """Of each partition: the record's octets from the key's size on, to the key's end."""
+    offsets: list[int]
+
+
+@dataclass
+class _Log:
+    """A partition of the offsets topic."""
+
+    directory: Path
+    segment_size: int
+    next_offset: int = 0
+    parts: list[bytes] = field(default_factory=list)
+    size: int = 0
+    base_offset: int = 0
+
+    def append(self, records: list[bytes], moment_ms: int) -> None:
+        if self.size >= self.segment_size:
+            self.close()
+        count = len(records)
+        checked = CHECKED.pack(0, count - 1, moment_ms, moment_ms, -1, -1, 0, count) + b"".join(records)
+        parts = (
+            PREFIX.pack(self.next_offset, len(checked) + 9),
+            b"\0\0\0\0\2" + crc32c(checked).to_bytes(4, "big"),
+            checked,
+        )
+        self.parts += parts
+        self.size += sum(map(len, parts))
+        self.next_offset += count
+
+    def close(self) -> None:
+        """Write the segment."""
+        (self.directory / segment_name(self.base_offset)).write_bytes(b"".join(self.parts))
+        self.parts, self.size, self.base_offset = [], 0, self.next_offset
+
+
+def make_log(log_dir: Path, commits: int, *, groups: int = 1500, segment_size: int = 16 << 20, seed: int = 1) -> int:
+    """Write a log.dir with about so many records; return how many.
+
+    The partitions of the offsets topic are all there, those without a group empty.
+    """
+    source = random.Random(seed)  # noqa: S311
+    logs = [_Log(log_dir / f"__consumer_offsets-{number}", segment_size) for number in range(OFFSETS_PARTITIONS)]
+    for log in logs:
+        log.directory.mkdir(parents=True)
+    made = [_group(number, source, logs) for number in range(groups)]
+    weights = list(accumulate(1 / (rank + 1) ** ZIPF for rank in range(groups)))
+    written = turn = 0
+    while written < commits:
+        group = made[bisect(weights, source.random() * weights[-1])]
+        moment_ms = START_MS + HOURS * 3600 * 1000 * written // commits
+        group.log.append(_records(group, turn, moment_ms), moment_ms)
+        written += len(group.keys)
+        turn += 1
+    for log in logs:
+        log.close()
+    return written
+
+
+def _group(number: int, source: random.Random, logs: list[_Log]) -> _Group:
+    name = f"{source.choice(('billing', 'search-indexer', 'audit', 'etl'))}-{number:05d}"
+    topic = f"{source.choice(('orders', 'clickstream.events', 'payments.settled.v2'))}-{number % 97}"
+    count = min(PARTITIONS_MAX, 1 + int(source.expovariate(1 / 12)))
+    keys = []
+    for partition in range(count):
+        texts = b"".join(len(text).to_bytes(2, "big") + text.encode() for text in (name, topic))
+        key = b"\0\1" + texts + partition.to_bytes(4, "big")
+        keys.append(varint(len(key)) + key)
+    return _Group(name, logs[partition_for(name, OFFSETS_PARTITIONS)], keys, [source.randrange(10**6)] * count)
+
+
+def _records(group: _Group, turn: int, moment_ms: int) -> list[bytes]:
+    """Return the records of one commit."""
+    found = []
+    for index, key in enumerate(group.keys):
+        group.offsets[index] += 7 * (index + turn) % 100
+        body = b"\0\0" + varint(index) + key + _value(group.offsets[index], turn, moment_ms) + b"\0"
+        found.append(varint(len(body)) + body)
+    return found
+
+
+def _value(offset: int, turn: int, moment_ms: int) -> bytes:
+    if turn % TOMBSTONE_EACH == TOMBSTONE_PHASE:
+        return b"\1"
+    if turn % EXPIRING_EACH == 0:
+        return _sized(VALUE_V1.pack(1, offset, 0, moment_ms, moment_ms + RETENTION_MS))
+    return _sized(VALUE_V3.pack(3, offset, 5, 0, moment_ms))
+
+
+def _sized(value: bytes) -> bytes:
+    return varint(len(value)) + value
