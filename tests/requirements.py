@@ -63,3 +63,7 @@ def need_npm() -> str:
 def need_chromium() -> str:
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     return need(*names, install="Chromium (Debian: chromium)")
+
+
+def need_kcat() -> str:
+    return need("kcat", install="kcat (Debian: kcat)")

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from tests.requirements import need_kcat
+
 OLD = "3.9.2"
 """The last line of releases that serves clients of every age."""
 NEW = "4.4.0"
@@ -28,6 +30,15 @@ def python(module: str) -> Callable[[], list[str]]:
     return lambda: [sys.executable, "-m", f"tests.clients.drivers.{module}"]
 
 
+def kcat() -> list[str]:
+    need_kcat()
+    return python("kcat_driver")()
+
+
+KCAT_NO_GROUPS = "does not ask for groups"
+KCAT_NO_METADATA = "commits no metadata"
+KCAT_COMMITS = "commits only when it ends"
+
 CLIENTS = (
     Client(name="kafka-python", command=python("kafka_python_driver")),
     Client(
@@ -44,5 +55,22 @@ CLIENTS = (
         command=python("confluent_driver"),
         told={("metadata-too-large", "length"): 4095},
         unsupported={"delete-offsets": "its admin client does not delete offsets"},
+    ),
+    Client(
+        name="kcat",
+        command=kcat,
+        unsupported={
+            "create-topic": "creates no topics",
+            "consume-and-commit": KCAT_COMMITS,
+            "rewind": KCAT_COMMITS,
+            "commit-with-metadata": KCAT_NO_METADATA,
+            "metadata-too-large": KCAT_NO_METADATA,
+            "lag": "does not tell what is committed",
+            "list-groups": KCAT_NO_GROUPS,
+            "describe-group": KCAT_NO_GROUPS,
+            "delete-group": KCAT_NO_GROUPS,
+            "list-group-offsets": KCAT_NO_GROUPS,
+            "delete-offsets": KCAT_NO_GROUPS,
+        },
     ),
 )
