@@ -19,6 +19,7 @@ from kproto_server.storage.disk import Disk
 from kproto_server.storage.durable_log import Durability, Round
 from kproto_server.storage.errors import StorageError
 from kproto_server.storage.partition_log import PartitionLog, SyncWork
+from kproto_server.storage.quick_survivors import QuickWay
 from kproto_server.storage.recovery import Recovery
 from kproto_server.storage.scan import End, Scan
 from kproto_server.storage.segment_sync import RecoveryPoints, SegmentSync
@@ -101,14 +102,14 @@ SABOTAGE: dict[str, list[tuple[object, str, object]]] = {
     ],
     "merging is not finished": [(recovery, "finish_compaction", nothing)],
     "compaction keeps the oldest": [
-        (compaction, "keep_quickly", not_quickly),
+        (QuickWay, "keep", not_quickly),
         (Survivors, "_is_newest", lambda self, key, offset: self.newest.get(key, 0) >= offset),
     ],
     "compaction keeps no record of some key": [
-        (compaction, "keep_quickly", not_quickly),
+        (QuickWay, "keep", not_quickly),
         (Survivors, "_is_newest", lambda self, key, offset: key != b"k0"),
     ],
-    "tombstones go before what is older": [(compaction, "note_quickly", lambda _, held, *rest: len(held))],
+    "tombstones go before what is older": [(QuickWay, "note", lambda _, held, *rest: len(held))],
     "compaction runs ahead of the disk": [(RecoveryPoints, "note", nothing)],
 }
 

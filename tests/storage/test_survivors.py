@@ -20,10 +20,10 @@ from kproto.records.control import ControlType, build_end_marker
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record, RecordHeader
 from kproto.records.record_batch import APPEND_TIME, DELETE_HORIZON, TRANSACTIONAL, RecordBatch, build_record_batch
-from kproto_server.storage import compaction
 from kproto_server.storage.compaction import Compaction, Terms
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.log_dir import LogDir
+from kproto_server.storage.quick_survivors import QuickWay
 from kproto_server.storage.survivors import Survivors
 from tests.storage.simulated_disk import SimulatedDisk
 
@@ -269,8 +269,8 @@ def test_the_quick_way_comes_to_the_same(seed: int, count: int, all_dirty: bool)
     seed = chance.randrange(2**32)
     quickly = compacted(directory_of(log, random.Random(seed), first_dirty))  # noqa: S311 - test data
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compaction, "note_quickly", lambda newest, held, start, until, first: start)
-        patch.setattr(compaction, "keep_quickly", lambda newest, held, start, until, end: (start, []))
+        patch.setattr(QuickWay, "note", lambda way, held, start, until, first: start)
+        patch.setattr(QuickWay, "keep", lambda way, held, start, until, end: (start, []))
         assert compacted(directory_of(log, random.Random(seed), first_dirty)) == quickly  # noqa: S311 - test data
 
 

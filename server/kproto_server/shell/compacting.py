@@ -79,7 +79,12 @@ class Compacting:
         """A segment was closed."""
         if self._timer is not None and not self._is_woken and not self._is_failing:
             self._is_woken = True
-            self._host.post(self._look)
+            self._host.post(self._look_early)
+
+    def _look_early(self) -> None:
+        self._is_woken = False
+        if self._timer is not None:  # else it was time anyway, and a compaction is under way
+            self._look()
 
     def stop(self) -> None:
         """Begin nothing any more; what is half done is forgotten."""
@@ -87,7 +92,7 @@ class Compacting:
 
     def _look(self) -> None:
         log_dir = self._log_dir
-        self._is_woken = self._is_failing = False
+        self._is_failing = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kproto.records.segment import RELATIVE_OFFSET_MAX
 from kproto_server.storage.interrupted import CLEANED_SUFFIX, SWAP_SUFFIX, finish_compaction, finish_swap
 from kproto_server.storage.kafkas_files import remove_index
-from kproto_server.storage.quick_survivors import keep_quickly, note_quickly
+from kproto_server.storage.quick_survivors import QuickWay
 from kproto_server.storage.segment_reading import SegmentReader, first_offset
 from kproto_server.storage.survivors import Survivors
 
@@ -79,6 +79,7 @@ class Compaction:
         self._durable = durable
         self._keys_max = keys_max
         self._survivors = Survivors(now_ms, terms.delete_retention_ms)
+        self._quick = QuickWay(self._survivors.newest)
         self._end_offset = 0
         """What is at it or after it is left as it is."""
         self.outcome: Outcome | None = None
@@ -120,6 +121,7 @@ class Compaction:
                 is_over = yield from self._note_segment(segment, first_dirty)
                 if is_over:
                     break
+        self._quick.settle()
         first_open = self._survivors.first_open
         if first_open is not None:
             self._end_offset = min(self._end_offset, first_open)
@@ -134,7 +136,7 @@ class Compaction:
                 if survivors.key_count >= self._keys_max:
                     self._end_offset = first_offset(reader.held[begin:])
                     return True
-                reader.start = note_quickly(survivors.newest, reader.held, begin, begin + STEP_SIZE, first_dirty)
+                reader.start = self._quick.note(reader.held, begin, begin + STEP_SIZE, first_dirty)
                 if reader.start == begin:
                     batch = reader.take()
                     if first_offset(batch) >= first_dirty:
@@ -208,7 +210,7 @@ class Compaction:
     def _step(self, reader: SegmentReader) -> Generator[None, None, bytes | None]:
         """Go through some batches, or one; return what becomes of them, None: they stay as they are."""
         survivors, begin, held = self._survivors, reader.start, reader.held
-        stop, ranges = keep_quickly(survivors.newest, held, begin, begin + STEP_SIZE, self._end_offset)
+        stop, ranges = self._quick.keep(held, begin, begin + STEP_SIZE, self._end_offset)
         if stop > begin:
             reader.start = stop
             return None if ranges == [(begin, stop)] else b"".join([held[start:end] for start, end in ranges])
