@@ -1,5 +1,120 @@
-"""placeholder"""
+"""What was seen when the table was run last, and its two forms: RESULTS.md beside this file, and the README's summary."""
+
+import json
+from pathlib import Path
+
+from tests.clients.scenarios.clients import CLIENTS, NEW, OLD, Client
+from tests.clients.scenarios.harness import ROOT
+from tests.clients.scenarios.scenarios import SCENARIOS
+
 KPROTO = "kproto"
+TITLES = {KPROTO: "kproto", OLD: f"Kafka {OLD}", NEW: f"Kafka {NEW}"}
+RECORDED = ROOT / "fixtures/clients/results.json"
+RESULTS = ROOT / "tests/clients/RESULTS.md"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- clients -->\n", "<!-- /clients -->"
+
 Results = dict[str, dict[str, dict[str, str]]]
-def read_results(): ...
-def write_all(r): ...
+"""Verdicts by client, broker and scenario."""
+
+
+def read_results() -> Results:
+    results: Results = json.loads(RECORDED.read_text())
+    return results
+
+
+def write_all(results: Results) -> None:
+    RECORDED.parent.mkdir(exist_ok=True)
+    RECORDED.write_text(json.dumps(results, indent=1) + "\n")
+    RESULTS.write_text(whole_table(results))
+    README.write_text(with_summary(README.read_text(), results))
+
+
+def worse_than_real(results: Results) -> list[str]:
+    """What a real broker passes and kproto does not."""
+    return [
+        f"{client}: {scenario}"
+        for client, brokers in results.items()
+        for scenario, verdict in brokers[KPROTO].items()
+        if verdict != "passed" and any(row[scenario] == "passed" for row in brokers.values())
+    ]
+
+
+def with_summary(readme: str, results: Results) -> str:
+    """The README with the summary between its marks."""
+    before, _, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    assert end, f"the README has no {BEGIN.strip()} ... {END}"
+    return f"{before}{BEGIN}{summary(results)}{end}{after}"
+
+
+def summary(results: Results) -> str:
+    rows = [
+        [client.name, *(_passed(results[client.name].get(broker)) for broker in TITLES)]
+        for client in CLIENTS
+        if client.name in results
+    ]
+    return (
+        _table([["Client", *TITLES.values()], *rows])
+        + f"\nScenarios passed, of {len(SCENARIOS)}; those that a client has no call for are not counted: "
+        + "; ".join(f"{client.name} {_names(client)}" for client in CLIENTS if client.unsupported)
+        + ".\n"
+    )
+
+
+def _passed(verdicts: dict[str, str] | None) -> str:
+    if verdicts is None:
+        return "does not serve it"
+    found = list(verdicts.values())
+    return f"{found.count('passed')} of {len(found) - found.count('unsupported')}"
+
+
+def _names(client: Client) -> str:
+    return ", ".join(f"`{name}`" for name in client.unsupported)
+
+
+def whole_table(results: Results) -> str:
+    clients = [client for client in CLIENTS if client.name in results]
+    rows = [
+        [f"`{scenario.name}`", *(_cell(results[client.name], scenario.name) for client in clients)]
+        for scenario in SCENARIOS
+    ]
+    reasons = [
+        f"* {client.name}: " + "; ".join(f"`{name}`: {reason}" for name, reason in client.unsupported.items())
+        for client in clients
+        if client.unsupported
+    ]
+    brokers = [
+        f"* {client.name}: {', '.join(TITLES[broker] for broker in results[client.name])}" for client in clients
+    ]
+    return "\n".join(
+        (
+            "# Clients and scenarios",
+            "",
+            "Made by `python -m tests.clients.table --write`; the scenarios are told in [scenarios](scenarios/README.md).",
+            "`+` passed with every broker that serves the client, `-` the client has no call for it; else the brokers with",
+            "which it failed.",
+            "",
+            _table([["Scenario", *(client.name for client in clients)], *rows]),
+            "What a client has no call for:",
+            "",
+            *reasons,
+            "",
+            "Which brokers it ran with:",
+            "",
+            *brokers,
+            "",
+        )
+    )
+
+
+def _cell(brokers: dict[str, dict[str, str]], scenario: str) -> str:
+    failed = [TITLES[broker] for broker, verdicts in brokers.items() if verdicts[scenario] == "failed"]
+    if failed:
+        return ", ".join(failed)
+    return "-" if brokers[KPROTO][scenario] == "unsupported" else "+"
+
+
+def _table(rows: list[list[str]]) -> str:
+    head, *rest = [f"| {' | '.join(row)} |\n" for row in rows]
+    return head + "|---" * len(rows[0]) + "|\n" + "".join(rest)

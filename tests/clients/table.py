@@ -13,12 +13,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.clients.conftest import kproto_serve
-from tests.clients.results import KPROTO, Results, read_results, write_all
+from tests.clients.results import KPROTO, TITLES, Results, write_all
 from tests.clients.scenarios.clients import CLIENTS, NEW, OLD, Client
 from tests.clients.scenarios.harness import Outcome, run_client
 from tests.oracle.cluster import real_kafka
 
-BROKERS = (KPROTO, OLD, NEW)
 
 
 @contextmanager
@@ -58,12 +57,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.clients.table", description=__doc__)
     parser.add_argument("--write", action="store_true", help="record what is seen; needs all clients and brokers")
     parser.add_argument("--client", action="append", choices=[client.name for client in CLIENTS])
-    parser.add_argument("--broker", action="append", choices=BROKERS)
+    parser.add_argument("--broker", action="append", choices=TITLES)
     options = parser.parse_args()
     if options.write and (options.client or options.broker):
         parser.error("--write records the whole table: leave out --client and --broker")
     clients = [client for client in CLIENTS if not options.client or client.name in options.client]
-    results = run_all(clients, options.broker or list(BROKERS))
+    results = run_all(clients, options.broker or list(TITLES))
     if options.write:
         write_all(results)
     return int(any("failed" in row.values() for found in results.values() for row in found.values()))

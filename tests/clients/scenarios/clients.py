@@ -22,7 +22,7 @@ class Client:
     """What the client tells instead of the expected fact, by scenario and fact."""
     real: tuple[str, ...] = (OLD, NEW)
     """The releases of real Kafka that serve it."""
-    is_slow_to_build: bool = False
+    needs_more: bool = False
     """It runs with a JVM, Go or Node.js."""
 
 
