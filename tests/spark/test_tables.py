@@ -1,0 +1,88 @@
+"""Tables grow by what is new, whatever a log has lost meanwhile; what comes out is what a single run would write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from kproto.spark import tables
+from kproto.spark.publish import Publication, TablesError
+from kproto.spark.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
+from tests.spark.rows import Log, Row, at, batch, commit, frame, group
+
+Frames = dict[str, DataFrame]
+
+
+def frames(spark: SparkSession, commits: list[Row], groups: list[Row], batches: list[Row]) -> Frames:
+    return {
+        "commits": frame(spark, COMMITS, commits),
+        "group_metadata": frame(spark, GROUP_METADATA, groups),
+        "log_batches": frame(spark, LOG_BATCHES, batches),
+    }
+
+
+def settled(row: Row) -> Row:
+    return row | {"txn_state": "committed"} if row["txn_state"] == "pending" else row
+
+
+def assert_holds(spark: SparkSession, root: Path, whole: Frames) -> None:
+    for table in (COMMITS, GROUP_METADATA, LOG_BATCHES):
+        assertDataFrameEqual(tables.read(spark, root, table), whole[table.name])
+
+
+def test_a_run_adds_what_is_new_and_the_same_run_again_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    log = Log(spark)
+    groups = [group(1000 + number, "orders", number, 2, seconds=number * 40_000) for number in range(4)]
+    everything = [settled(row) for row in log.commits]
+    half = frames(spark, everything[:300], groups[:2], [row for row in log.batches if row["max_ts"] < at(10_000)])
+    added = tables.write_parquet(spark, half, tmp_path)
+    assert (added["commits"].rows, added["group_metadata"].rows) == (300, 2)
+    assert_holds(spark, tmp_path, half)
+
+    # A segment is gone, others are new.
+    later = frames(spark, everything[100:], groups, log.batches)
+    added = tables.write_parquet(spark, later, tmp_path)
+    assert (added["commits"].rows, added["group_metadata"].rows, added["commits"].held_back) == (200, 2, 0)
+    whole = frames(spark, everything, groups, log.batches)
+    assert_holds(spark, tmp_path, whole)
+
+    before = sorted(tmp_path.rglob("*.parquet"))
+    assert all(kind.rows == 0 for kind in tables.write_parquet(spark, later, tmp_path).values())
+    assert sorted(tmp_path.rglob("*.parquet")) == before
+    assert {path.parent.name for path in before if "group_metadata" in path.parts} == {
+        "date=2026-11-21",
+        "date=2026-11-22",
+    }
+    assert pq.ParquetFile(before[0]).metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_commits_wait_for_the_end_of_a_transaction(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [
+        commit(0, "g", "t", 0, 1),
+        commit(1, "g", "t", 0, 2, txn="pending"),
+        commit(2, "g", "t", 0, 3),
+        commit(0, "h", "t", 0, 1, log_partition=1),
+    ]
+    added = tables.write_parquet(spark, frames(spark, rows, [], []), tmp_path)
+    assert (added["commits"].rows, added["commits"].held_back) == (2, 2)
+    assert not (Publication(tmp_path).scratch).exists()
+
+    ended = [settled(row) for row in rows]
+    added = tables.write_parquet(spark, frames(spark, ended, [], []), tmp_path)
+    assert (added["commits"].rows, added["commits"].held_back) == (2, 0)
+    assert_holds(spark, tmp_path, frames(spark, ended, [], []))
+
+
+def test_another_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    tables.write_parquet(spark, frames(spark, [], [], [batch("__consumer_offsets", 7, 0, 50)]), tmp_path)
+    with pytest.raises(TablesError, match=r"has __consumer_offsets-7 up to offset 49, and this log ends at 9: it is"):
+        tables.write_parquet(spark, frames(spark, [], [], [batch("__consumer_offsets", 7, 0, 10)]), tmp_path)
+
+
+def test_a_directory_without_tables_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(TablesError, match="no tables of kproto are in it"):
+        tables.read(spark, tmp_path, COMMITS)
