@@ -1,7 +1,6 @@
-"""What was seen when the table was run last, and its two forms: RESULTS.md beside this file, and the README's summary."""
+"""What was seen when the table was run last, and its forms: RESULTS.md beside this file, the README's summary."""
 
 import json
-from pathlib import Path
 
 from tests.clients.scenarios.clients import CLIENTS, NEW, OLD, Client
 from tests.clients.scenarios.harness import ROOT
@@ -84,16 +83,14 @@ def whole_table(results: Results) -> str:
         for client in clients
         if client.unsupported
     ]
-    brokers = [
-        f"* {client.name}: {', '.join(TITLES[broker] for broker in results[client.name])}" for client in clients
-    ]
+    brokers = [f"* {client.name}: {', '.join(TITLES[broker] for broker in results[client.name])}" for client in clients]
     return "\n".join(
         (
             "# Clients and scenarios",
             "",
-            "Made by `python -m tests.clients.table --write`; the scenarios are told in [scenarios](scenarios/README.md).",
-            "`+` passed with every broker that serves the client, `-` the client has no call for it; else the brokers with",
-            "which it failed.",
+            "Made by `python -m tests.clients.table --write`; [scenarios](scenarios/README.md) tells what each one is.",
+            "`+`: passed with every broker that serves the client. `-`: it has no call for it. Else: the brokers with which",
+            "it failed.",
             "",
             _table([["Scenario", *(client.name for client in clients)], *rows]),
             "What a client has no call for:",

@@ -1,7 +1,7 @@
 """The table of clients x scenarios: `python -m tests.clients.table [--write] [--client NAME]... [--broker NAME]...`.
 
-Runs every client against kproto and against real Kafka, and prints what passes. With --write what was seen is recorded in
-fixtures/clients/results.json, and its table in tests/clients/RESULTS.md and in the README.
+Runs every client against kproto and against real Kafka, and prints what passes. With --write what was seen is recorded
+in fixtures/clients/results.json, and its table in tests/clients/RESULTS.md and in the README.
 """
 
 import argparse
@@ -14,10 +14,9 @@ from pathlib import Path
 
 from tests.clients.conftest import kproto_serve
 from tests.clients.results import KPROTO, TITLES, Results, write_all
-from tests.clients.scenarios.clients import CLIENTS, NEW, OLD, Client
+from tests.clients.scenarios.clients import CLIENTS, Client
 from tests.clients.scenarios.harness import Outcome, run_client
 from tests.oracle.cluster import real_kafka
-
 
 
 @contextmanager

@@ -28,7 +28,7 @@ def scenario(function: Callable[[Run], Awaitable[None]]) -> None:
     telling.scenario(blocking)
 
 
-def consumer(run: Run, group: bool = True, **settings: object) -> AIOKafkaConsumer:
+def consumer(run: Run, group: bool = True, **settings: Any) -> AIOKafkaConsumer:
     return AIOKafkaConsumer(
         bootstrap_servers=run.bootstrap,
         group_id=run.name if group else None,
@@ -93,7 +93,7 @@ async def commit(run: Run, *offsets: int) -> None:
 
 
 class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
-    def __init__(self, run: Run, **settings: object) -> None:
+    def __init__(self, run: Run, **settings: Any) -> None:
         self.rebalances = 0
         self._partitions: list[int] = []
         self._changed = asyncio.Condition()

@@ -13,10 +13,22 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import OffsetAndMetadata
 
-from tests.clients.drivers.telling import LARGEST, LIMIT_S, NOTES, Run, key_of, main, scenario, shown, tries, until, value_of
+from tests.clients.drivers.telling import (
+    LARGEST,
+    LIMIT_S,
+    NOTES,
+    Run,
+    key_of,
+    main,
+    scenario,
+    shown,
+    tries,
+    until,
+    value_of,
+)
 
 
-def consumer(run: Run, group: bool = True, **settings: object) -> KafkaConsumer:
+def consumer(run: Run, group: bool = True, **settings: Any) -> KafkaConsumer:
     return KafkaConsumer(
         bootstrap_servers=run.bootstrap,
         group_id=run.name if group else None,
@@ -89,7 +101,7 @@ def commit(run: Run, *offsets: int) -> None:
 class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
     """A consumer of the group that polls in a thread of its own."""
 
-    def __init__(self, run: Run, **settings: object) -> None:
+    def __init__(self, run: Run, **settings: Any) -> None:
         self.rebalances = 0
         self.revoked: list[int] = []
         self._changed = threading.Condition()

@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -71,7 +71,7 @@ def end(how: str, run: Run, why: str | None = None) -> None:
     _print({"scenario": run.scenario, "end": how} | ({} if why is None else {"why": why}))
 
 
-def _print(line: dict[str, object]) -> None:
+def _print(line: Mapping[str, object]) -> None:
     with _printing:
         print(json.dumps(line), flush=True)
 
