@@ -29,6 +29,18 @@ def write_all(results: Results) -> None:
     README.write_text(with_summary(README.read_text(), results))
 
 
+def merged(before: Results, seen: Results) -> Results:
+    """What was recorded before, with what is seen now in its place, in the order of the lists."""
+    return {
+        client.name: {
+            broker: (before.get(client.name, {}) | seen.get(client.name, {}))[broker]
+            for broker in (KPROTO, *client.real)
+            if broker in before.get(client.name, {}) or broker in seen.get(client.name, {})
+        }
+        for client in CLIENTS
+    }
+
+
 def worse_than_real(results: Results) -> list[str]:
     """What a real broker passes and kproto does not."""
     return [
@@ -89,8 +101,7 @@ def whole_table(results: Results) -> str:
             "# Clients and scenarios",
             "",
             "Made by `python -m tests.clients.table --write`; [scenarios](scenarios/README.md) tells what each one is.",
-            "`+`: passed with every broker that serves the client. `-`: it has no call for it. Else: the brokers with which",
-            "it failed.",
+            "`+`: passed with every broker that serves the client. `-`: no call for it. A name: failed with it.",
             "",
             _table([["Scenario", *(client.name for client in clients)], *rows]),
             "What a client has no call for:",
