@@ -51,10 +51,15 @@ class BrokerGroups:
         Raises:
             TimeoutError: it is not, after ``timeout_s`` of real time; the text says how it is.
         """
+
+        def look(server: Server) -> tuple[str, int]:  # both in one call: between two of them somebody may join
+            group = server.state.group(group_id)
+            return (GroupState.DEAD.value, 0) if group is None else (group.state.value, len(group.members))
+
         deadline = time.monotonic() + timeout_s
         pause = threading.Event()
         while True:
-            state, count = self.state(group_id), len(self.members(group_id))
+            state, count = self._broker._call(look)
             if state == GroupState.STABLE.value and members in (None, count):
                 return
             if time.monotonic() > deadline:
