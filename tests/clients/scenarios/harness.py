@@ -42,7 +42,7 @@ def run_client(client: Client, bootstrap: str, prefix: str) -> dict[str, Outcome
     make_topics(bootstrap, prefix)
     told, errors = _drive(command, bootstrap, prefix)
     with admin_client(bootstrap) as admin:
-        return {s.name: _judge(client, s, _looked_up(admin, s, prefix, told[s.name]), errors) for s in SCENARIOS}
+        return {s.name: judge(client, s, _looked_up(admin, s, prefix, told[s.name]), errors) for s in SCENARIOS}
 
 
 def make_topics(bootstrap: str, prefix: str) -> None:
@@ -97,7 +97,7 @@ def _looked_up(admin: KafkaAdminClient, scenario: Scenario, prefix: str, told: T
     return told
 
 
-def _judge(client: Client, scenario: Scenario, told: Told, errors: str) -> Outcome:
+def judge(client: Client, scenario: Scenario, told: Told, errors: str) -> Outcome:
     reason = client.unsupported.get(scenario.name)
     if (told.end == "unsupported") != (reason is not None):
         expected = "supported" if reason is None else "unsupported"
