@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMMITS",
+    "COVERAGE",
     "GROUP_EXPIRY",
     "GROUP_METADATA",
     "HOT_PARTITIONS",
@@ -171,7 +172,7 @@ LOG_BATCHES = _table(
     "A row for each batch of any topic, as its header tells it; of magic 0 and 1, for each message set entry.",
     ("topic", Type.STRING, "the topic"),
     ("partition", Type.INT, "its partition"),
-    ("base_offset", Type.BIGINT, "the first offset"),
+    ("base_offset", Type.BIGINT, "the first offset; null where only the content tells, as `record_count`"),
     ("last_offset", Type.BIGINT, "the last offset, even if compaction took that record"),
     ("max_ts", Type.TIMESTAMP, "the newest timestamp of its records; null: magic 0 has none"),
     ("bytes", Type.BIGINT, "on disk, with the header"),
@@ -181,6 +182,25 @@ LOG_BATCHES = _table(
     ("control", Type.BOOLEAN, "it holds a marker of a transaction, and no data"),
     ("producer_id", Type.BIGINT, "null: no idempotent producer"),
     ("transactional", Type.BOOLEAN, "written in a transaction"),
+)
+
+COVERAGE = _table(
+    "coverage",
+    "What was read, a row for each part that a task read of a partition of the offsets topic: sums are the whole.",
+    ("topic", Type.STRING, "the topic"),
+    ("partition", Type.INT, "its partition"),
+    ("first_offset", Type.BIGINT, "of the first batch; null: the part has none"),
+    ("last_offset", Type.BIGINT, "of the last batch; null as `first_offset`"),
+    ("bytes", Type.BIGINT, "of batches"),
+    ("torn_bytes", Type.BIGINT, "behind the last batch of the newest segment: one that was not written to its end"),
+    ("batches", Type.BIGINT, "batches"),
+    ("records", Type.BIGINT, "records: the sum of the columns that follow, but for `skipped_types`"),
+    ("commits", Type.BIGINT, "of one offset, in transactions that were aborted too"),
+    ("tombstones", Type.BIGINT, "of one offset"),
+    ("group_records", Type.BIGINT, "about groups and members: what `group_metadata` has"),
+    ("markers", Type.BIGINT, "ends of transactions"),
+    ("skipped_records", Type.BIGINT, "of types that no table has"),
+    ("skipped_types", Type.STRINGS, "those types, by Kafka's number, and how many of each: `8: 12`"),
 )
 
 LATEST = _table(
@@ -326,6 +346,7 @@ TABLES = {
         COMMITS,
         GROUP_METADATA,
         LOG_BATCHES,
+        COVERAGE,
         LATEST,
         RETENTION_AUDIT,
         GROUP_EXPIRY,

@@ -111,7 +111,8 @@ class BatchTable:
 
     def has(self, flag: int) -> NDArray[np.bool_]:
         """Tell which batches have a flag of magic 2."""
-        return self.is_new & (self.attributes & flag != 0)
+        flags: Flags = self.is_new & (self.attributes & flag != 0)
+        return flags
 
     @property
     def append_time(self) -> Flags:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,6 +71,10 @@ class Partition(NamedTuple):
             for base_offset, name in sorted(found.items())
             if self.only in (None, name)
         ]
+
+    def sizes(self) -> list[tuple[SegmentFile, int]]:
+        """Return the segments and their bytes."""
+        return [(segment, size_of(segment)) for segment in self.segments()]
 
 
 class Survey(NamedTuple):
@@ -136,9 +142,9 @@ def survey(partitions: list[Partition]) -> Survey:
     """
     files = size = 0
     for partition in partitions:
-        for segment in partition.segments():
+        for _, segment_size in partition.sizes():
             files += 1
-            size += size_of(segment)
+            size += segment_size
     return Survey(len(partitions), files, size)
 
 
@@ -160,10 +166,9 @@ class OffsetIndex:
     def __init__(self, segment: SegmentFile) -> None:
         self._base_offset = segment.base_offset
         name = segment.path.name.replace(LOG_SUFFIX, INDEX_SUFFIX)
-        try:
-            self._file = open(segment.path.parent / name, "rb", buffering=0)
-        except FileNotFoundError:
-            self._file = None
+        self._file: FileIO | None = None
+        with suppress(FileNotFoundError):
+            self._file = FileIO(segment.path.parent / name)
 
     def __enter__(self) -> OffsetIndex:
         return self

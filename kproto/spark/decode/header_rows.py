@@ -1,4 +1,7 @@
-"""Rows of `LOG_BATCHES`: batches of any topic, told by their headers alone. Contents and checksums are not looked at."""
+"""Rows of `LOG_BATCHES`: batches of any topic, told by their headers alone.
+
+Contents and checksums are not looked at.
+"""
 
 from __future__ import annotations
 

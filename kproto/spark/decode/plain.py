@@ -55,7 +55,8 @@ def decode_block(block: Block, job: Job) -> Decoded:
         Damaged: a batch or record of the window is not as it must be.
         MissingPackage: a compression needs a package that is not installed.
     """
-    counts, rows = Counts(), []
+    rows: list[Row] = []
+    counts = Counts()
     next_offset, end_offset = block.next_offset, job.end_offset
     for start in block.starts:
         if last_offset(block.data, start) < job.start_offset:

@@ -11,13 +11,14 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.spark.decode import fast, plain
-from kproto.spark.decode.blocks import Block, SegmentBlocks, last_offset
+from kproto.spark.decode.blocks import Block, SegmentBlocks, first_field, last_offset
+from kproto.spark.decode.counts import Counts
 from kproto.spark.decode.files import NoLog, Partition, SegmentFile, position_of
 from kproto.spark.decode.tables import Decoded, Job, View
 from kproto.spark.decode.transactions import Outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import BinaryIO
 
     Decoder = Callable[[Block, Job], Decoded]
@@ -54,6 +55,10 @@ class RangeBlocks:
     def __init__(self, wanted: Range, resume: Place | None = None) -> None:
         self.next_offset = wanted.start_offset
         """What comes after the last batch read."""
+        self.first_offset: int | None = None
+        """The first offset of the first batch read; of a message set, its last."""
+        self.size = 0
+        """Bytes of the blocks read. At the range's ends they may hold batches that are not of it."""
         self.torn_size = 0
         """Bytes at the end of the newest segment that are no batch."""
         self.place = resume
@@ -117,6 +122,9 @@ class RangeBlocks:
         for block in blocks:
             after = last_offset(block.data, block.starts[-1]) + 1
             if after > self.next_offset:
+                if self.first_offset is None:
+                    self.first_offset = first_offset_from(block, self.next_offset)
+                self.size += block.size
                 yield block
                 self.next_offset = after
         self.torn_size = blocks.torn_size
@@ -130,27 +138,42 @@ class RangeBlocks:
         return position_of(segment, file.fileno(), self.next_offset)
 
 
-def read_range(wanted: Range, view: View, *, decoder: str = "fast", check_crc: bool = True) -> Iterator[Decoded]:
-    """Yield what the blocks of a range hold.
+class RangeReader:
+    """Decodes a range; then look at `counts`, and at `blocks`."""
 
-    Raises:
-        Damaged, NoLog, OSError: while iterating, as `RangeBlocks`; MissingPackage: a compression needs a package that
-            is not installed.
-    """
-    decode = DECODERS[decoder]
-    blocks = RangeBlocks(wanted)
-    ahead = LazyAhead(wanted.partition)
-    start = wanted.start_offset
-    for block in blocks:
-        job = Job(
-            view=view,
-            log_partition=wanted.partition.number,
-            outcomes=ahead,
-            start_offset=max(start, blocks.next_offset),
-            end_offset=wanted.end_offset,
-            check_crc=check_crc,
-        )
-        yield decode(block, job)
+    def __init__(self, wanted: Range, view: View, *, decoder: str = "fast", check_crc: bool = True) -> None:
+        self.blocks = RangeBlocks(wanted)
+        self.counts = Counts()
+        self._wanted = wanted
+        self._view = view
+        self._decode = DECODERS[decoder]
+        self._check_crc = check_crc
+
+    def __iter__(self) -> Iterator[Decoded]:
+        """Yield what the blocks hold.
+
+        Raises:
+            Damaged, NoLog, OSError: while iterating, as `RangeBlocks`.
+            MissingPackage: while iterating: a compression needs a package that is not installed.
+        """
+        ahead = LazyAhead(self._wanted.partition)
+        for block in self.blocks:
+            job = Job(
+                view=self._view,
+                log_partition=self._wanted.partition.number,
+                outcomes=ahead,
+                start_offset=self.blocks.next_offset,
+                end_offset=self._wanted.end_offset,
+                check_crc=self._check_crc,
+            )
+            decoded = self._decode(block, job)
+            self.counts.add(decoded.counts)
+            yield decoded
+
+
+def first_offset_from(block: Block, offset: int) -> int:
+    """Return the first offset of the batch that holds this one or comes behind it."""
+    return next(first_field(block.data, start) for start in block.starts if last_offset(block.data, start) >= offset)
 
 
 class LazyAhead:
@@ -160,7 +183,7 @@ class LazyAhead:
         self._partition = partition
         self._outcomes: Outcomes | None = None
 
-    def __call__(self, pairs: list[tuple[int, int]]) -> list[int]:
+    def __call__(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
         if not pairs:
             return []
         if self._outcomes is None:

@@ -10,9 +10,10 @@ from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto.records.batches import MAGIC_POSITION
 from kproto.records.control import ControlType, read_end_marker
 from kproto.records.record_batch import CONTROL, MAGIC, NO_PRODUCER_ID, TRANSACTIONAL
-from kproto.spark.decode.blocks import MAGIC_POSITION, first_field
+from kproto.spark.decode.blocks import first_field
 from kproto.spark.decode.plain import check_marker, checked_batch, checked_records
 from kproto.spark.decode.tables import ABORTED, COMMITTED, PENDING
 

