@@ -14,11 +14,11 @@ MEMBERS = {"both": [[0, 1], [2, 3]], "again": [0, 1], "rebalances": 0}
 
 
 def client(**more: object) -> Client:
-    return Client(name="some", command=lambda: [], **more)  # type: ignore[arg-type]  # a field of any type
+    return Client(name="some", command=list, **more)  # type: ignore[arg-type]  # a field of any type
 
 
-def verdict(told: Told, scenario: Scenario = LAG, **more: object) -> tuple[str, str]:
-    outcome = judge(client(**more), scenario, told, "")
+def verdict(said: Told, scenario: Scenario = LAG, **more: object) -> tuple[str, str]:
+    outcome = judge(client(**more), scenario, said, "")
     return outcome.verdict, outcome.why.strip()
 
 
@@ -38,7 +38,10 @@ def test_another_value_fails() -> None:
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"both": [[0, 1, 2], [3]]}, "`both` is [[0, 1, 2], [3]], not two partitions for each of both"),
+        (
+            {"both": [[0, 1, 2], [3]], "again": [0, 1, 2]},
+            "`both` is [[0, 1, 2], [3]], not two partitions for each of both",
+        ),
         ({"both": [[0, 1], [1, 2]]}, "`both` is [[0, 1], [1, 2]], not two partitions for each of both"),
         ({"again": [2, 3]}, "`again` is [2, 3], not what the first had"),
     ],
@@ -48,7 +51,7 @@ def test_a_value_that_contradicts_the_others_fails(changed: dict[str, object], w
 
 
 def test_a_client_of_which_another_value_is_known_has_to_tell_that_one() -> None:
-    told = {("lag", "lag"): 5}
+    told: object = {("lag", "lag"): 5}
     assert verdict(Told(FACTS | {"lag": 5}, "ok"), told=told) == ("passed", "")
     assert verdict(Told(FACTS, "ok"), told=told) == ("failed", "`lag` is 6, not 5")
 
