@@ -10,7 +10,6 @@ They take BOOTSTRAP GROUP TOPIC VERB and print one line of JSON: what the two ha
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,10 +30,6 @@ class MembersProgram:
     needs_java: bool = False
 
 
-def _python(program: str) -> Callable[[], list[str]]:
-    return lambda: [sys.executable, str(HERE / program)]
-
-
 def _java(version: str) -> Callable[[], list[str]]:
     def command() -> list[str]:
         classpath = kafka("clientpath", version)
@@ -49,13 +44,6 @@ def _java_members(version: str, *verbs: str) -> MembersProgram:
 
 
 PROGRAMS = (
-    MembersProgram(name="kafka-python", command=_python("members_kafka_python.py"), verbs=("dynamic", "static")),
-    MembersProgram(name="aiokafka", command=_python("members_aiokafka.py"), verbs=("dynamic", "static")),
-    MembersProgram(
-        name="confluent-kafka",
-        command=_python("members_confluent.py"),
-        verbs=("dynamic", "static", "cooperative"),
-    ),
     _java_members("0.9.0.1", "dynamic"),
     _java_members("1.1.1", "dynamic"),
     _java_members("2.0.1", "dynamic"),

@@ -12,7 +12,6 @@ Every program knows the same verbs and prints one line of JSON:
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,10 +33,6 @@ class Client:
     needs_java: bool = False
     last_fetch: tuple[int, ...] | None = None
     """The last release of Kafka that still answers its ListOffsets and Fetch; None: the newest does."""
-
-
-def python(program: str) -> Callable[[], list[str]]:
-    return lambda: [sys.executable, str(HERE / program)]
 
 
 def java(version: str) -> Callable[[], list[str]]:
@@ -63,24 +58,6 @@ UNKNOWN_TOPIC = "no-such-topic"
 NO_TOPIC = ("UnknownTopicOrPartitionException", "This server does not host this topic-partition.")
 
 CLIENTS = (
-    Client(
-        name="kafka-python",
-        command=python("kafka_python_client.py"),
-        unknown_topic={
-            "error": "UnknownTopicOrPartitionError",
-            "message": "[Error 3] UnknownTopicOrPartitionError",
-        },
-    ),
-    Client(
-        name="aiokafka",
-        command=python("aiokafka_client.py"),
-        unknown_topic={"error": "UnknownTopicOrPartitionError"},
-    ),
-    Client(
-        name="confluent-kafka",
-        command=python("confluent_client.py"),
-        unknown_topic={"error": "UNKNOWN_TOPIC_OR_PART"},
-    ),
     java_client(
         "0.9.0.1",
         "KafkaException",
