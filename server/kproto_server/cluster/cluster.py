@@ -161,6 +161,14 @@ class Cluster:
             partition.leader = leader
             partition.leader_epoch += 1
 
+    def lead(self, partition: Partition, node_id: int) -> None:
+        """Have a live replica lead; if it was not in sync, it alone is from now on."""
+        self.version += 1
+        partition.leader = node_id
+        partition.leader_epoch += 1
+        if node_id not in partition.isr:
+            partition.isr = [node_id]
+
     # Topics.
 
     def topic(self, name: str) -> Topic | None:

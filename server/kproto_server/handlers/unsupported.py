@@ -159,17 +159,6 @@ ANSWERS: dict[str, Answer] = {
         ErrorCode.LOG_DIR_NOT_FOUND,
         items=(Items("results", "dirs.topics", {"topic_name": "name"}, Items("partitions", "partitions", _INDEX)),),
     ),
-    "ElectLeaders": Answer(
-        ErrorCode.ELECTION_NOT_NEEDED,
-        items=(
-            Items(
-                "replica_election_results",
-                "topic_partitions",
-                {"topic": "topic"},
-                Items("partition_result", "partitions", {"partition_id": ITSELF}),
-            ),
-        ),
-    ),
     "AlterPartitionReassignments": _UNSUPPORTED,
     "UpdateFeatures": Answer(ErrorCode.FEATURE_UPDATE_FAILED, "kproto changes no features: choose another profile"),
     "DescribeQuorum": _UNSUPPORTED,

@@ -1,0 +1,128 @@
+"""ElectLeaders: partitions get the leader that they should have (KIP-183, KIP-460).
+
+Source:
+    Answers of 2.8.2, 3.9.2 and 4.4.0 to the same requests. Of a partition that needs no election ZooKeeper clusters say
+    nothing, and KRaft ones name its topic, if nobody asked for it by name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k43_elect_leaders import (
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+    TopicPartitions,
+)
+from kproto_server.cluster.topics import NO_LEADER, Refusal
+from kproto_server.handlers._controller import not_controller
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kproto.messages.k43_elect_leaders import ElectLeadersRequest
+    from kproto_server.call import Call
+    from kproto_server.cluster.cluster import Cluster
+    from kproto_server.cluster.topics import Partition
+
+Results = list[tuple[str, list[tuple[int, Refusal]]]]
+
+
+PREFERRED, UNCLEAN = 0, 1
+"""Who may be elected: the first replica, or any that is up if there is no leader."""
+
+
+def handle(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
+    cluster, is_kraft = call.state.cluster, call.state.profile.is_kraft
+    asked = request.topic_partitions
+    error = _error(request.election_type, call)
+    if error is not None:
+        refused = [(topic.topic, [(index, error) for index in topic.partitions]) for topic in asked or ()]
+        return _response(call, error.error, refused)
+    if asked is None:
+        every = [
+            TopicPartitions(topic=name, partitions=tuple(range(len(topic.partitions))))
+            for name, topic in cluster.topics.items()
+        ]
+        results = [
+            (name, [one for one in found if one[1].error is not ErrorCode.ELECTION_NOT_NEEDED])
+            for name, found in _elected(every, request.election_type, call)
+        ]
+        return _response(call, ErrorCode.NONE, [result for result in results if result[1] or is_kraft])
+    return _response(call, ErrorCode.NONE, _elected(asked, request.election_type, call))
+
+
+def _error(election_type: int, call: Call) -> Refusal | None:
+    """Say why nothing can be elected."""
+    if not_controller(call):
+        return Refusal(ErrorCode.NOT_CONTROLLER)
+    if election_type in (PREFERRED, UNCLEAN):
+        return None
+    if not call.state.profile.is_kraft:
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown election type {election_type}")
+
+
+def _elected(asked: Sequence[TopicPartitions], election_type: int, call: Call) -> Results:
+    results: Results = [
+        (topic.topic, [(index, _elect(topic.topic, index, election_type, call)) for index in topic.partitions])
+        for topic in asked
+    ]
+    if call.state.profile.is_kraft:
+        return results
+    by_topic: dict[str, dict[int, Refusal]] = {}
+    for name, found in results:
+        by_topic.setdefault(name, {}).update(found)
+    return [(name, list(partitions.items())) for name, partitions in by_topic.items()]
+
+
+def _elect(name: str, index: int, election_type: int, call: Call) -> Refusal:
+    """Elect one leader; the error of what was done is 0."""
+    cluster, is_kraft = call.state.cluster, call.state.profile.is_kraft
+    topic = cluster.topic(name)
+    partition = topic.partition(index) if topic else None
+    if partition is None:
+        missing = f"partition as {name}-{index}" if topic else f"topic as {name}"
+        told = f"No such {missing}" if is_kraft else "The partition does not exist."
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, told)
+    error = _elect_preferred(partition, cluster) if election_type == PREFERRED else _elect_any(partition, cluster)
+    return Refusal(error, error.message if error else None)
+
+
+def _elect_preferred(partition: Partition, cluster: Cluster) -> ErrorCode:
+    preferred = partition.replicas[0]
+    if partition.leader == preferred:
+        return ErrorCode.ELECTION_NOT_NEEDED
+    if preferred not in partition.isr or not cluster.is_alive(preferred):
+        return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    cluster.lead(partition, preferred)
+    return ErrorCode.NONE
+
+
+def _elect_any(partition: Partition, cluster: Cluster) -> ErrorCode:
+    if partition.leader != NO_LEADER:
+        return ErrorCode.ELECTION_NOT_NEEDED
+    alive = next((node for node in partition.replicas if cluster.is_alive(node)), None)
+    if alive is None:
+        return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    cluster.lead(partition, alive)
+    return ErrorCode.NONE
+
+
+def _response(call: Call, error: ErrorCode, results: Results) -> ElectLeadersResponse:
+    return ElectLeadersResponse(
+        throttle_time_ms=0,
+        error_code=error if call.api_version else ErrorCode.NONE,
+        replica_election_results=tuple(
+            ReplicaElectionResult(
+                topic=name,
+                partition_result=tuple(
+                    PartitionResult(partition_id=index, error_code=found.error, error_message=found.message)
+                    for index, found in partitions
+                ),
+            )
+            for name, partitions in results
+        ),
+    )

@@ -1,0 +1,108 @@
+"""ElectLeaders, as 2.8.2, 3.9.2 and 4.4.0 answered the same requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kproto.messages.k43_elect_leaders import ElectLeadersRequest, TopicPartitions
+from kproto_server.cluster.topics import NO_LEADER, Topic
+from tests.coordinator.broker_state import ask, new_state
+
+if TYPE_CHECKING:
+    from kproto_server.state import BrokerState
+
+NOT_NEEDED = (84, "Leader election not needed for topic partition.")
+MISSING = (3, "The partition does not exist.")
+Told = list[tuple[str, list[tuple[int, int, "str | None"]]]]
+
+
+def elect(
+    state: BrokerState, *asked: tuple[str, tuple[int, ...]], election_type: int = 0, version: int = 2
+) -> tuple[int, Told]:
+    partitions = tuple(TopicPartitions(topic=name, partitions=indexes) for name, indexes in asked)
+    request = ElectLeadersRequest(election_type=election_type, topic_partitions=partitions or None)
+    answer = ask(state, request, version)
+    return answer.error_code, [
+        (result.topic, [(one.partition_id, one.error_code, one.error_message) for one in result.partition_result])
+        for result in answer.replica_election_results
+    ]
+
+
+def three_nodes(profile: str = "latest") -> BrokerState:
+    """Of topic "led" partition 0 has a leader that is not the preferred one, partition 1 the one that it should."""
+    state = new_state(profile, node_count=3)
+    made = state.cluster.create_topic("led", assignments=[(0, [2, 3]), (1, [1, 3])])
+    assert isinstance(made, Topic)
+    state.cluster.stop_node(2)
+    state.cluster.start_node(2)
+    assert [partition.leader for partition in made.partitions] == [3, 1]
+    return state
+
+
+@pytest.mark.parametrize("election_type", [0, 1])
+def test_what_is_asked_for_by_name_is_told_of_one_by_one(election_type: int) -> None:
+    asked = [("t", (0, 5)), ("nope", (0,)), ("t", (1,))]
+    kraft = elect(new_state("4.4"), *asked, election_type=election_type)
+    zookeeper = elect(new_state("2.8"), *asked, election_type=election_type)
+    assert kraft == (
+        0,
+        [
+            ("t", [(0, *NOT_NEEDED), (5, 3, "No such partition as t-5")]),
+            ("nope", [(0, 3, "No such topic as nope")]),
+            ("t", [(1, *NOT_NEEDED)]),
+        ],
+    )
+    assert zookeeper == (0, [("t", [(0, *NOT_NEEDED), (5, *MISSING), (1, *NOT_NEEDED)]), ("nope", [(0, *MISSING)])])
+
+
+def test_an_unknown_kind_of_election_is_refused() -> None:
+    told = "Unknown election type 7"
+    assert elect(new_state("4.4"), ("t", (0, 1)), election_type=7) == (42, [("t", [(0, 42, told), (1, 42, told)])])
+    assert elect(new_state("2.8"), ("t", (0,)), election_type=7) == (-1, [("t", [(0, -1, None)])])
+
+
+def test_the_preferred_replica_leads_again() -> None:
+    state = three_nodes()
+    assert elect(state, ("led", (0, 1))) == (0, [("led", [(0, 0, None), (1, *NOT_NEEDED)])])
+    assert state.cluster.topics["led"].partitions[0].leader == 2
+
+
+@pytest.mark.parametrize(("profile", "others"), [("latest", 3), ("2.8", 0)])
+def test_of_all_partitions_those_are_told_that_had_to_change(profile: str, others: int) -> None:
+    """A KRaft cluster names the other topics too, without partitions: t, u and the offsets topic."""
+    state = three_nodes(profile)
+    error, told = elect(state)
+    assert error == 0
+    assert ("led", [(0, 0, None)]) in told
+    assert [partitions for name, partitions in told if name != "led"] == [[]] * others
+
+
+def test_a_preferred_replica_that_is_down_cannot_lead() -> None:
+    state = three_nodes()
+    state.cluster.stop_node(2)
+    assert elect(state, ("led", (0,))) == (0, [("led", [(0, 80, "The preferred leader was not available.")])])
+
+
+def test_an_unclean_election_takes_whoever_is_up() -> None:
+    state = three_nodes()
+    partition = state.cluster.topics["led"].partitions[0]
+    for node_id in (2, 3):
+        state.cluster.stop_node(node_id)
+    unavailable = (83, "Eligible topic partition leaders are not available.")
+    assert elect(state, ("led", (0,)), election_type=1) == (0, [("led", [(0, *unavailable)])])
+    state.cluster.start_node(2)
+    assert partition.leader == NO_LEADER
+    assert elect(state, ("led", (0,)), election_type=1) == (0, [("led", [(0, 0, None)])])
+    assert (partition.leader, partition.isr) == (2, [2])
+
+
+def test_version_0_has_no_error_of_its_own() -> None:
+    state = new_state("2.4", node_count=2)
+    request = ElectLeadersRequest(topic_partitions=(TopicPartitions(topic="t", partitions=(0,)),))
+    answer = ask(state, request, 0, node_id=2)
+    assert [(one.error_code, one.partition_id) for one in answer.replica_election_results[0].partition_result] == [
+        (41, 0)
+    ]
+    assert ask(state, request, 1, node_id=2).error_code == 41
