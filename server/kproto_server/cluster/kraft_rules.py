@@ -50,7 +50,8 @@ class KRaftRules:
             )
         if assignments is None:
             factor = topic.replication_factor
-            refusal = check_new_partition_count(count - present) or _check_factor(cluster, factor)
+            excess = check_new_partition_count(count - present, cluster.profile.word_for_added_partitions)
+            refusal = excess or _check_factor(cluster, factor)
             return refusal or cluster.stripe(count - present, factor, first_partition=present)
         if len(assignments) != count - present:
             return _wrong_assignment(

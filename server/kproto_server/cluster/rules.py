@@ -63,12 +63,12 @@ def rules_for(profile: Profile) -> TopicRules:
     return ZooKeeperRules()
 
 
-def check_new_partition_count(count: int) -> Refusal | None:
-    """Refuse more partitions than anybody means."""
+def check_new_partition_count(count: int, of: str = "") -> Refusal | None:
+    """Refuse more partitions than anybody means; ``of``: a word on which ones, with a space behind it."""
     # DEVIATION: counted for each topic, where KRaft counts for each request; ZooKeeper tries, and fails in its own way.
     if count <= NEW_PARTITIONS_MAX:
         return None
-    return Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    return Refusal(ErrorCode.POLICY_VIOLATION, f"Excessively large number of {of}partitions per request.")
 
 
 def colliding(cluster: Cluster, name: str) -> list[str]:

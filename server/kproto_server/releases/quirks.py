@@ -464,6 +464,11 @@ class Quirks:
         """The same of CreatePartitions (M[2.1.1, 3.9.2 in both modes])."""
         return "Duplicate topic name." if self.is_kraft else "Duplicate topic in request."
 
+    @cached_property
+    def word_for_added_partitions(self) -> str:
+        """What the refusal of too many of them calls them, with a space (M[3.9.2, 4.4.0])."""
+        return "additional " if self.at_least(4, 4) else ""
+
     # Configurations.
 
     @cached_property
