@@ -20,7 +20,7 @@ from kproto.errors import KprotoError
 from kproto.spark.decode.files import find_partitions
 from kproto.spark.decode.reading import Range
 from kproto.spark.source.options import EARLIEST, LATEST_OFFSET, STREAMED_VIEWS, OptionError, Options
-from kproto.spark.source.plan import Task, key_of, offset_for, parts_of, tasks_of
+from kproto.spark.source.plan import Part, Task, key_of, offset_for, parts_of, tasks_of
 from kproto.spark.source.rows import task_rows
 from kproto.spark.source.tail import LogTail
 
@@ -103,7 +103,7 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             DataLoss: offsets of it were deleted unread, unless the query is to go on.
         """
-        parts = []
+        parts: list[Part] = []
         for partition in self._partitions():
             key = key_of(partition)
             wanted = Range(partition, start.get(key, 0), end.get(key, 0))
