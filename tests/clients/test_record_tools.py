@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from kafka import KafkaProducer
 
+from tests.clients import admin
 from tests.clients.tools import OFFSETS, Pair, rows, running_tools
 from tests.oracle.cluster import NEWEST
 
@@ -21,8 +22,8 @@ def pair(tested_and_real: tuple[str, str]) -> Iterator[Pair]:
 
 
 def fill(pair: Pair, topic: str, count: int) -> str:
-    pair.create_topic(topic, 1)
     for address in pair.addresses:
+        admin.create_topic(address, topic, 1, {"retention.ms": "-1"})
         producer = KafkaProducer(bootstrap_servers=address)
         for number in range(count):
             producer.send(topic, b"value %d" % number, b"key %d" % number, timestamp_ms=1_700_000_000_000 + number)

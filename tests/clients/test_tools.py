@@ -205,33 +205,6 @@ def test_groups_are_deleted(pair: Pair) -> None:
     assert not {"going-1", "going-2"} & set(rows(pair.same(GROUPS, "--list", unordered=True).out))
 
 
-@pytest.mark.parametrize(
-    ("to", "new"),
-    [
-        (["--to-earliest"], 0),
-        (["--to-latest"], 0),
-        (["--to-current"], 3),
-        (["--to-offset", "5"], 0),
-        (["--shift-by", "-2"], 0),
-        (["--to-datetime", "2020-01-01T00:00:00.000"], 0),
-        (["--by-duration", "PT1H"], 0),
-    ],
-    ids=lambda value: value[0] if isinstance(value, list) else "",
-)
-def test_offsets_are_reset(pair: Pair, to: list[str], new: int) -> None:
-    """The topic is empty, so nearly every reset ends at its end, 0; partition 0 starts out beyond it."""
-    topic = pair.create_topic(f"for{to[0]}", 2)
-    group = pair.commit(f"resets{to[0]}", topic, {0: 3, 1: 0})
-    reset = ("--reset-offsets", "--group", group, "--topic", topic, *to)
-    describe = ("--describe", "--group", group)
-
-    assert f"{group} {topic} 0 {new}" in rows(pair.same(GROUPS, *reset, "--dry-run").out)
-    assert f"{group} {topic} 0 3 0 -3 - - -" in rows(pair.same(GROUPS, *describe).out)
-    assert f"{topic},0,{new}" in rows(pair.same(GROUPS, *reset, "--dry-run", "--export").out)
-    pair.same(GROUPS, *reset, "--execute")
-    assert f"{group} {topic} 0 {new} 0 {-new} - - -" in rows(pair.same(GROUPS, *describe).out)
-
-
 def test_a_reset_makes_a_group(pair: Pair) -> None:
     topic = pair.create_topic("for-a-new-group", 2)
     reset = ("--reset-offsets", "--group", "made-by-reset", "--to-earliest", "--execute", "--topic")

@@ -40,7 +40,6 @@ STREAMS_RESETTER = "org.apache.kafka.tools.StreamsResetter"
 STREAMS_GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 CLIENT_METRICS = "org.apache.kafka.tools.ClientMetricsCommand"
-TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
 OLD_GROUPS = "kafka.admin.ConsumerGroupCommand"
 OLD_TOPICS = "kafka.admin.TopicCommand"
 OLD_VERSIONS = "kafka.admin.BrokerApiVersionsCommand"
@@ -111,11 +110,12 @@ class Tools:
 @contextmanager
 def running_tools(version: str) -> Iterator[Tools]:
     classpath = kafka("toolpath", version)
-    logging = (
+    flags = (
+        "--add-opens=java.base/java.lang=ALL-UNNAMED",  # where shutdown hooks are
         f"-Dlog4j2.configurationFile={JAVA_FOLDER / 'log4j2.properties'}",
         f"-Dlog4j.configuration=file:{JAVA_FOLDER / 'log4j.properties'}",
     )
-    command = java_command(compiled(JAVA_FOLDER / "ToolRunner.java"), classpath, "ToolRunner", *logging)
+    command = java_command(compiled(JAVA_FOLDER / "ToolRunner.java"), classpath, "ToolRunner", *flags)
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
     assert process.stdin is not None
     assert process.stdout is not None

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
@@ -12,7 +13,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
-import java.util.List;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
 
 /**
  * Runs many of Kafka's command line tools in one JVM, one after another, because most of a tool's time is JVM start.
@@ -63,16 +66,15 @@ public final class ToolRunner {
         }
     }
 
-    private static final List<Runnable> HOOKS = new ArrayList<>();
+    private static final Set<Thread> OF_THE_JVM = new HashSet<>();
     private static Integer exitCode;
 
-    /** Some tools print their summary in a shutdown hook. */
     private static void exit(int code) {
         if (exitCode == null) {
-            HOOKS.forEach(Runnable::run);
+            exitCode = code;
+            runHooks();
             System.out.flush();
             System.err.flush();
-            exitCode = code;
             OUT.endOfRun();
             ERR.endOfRun();
         }
@@ -84,7 +86,7 @@ public final class ToolRunner {
         System.setOut(new PrintStream(OUT, true));
         System.setErr(new PrintStream(ERR, true));
         throwOnExit();
-        keepHooks();
+        OF_THE_JVM.addAll(hooks().keySet());
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.split("\t", -1);
@@ -97,7 +99,6 @@ public final class ToolRunner {
 
     private static int run(String tool, String[] args) {
         exitCode = null;
-        HOOKS.clear();
         try {
             Class.forName(tool).getMethod("main", String[].class).invoke(null, (Object) args);
             exit(0);
@@ -135,21 +136,24 @@ public final class ToolRunner {
         }
     }
 
-    private static void keepHooks() {
+    /** The shutdown hooks that the JVM has by now: some tools print their summary in one. */
+    @SuppressWarnings("unchecked")
+    private static Map<Thread, Thread> hooks() {
         try {
-            Class<?> exit = Class.forName("org.apache.kafka.common.utils.Exit");
-            Class<?> adder = Class.forName("org.apache.kafka.common.utils.Exit$ShutdownHookAdder");
-            Object keeper = Proxy.newProxyInstance(exit.getClassLoader(), new Class<?>[] {adder}, (self, m, a) -> {
-                if (m.getName().equals("addShutdownHook")) {
-                    HOOKS.add((Runnable) a[1]);
-                }
-                return m.getName().equals("hashCode") ? (Object) 1 : null;
-            });
-            exit.getMethod("setShutdownHookAdder", adder).invoke(null, keeper);
-        } catch (ClassNotFoundException e) {
-            return; // before 2.5: hooks are the JVM's, and run when it ends
+            Field hooks = Class.forName("java.lang.ApplicationShutdownHooks").getDeclaredField("hooks");
+            hooks.setAccessible(true);
+            return (Map<Thread, Thread>) hooks.get(null);
         } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException("this release's Exit class adds hooks in another way", e);
+            throw new IllegalStateException("this JVM keeps its shutdown hooks elsewhere", e);
+        }
+    }
+
+    private static void runHooks() {
+        for (Thread hook : new ArrayList<>(hooks().keySet())) {
+            if (!OF_THE_JVM.contains(hook)) {
+                hooks().remove(hook);
+                hook.run();
+            }
         }
     }
 }

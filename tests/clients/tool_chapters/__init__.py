@@ -1,0 +1,21 @@
+"""What Kafka's newest tools are asked, by subject."""
+
+from collections.abc import Mapping, Sequence
+
+from tests.clients.tool_chapters import configs, groups, others, records, resets, topics
+from tests.clients.tool_steps import Action
+
+CHAPTERS: Mapping[str, Sequence[Action]] = {
+    "topics": topics.STEPS,
+    "partitions": topics.PARTITIONS,
+    "empty groups": groups.EMPTY,
+    "groups with members": groups.STABLE,
+    "resets": resets.STEPS,
+    "resets from files": resets.FROM_FILES,
+    "producers and consumers": records.CONSOLE,
+    "verifiable clients": records.VERIFIABLE,
+    "performance": records.PERFORMANCE,
+    "offsets and deletions of records": records.COUNTED,
+    "configs of topics": configs.OF_TOPICS,
+    "others": others.STEPS,
+}

@@ -1,0 +1,66 @@
+"""Topics are made, described, altered and deleted; what can't be is refused in the same words."""
+
+from tests.clients.tool_steps import look, run, topic, wait
+from tests.clients.tools import TOPICS
+
+STEPS = (
+    run(TOPICS, "--create --topic first --partitions 2 --replication-factor 1", "Created topic first."),
+    wait("first", 2),
+    run(TOPICS, "--create --topic first", "Topic 'first' already exists."),
+    run(TOPICS, "--create --topic first --if-not-exists"),
+    run(TOPICS, "--create --topic no --replication-factor 2", "cannot be reached because only 1 broker(s)"),
+    run(TOPICS, "--create --topic no --replication-factor 0", "The replication factor must be between 1 and 32767"),
+    run(TOPICS, "--create --topic no --replication-factor -2", "The replication factor must be between 1 and 32767"),
+    run(TOPICS, "--create --topic no --partitions -1", "The partitions must be greater than 0"),
+    run(TOPICS, "--create --topic no --replica-assignment 7777", "7777"),
+    run(TOPICS, "--create --topic no --replica-assignment 1:1", "Partition replica lists may not contain duplicate"),
+    run(TOPICS, "--create --topic no --replica-assignment x", 'For input string: "x"'),
+    run(TOPICS, "--create --topic no --config max.message.bytes", "Invalid topic config"),
+    run(TOPICS, "--create", 'Missing required argument "[topic]"'),
+    run(
+        TOPICS,
+        "--create --topic with-configs --config max.message.bytes=1000 --config retention.ms=-1 "
+        "--config cleanup.policy=compact,delete --config min.insync.replicas=3",
+        "Created topic with-configs.",
+    ),
+    wait("with-configs", 1),
+    run(TOPICS, "--create --topic with.dot", "could collide"),
+    wait("with.dot", 1),
+    run(TOPICS, "--create --topic with_dot", "collides with existing topic"),
+    look(TOPICS, "--describe --topic with-configs", "cleanup.policy=compact,delete"),
+    look(TOPICS, "--describe --topic first,with-configs", "Topic: first", "Topic: with-configs", unordered=True),
+    look(TOPICS, "--describe --topic 'first|with-.*gs'", "Topic: first", "Topic: with-configs", unordered=True),
+    look(TOPICS, "--describe --topic first --partition-size-limit-per-response 1", "Partition: 1"),
+    look(TOPICS, "--describe --topic-id AAAAAAAAAAAAAAAAAAAAAQ", "does not exist as expected"),
+    look(TOPICS, "--describe --topic-id short", "Last unit does not have enough valid bits"),
+    look(TOPICS, "--describe --under-min-isr-partitions --topic with-configs", "Topic: with-configs"),
+    look(TOPICS, "--describe --at-min-isr-partitions --topic first", "Partition: 1"),
+    look(TOPICS, "--describe --unavailable-partitions --topic first"),
+    look(TOPICS, "--describe --under-replicated-partitions --topic first"),
+    look(TOPICS, "--describe --topics-with-overrides --topic with-configs", "max.message.bytes=1000"),
+    look(TOPICS, "--describe --exclude-internal --topic __consumer_offsets", "does not exist as expected"),
+    look(TOPICS, "--list --topic with.*", "with-configs"),
+    look(TOPICS, "--list --topic not-there"),
+    look(TOPICS, "--list --describe", "Command must include exactly one action"),
+    run(TOPICS, "--delete --topic with-configs"),
+    wait("with-configs", 0),
+    run(TOPICS, "--delete --topic with-configs", "does not exist as expected"),
+    run(TOPICS, "--delete --topic with-configs --if-exists"),
+)
+
+PARTITIONS = (
+    topic("grows", 2),
+    run(TOPICS, "--alter --topic grows --partitions 3"),
+    wait("grows", 3),
+    run(TOPICS, "--alter --topic grows --partitions 3", "already has 3 partition(s)"),
+    run(TOPICS, "--alter --topic grows --partitions 1", "would not be an increase"),
+    run(TOPICS, "--alter --topic grows --partitions 0", "would not be an increase"),
+    run(TOPICS, "--alter --topic grows --partitions 4 --replica-assignment 1", "assignment"),
+    run(TOPICS, "--alter --topic grows --partitions 4 --replica-assignment 1,1,1,7777", "7777"),
+    run(TOPICS, "--alter --topic grows --partitions 200000", "Excessively large number of additional partitions"),
+    run(TOPICS, "--alter --topic grows --config retention.ms=4", "--config"),
+    run(TOPICS, "--alter --topic grows --replication-factor 2", "replication-factor"),
+    run(TOPICS, "--alter --topic not-there --partitions 2", "does not exist as expected"),
+    run(TOPICS, "--alter --topic not-there --partitions 2 --if-exists"),
+    look(TOPICS, "--describe --topic grows", "PartitionCount: 3"),
+)
