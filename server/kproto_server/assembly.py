@@ -32,10 +32,12 @@ def assemble(
     clock_mode: ClockMode,
     started: int | None = None,
     data: DataDirectory | None = None,
+    requests_kept: int = 0,
 ) -> tuple[Host, Server]:
     """Return the loop and the server for these sockets, one node each, in the order of node ids from 1.
 
-    The first ``started`` nodes are up and their sockets listen; the others have never been up (BA-52).
+    The first ``started`` nodes are up and their sockets listen; the others have never been up (BA-52). The newest
+    ``requests_kept`` requests are kept as they came.
 
     Raises:
         LogError: the data directory is in use, damaged, or can't be read.
@@ -58,4 +60,9 @@ def assemble(
 
         persistence = Persistence(data, state, host)
     Housekeeping(state, None if persistence is None else persistence.topic_logs.drop_expired).start()
-    return host, Server(host, state, Observations(), sweeps, persistence)
+    request_log = None
+    if requests_kept:
+        from kproto_server.observation.request_log import RequestLog
+
+        request_log = RequestLog(requests_kept)
+    return host, Server(host, state, Observations(), sweeps, persistence, request_log)

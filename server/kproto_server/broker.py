@@ -20,10 +20,12 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from kproto_server.broker_groups import BrokerGroups
+from kproto_server.broker_requests import BrokerRequests
 from kproto_server.clock import ClockMode
 from kproto_server.commandline.serve import bracketed, open_sockets
 from kproto_server.configuration.data_directory import DataDirectory
 from kproto_server.configuration.settings import Settings
+from kproto_server.observation.request_log import REQUESTS_MAX
 from kproto_server.releases.profiles import Profile
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class BrokerOptions(TypedDict, total=False):
     port: int
     clock: str | ClockMode
     data: DataDirectory | str | None
+    requests_kept: int
 
 
 class BrokerClock:
@@ -91,9 +94,10 @@ class Broker:
         clock: ``"real"``, ``"manual"``, ``"auto"`` or ``"scaled:N"``.
         data: the directory that offsets are kept in, in Kafka's own format; a `DataDirectory` says how sure to make of
             each commit (a path alone: power loss does it no harm). None: in memory.
+        requests_kept: how many requests `requests` has, the newest ones, as far as 32 MiB go; 0: none are kept.
 
     Raises:
-        ValueError: an unknown profile, setting or clock.
+        ValueError: an unknown profile, setting or clock, or a number below 0.
         CannotListen: (when it starts) an address is taken.
         LogError: (when it starts) the data directory is in use, damaged, or can't be read.
     """
@@ -109,19 +113,24 @@ class Broker:
         port: int = 0,
         clock: str | ClockMode = "real",
         data: DataDirectory | str | None = None,
+        requests_kept: int = REQUESTS_MAX,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"a broker has at least one node, not {brokers}")
         if started is not None and not 1 <= started <= brokers:
             raise ValueError(f"of {brokers} nodes 1 to {brokers} can be started, not {started}")
+        if requests_kept < 0:
+            raise ValueError(f"{requests_kept} requests can't be kept")
         self.profile: Profile = profile if isinstance(profile, Profile) else Profile.named(profile)
         self.settings: Settings = _settings(settings, self.profile)
         self.clock: BrokerClock = BrokerClock(self)
         self.groups: BrokerGroups = BrokerGroups(self)
+        self.requests: BrokerRequests = BrokerRequests(self)
         self._clock_mode = clock if isinstance(clock, ClockMode) else ClockMode.parse(clock)
         self._data = DataDirectory(data) if isinstance(data, str) else data
         self._address = host, port, brokers
         self._started = started
+        self._requests_kept = requests_kept
         self._lifetime = threading.Lock()
         """Held while the broker starts or stops."""
         self._thread: threading.Thread | None = None
@@ -195,6 +204,7 @@ class Broker:
             clock_mode=self._clock_mode,
             started=self._started,
             data=self._data,
+            requests_kept=self._requests_kept,
         )
 
     def stop(self) -> None:
@@ -266,7 +276,7 @@ class Broker:
         return self._call(lambda server: server.observations.snapshot())
 
     def reset(self) -> None:
-        """Forget topics, groups, offsets and observations; stopped nodes come back. Connections stay open."""
+        """Forget topics, groups, offsets, observations and requests; stopped nodes come back. Connections stay open."""
         self._call(lambda server: server.reset())
 
     def stop_node(self, node_id: int) -> None:

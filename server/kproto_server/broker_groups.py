@@ -45,26 +45,29 @@ class BrokerGroups:
         """Return the members of a group, with what they were assigned, by member id."""
         return self._broker._call(lambda server: _members(server, group_id))
 
-    def wait_stable(self, group_id: str, *, members: int | None = None, timeout_s: float = 10.0) -> None:
-        """Wait until a group is Stable, with so many members if told.
+    def wait_stable(
+        self, group_id: str, *, members: int | None = None, partitions: int | None = None, timeout_s: float = 10.0
+    ) -> None:
+        """Wait until a group is Stable, with so many members if told, which own so many partitions in all if told.
+
+        Clients may be Stable before they know of a topic, and share it out a moment later: ``partitions`` waits for
+        that.
 
         Raises:
             TimeoutError: it is not, after ``timeout_s`` of real time; the text says how it is.
         """
-
-        def look(server: Server) -> tuple[str, int]:  # both in one call: between two of them somebody may join
-            group = server.state.group(group_id)
-            return (GroupState.DEAD.value, 0) if group is None else (group.state.value, len(group.members))
-
+        wanted = "Stable"
+        if members is not None or partitions is not None:
+            wanted += " with " + _counted(members, partitions)
         deadline = time.monotonic() + timeout_s
         pause = threading.Event()
         while True:
-            state, count = self._broker._call(look)
-            if state == GroupState.STABLE.value and members in (None, count):
+            state, found, owned = self._broker._call(lambda server: _counts(server, group_id))
+            if state == GroupState.STABLE.value and members in (None, found) and partitions in (None, owned):
                 return
             if time.monotonic() > deadline:
-                wanted = "Stable" if members is None else f"Stable with {members} members"
-                raise TimeoutError(f"group {group_id!r} is {state} with {count} members, not {wanted}")
+                told = _counted(found, None if partitions is None else owned)
+                raise TimeoutError(f"group {group_id!r} is {state} with {told}, not {wanted}")
             pause.wait(CHECK_S)
 
     def committed(self, group_id: str) -> dict[tuple[str, int], int]:
@@ -90,6 +93,19 @@ class BrokerGroups:
             return found
 
         return self._broker._call(look)
+
+
+def _counts(server: Server, group_id: str) -> tuple[str, int, int]:
+    """State, members and partitions that they own, all of one moment."""
+    group = server.state.group(group_id)
+    if group is None:
+        return GroupState.DEAD.value, 0, 0
+    return group.state.value, len(group.members), sum(len(one.partitions) for one in _members(server, group_id))
+
+
+def _counted(members: int | None, partitions: int | None) -> str:
+    told = [] if members is None else [f"{members} members"]
+    return " and ".join(told if partitions is None else [*told, f"{partitions} partitions"])
 
 
 def _members(server: Server, group_id: str) -> tuple[GroupMember, ...]:

@@ -45,7 +45,7 @@ def test_who_owns_what() -> None:
         producer.send("orders", b"1041", partition=3).get(10)
         producer.close()
         with consuming(broker, "one", "other"):
-            broker.groups.wait_stable("billing", members=2)
+            broker.groups.wait_stable("billing", members=2, partitions=4)
             owned = [member.partitions for member in broker.groups.members("billing")]
             assert [len(partitions) for partitions in owned] == [2, 2]
             assert sorted(sum(owned, ())) == [("orders", index) for index in range(4)]
@@ -62,3 +62,5 @@ def test_a_group_that_does_not_come_is_told() -> None:
         assert broker.groups.committed("nobody") == broker.groups.lag("nobody") == {}
         with pytest.raises(TimeoutError, match="group 'nobody' is Dead with 0 members, not Stable with 2 members"):
             broker.groups.wait_stable("nobody", members=2, timeout_s=0.02)
+        with pytest.raises(TimeoutError, match="is Dead with 0 members and 0 partitions, not Stable with 4 partitions"):
+            broker.groups.wait_stable("nobody", partitions=4, timeout_s=0.02)

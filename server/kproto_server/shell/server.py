@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kproto_server.configuration.settings import Settings
     from kproto_server.coordinator.sweeps import Sweeps
     from kproto_server.observation.observe import Observations
+    from kproto_server.observation.request_log import RequestLog
     from kproto_server.shell.host import Host
     from kproto_server.shell.persistence import Persistence
     from kproto_server.state import BrokerState
@@ -92,13 +93,16 @@ class Server:
         observations: Observations,
         sweeps: Sweeps,
         persistence: Persistence | None = None,
+        request_log: RequestLog | None = None,
     ) -> None:
+        """``request_log``: where requests are kept for whoever asks; None: nowhere."""
         self.host = host
         self.state = state
         self.observations = observations
         self._sweeps = sweeps
         self.dispatcher = Dispatcher(state, observations)
         self._persistence = persistence
+        self.request_log = request_log
         self.listeners: dict[int, NodeListener] = {}
         self._reserved: dict[int, socket.socket] = {}
         """Node id -> the bound socket of a node that is down."""
@@ -167,6 +171,8 @@ class Server:
         if self._persistence is not None:
             self._persistence.reset()
         self.observations.reset()
+        if self.request_log is not None:
+            self.request_log.clear()
         self._sweeps.start()
 
     def stop_node(self, node_id: int) -> None:
@@ -229,8 +235,15 @@ class Server:
             self.observations.disconnected(info)
             listener.gone(connection, ip)
 
-        session = Session(self.dispatcher, listener.node, info)
+        session = self._session(listener.node, info)
         listener.connections.add(Connection(self.host, sock, session, closed))
+
+    def _session(self, node: Node, info: ConnectionInfo) -> Session:
+        if self.request_log is None:
+            return Session(self.dispatcher, node, info)
+        from kproto_server.logged_session import LoggedSession
+
+        return LoggedSession(self.dispatcher, node, info, self.request_log)
 
     async def _close_idle(self) -> None:
         """Close connections without a request for connections.max.idle.ms of real time (BA-10)."""
