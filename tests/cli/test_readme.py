@@ -40,6 +40,10 @@ def test_the_readme_has_what_these_tests_run() -> None:
     assert len(blocks("python")) >= 3
 
 
+def test_the_example_of_a_group_is_the_one_beside_the_tests() -> None:
+    assert (ROOT / "tests/examples/test_two_consumers.py").read_text() in blocks("python")
+
+
 def is_brokerless(command: str) -> bool:
     return command.startswith(tuple(BROKERLESS))
 
