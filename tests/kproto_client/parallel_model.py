@@ -128,18 +128,26 @@ class Consumer:
     # -- what the user does
 
     def poll(self, count: int) -> list[int]:
-        records: list[Produced] = []
-        if self.catch_up is not None and self.catch_up.phase is not Phase.NORMAL:
-            self._settle(self.catch_up)
-            if self.catch_up.phase is not Phase.NORMAL:
-                records = self.catch_up.take(count)
-                check(self.catch_up.ranges, self.catch_up.head)
-        if self.catch_up is None or self.catch_up.phase is Phase.NORMAL:
+        if self._is_normal_after_settling():
             records = self.fetch_head(count)
+        else:
+            assert self.catch_up is not None
+            records = self.catch_up.take(count)
+            check(self.catch_up.ranges, self.catch_up.head)
         offsets = [record.offset() for record in records]
         assert not offsets or not self.delivered or offsets[0] > self.delivered[-1], "I1"
         self.delivered += offsets
         return offsets
+
+    @property
+    def is_catching_up(self) -> bool:
+        return self.catch_up is not None and self.catch_up.phase is not Phase.NORMAL
+
+    def _is_normal_after_settling(self) -> bool:
+        if self.catch_up is None or not self.is_catching_up:
+            return True
+        self._settle(self.catch_up)
+        return not self.is_catching_up
 
     def _settle(self, machine: CatchUp[Produced]) -> None:
         for action in machine.settle():

@@ -210,6 +210,11 @@ class CatchUp(Generic[R]):
         return self._read
 
     @property
+    def ahead_read(self) -> int:
+        """Where the head reads on."""
+        return self._ahead_read
+
+    @property
     def ranges(self) -> tuple[Range, ...]:
         """What is still to be caught up with."""
         return self._ranges
@@ -223,6 +228,11 @@ class CatchUp(Generic[R]):
     def has_read_all(self) -> bool:
         """Whether the catch-up has nothing more to fetch."""
         return self._read >= self.head
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the head is paused."""
+        return self._head_paused
 
     @property
     def ahead_bytes(self) -> int:
