@@ -47,6 +47,10 @@ class Publication:
         self._intent = self._own / "intent.json"
         self._state = self._own / "state.json"
 
+    def exists(self) -> bool:
+        """Whether anything was published here."""
+        return self._state.exists() or self._intent.exists()
+
     def state(self) -> State:
         """Return what the last finished write left; empty before the first.
 

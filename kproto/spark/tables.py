@@ -21,7 +21,7 @@ from kproto.spark.publish import Publication, TablesError
 from kproto.spark.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -53,6 +53,16 @@ GROWING = (
 
 
 @dataclass(frozen=True)
+class Source:
+    """The log that is written to tables."""
+
+    table: Callable[[str, Marks], DataFrame]
+    """One of the three tables by name: of partitions with a mark, at least what comes after that."""
+    ends: Mapping[int | None, int]
+    """The last offset of each partition of the offsets topic."""
+
+
+@dataclass(frozen=True)
 class Added:
     """What a run has added to one table."""
 
@@ -73,11 +83,8 @@ def read(spark: SparkSession, root: Path, table: Table) -> DataFrame:
     return table.of(_parquet(spark, table, place)) if place.exists() else spark.createDataFrame([], table.spark())
 
 
-def write_parquet(spark: SparkSession, frames: Mapping[str, DataFrame], root: Path) -> dict[str, Added]:
+def write_parquet(spark: SparkSession, source: Source, root: Path) -> dict[str, Added]:
     """Add what is new in a log to the tables of a directory; return what that was, by table.
-
-    Args:
-        frames: the three tables of the log, or of what is left of it, by name.
 
     Raises:
         TablesError: another one is writing there, or the log ends before the tables do, so it is another log.
@@ -86,10 +93,10 @@ def write_parquet(spark: SparkSession, frames: Mapping[str, DataFrame], root: Pa
     with publication.writing():
         state = publication.state()
         marks = {grown.name: _read_marks(state.get(grown.name, [])) for grown in GROWING}
-        _check_it_is_the_same(frames, marks, root)
+        _check_it_is_the_same(source, marks, root)
         added = {}
         for grown in GROWING:
-            rows = _later(spark, grown, frames[grown.name], marks[grown.name])
+            rows = _later(spark, grown, source, marks[grown.name])
             written, held_back = _stage(spark, grown, rows, publication)
             new = _marks(grown, written)
             marks[grown.name] |= {partition: mark for partition, (mark, _) in new.items()}
@@ -98,25 +105,28 @@ def write_parquet(spark: SparkSession, frames: Mapping[str, DataFrame], root: Pa
         return added
 
 
-def write_delta(spark: SparkSession, frames: Mapping[str, DataFrame], root: str) -> dict[str, Added]:
+def write_delta(spark: SparkSession, source: Source, root: str) -> dict[str, Added]:
     """The same, to Delta tables below a path or URI; each table is atomic by itself."""
-    old: dict[str, Marks] = {}
-    for grown in GROWING:
-        place = f"{root}/{grown.name}"
-        is_there = spark._jvm.io.delta.tables.DeltaTable.isDeltaTable(place)  # type: ignore[union-attr]  # py4j's own
-        table = spark.read.format("delta").load(place) if is_there else None
-        found = {} if table is None else _marks(grown, table)
-        old[grown.name] = {partition: mark for partition, (mark, _) in found.items()}
-    _check_it_is_the_same(frames, old, root)
+    old = {grown.name: _delta_marks(spark, grown, f"{root}/{grown.name}") for grown in GROWING}
+    _check_it_is_the_same(source, old, root)
     added = {}
     for grown in GROWING:
-        rows = _later(spark, grown, frames[grown.name], old[grown.name])
+        rows = _later(spark, grown, source, old[grown.name])
         kept = _before_pending(rows) if grown.table is COMMITS else rows
         # What is counted is what was seen, not what was written: the log may be that of a living broker.
         total, count = rows.count(), kept.count()
         _by_date(grown, kept).write.format("delta").mode("append").partitionBy("date").save(f"{root}/{grown.name}")
         added[grown.name] = Added(count, total - count)
     return added
+
+
+def _delta_marks(spark: SparkSession, grown: Growing, place: str) -> Marks:
+    java = spark.sparkContext._jvm
+    assert java is not None, "a session has a Java"
+    if not java.io.delta.tables.DeltaTable.isDeltaTable(place):
+        return {}
+    found = _marks(grown, spark.read.format("delta").load(place))
+    return {partition: mark for partition, (mark, _) in found.items()}
 
 
 def _stage(spark: SparkSession, grown: Growing, rows: DataFrame, publication: Publication) -> tuple[DataFrame, int]:
@@ -150,14 +160,14 @@ def _parquet(spark: SparkSession, table: Table, place: Path) -> DataFrame:
     return spark.read.schema(table.spark()).parquet(place.absolute().as_uri())
 
 
-def _later(spark: SparkSession, grown: Growing, rows: DataFrame, marks: Marks) -> DataFrame:
+def _later(spark: SparkSession, grown: Growing, source: Source, marks: Marks) -> DataFrame:
     """Return the rows that are not in a table yet."""
+    rows = source.table(grown.name, marks)
     if not marks:
         return rows
-    types = ", ".join(
-        f"{column.name} {column.type.value}" for column in grown.table.columns if column.name in grown.partition
-    )
-    known = spark.createDataFrame([(*partition, mark) for partition, mark in marks.items()], f"{types}, mark bigint")
+    types = {column.name: column.type.value for column in grown.table.columns}
+    schema = ", ".join(f"{name} {types[name]}" for name in grown.partition) + ", mark bigint"
+    known = spark.createDataFrame([(*partition, mark) for partition, mark in marks.items()], schema)
     is_new = F.col("mark").isNull() | (F.col(grown.first) > F.col("mark"))
     return rows.join(F.broadcast(known), list(grown.partition), "left").where(is_new).select(*grown.table.names)
 
@@ -180,13 +190,12 @@ def _read_marks(listed: list[list[str | int]]) -> Marks:
     return {tuple(partition): int(mark) for *partition, mark in listed}
 
 
-def _check_it_is_the_same(frames: Mapping[str, DataFrame], marks: Mapping[str, Marks], root: Path | str) -> None:
+def _check_it_is_the_same(source: Source, marks: Mapping[str, Marks], root: Path | str) -> None:
     """Compare where the log ends with what the tables have of it."""
-    if not marks[LOG_BATCHES.name]:
-        return
-    batches = frames[LOG_BATCHES.name].where(F.col("topic") == OFFSETS_TOPIC)
-    ends = batches.groupBy("partition").agg(F.max("last_offset").alias("end"))
-    for partition, end in ends.collect():
+    if None in source.ends:
+        raise TablesError(f"the log's directory is not named as its partition is: name it like {OFFSETS_TOPIC}-12")
+    for partition, end in source.ends.items():
+        assert partition is not None
         mark = marks[LOG_BATCHES.name].get((OFFSETS_TOPIC, partition), -1)
         if end < mark:
             raise TablesError(

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from kproto.spark import tables
+from kproto.spark.jobs.common import OFFSETS_TOPIC
 from kproto.spark.publish import Publication, TablesError
 from kproto.spark.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from tests.spark.rows import Log, Row, at, batch, commit, frame, group
@@ -23,6 +24,14 @@ def frames(spark: SparkSession, commits: list[Row], groups: list[Row], batches: 
         "group_metadata": frame(spark, GROUP_METADATA, groups),
         "log_batches": frame(spark, LOG_BATCHES, batches),
     }
+
+
+def source(tables_of_log: Frames) -> tables.Source:
+    """Return a source that always reads from the beginning."""
+    ends: dict[int | None, int] = {}
+    for row in tables_of_log["log_batches"].where(f"topic = '{OFFSETS_TOPIC}'").collect():
+        ends[row["partition"]] = max(ends.get(row["partition"], 0), row["last_offset"])
+    return tables.Source(lambda name, _marks: tables_of_log[name], ends)
 
 
 def settled(row: Row) -> Row:
@@ -39,19 +48,19 @@ def test_a_run_adds_what_is_new_and_the_same_run_again_nothing(spark: SparkSessi
     groups = [group(1000 + number, "orders", number, 2, seconds=number * 40_000) for number in range(4)]
     everything = [settled(row) for row in log.commits]
     half = frames(spark, everything[:300], groups[:2], [row for row in log.batches if row["max_ts"] < at(10_000)])
-    added = tables.write_parquet(spark, half, tmp_path)
+    added = tables.write_parquet(spark, source(half), tmp_path)
     assert (added["commits"].rows, added["group_metadata"].rows) == (300, 2)
     assert_holds(spark, tmp_path, half)
 
     # A segment is gone, others are new.
     later = frames(spark, everything[100:], groups, log.batches)
-    added = tables.write_parquet(spark, later, tmp_path)
+    added = tables.write_parquet(spark, source(later), tmp_path)
     assert (added["commits"].rows, added["group_metadata"].rows, added["commits"].held_back) == (200, 2, 0)
     whole = frames(spark, everything, groups, log.batches)
     assert_holds(spark, tmp_path, whole)
 
     before = sorted(tmp_path.rglob("*.parquet"))
-    assert all(kind.rows == 0 for kind in tables.write_parquet(spark, later, tmp_path).values())
+    assert all(kind.rows == 0 for kind in tables.write_parquet(spark, source(later), tmp_path).values())
     assert sorted(tmp_path.rglob("*.parquet")) == before
     assert {path.parent.name for path in before if "group_metadata" in path.parts} == {
         "date=2026-11-21",
@@ -67,20 +76,20 @@ def test_commits_wait_for_the_end_of_a_transaction(spark: SparkSession, tmp_path
         commit(2, "g", "t", 0, 3),
         commit(0, "h", "t", 0, 1, log_partition=1),
     ]
-    added = tables.write_parquet(spark, frames(spark, rows, [], []), tmp_path)
+    added = tables.write_parquet(spark, source(frames(spark, rows, [], [])), tmp_path)
     assert (added["commits"].rows, added["commits"].held_back) == (2, 2)
     assert not (Publication(tmp_path).scratch).exists()
 
     ended = [settled(row) for row in rows]
-    added = tables.write_parquet(spark, frames(spark, ended, [], []), tmp_path)
+    added = tables.write_parquet(spark, source(frames(spark, ended, [], [])), tmp_path)
     assert (added["commits"].rows, added["commits"].held_back) == (2, 0)
     assert_holds(spark, tmp_path, frames(spark, ended, [], []))
 
 
 def test_another_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    tables.write_parquet(spark, frames(spark, [], [], [batch("__consumer_offsets", 7, 0, 50)]), tmp_path)
+    tables.write_parquet(spark, source(frames(spark, [], [], [batch("__consumer_offsets", 7, 0, 50)])), tmp_path)
     with pytest.raises(TablesError, match=r"has __consumer_offsets-7 up to offset 49, and this log ends at 9: it is"):
-        tables.write_parquet(spark, frames(spark, [], [], [batch("__consumer_offsets", 7, 0, 10)]), tmp_path)
+        tables.write_parquet(spark, source(frames(spark, [], [], [batch("__consumer_offsets", 7, 0, 10)])), tmp_path)
 
 
 def test_a_directory_without_tables_is_refused(spark: SparkSession, tmp_path: Path) -> None:

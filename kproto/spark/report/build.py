@@ -1,0 +1,152 @@
+"""Asking the jobs what the report tells."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from kproto.spark import jobs
+from kproto.spark.commands import JOBS, moments_of
+from kproto.spark.jobs.common import applied
+from kproto.spark.output import ordered
+from kproto.spark.report.model import Histogram, Lines, Report, Row, Rows
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from kproto.spark.inputs import Input
+
+SERIES_MAX = 5
+"""Names with a colour of their own; more can't be told apart."""
+OTHERS = "all others"
+BARS_MAX = 72
+MOMENTS = 48
+STEPS = [
+    timedelta(**{unit: count})
+    for unit, counts in (
+        ("seconds", (1, 2, 5, 10, 15, 30)),
+        ("minutes", (1, 2, 5, 10, 15, 30)),
+        ("hours", (1, 2, 3, 6, 12)),
+        ("days", (1, 2, 7, 14, 28)),
+    )
+    for count in counts
+]
+"""Lengths of time that people count in."""
+SOON = timedelta(days=1)
+
+
+def build(source: Input, asked: Namespace) -> Report:
+    """Return what the report tells of a log, or of tables.
+
+    Args:
+        asked: the command line's `retention_minutes`, `release`, `at` and `minutes`.
+    """
+    commits, groups = source.commits.persist(), source.group_metadata.persist()
+    batches = source.log_batches.persist()
+    coverage = source.coverage
+    at: datetime = asked.at or coverage.last_ts
+    counts = jobs.latest(commits).agg(F.count_distinct("group_id"), F.count("*")).collect()[0]
+    audit = jobs.retention_audit(commits, retention_minutes=asked.retention_minutes).persist()
+    needed = audit.agg(F.max("recommended_minutes"), F.count_if(F.col("recommended_minutes") > asked.retention_minutes))
+    recommended, over = needed.collect()[0]
+    expiry = jobs.expiry(commits, groups, retention_minutes=asked.retention_minutes, release=asked.release).persist()
+    losses = expiry.where(F.col("expires_ts").isNotNull())
+    soon = F.sum(F.when(F.col("expires_ts") <= F.lit(at + SOON), F.col("offsets_lost")))
+    kept = F.sum(F.when(F.col("expires_ts").isNull(), F.col("offsets_left")))
+    lost_soon, kept_count = expiry.agg(soon, kept).collect()[0]
+    told = applied(commits).where(~F.col("tombstone"))
+    lag = jobs.lag(commits, batches, moments=moments_of(source, MOMENTS, coverage.last_ts)).persist()
+    now = lag.where(F.col("ts") == F.lit(coverage.last_ts))
+    stalled = jobs.stalled(commits, batches, at=at, minutes=asked.minutes)
+    return Report(
+        coverage=coverage,
+        at=at,
+        retention_minutes=asked.retention_minutes,
+        stalled_minutes=asked.minutes,
+        groups=counts[0],
+        offsets=counts[1],
+        commits=told.count(),
+        rates=_histogram(told, "log_ts", "group_id", F.lit(1)),
+        audit=_rows(audit, JOBS["retention-audit"].order, 20),
+        over=over,
+        recommended_minutes=recommended or asked.retention_minutes,
+        losses=_histogram(losses, "expires_ts", "basis", F.col("offsets_lost")),
+        expiry=_rows(losses, JOBS["expiry"].order, 20),
+        lost_soon=lost_soon or 0,
+        kept=kept_count or 0,
+        lag=_lines(lag),
+        lags=_rows(_by_group(now), ("-lag", "group_id"), 20),
+        lag_unknown=now.where(F.col("lag").isNull()).count(),
+        hot=_rows(jobs.hot_partitions(commits, batches), JOBS["hot-partitions"].order, 15),
+        stalled=_rows(stalled, JOBS["stalled"].order, 15),
+        rewinds=_rows(jobs.rewinds(commits), ("-rewound", "ts", "log_offset"), 15),
+        rebalances=_rows(_lives(jobs.rebalances(groups)), ("-rebalanced", "group_id"), 15),
+    )
+
+
+def _rows(rows: DataFrame, order: Sequence[str], limit: int) -> Rows:
+    rows = rows.persist()
+    first: list[Row] = ordered(rows, order).limit(limit).toArrow().to_pylist()
+    return Rows(first, rows.count() if len(first) == limit else len(first))
+
+
+def _histogram(rows: DataFrame, time: str, name: str, weight: Column) -> Histogram | None:
+    """Count by time and by the most frequent names."""
+    bounds = rows.agg(F.unix_micros(F.min(time)), F.unix_micros(F.max(time))).collect()[0]
+    if bounds[0] is None:
+        return None
+    first, last = (datetime.fromtimestamp(bound / 1_000_000, UTC) for bound in bounds)
+    step = next((step for step in STEPS if (last - first) / step < BARS_MAX), STEPS[-1])
+    start = first - (first - datetime(1970, 1, 5, tzinfo=UTC)) % step  # weeks begin on Mondays
+    size = (last - start) // step + 1
+    micros = F.unix_micros(F.col(time)) - F.lit(round(start.timestamp() * 1_000_000))
+    bar = F.floor(micros / (step / timedelta(microseconds=1))).alias("bar")
+    counted = rows.groupBy(name, bar).agg(F.sum(weight).alias("count")).persist()
+    totals = counted.groupBy(name).agg(F.sum("count").alias("total")).orderBy(F.col("total").desc(), name)
+    names = [row[0] for row in totals.limit(SERIES_MAX + 1).collect()]
+    if len(names) > SERIES_MAX:
+        names = [*names[:SERIES_MAX], OTHERS]
+    shown = F.when(F.col(name).isin(names), F.col(name)).otherwise(OTHERS)
+    series = {one: [0] * size for one in names}
+    for row in counted.groupBy(shown.alias("shown"), "bar").agg(F.sum("count").alias("count")).collect():
+        series[row["shown"]][row["bar"]] += row["count"]
+    return Histogram(start, step, size, series)
+
+
+def _lines(lag: DataFrame) -> Lines | None:
+    """Return the lag of the groups that are the farthest behind, over all moments."""
+    known = lag.where(F.col("lag").isNotNull())
+    totals = known.groupBy("group_id", "ts").agg(F.sum("lag").alias("lag")).persist()
+    greatest = totals.groupBy("group_id").agg(F.max("lag").alias("most")).orderBy(F.col("most").desc(), "group_id")
+    names = [row[0] for row in greatest.limit(SERIES_MAX).collect()]
+    if not names:
+        return None
+    found: list[Row] = totals.where(F.col("group_id").isin(names)).toArrow().to_pylist()
+    moments = sorted({row["ts"] for row in found})
+    place = {moment: number for number, moment in enumerate(moments)}
+    series: dict[str, list[int | None]] = {name: [None] * len(moments) for name in names}
+    for row in found:
+        series[row["group_id"]][place[row["ts"]]] = row["lag"]
+    return Lines(moments, series)
+
+
+def _by_group(lag: DataFrame) -> DataFrame:
+    worst = F.concat_ws("-", "topic", "partition")
+    known = lag.where(F.col("lag").isNotNull())
+    return known.groupBy("group_id").agg(
+        F.count("*").alias("partitions"),
+        F.sum("lag").alias("lag"),
+        F.max_by(worst, "lag").alias("worst"),
+        F.max("lag").alias("worst_lag"),
+    )
+
+
+def _lives(events: DataFrame) -> DataFrame:
+    kinds = {"rebalanced": "rebalanced", "emptied": "emptied", "removed": "removed"}
+    counts = [F.count_if(F.col("event") == kind).alias(name) for name, kind in kinds.items()]
+    return events.groupBy("group_id").agg(*counts, F.max("members").alias("members_max"), F.max("ts").alias("last_ts"))

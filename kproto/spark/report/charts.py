@@ -1,0 +1,162 @@
+"""Charts as inline SVG: stacked bars and lines over time. Colours are the page's (CSS classes s0, s1, ...)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from html import escape
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kproto.spark.report.model import Histogram, Lines
+
+WIDTH, HEIGHT = 1000, 250
+LEFT, RIGHT, TOP, BOTTOM = 66, 14, 12, 30
+TICKS_MAX = 8
+BAR_WIDTH_MAX = 46
+EPOCH = datetime(1970, 1, 5, tzinfo=UTC)
+"""A Monday, so that weeks begin on one."""
+
+TICKS = [
+    (timedelta(**{unit: count}), form)
+    for unit, counts, form in (
+        ("seconds", (1, 2, 5, 10, 15, 30), "%H:%M:%S"),
+        ("minutes", (1, 2, 5, 10, 15, 30), "%H:%M"),
+        ("hours", (1, 2, 3, 6, 12), "%H:%M"),
+        ("days", (1, 2, 7, 14, 28, 91, 182, 364), "%-d %b"),
+    )
+    for count in counts
+]
+
+
+class Scale:
+    """From values and times to places in the picture."""
+
+    def __init__(self, start: datetime, end: datetime, highest: float) -> None:
+        self.start, self.end = start, max(end, start + timedelta(milliseconds=1))
+        self.step = nice_step(highest)
+        self.top = max(self.step, -(-highest // self.step) * self.step)
+
+    def x(self, moment: datetime) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * ((moment - self.start) / (self.end - self.start))
+
+    def y(self, value: float) -> float:
+        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / self.top)
+
+
+def bars(counts: Histogram, label: str, mark: tuple[datetime, str] | None = None) -> str:
+    """Draw stacked bars, and a line at one moment with a text beside it."""
+    sums = [sum(values) for values in zip(*counts.series.values(), strict=True)]
+    start = min(counts.start, mark[0]) if mark else counts.start
+    scale = Scale(start, counts.end, max(sums))
+    parts = [*_axes(scale)]
+    width = scale.x(counts.start + counts.step) - scale.x(counts.start)
+    drawn = min(BAR_WIDTH_MAX, max(1.0, width * 0.86))
+    for bar in range(counts.size):
+        moment = counts.start + counts.step * bar
+        left = scale.x(moment) + (width - drawn) / 2
+        below = 0
+        for number, (name, values) in enumerate(counts.series.items()):
+            if values[bar]:
+                top, bottom = scale.y(below + values[bar]), scale.y(below)
+                told = f"{name}: {values[bar]:,} from {_exact(moment)} for {_length(counts.step)}"
+                parts.append(
+                    f'<rect class="s{number}" x="{left:.1f}" y="{top:.1f}" width="{drawn:.1f}"'
+                    f' height="{max(bottom - top, 0.7):.1f}"><title>{escape(told)}</title></rect>'
+                )
+                below += values[bar]
+    if mark is not None:
+        x = scale.x(mark[0])
+        anchor = "start" if x < WIDTH / 2 else "end"
+        shift = 5 if anchor == "start" else -5
+        parts.append(f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
+        parts.append(f'<text x="{x + shift:.1f}" y="{TOP + 9}" text-anchor="{anchor}">{escape(mark[1])}</text>')
+    return _picture(parts, label) + _keys(list(counts.series))
+
+
+def lines(values: Lines, label: str) -> str:
+    """Draw a line for each name; where it has no value, there is a gap."""
+    known = [value for line in values.series.values() for value in line if value is not None]
+    scale = Scale(values.moments[0], values.moments[-1], max(known))
+    parts = [*_axes(scale)]
+    for number, (name, line) in enumerate(values.series.items()):
+        points = [
+            None if value is None else (scale.x(moment), scale.y(value))
+            for moment, value in zip(values.moments, line, strict=True)
+        ]
+        path = []
+        for before, point in pairwise([None, *points]):
+            if point is not None:
+                path.append(f"{'M' if before is None else 'L'}{point[0]:.1f} {point[1]:.1f}")
+        parts.append(f'<path class="l{number}" d="{" ".join(path)}"><title>{escape(name)}</title></path>')
+        if points[-1] is not None:
+            parts.append(f'<circle class="s{number}" cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="3.5"/>')
+    return _picture(parts, label) + _keys(list(values.series))
+
+
+def nice_step(highest: float) -> int:
+    """Return 1, 2 or 5 times a power of ten, of which four or five go up to a value."""
+    size = 1
+    while True:
+        for count in (1, 2, 5):
+            if highest <= 5 * count * size:
+                return count * size
+        size *= 10
+
+
+def time_ticks(start: datetime, end: datetime) -> Iterator[tuple[datetime, str]]:
+    """Yield round times in a span, and how each is written: midnights by their day."""
+    step, form = next((tick for tick in TICKS if (end - start) / tick[0] <= TICKS_MAX), TICKS[-1])
+    moment = start + (EPOCH - start) % step
+    while moment <= end:
+        midnight = (moment - EPOCH) % timedelta(days=1) == timedelta(0)
+        yield moment, moment.strftime("%-d %b" if midnight else form)
+        moment += step
+
+
+def short(count: float) -> str:
+    """Return a count of an axis: 1.5k, 20M."""
+    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= size:
+            return f"{count / size:g}{unit}"
+    return f"{count:g}"
+
+
+def _axes(scale: Scale) -> Iterator[str]:
+    value = 0.0
+    while value <= scale.top:
+        y = scale.y(value)
+        yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{short(value)}</text>'
+        value += scale.step
+    for moment, text in time_ticks(scale.start, scale.end):
+        x = scale.x(moment)
+        yield f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM + 5}"/>'
+        yield f'<text x="{x:.1f}" y="{HEIGHT - 9}" text-anchor="middle">{text}</text>'
+
+
+def _picture(parts: Sequence[str], label: str) -> str:
+    inside = "\n".join(parts)
+    return (
+        f'<div class="wide"><svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">'
+        f"\n{inside}\n</svg></div>\n"
+    )
+
+
+def _keys(names: Sequence[str]) -> str:
+    items = "".join(f'<li><span class="key s{number}"></span>{escape(name)}</li>' for number, name in enumerate(names))
+    return f'<ul class="keys">{items}</ul>'
+
+
+def _exact(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _length(step: timedelta) -> str:
+    seconds = round(step.total_seconds())
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds % size == 0:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

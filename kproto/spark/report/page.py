@@ -1,0 +1,280 @@
+"""The report as one page of HTML that needs nothing else: to look at, to print, to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from kproto.spark import words
+from kproto.spark.commands import JOBS
+from kproto.spark.output import printable
+from kproto.spark.report import charts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from kproto.spark.report.model import Report, Row, Rows
+
+MINUTE_MS = 60_000
+
+Field = tuple[str, Callable[["Row"], str], bool]
+"""A column: its head, what a row has there as HTML, and whether that is a number."""
+
+
+def render(report: Report) -> str:
+    """Return the page."""
+    style = files(__package__).joinpath("report.css").read_text(encoding="utf-8")
+    title = f"Consumer offsets in {report.coverage.path}"
+    parts = (_head(report), _banner(report), _cards(report), _coverage(report), _sections(report), _foot(report))
+    body = "\n".join(line for part in parts for line in part)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{_text(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
+        "</body>\n</html>\n"
+    )
+
+
+def _head(report: Report) -> Iterator[str]:
+    yield "<header>\n<h1>Consumer offsets</h1>"
+    yield f'<p class="soft small"><code>{_text(report.coverage.path)}</code></p>'
+    yield f'<p class="soft small">as of {_time(report.at)}, all times UTC</p>\n</header>'
+
+
+def _banner(report: Report) -> Iterator[str]:
+    here = f"{report.retention_minutes:,}"
+    if report.over:
+        groups = words.plural(report.over, "group")
+        ask = "asks" if report.over == 1 else "ask"
+        kind = "warn"
+        text = (
+            f"{groups} {ask} for a longer retention than {here} minutes: "
+            f"set offsets.retention.minutes to {report.recommended_minutes:,}"
+        )
+    else:
+        kind, text = "good", f"offsets.retention.minutes = {here} is enough for what every group asks for"
+    yield f'<div class="banner {kind}" role="status">{text}</div>'
+
+
+def _cards(report: Report) -> Iterator[str]:
+    lag = sum(row["lag"] for row in report.lags.first[:1])
+    yield '<div class="cards">'
+    yield _card(f"{report.groups:,}", "groups with offsets")
+    yield _card(f"{report.offsets:,}", "offsets")
+    yield _card(f"{report.commits:,}", "commits in the log")
+    yield _card(f"{report.lost_soon:,}", "offsets lost within a day", "bad" if report.lost_soon else "good")
+    yield _card(f"{lag:,}" if report.lag else "not known", "greatest lag of a group")
+    yield _card(f"{report.stalled.count:,}", "offsets stalled", "warn" if report.stalled.count else "")
+    yield _card(f"{report.rewinds.count:,}", "rewinds", "warn" if report.rewinds.count else "")
+    yield "</div>"
+
+
+def _card(figure: str, label: str, kind: str = "") -> str:
+    return f'<div class="card {kind}"><b>{figure}</b><span>{label}</span></div>'
+
+
+def _coverage(report: Report) -> Iterator[str]:
+    read = report.coverage
+    yield '<section>\n<h2>What was read</h2>\n<ul class="plain">'
+    yield from (f"<li>{_text(line)}</li>" for line in words.coverage(read))
+    hidden = "a cleaned segment has only the last commit of each key. Rates, rewinds, events and lag before the end "
+    for line in words.caveats(read, hidden + "are lower bounds; latest offsets and deadlines are not touched"):
+        yield f'<li class="caveat">{_text(line)}</li>'
+    if not read.missing and not read.starts_late:
+        yield "<li>No offset is missing: nothing was compacted yet, and all counts are complete.</li>"
+    yield "</ul>\n</section>"
+
+
+def _sections(report: Report) -> Iterator[str]:
+    yield from _rates(report)
+    yield from _expiry(report)
+    yield from _audit(report)
+    yield from _lag(report)
+    yield from _hot(report)
+    yield from _troubles(report)
+
+
+def _rates(report: Report) -> Iterator[str]:
+    lines = ["<p>There are no commits.</p>"]
+    if report.rates is not None:
+        lines = [charts.bars(report.rates, "Commits over time, by group")]
+    yield from _section("Commits over time", "by group, of any partition", lines)
+
+
+def _expiry(report: Report) -> Iterator[str]:
+    told = f"if nobody commits or joins any more, under offsets.retention.minutes = {report.retention_minutes:,}"
+    lines = []
+    if report.losses is not None:
+        lines.append(charts.bars(report.losses, "Offsets lost over time", mark=(report.at, "now")))
+    if report.kept:
+        lines.append(
+            f"<p>{words.plural(report.kept, 'offset')} without a deadline: members or a transaction keep them.</p>"
+        )
+    fields: list[Field] = [
+        ("Group", _name("group_id"), False),
+        ("Goes at", _moment("expires_ts"), False),
+        ("In", lambda row: _until(report.at, row["expires_ts"]), False),
+        ("Offsets", _number("offsets_lost"), True),
+        ("Left then", _number("offsets_left"), True),
+        ("Empty since", _moment("became_empty_ts"), False),
+        ("Counted from", lambda row: BASES[row["basis"]], False),
+    ]
+    lines += _table(fields, report.expiry)
+    yield from _section("What is about to be lost", told, lines)
+
+
+BASES = {
+    "group_metadata": "the group being empty",
+    "last_commit": "the commit",
+    "override": "its own retention",
+}
+
+
+def _audit(report: Report) -> Iterator[str]:
+    fields: list[Field] = [
+        ("Group", _name("group_id"), False),
+        ("Longest asked for", lambda row: _asked(row["max_override_ms"]), False),
+        ("Such commits", _number("n_overrides"), True),
+        ("Commits", _number("n_commits"), True),
+        ("First seen", _moment("first_seen"), False),
+        ("Last seen", _moment("last_seen"), False),
+        ("Needs minutes", lambda row: _needs(row, report.retention_minutes), True),
+    ]
+    told = "KIP-211: clients from 2.1 on can't ask for a retention of their own, so the broker's has to do for all"
+    yield from _section("Retention audit", told, _table(fields, report.audit))
+
+
+def _asked(max_override_ms: int | None) -> str:
+    return '<span class="soft">the broker\'s own</span>' if max_override_ms is None else words.duration(max_override_ms)
+
+
+def _needs(row: Row, current: int) -> str:
+    text = f"{row['recommended_minutes']:,}"
+    return f'<b class="over">{text}</b>' if row["recommended_minutes"] > current else text
+
+
+def _lag(report: Report) -> Iterator[str]:
+    lines = []
+    if report.lag is not None:
+        lines.append(charts.lines(report.lag, "Lag over time, by group"))
+    if report.lag_unknown:
+        unknown = words.plural(report.lag_unknown, "offset")
+        lines.append(f"<p>{unknown} of topics whose logs are not in this directory: no lag is known of them.</p>")
+    fields: list[Field] = [
+        ("Group", _name("group_id"), False),
+        ("Lag", _number("lag"), True),
+        ("Partitions", _number("partitions"), True),
+        ("Farthest behind", _name("worst"), False),
+        ("by", _number("worst_lag"), True),
+    ]
+    lines += _table(fields, report.lags)
+    yield from _section("Lag", "in offsets, all partitions of a group together; at the end of the log", lines)
+
+
+def _hot(report: Report) -> Iterator[str]:
+    greatest = max((row["share"] or 0 for row in report.hot.first), default=0) or 1
+    fields: list[Field] = [
+        ("Partition", _number("log_partition"), True),
+        ("Commits", _number("commits"), True),
+        ("Share", lambda row: _bar(row["share"] or 0, greatest), False),
+        ("Bytes", _number("bytes"), True),
+        ("Groups", _number("groups"), True),
+        ("Mostly", _name("top_group"), False),
+        ("its share", lambda row: words.percent(row["top_share"] or 0), True),
+    ]
+    yield from _section("Hot partitions", "of __consumer_offsets", _table(fields, report.hot))
+
+
+def _bar(share: float, greatest: float) -> str:
+    width = f"{100 * share / greatest:.1f}"
+    return f'<div class="bar"><span style="width:{width}%"></span></div> {words.percent(share)}'
+
+
+def _troubles(report: Report) -> Iterator[str]:
+    place: Field = ("Partition", lambda row: _text(f"{row['topic']}-{row['partition']}"), False)
+    stalled: list[Field] = [
+        ("Group", _name("group_id"), False),
+        place,
+        ("Stands at", _number("committed_offset"), True),
+        ("Since", _moment("since_ts"), False),
+        ("Last commit", _moment("last_commit_ts"), False),
+        ("Commits", _number("commits"), True),
+        ("Lag", _number("lag"), True),
+    ]
+    told = f"for {report.stalled_minutes:,} minutes or longer, with something to read"
+    yield from _section("Stalled", told, _table(stalled, report.stalled))
+    rewinds: list[Field] = [
+        ("Group", _name("group_id"), False),
+        place,
+        ("When", _moment("ts"), False),
+        ("From", _number("from_offset"), True),
+        ("To", _number("to_offset"), True),
+        ("By", _number("rewound"), True),
+        ("Why", lambda row: "had lost its offset" if row["after_loss"] else "", False),
+    ]
+    yield from _section("Rewinds", "the farthest first", _table(rewinds, report.rewinds))
+    lives: list[Field] = [
+        ("Group", _name("group_id"), False),
+        ("Rebalances", _number("rebalanced"), True),
+        ("Most members", _number("members_max"), True),
+        ("Emptied", _number("emptied"), True),
+        ("Removed", _number("removed"), True),
+        ("Last event", _moment("last_ts"), False),
+    ]
+    yield from _section("Rebalances", "of groups that have members", _table(lives, report.rebalances))
+
+
+def _foot(report: Report) -> Iterator[str]:
+    caveats = [f"{name}: {job.compaction}" for name, job in JOBS.items() if job.compaction]
+    yield "<footer><p>Offsets stay up to the first sweep after their deadline. Where the log was compacted:</p><ul>"
+    yield from (f"<li>{_text(line)}</li>" for line in caveats)
+    yield "</ul></footer>"
+
+
+def _section(title: str, told: str, lines: Iterable[str]) -> Iterator[str]:
+    yield f'<section>\n<h2>{_text(title)} <span class="soft">{_text(told)}</span></h2>'
+    yield from lines
+    yield "</section>"
+
+
+def _table(fields: Sequence[Field], rows: Rows) -> Iterator[str]:
+    if not rows.first:
+        yield "<p>None.</p>"
+        return
+    kinds = [' class="n"' if is_number else "" for _, _, is_number in fields]
+    heads = "".join(f"<th{kind}>{head}</th>" for (head, _, _), kind in zip(fields, kinds, strict=True))
+    yield f'<div class="wide"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>'
+    for row in rows.first:
+        cells = (f"<td{kind}>{cell(row)}</td>" for (_, cell, _), kind in zip(fields, kinds, strict=True))
+        yield f"<tr>{''.join(cells)}</tr>"
+    yield "</tbody></table></div>"
+    if rows.count > len(rows.first):
+        yield f'<p class="soft small">and {rows.count - len(rows.first):,} more</p>'
+
+
+def _name(column: str) -> Callable[[Row], str]:
+    return lambda row: f'<span class="name">{_text(row[column])}</span>' if row[column] is not None else ""
+
+
+def _number(column: str) -> Callable[[Row], str]:
+    return lambda row: "" if row[column] is None else f"{row[column]:,}"
+
+
+def _moment(column: str) -> Callable[[Row], str]:
+    return lambda row: "" if row[column] is None else f'<span class="time">{_time(row[column])}</span>'
+
+
+def _until(now: datetime, moment: datetime) -> str:
+    milliseconds = round((moment - now).total_seconds() * 1000)
+    return "over" if milliseconds <= 0 else words.duration(milliseconds)
+
+
+def _time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _text(text: Any) -> str:
+    return escape(printable(str(text)))
