@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from tests.clients.scenarios import built
 from tests.requirements import need_kcat
 
 OLD = "3.9.2"
@@ -35,9 +36,38 @@ def kcat() -> list[str]:
     return python("kcat_driver")()
 
 
+def java(
+    version: str, *, unsupported: Mapping[str, str], told: Mapping[tuple[str, str], object], real: tuple[str, ...]
+) -> Client:
+    return Client(
+        name=f"java-{version}",
+        command=built.java(version),
+        unsupported=unsupported,
+        told=told,
+        real=real,
+        needs_more=True,
+    )
+
+
 KCAT_NO_GROUPS = "does not ask for groups"
 KCAT_NO_METADATA = "commits no metadata"
 KCAT_COMMITS = "commits only when it ends"
+
+JAVA_2_0 = {
+    "static-member": "no static members before 2.3",
+    "cooperative": "no cooperative assignor before 2.4",
+    "delete-offsets": "its admin client deletes no offsets before 2.4",
+}
+JAVA_NO_GROUPS = "its admin client knows no groups before 2.0"
+JAVA_1 = JAVA_2_0 | dict.fromkeys(
+    ("list-groups", "describe-group", "delete-group", "list-group-offsets", "delete-offsets"), JAVA_NO_GROUPS
+)
+JAVA_0_9 = {
+    "create-topic": "no admin client before 0.11",
+    "idempotent-produce": "its producer is not idempotent before 0.11",
+}
+JAVA_TOLD = {("unknown-topic", "error"): "KafkaException"}
+"""Before 2.0 the exception has no number."""
 
 CLIENTS = (
     Client(name="kafka-python", command=python("kafka_python_driver")),
@@ -73,4 +103,10 @@ CLIENTS = (
             "delete-offsets": KCAT_NO_GROUPS,
         },
     ),
+    java("0.9.0.1", unsupported=JAVA_1 | JAVA_0_9, told=JAVA_TOLD, real=(OLD,)),
+    java("0.11.0.3", unsupported=JAVA_1, told=JAVA_TOLD, real=(OLD,)),
+    java("1.1.1", unsupported=JAVA_1, told=JAVA_TOLD, real=(OLD,)),
+    java("2.0.1", unsupported=JAVA_2_0, told={}, real=(OLD,)),
+    java("2.8.2", unsupported={}, told={}, real=(OLD, NEW)),
+    java(NEW, unsupported={}, told={}, real=(OLD, NEW)),
 )
