@@ -9,21 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import kproto
-from tests.clients.programs import java
+from tests.clients.scenarios.built import java
 from tests.clients.scenarios.clients import python
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "tests" / "examples" / "commit_with_kafka_python.py"
 TWO_PARTITIONS = ("--set", "num.partitions=2")
-
-
-def verbs(client: list[str], *lines: str) -> tuple[str, ...]:
-    """A command that runs a program of tests/clients with each of these: VERB GROUP TOPIC [OFFSET...]."""
-    calls = []
-    for line in lines:
-        verb, _, rest = line.partition(" ")
-        calls.append(f'"$@" {verb} "$KAFKA_BOOTSTRAP_SERVERS" {rest}')
-    return ("sh", "-ec", "\n".join(calls), "sh", *client)
 
 
 def driver(client: list[str], *scenarios: str) -> tuple[str, ...]:
@@ -60,19 +51,20 @@ def test_aiokafka_commits_by_v3_and_overrides_no_retention(tmp_path: Path) -> No
 @pytest.mark.oracle
 def test_java_0_9_would_break_on_4_0_and_is_told_by_which_versions(tmp_path: Path) -> None:
     report = tmp_path / "r.json"
-    commands = verbs(java("0.9.0.1")(), "commit billing orders 0:42:note 1:7:note", "poll shipping orders")
-    done = kproto("run", *TWO_PARTITIONS, "--target", "4.0", "--fail-on-removed", f"--report={report}", "--", *commands)
+    command = driver(java("0.9.0.1")(), "restart-and-continue")
+    done = kproto("run", *TWO_PARTITIONS, "--target", "4.0", "--fail-on-removed", f"--report={report}", "--", *command)
     assert done.returncode == 1, done.stderr
     assert "would break on Kafka 4.0:\n" in done.stderr
     assert "  ListOffsets v0 " in done.stderr
 
     breaks = {(row["api"], row["api_version"]) for row in json.loads(report.read_text())["breaks"]}
-    assert breaks == {("Fetch", 1), ("ListOffsets", 0)}
+    assert breaks == {("Produce", 1), ("Fetch", 1), ("ListOffsets", 0)}
 
 
 @pytest.mark.oracle
 def test_java_1_1_of_the_same_work_breaks_nothing_on_4_0() -> None:
-    commands = verbs(java("1.1.1")(), "commit billing orders 0:42:note 1:7:note", "poll shipping orders")
-    done = kproto("run", *TWO_PARTITIONS, "--target", "4.0", "--fail-on-removed", "--", *commands)
+    command = driver(java("1.1.1")(), "restart-and-continue")
+    done = kproto("run", *TWO_PARTITIONS, "--target", "4.0", "--fail-on-removed", "--", *command)
     assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["end"] == "ok"
     assert "nothing would break on Kafka 4.0\n" in done.stderr

@@ -1,8 +1,9 @@
 """What was seen when the table was run last, and its forms: RESULTS.md beside this file, the README's summary."""
 
 import json
+import textwrap
 
-from tests.clients.scenarios.clients import CLIENTS, NEW, OLD, Client
+from tests.clients.scenarios.clients import CLIENTS, NEW, OLD
 from tests.clients.scenarios.harness import ROOT
 from tests.clients.scenarios.scenarios import SCENARIOS
 
@@ -65,12 +66,13 @@ def summary(results: Results) -> str:
         for client in CLIENTS
         if client.name in results
     ]
-    return (
-        _table([["Client", *TITLES.values()], *rows])
-        + f"\nScenarios passed, of {len(SCENARIOS)}; those that a client has no call for are not counted: "
-        + "; ".join(f"{client.name} {_names(client)}" for client in CLIENTS if client.unsupported)
-        + ".\n"
+    footnote = (
+        f"Scenarios passed, of {len(SCENARIOS)}; those that a client has no call for are not counted: "
+        + "; ".join(f"{', '.join(names)}: {scenarios}" for scenarios, names in _left_out().items())
+        + "."
     )
+    wrapped = textwrap.fill(footnote, 120, break_long_words=False, break_on_hyphens=False)
+    return f"{_table([['Client', *TITLES.values()], *rows])}\n{wrapped}\n"
 
 
 def _passed(verdicts: dict[str, str] | None) -> str:
@@ -80,8 +82,14 @@ def _passed(verdicts: dict[str, str] | None) -> str:
     return f"{found.count('passed')} of {len(found) - found.count('unsupported')}"
 
 
-def _names(client: Client) -> str:
-    return ", ".join(f"`{name}`" for name in client.unsupported)
+def _left_out() -> dict[str, list[str]]:
+    """The names of the clients by the scenarios that they have no call for."""
+    found: dict[str, list[str]] = {}
+    for client in CLIENTS:
+        scenarios = [f"`{scenario.name}`" for scenario in SCENARIOS if scenario.name in client.unsupported]
+        if scenarios:
+            found.setdefault(", ".join(scenarios), []).append(client.name)
+    return found
 
 
 def whole_table(results: Results) -> str:
@@ -91,7 +99,8 @@ def whole_table(results: Results) -> str:
         for scenario in SCENARIOS
     ]
     reasons = [
-        f"* {client.name}: " + "; ".join(f"`{name}`: {reason}" for name, reason in client.unsupported.items())
+        f"* {client.name}: "
+        + "; ".join(f"`{s.name}`: {client.unsupported[s.name]}" for s in SCENARIOS if s.name in client.unsupported)
         for client in clients
         if client.unsupported
     ]

@@ -104,9 +104,9 @@ CLIENTS = (
         },
     ),
     java("0.9.0.1", unsupported=JAVA_1 | JAVA_0_9, told=JAVA_TOLD, real=(OLD,)),
-    java("0.11.0.3", unsupported=JAVA_1, told=JAVA_TOLD, real=(OLD,)),
-    java("1.1.1", unsupported=JAVA_1, told=JAVA_TOLD, real=(OLD,)),
-    java("2.0.1", unsupported=JAVA_2_0, told={}, real=(OLD,)),
+    java("0.11.0.3", unsupported=JAVA_1, told=JAVA_TOLD, real=(OLD, NEW)),
+    java("1.1.1", unsupported=JAVA_1, told=JAVA_TOLD, real=(OLD, NEW)),
+    java("2.0.1", unsupported=JAVA_2_0, told={}, real=(OLD, NEW)),
     java("2.8.2", unsupported={}, told={}, real=(OLD, NEW)),
     java(NEW, unsupported={}, told={}, real=(OLD, NEW)),
 )
