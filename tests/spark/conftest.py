@@ -21,5 +21,6 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.host": "127.0.0.1",
     }
     started = session("kproto tests", master="local[2]", config=config)
+    started.sparkContext.setLogLevel("OFF")  # tests make errors, and look at what Python is told of them
     yield started
     started.stop()

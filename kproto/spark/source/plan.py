@@ -84,7 +84,10 @@ def _parts_of_segment(segment: SegmentFile, wanted: Range, part_size: int) -> It
 
 
 def tasks_of(parts: Iterable[Part], task_bytes: int) -> list[Task]:
-    """Put parts together to tasks of about so many bytes, in order."""
+    """Put parts together to tasks of about so many bytes, in order.
+
+    There is always one: of no tasks, Spark makes one of its own, without any ranges.
+    """
     tasks: list[Task] = []
     ranges: list[Range] = []
     size = 0
@@ -94,4 +97,4 @@ def tasks_of(parts: Iterable[Part], task_bytes: int) -> list[Task]:
             ranges, size = [], 0
         ranges.append(part.range)
         size += part.size
-    return [*tasks, Task(tuple(ranges))] if ranges else tasks
+    return [*tasks, Task(tuple(ranges))] if ranges or not tasks else tasks

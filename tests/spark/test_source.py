@@ -1,0 +1,223 @@
+"""The data source through Spark: its views, what filters spare, and that nothing is ever an unexplained zero."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.testing import assertDataFrameEqual
+
+from bench.offsets_log import make_log
+from kproto.spark import one_line, register
+from kproto.spark.decode.files import find_partitions
+from kproto.spark.decode.partitioning import partition_for
+from kproto.spark.source import options as options_module
+from kproto.spark.source.batch import NarrowingReader
+from kproto.spark.source.options import OptionError, read_options
+from kproto.spark.source.plan import Task
+from kproto.spark.source.pruning import Wanted, partition_count, pruned
+from kproto_server.coordinator.partitioning import partition_for as broker_partition_for
+from tests.spark import golden
+from tests.spark.living_log import LivingLog
+from tests.spark.made_logs import TEXTS
+
+COMMITS = 20_000
+
+
+@pytest.fixture(scope="session")
+def big_log(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("log")
+    make_log(path, COMMITS, groups=200, segment_size=1 << 18)
+    return str(path)
+
+
+def load(spark: SparkSession, path: object, **options: object) -> DataFrame:
+    reader = spark.read.format("kproto")
+    for name, value in options.items():
+        reader = reader.option(name, str(value))
+    return reader.load(str(path))
+
+
+def test_rows_reach_spark_as_kafka_prints_them(spark: SparkSession) -> None:
+    path = golden.directory("4.4.0").parent
+    names = list(golden.commits("4.4.0")[0])
+    found = [row.asDict() for row in load(spark, path).orderBy("log_offset").collect()]
+    expected = golden.commits("4.4.0")
+    for row in expected:
+        row["log_ts"], row["commit_ts"], row["expire_ts"] = map(
+            _naive, (row["log_ts"], row["commit_ts"], row["expire_ts"])
+        )
+    assert [{name: _plain(row[name]) for name in names} for row in found] == expected
+
+
+def _naive(moment: Any) -> Any:
+    """Spark hands times to Python in the machine's zone."""
+    return None if moment is None else moment.astimezone().replace(tzinfo=None)
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def test_every_view_tells_of_the_same_log(spark: SparkSession, big_log: str) -> None:
+    records = load(spark, big_log).cache()
+    counted = load(spark, big_log, view="coverage", taskBytes=1 << 17)
+    total = counted.agg(*(F.sum(name).alias(name) for name in ("records", "commits", "tombstones", "bytes"))).first()
+    assert total is not None
+    assert total["records"] == records.count() == total["commits"] + total["tombstones"] >= COMMITS
+    batches = load(spark, big_log, view="batches").agg(F.sum("bytes"), F.sum("record_count")).first()
+    files = sum(path.stat().st_size for path in Path(big_log).rglob("*.log"))
+    assert tuple(batches or ()) == (files, total["records"])
+    assert total["bytes"] == files
+    assert load(spark, big_log, view="groups", allowEmpty="true").count() == 0
+    last = records.groupBy("group_id", "topic", "partition").agg(
+        *(F.max_by(name, "log_offset").alias(name) for name in ("committed_offset", "log_offset", "tombstone"))
+    )
+    expected = last.where("not tombstone").drop("tombstone")
+    assertDataFrameEqual(load(spark, big_log, view="latest").select(expected.columns), expected)
+    candidates = load(spark, big_log, view="candidates", taskBytes=1 << 17)
+    assert expected.count() < candidates.count() < records.count()
+    again = candidates.groupBy("group_id", "topic", "partition").agg(
+        *(F.max_by(name, "log_offset").alias(name) for name in ("committed_offset", "log_offset", "tombstone"))
+    )
+    assertDataFrameEqual(again.where("not tombstone").drop("tombstone"), expected)
+
+
+def test_a_segment_is_split_and_small_ones_are_put_together(spark: SparkSession, big_log: str) -> None:
+    assert load(spark, big_log).select(F.spark_partition_id()).distinct().count() == 1
+    many = load(spark, big_log, taskBytes=1 << 17)
+    assert many.select(F.spark_partition_id()).distinct().count() > 8
+    assert many.agg(F.count_distinct("log_partition", "log_offset")).first() == many.agg(F.count("*")).first()
+
+
+def test_the_plain_decoder_is_the_one_that_runs_when_it_is_asked_for(spark: SparkSession, big_log: str) -> None:
+    one = next(path for path in sorted(Path(big_log).iterdir()) if any(file.stat().st_size for file in path.iterdir()))
+    assertDataFrameEqual(load(spark, one, decoder="plain"), load(spark, one))
+    with pytest.raises(OptionError, match="decoder"):
+        read_options({"path": "x", "decoder": "quick"})
+
+
+def group_of(spark: SparkSession, path: str) -> str:
+    first = load(spark, path).groupBy("group_id").count().orderBy("count").first()
+    assert first is not None
+    return str(first["group_id"])
+
+
+def test_a_filter_on_a_group_reads_its_partition_only(spark: SparkSession, big_log: str, tmp_path: Path) -> None:
+    """Shown by damage: whoever reads another partition's segment dies of it."""
+    group = group_of(spark, big_log)
+    home = partition_for(group, 50)
+    expected = load(spark, big_log, pushdown="false").where(F.col("group_id") == group).collect()
+    broken = tmp_path / "log"
+    for source in Path(big_log).rglob("*.log"):
+        copy = broken / source.parent.name / source.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        data = source.read_bytes()
+        wrong = bytearray(data)
+        if data:
+            wrong[-1] ^= 1
+        copy.write_bytes(data if source.parent.name == f"__consumer_offsets-{home}" else bytes(wrong))
+    found = load(spark, broken)
+    assert found.where(F.col("group_id") == group).collect() == expected
+    assert found.where(F.col("group_id").isin(group, group)).count() == len(expected)
+    assert found.where((F.col("group_id") == group) & (F.col("log_partition") == home + 1)).count() == 0
+    assert found.where(f"log_partition = {home} and group_id = '{group}' and log_offset < 0").count() == 0
+    with pytest.raises(Exception, match="BadChecksum") as caught:
+        load(spark, broken, pushdown="false").where(F.col("group_id") == group).count()
+    line = one_line(caught.value)
+    assert line is not None
+    assert line.startswith("BadChecksum: __consumer_offsets-")
+
+
+def test_the_number_of_partitions_is_only_believed_if_the_groups_agree(big_log: str, tmp_path: Path) -> None:
+    found = find_partitions(big_log)
+    assert partition_count(found) == 50
+    assert partition_count(found[1:]) is None
+    assert partition_count(found[:7]) is None  # the first seven of fifty: groups are not where seven put them
+    assert partition_count(found[:5]) == 5  # five divides fifty: each is where five put it
+    assert len(pruned(found, Wanted(frozenset(["g"])), count=None, of_batches=False)) == 1
+    assert len(pruned(found[:7], Wanted(frozenset(["g"])), count=None, of_batches=False)) == 7
+    assert len(pruned(found[:7], Wanted(frozenset(["g"])), count=50, of_batches=False)) == 1
+
+
+def test_groups_are_looked_for_where_brokers_put_them() -> None:
+    for group in (*TEXTS, "polygenelubricants", "\U0001f600"):
+        for count in (1, 3, 50):
+            assert partition_for(group, count) == broker_partition_for(group, count)
+
+
+def test_filters_narrow_each_other() -> None:
+    wanted = Wanted(frozenset("ab"))
+    assert wanted.narrowed([]) == wanted
+
+
+def test_options_bound_the_offsets_that_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    logs = [LivingLog(tmp_path / f"__consumer_offsets-{number}").filled(3) for number in range(2)]
+    assert [log.next_offset for log in logs] == [90, 90]
+    start, end = json.dumps({"0": 35, "__consumer_offsets-1": 80}), json.dumps({"0": 70})
+    found = load(spark, tmp_path, startingOffsets=start, endingOffsets=end).select("log_partition", "log_offset")
+    assert sorted(map(tuple, found.collect())) == [*((0, n) for n in range(35, 70)), *((1, n) for n in range(80, 90))]
+    batches = load(spark, tmp_path, view="batches", startingOffsets=start).where("topic = '__consumer_offsets'")
+    assert sorted(row.last_offset for row in batches.where("partition = 0").collect()) == [39, 49, 59, 69, 79, 89]
+
+
+ERRORS = {
+    "an option that does not exist": ({"viev": "records"}, "there is no option 'viev'"),
+    "a view that does not exist": ({"view": "all"}, "option view: 'all' is none of records"),
+    "a size that is none": ({"taskBytes": "0"}, "option taskBytes: '0' is not a whole number above 0"),
+    "offsets that are none": ({"startingOffsets": "{]"}, "option startingOffsets"),
+    "offsets below zero": ({"endingOffsets": '{"0": -1}'}, "option endingOffsets"),
+    "a flag that is none": ({"checkCrc": "maybe"}, "option checkCrc: 'maybe' is none of true, false"),
+    "the end of a stream as a beginning": ({"startingOffsets": "latest"}, "latest is for streams"),
+    "another topic": ({"topic": "orders"}, "no directories like orders-0 in it; it has partitions of __consumer_off"),
+}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_mistake_is_told_in_a_line(spark: SparkSession, big_log: str, error: str) -> None:
+    options, line = ERRORS[error]
+    with pytest.raises(Exception, match="kproto") as caught:
+        load(spark, big_log, **options).count()
+    assert (one_line(caught.value) or "").startswith(line) or line in (one_line(caught.value) or "")
+
+
+def test_an_empty_log_is_an_error_unless_it_may_be_empty(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "__consumer_offsets-0").mkdir()
+    (tmp_path / "__consumer_offsets-0" / f"{0:020}.log").touch()
+    with pytest.raises(Exception, match="1 partitions with 1 segments, all empty: not a single record"):
+        load(spark, tmp_path).count()
+    assert load(spark, tmp_path, allowEmpty="true").count() == 0
+    assert load(spark, tmp_path / "nowhere", allowEmpty="true").count() == 0
+
+
+def test_every_option_is_documented() -> None:
+    """The names that are read are the fields, and each field but the path's type speaks for itself has a docstring."""
+    names = {options_module._snake(name) for name, _ in options_module._READERS.values()}
+    assert names == set(options_module.Options.__dataclass_fields__)
+    source = Path(options_module.__file__).read_text()
+    for name in names:
+        assert f"    {name}: " in source
+
+
+def test_without_pushdown_in_the_session_nothing_is_pushed(spark: SparkSession, big_log: str) -> None:
+    group = group_of(spark, big_log)
+    register(spark, pushdown=False)
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+    try:
+        without = load(spark, big_log).where(F.col("group_id") == group).count()
+    finally:
+        register(spark)
+    assert without == load(spark, big_log).where(F.col("group_id") == group).count() > 0
+
+
+def test_a_task_is_what_a_worker_gets(big_log: str) -> None:
+    import pickle
+
+    reader = NarrowingReader(read_options({"path": big_log}))
+    tasks = pickle.loads(pickle.dumps(reader.partitions()))  # noqa: S301  # our own
+    assert all(isinstance(task, Task) for task in tasks)
+    assert sum(len(batch) for task in tasks for batch in reader.read(task)) >= COMMITS
