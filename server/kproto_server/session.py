@@ -133,6 +133,15 @@ class Session:
         """Whether it is no use to read on: what was read waits for a parked request, or for the log."""
         return self.parked is not None or len(self.held) >= HELD_MAX or (bool(self.held) and bool(self.backlog))
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """What has come of a request whose end has not."""
+        return self._reader.buffered
+
+    def give_up(self, reason: str) -> None:
+        """Note why the connection is closed from outside."""
+        self._close(reason, -1, -1)
+
     def abandon(self) -> None:
         """The connection has ended: whoever waits for a parked request need not."""
         self.count()

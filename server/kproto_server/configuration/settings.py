@@ -155,6 +155,7 @@ BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE = (
 _TABLE = (
     # Connections.
     Setting("socket.request.max.bytes", INT, "104857600", low=1),
+    Setting("queued.max.request.bytes", LONG, "-1"),
     Setting("connections.max.idle.ms", LONG, "600000"),
     Setting("max.connections", INT, "2147483647", low=0, dynamic=True),
     Setting("max.connections.per.ip", INT, "2147483647", low=0, dynamic=True),

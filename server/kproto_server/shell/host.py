@@ -19,6 +19,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kproto_server.shell.burden import Burdens
 from kproto_server.shell.poller import READ, Poller
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Host:
         self.clock = clock
         self.poller = Poller()
         self.owners: dict[int, Ready] = {}
+        self.burdens = Burdens()
         self.outgoing: list[tuple[Sender, bytes]] = []
         """Answers that are sent when everyone who is ready was read: a client that is woken by its answer takes the
         processor from us, which for 64 connections is a tenth of what they get."""

@@ -111,6 +111,7 @@ class Server:
         self._stop = trio.Event()
         self._nursery: trio.Nursery | None = None
         host.at_round_end = self._end_round
+        host.burdens.take_limits(state.settings)
         if persistence is not None:
             host.before_sending = persistence.flush
 

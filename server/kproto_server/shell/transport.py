@@ -2,6 +2,8 @@
 
 Backpressure is by not reading: while answers are unsent, or a request is parked, the socket is not watched for
 reading, so a client that does not read its answers, or pipelines behind a long poll, fills its own buffers, not ours.
+What is held for it all the same, half a request or what is left of an answer, is counted with that of all others
+(`burden`).
 
 The end of a broker is no reason to lose answers: closing a socket that has unread bytes resets the connection, and with
 it goes what the kernel has not delivered yet. So `finish` leaves a connection open until the client's side has it all.
@@ -34,7 +36,8 @@ class Connection:
     """One client's socket; owned by the listener that accepted it, which `on_closed` tells."""
 
     __slots__ = (
-        "_deadline", "_finishing", "_host", "_mask", "_on_closed", "_session", "_socket", "_unsent", "active_ms", "fd",
+        "_deadline", "_finishing", "_host", "_mask", "_on_closed", "_session", "_socket", "_unfinished", "_unsent",
+        "active_ms", "fd",
     )  # fmt: skip
 
     def __init__(
@@ -45,6 +48,8 @@ class Connection:
         self._session = session
         self._on_closed = on_closed
         self._unsent: bytes | memoryview = b""
+        self._unfinished = False
+        """Whether part of a request is counted as held."""
         self._finishing = False
         self._deadline: Timer | None = None
         self._mask = READ
@@ -81,10 +86,22 @@ class Connection:
         self.active_ms = clock.real_ms
         session = self._session
         answers = session.receive(data, clock.now_ms())
+        if self._unfinished or not answers:
+            self._count_unfinished()
         if answers:
             self._host.outgoing.append((self, answers))
         elif session.backlog or session.held or session.parked or session.closed or self._finishing:
             self._settle()
+
+    def _count_unfinished(self) -> None:
+        """A read has brought no answer: it may have been part of a long request."""
+        size, burden = self._session.unfinished_bytes, self._host.burdens.unfinished
+        if size:
+            self._unfinished = True
+            burden.hold(self, size, anew=False)
+        elif self._unfinished:
+            self._unfinished = False
+            burden.forget(self)
 
     def send_out(self, data: bytes) -> None:
         """Called by the loop when everyone was read: send what was answered."""
@@ -124,7 +141,12 @@ class Connection:
         except OSError:
             self.close()
             return
-        self._unsent = memoryview(data)[sent:] if sent < len(data) else b""
+        if sent < len(data):
+            self._unsent = memoryview(data)[sent:]
+            self._host.burdens.unsent.hold(self, len(data) - sent, anew=sent > 0)
+        elif self._unsent:
+            self._unsent = b""
+            self._host.burdens.unsent.forget(self)
 
     def _settle(self) -> None:
         """Bring what is watched, and the parked request's timer, in line with the session."""
@@ -186,6 +208,11 @@ class Connection:
         if self.fd >= 0 and self._mask == 0 and not self.parked and not undelivered_bytes(self._socket):
             self.close()
 
+    def give_up(self, reason: str) -> None:
+        """Close the socket now, and tell why."""
+        self._session.give_up(reason)
+        self.close()
+
     def close(self) -> None:
         """Close the socket now; unsent answers are lost."""
         if self.fd < 0:
@@ -193,6 +220,8 @@ class Connection:
         if self._deadline is not None:
             self._deadline.cancel()
         self._session.abandon()
+        self._host.burdens.unfinished.forget(self)
+        self._host.burdens.unsent.forget(self)
         self._host.remove(self.fd)
         self.fd = -1
         self._socket.close()
