@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster
+from kproto_server.configuration.settings import first_dynamic_configs
 from kproto_server.coordinator.change_log import MemoryChangeLog
 from kproto_server.coordinator.offsets import OffsetStore
 from kproto_server.coordinator.registry import GroupRegistry, simple_group
@@ -38,6 +39,10 @@ class BrokerState:
         self.clock = clock or Clock(0.0, 0.0, ClockMode(rate=0.0))
         self.profile = profile
         self.settings = settings
+        """Of all nodes, as they are now: some can be changed while brokers run (`change_settings`)."""
+        self.dynamic_configs: dict[str, dict[str, str]] = {"": first_dynamic_configs(profile)}
+        """What was changed, by node id; "" is all nodes (KIP-226)."""
+        self._settings_of: dict[int, Settings] = {}
         self.cluster = cluster
         self.groups = GroupRegistry()
         self.offsets = OffsetStore()
@@ -59,6 +64,22 @@ class BrokerState:
         """What OffsetCommit v0 wrote: the store that was ZooKeeper, apart from the rest (OC-20)."""
         self.prepare_v0_log: Callable[[], int] = lambda: 0
         """Makes the log of those offsets if there has to be one; returns Kafka's error if that failed."""
+
+    def settings_of(self, node_id: int) -> Settings:
+        """Return the settings of one node."""
+        return self._settings_of.get(node_id, self.settings)
+
+    def change_settings(self, name: str, configs: dict[str, str]) -> None:
+        """Have these be all that was changed for a node, or for all, ""."""
+        self.dynamic_configs[name] = configs
+        of_all = self.dynamic_configs[""]
+        self.settings = self.settings.with_dynamic(of_all)
+        self._settings_of = {
+            int(node): self.settings.with_dynamic(of_all, of_one)
+            for node, of_one in self.dynamic_configs.items()
+            if node and of_one
+        }
+        self.cluster.version += 1
 
     def new_producer_id(self) -> int:
         """Return an id that no producer has."""
@@ -116,6 +137,8 @@ class BrokerState:
 
         dissolve(self)
         self.cluster.reset()
+        self.dynamic_configs.clear()
+        self.change_settings("", first_dynamic_configs(self.profile))
         self.groups = GroupRegistry()
         self.offsets = OffsetStore()
         self.v0_offsets = OffsetStore()

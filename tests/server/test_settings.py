@@ -3,7 +3,7 @@
 import pytest
 
 from kproto_server.configuration.properties import PropertiesError, read_properties
-from kproto_server.configuration.settings import SETTINGS, ConfigType, SettingError, Settings
+from kproto_server.configuration.settings import SETTINGS, ConfigSource, ConfigType, SettingError, Settings
 from kproto_server.releases.profiles import Profile
 
 
@@ -103,7 +103,7 @@ def test_a_setting_without_effect_is_refused_but_at_its_default() -> None:
     with pytest.raises(SettingError, match="does nothing in kproto yet: leave it out, or at 5000"):
         Settings.from_mapping({"offsets.commit.timeout.ms": "6000"})
     with pytest.raises(SettingError, match=r"does nothing in kproto yet: leave it out$"):
-        Settings.from_mapping({"log.retention.ms": "6000"})
+        Settings.from_mapping({"broker.rack": "r"})
     assert Settings.from_mapping({"offsets.commit.timeout.ms": "5000"}).int("offsets.commit.timeout.ms") == 5000
 
 
@@ -127,13 +127,37 @@ def test_every_default_is_a_value_that_would_be_accepted(name: str) -> None:
             assert Settings.from_mapping({name: default}, profile).str(name) == default
 
 
+@pytest.mark.parametrize(
+    ("given", "retention_ms"),
+    [
+        ({}, 604_800_000),
+        ({"log.retention.hours": "1"}, 3_600_000),
+        ({"log.retention.hours": "1", "log.retention.minutes": "2"}, 120_000),
+        ({"log.retention.minutes": "2", "log.retention.ms": "3"}, 3),
+        ({"log.retention.minutes": "-5"}, -1),
+    ],
+)
+def test_records_are_kept_as_the_finest_setting_says(given: dict[str, str], retention_ms: int) -> None:
+    assert Settings.from_mapping(given).retention_ms == retention_ms
+
+
+@pytest.mark.parametrize("name", ["log.retention.ms", "log.retention.minutes", "log.retention.hours"])
+def test_records_are_not_kept_for_no_time(name: str) -> None:
+    with pytest.raises(SettingError, match="but 0"):
+        Settings.from_mapping({name: "0"})
+
+
 def test_entries_are_kafkas_settings_by_name() -> None:
     settings = Settings.from_mapping({"offsets.topic.num.partitions": "5"})
     entries = {entry.name: entry for entry in settings.entries()}
     assert list(entries) == sorted(entries)
     assert "offsets.retention.override" not in entries
     entry = entries["offsets.topic.num.partitions"]
-    assert (entry.value, entry.default, entry.is_set, entry.read_only) == ("5", "50", True, True)
+    assert (entry.value, entry.read_only) == ("5", True)
+    assert entry.sources == [
+        (entry.name, "5", ConfigSource.STATIC_BROKER),
+        (entry.name, "50", ConfigSource.DEFAULT),
+    ]
     assert entry.type is ConfigType.INT
     assert entries["broker.rack"].value is None
     assert not entries["max.connections"].read_only

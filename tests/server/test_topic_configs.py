@@ -187,6 +187,14 @@ def test_ba_92_a_default_without_such_a_setting_has_no_synonyms() -> None:
     assert (entry.value, entry.source, entry.synonyms) == ("604800000", ConfigSource.DEFAULT, ())
 
 
+def test_ba_92_the_brokers_retention_is_a_topics_in_other_units() -> None:
+    entry = described("4.4", {}, {"log.retention.hours": "2"})["retention.ms"]
+    assert (entry.value, entry.source, entry.synonyms) == ("7200000", ConfigSource.DEFAULT, ())
+    entry = described("4.4", {}, {"log.retention.hours": "2", "log.retention.ms": "7"})["retention.ms"]
+    assert (entry.value, entry.source) == ("7", ConfigSource.STATIC_BROKER)
+    assert [name for name, _, _ in entry.synonyms] == ["log.retention.ms", "log.retention.hours", "log.retention.hours"]
+
+
 def test_ba_92_a_topics_own_value_stands_before_the_default() -> None:
     entries = described("2.8", {"cleanup.policy": " compact", "retention.ms": "1000"})
     assert entries["cleanup.policy"].value == "compact"

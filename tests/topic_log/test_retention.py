@@ -86,6 +86,15 @@ def test_records_expire_and_keys_are_compacted(on_disk: bool, tmp_path: Path) ->
         assert kept[-1] == 11
 
 
+def test_records_expire_by_the_brokers_own_limit() -> None:
+    with Broker(clock="manual", settings={"log.retention.minutes": "2"}) as broker:
+        talk = Talk(broker.bootstrap_servers)
+        talk.create("plain")
+        produce(talk, "", "plain", batch(2, timestamp=broker.clock.now_ms()), 7)
+        broker.clock.advance(minutes=6)
+        assert offsets(talk, "", {"plain": {0: -2}}, 5).topics[0].partitions[0].offset == 2
+
+
 def test_what_is_compacted_on_disk_does_not_expire(tmp_path: Path) -> None:
     with Broker(data=DataDirectory(str(tmp_path), "os"), clock="manual", profile="3.9") as broker:
         talk = Talk(broker.bootstrap_servers)

@@ -11,7 +11,7 @@ from kproto_server.configuration.settings import ConfigType
 from kproto_server.configuration.topic_configs import config_problem, topic_config, topic_configs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.profiles import Profile
@@ -39,27 +39,25 @@ def replaced(topic_name: str, wanted: Iterable[tuple[str, str | None]], profile:
     configs: dict[str, str] = {}
     for name, value in wanted:
         if value is None:
-            return _null(name, profile)
+            return null_value(name, profile)
         configs[name] = value
     return _checked(topic_name, configs, profile)
 
 
-def _null(name: str, profile: Profile) -> Refusal:
+def null_value(name: str, profile: Profile) -> Refusal:
+    """Refuse a config without value, where all configs are told."""
     if profile.is_kraft:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
     return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def altered(
-    topic_name: str, configs: Mapping[str, str], changes: Iterable[Alteration], profile: Profile, settings: Settings
+    topic_name: str, configs: Mapping[str, str], changes: Sequence[Alteration], profile: Profile, settings: Settings
 ) -> dict[str, str] | Refusal:
     """Return a topic's configs after some changes."""
-    changes = list(changes)
-    names = [change.name for change in changes]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        told = "Error due to duplicate config keys"
-        return Refusal(ErrorCode.INVALID_REQUEST, told if profile.is_kraft else f"{told} : {twice[0]}")
+    refusal = unclear(changes, profile)
+    if refusal is not None:
+        return refusal
     after = dict(configs)
     for change in changes:
         refusal = _change(after, change, profile, settings)
@@ -68,16 +66,27 @@ def altered(
     return _checked(topic_name, after, profile)
 
 
+def unclear(changes: Sequence[Alteration], profile: Profile) -> Refusal | None:
+    """Refuse changes that say no value, or several of one config."""
+    names = [change.name for change in changes]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        told = "Error due to duplicate config keys"
+        return Refusal(ErrorCode.INVALID_REQUEST, told if profile.is_kraft else f"{told} : {twice[0]}")
+    for name, operation, value in changes:
+        if operation not in Operation.__members__.values():
+            return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+        if value is None and operation != Operation.DELETE:
+            told = name if profile.is_kraft else f"{Operation(operation).name}:{name}"
+            return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {told}")
+    return None
+
+
 def _change(after: dict[str, str], change: Alteration, profile: Profile, settings: Settings) -> Refusal | None:
     name, operation, value = change
-    if operation not in Operation.__members__.values():
-        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
-    if operation == Operation.DELETE:
+    if operation == Operation.DELETE or value is None:
         after.pop(name, None)
         return None
-    if value is None:
-        told = name if profile.is_kraft else f"{Operation(operation).name}:{name}"
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {told}")
     if operation == Operation.SET:
         after[name] = value
         return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import enum
 import re
+from itertools import dropwhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +21,17 @@ from kproto_server.releases.profiles import Profile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["SETTINGS", "ConfigEntry", "ConfigType", "Setting", "SettingError", "Settings", "whole_number"]
+__all__ = [
+    "SETTINGS",
+    "ConfigEntry",
+    "ConfigSource",
+    "ConfigType",
+    "Setting",
+    "SettingError",
+    "Settings",
+    "first_dynamic_configs",
+    "whole_number",
+]
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -77,11 +88,12 @@ class Setting(NamedTuple):
     low: int | None = None
     high: int | None = None
     """Bounds of a number beside those of its type, ends included."""
+    not_zero: bool = False
     choices: tuple[str, ...] = ()
     acts: bool = True
     """Whether this broker behaves by it."""
-    dynamic: bool = False
-    """Whether Kafka allows to change it while running; DescribeConfigs calls the others read-only."""
+    dynamic: tuple[int, ...] | None = None
+    """The release from which on it can be changed while brokers run; DescribeConfigs calls the others read-only."""
     is_kafkas: bool = True
     """Whether Kafka has it; kproto's own are not shown by DescribeConfigs."""
 
@@ -92,6 +104,10 @@ class Setting(NamedTuple):
             if profile.at_least(*release):
                 default = since_then
         return default
+
+    def is_dynamic_in(self, profile: Profile) -> bool:
+        """Whether it can be changed while brokers of the profile's release run."""
+        return self.dynamic is not None and profile.at_least(*self.dynamic)
 
     def check(self, text: str) -> str:
         """Return the value as Kafka writes it.
@@ -121,12 +137,31 @@ class Setting(NamedTuple):
         low = low if self.low is None else self.low
         high = high if self.high is None else self.high
         number = whole_number(value, self.type)
-        if number is None or not low <= number <= high:
-            raise self._refusal(value, f"a whole number from {low} to {high}")
+        if number is None or not low <= number <= high or (self.not_zero and not number):
+            but = ", but 0" if self.not_zero else ""
+            raise self._refusal(value, f"a whole number from {low} to {high}{but}")
         return number
 
     def _refusal(self, value: str, wanted: str) -> SettingError:
         return SettingError(f"{self.name} cannot be {value!r}: give {wanted}")
+
+
+class ConfigSource(enum.IntEnum):
+    """Where a value comes from, as DescribeConfigs v1 and later number it."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+RETENTION_UNITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
+"""How long topics keep records: the first of these that is set says it; a negative one means for ever."""
+
+
+Sources = list[tuple[str, str, ConfigSource]]
+"""Name, value and source of all that could decide a config, the one that does first."""
 
 
 class ConfigEntry(NamedTuple):
@@ -135,10 +170,8 @@ class ConfigEntry(NamedTuple):
     name: str
     type: ConfigType
     value: str | None
-    default: str | None
-    is_set: bool
-    """Whether it was given rather than left at its default: source 4 (static) rather than 5 (default)."""
     read_only: bool
+    sources: Sources
 
 
 BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE = (
@@ -157,8 +190,8 @@ _TABLE = (
     Setting("socket.request.max.bytes", INT, "104857600", low=1),
     Setting("queued.max.request.bytes", LONG, "-1"),
     Setting("connections.max.idle.ms", LONG, "600000"),
-    Setting("max.connections", INT, "2147483647", low=0, dynamic=True),
-    Setting("max.connections.per.ip", INT, "2147483647", low=0, dynamic=True),
+    Setting("max.connections", INT, "2147483647", low=0, dynamic=(1, 1)),
+    Setting("max.connections.per.ip", INT, "2147483647", low=0, dynamic=(1, 1)),
     Setting("broker.rack", STRING, None, acts=False),
     # Topics.
     Setting("auto.create.topics.enable", BOOLEAN, "true"),
@@ -166,18 +199,18 @@ _TABLE = (
     Setting("num.partitions", INT, "1", low=1, high=NEW_PARTITIONS_MAX),
     Setting("default.replication.factor", INT, "1", low=1, high=2**15 - 1),
     Setting("max.incremental.fetch.session.cache.slots", INT, "1000", low=0),
-    Setting("min.insync.replicas", INT, "1", low=1, acts=False, dynamic=True),
-    Setting("message.max.bytes", INT, "1000012", changed=(((2, 5), "1048588"),), low=0, dynamic=True),
+    Setting("min.insync.replicas", INT, "1", low=1, dynamic=(1, 1)),
+    Setting("message.max.bytes", INT, "1000012", changed=(((2, 5), "1048588"),), low=0, dynamic=(1, 1)),
     Setting("log.cleaner.backoff.ms", LONG, "15000", low=1),
     Setting("log.cleaner.delete.retention.ms", LONG, "86400000", low=0),
     Setting("log.cleaner.enable", BOOLEAN, "false", changed=(((0, 9), "true"),)),
     Setting("log.cleaner.min.cleanable.ratio", DOUBLE, "0.5"),
-    Setting("log.retention.bytes", LONG, "-1", dynamic=True),
+    Setting("log.retention.bytes", LONG, "-1", dynamic=(1, 1)),
     Setting("log.retention.check.interval.ms", LONG, "300000", low=1),
-    Setting("log.retention.hours", INT, "168", acts=False),
-    Setting("log.retention.minutes", INT, None, acts=False),
-    Setting("log.retention.ms", LONG, None, acts=False, dynamic=True),
-    Setting("log.segment.bytes", INT, "1073741824", low=14, dynamic=True),
+    Setting("log.retention.hours", INT, "168", not_zero=True),
+    Setting("log.retention.minutes", INT, None, not_zero=True),
+    Setting("log.retention.ms", LONG, None, not_zero=True, dynamic=(1, 1)),
+    Setting("log.segment.bytes", INT, "1073741824", low=14, dynamic=(1, 1)),
     Setting("records.memory.max.bytes", LONG, "268435456", low=1, is_kafkas=False),
     # Offsets.
     Setting("offset.metadata.max.bytes", INT, "1024", changed=(((0, 8, 2), "4096"),), low=0),
@@ -238,14 +271,22 @@ class Settings(_Values):
     """The configuration of a broker: defaults of its profile's release, and what was set. Never changes; `with_x`
     return another one."""
 
-    __slots__ = ("_given", "profile")
+    __slots__ = ("_given", "_of_all", "_of_one", "profile")
 
-    def __init__(self, profile: Profile | None = None, given: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        profile: Profile | None = None,
+        given: Mapping[str, str] | None = None,
+        of_all: Mapping[str, str] | None = None,
+        of_one: Mapping[str, str] | None = None,
+    ) -> None:
+        """``given`` at the start; ``of_all`` brokers, or only ``of_one``, while they run."""
         self.profile = profile or Profile.named()
         self._given = dict(given or {})
-        self._values = {
-            name: self._given.get(name, setting.default_in(self.profile)) for name, setting in SETTINGS.items()
-        }
+        self._of_all = first_dynamic_configs(self.profile) if of_all is None else dict(of_all)
+        self._of_one = dict(of_one or {})
+        said = self._given | self._of_all | self._of_one
+        self._values = {name: said.get(name, setting.default_in(self.profile)) for name, setting in SETTINGS.items()}
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, str], profile: Profile | None = None) -> Settings:
@@ -262,7 +303,12 @@ class Settings(_Values):
         Raises:
             SettingError: a name or a value that cannot be.
         """
-        return Settings(self.profile, self._given | {name: self._accepted(name, text) for name, text in values.items()})
+        accepted = {name: self._accepted(name, text) for name, text in values.items()}
+        return Settings(self.profile, self._given | accepted, self._of_all, self._of_one)
+
+    def with_dynamic(self, of_all: Mapping[str, str], of_one: Mapping[str, str] | None = None) -> Settings:
+        """These settings, with those changed that were while brokers run, of all of them and of one (KIP-226)."""
+        return Settings(self.profile, self._given, of_all, of_one)
 
     def with_properties(self, text: str) -> Settings:
         """These settings, with those of a .properties file's text set (`read_properties` has the format).
@@ -303,6 +349,27 @@ class Settings(_Values):
         """Whether it was given, even if to its default."""
         return name in self._given
 
+    @property
+    def retention_ms(self) -> builtins.int:
+        """How long topics keep records that do not say it themselves; -1: for ever."""
+        said = next(name for name in RETENTION_UNITS_MS if self._values[name] is not None)
+        return max(-1, self.int(said) * RETENTION_UNITS_MS[said])
+
+    def sources(self, name: builtins.str) -> Sources:
+        """All that could decide a setting, as Kafka tells them: of one broker, of all, given at the start, default."""
+        names = tuple(RETENTION_UNITS_MS) if name in RETENTION_UNITS_MS else (name,)
+        defaults = {one: SETTINGS[one].default_in(self.profile) for one in names}
+        layers: tuple[tuple[Mapping[builtins.str, builtins.str | None], ConfigSource], ...] = (
+            (self._of_one, ConfigSource.DYNAMIC_BROKER),
+            (self._of_all, ConfigSource.DYNAMIC_DEFAULT_BROKER),
+            (self._given, ConfigSource.STATIC_BROKER),
+            (defaults, ConfigSource.DEFAULT),
+        )
+        found = ((one, values.get(one), source) for values, source in layers for one in names)
+        told = [(one, value, source) for one, value, source in found if value is not None]
+        # Kafka leaves out what comes before the first that has the name itself, not only what another name decides.
+        return list(dropwhile(lambda one: one[0] != name, told))
+
     def entries(self) -> Iterator[ConfigEntry]:
         """Kafka's settings as DescribeConfigs tells them of a broker, by name."""
         for name, setting in sorted(SETTINGS.items()):
@@ -311,10 +378,15 @@ class Settings(_Values):
                     name=name,
                     type=setting.type,
                     value=self._values[name],
-                    default=setting.default_in(self.profile),
-                    is_set=self.is_set(name),
-                    read_only=not setting.dynamic,
+                    read_only=not setting.is_dynamic_in(self.profile),
+                    sources=self.sources(name),
                 )
+
+
+def first_dynamic_configs(profile: Profile) -> dict[str, str]:
+    """What all brokers have as if it had been changed: a cluster with eligible leader replicas keeps one of its own
+    (M[4.0.2, 4.1.2])."""
+    return {"min.insync.replicas": "1"} if profile.keeps_min_in_sync_for_all else {}
 
 
 def _unknown(name: str) -> str:

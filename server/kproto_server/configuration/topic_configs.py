@@ -10,13 +10,12 @@ Source:
 
 from __future__ import annotations
 
-import enum
 import re
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto_server.configuration.settings import SETTINGS, ConfigType, whole_number
+from kproto_server.configuration.settings import SETTINGS, ConfigSource, ConfigType, whole_number
 from kproto_server.configuration.topic_config_table import CHOICES, NOT_YET, TABLE
 
 if TYPE_CHECKING:
@@ -28,19 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["ConfigSource", "TopicConfig", "TopicConfigEntry", "config_problem", "describe_topic", "topic_configs"]
 
 
+TOLD_IF_GIVEN = {"retention.ms": "log.retention.ms"}
+"""The broker setting, of several in other units, without which DescribeConfigs names none (BA-92; M[3.9.2, 4.4.0])."""
 NO_TIERED_STORAGE = (
     "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
 )
-
-
-class ConfigSource(enum.IntEnum):
-    """Where a value comes from, as DescribeConfigs v1 and later number it."""
-
-    TOPIC = 1
-    DYNAMIC_BROKER = 2
-    DYNAMIC_DEFAULT_BROKER = 3
-    STATIC_BROKER = 4
-    DEFAULT = 5
 
 
 class TopicConfig(NamedTuple):
@@ -169,28 +160,31 @@ def _conflict(values: Mapping[str, str]) -> str | None:
 def describe_topic(profile: Profile, settings: Settings, given: Mapping[str, str]) -> Iterator[TopicConfigEntry]:
     """All configs of a topic that was given some, by name (BA-92)."""
     for config in topic_configs(profile).values():
-        deciding = list(_deciding(config, profile, settings, given))
-        listed = [one for one in deciding if config.synonym is not None or one[2] is ConfigSource.TOPIC]
-        _, value, source = deciding[0]
-        yield TopicConfigEntry(config.name, config.type, value, source, tuple(listed))
+        listed = _listed(config, settings, given)
+        source = listed[0][2] if listed else ConfigSource.DEFAULT
+        yield TopicConfigEntry(config.name, config.type, _value(config, settings, given), source, tuple(listed))
 
 
 def topic_config(profile: Profile, settings: Settings, given: Mapping[str, str], name: str) -> str:
     """Return what one config of a topic is: its own, else the broker's, else Kafka's default; empty if the release does
     not have it."""
     config = topic_configs(profile).get(name)
-    return "" if config is None else next(_deciding(config, profile, settings, given))[1]
+    return "" if config is None else _value(config, settings, given)
 
 
-def _deciding(
-    config: TopicConfig, profile: Profile, settings: Settings, given: Mapping[str, str]
-) -> Iterator[tuple[str, str, ConfigSource]]:
+def _value(config: TopicConfig, settings: Settings, given: Mapping[str, str]) -> str:
     if config.name in given:
-        yield config.name, config.parse(given[config.name]), ConfigSource.TOPIC
-    setting = config.synonym or ""
-    if setting == "min.insync.replicas" and profile.is_kraft and profile.at_least(4, 1):
-        # A cluster with eligible leader replicas keeps this one as a dynamic default of its own (M[4.0.2, 4.1.2]).
-        yield setting, settings.str(setting), ConfigSource.DYNAMIC_DEFAULT_BROKER
-    if setting in SETTINGS and settings.is_set(setting):
-        yield setting, settings.str(setting), ConfigSource.STATIC_BROKER
-    yield setting, config.default, ConfigSource.DEFAULT
+        return config.parse(given[config.name])
+    if config.name == "retention.ms":
+        return str(settings.retention_ms)
+    return settings.str(config.synonym) if config.synonym and config.synonym in SETTINGS else config.default
+
+
+def _listed(config: TopicConfig, settings: Settings, given: Mapping[str, str]) -> list[tuple[str, str, ConfigSource]]:
+    own = [(config.name, config.parse(given[config.name]), ConfigSource.TOPIC)] if config.name in given else []
+    synonym = config.synonym or TOLD_IF_GIVEN.get(config.name)
+    if synonym is None:
+        return own
+    if synonym in SETTINGS:
+        return own + settings.sources(synonym)
+    return [*own, (synonym, config.default, ConfigSource.DEFAULT)]

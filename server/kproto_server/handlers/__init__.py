@@ -47,6 +47,7 @@ HANDLED = frozenset(
         60,
         61,
         69,
+        74,
         75,
     }
 )

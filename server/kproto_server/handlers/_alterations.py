@@ -10,9 +10,9 @@ from kproto_server.cluster.topics import Refusal, Topic, name_problem
 if TYPE_CHECKING:
     from kproto_server.call import Call
 
-TOPIC = 2
+TOPIC, BROKER = 2, 4
 KNOWN_TYPES = frozenset({2, 4, 8, 16, 32})
-NOT_TOPICS = "kproto changes the configs of topics only; those of brokers are set when they are started"
+NOT_THESE = "kproto changes the configs of topics and brokers only"
 MISSING_IN_OLD_WORDS = 'Topic "{}" does not exist.'
 MISSING = "The topic '{}' does not exist."
 
@@ -24,7 +24,7 @@ def topic_to_alter(resource_type: int, name: str, call: Call) -> Topic | Refusal
         told = f"Unknown resource type {resource_type}" if profile.is_kraft else "Unexpected resource type UNKNOWN"
         return Refusal(ErrorCode.INVALID_REQUEST, told)
     if resource_type != TOPIC:
-        return Refusal(ErrorCode.POLICY_VIOLATION, NOT_TOPICS)
+        return Refusal(ErrorCode.POLICY_VIOLATION, NOT_THESE)
     topic = call.state.cluster.topic(name)
     if topic is not None:
         return topic
@@ -34,6 +34,19 @@ def topic_to_alter(resource_type: int, name: str, call: Call) -> Topic | Refusal
     if not profile.at_least(2, 3):
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, MISSING_IN_OLD_WORDS.format(name))
     return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, MISSING.format(name))
+
+
+def broker_to_alter(name: str, call: Call) -> Refusal | None:
+    """Say why settings of this broker, or of all, can't be changed here: a broker changes its own."""
+    if not name:
+        return None
+    if not (name.removeprefix("-").isdigit() and name.isascii()):
+        node = "Node" if call.state.profile.is_kraft else "Broker"
+        return Refusal(ErrorCode.INVALID_REQUEST, f"{node} id must be an integer, but it is: {name}")
+    if int(name) != call.node.node_id:
+        told = f"Unexpected broker id, expected {call.node.node_id}, but received {name}"
+        return Refusal(ErrorCode.INVALID_REQUEST, told)
+    return None
 
 
 def told_type(resource_type: int, call: Call) -> int:

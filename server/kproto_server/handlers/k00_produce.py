@@ -232,7 +232,7 @@ def _refused(
 
 
 def _terms(topic: Topic, call: Call) -> Terms:
-    profile, settings = call.state.profile, call.state.settings
+    profile, settings = call.state.profile, call.state.settings_of(call.node.node_id)
 
     def config(name: str) -> str:
         return topic_config(profile, settings, topic.configs, name)
@@ -260,7 +260,8 @@ def _limit(value: str, otherwise: int | None = None) -> int | None:
 
 
 def _min_in_sync(topic: Topic, call: Call) -> int:
-    value = topic_config(call.state.profile, call.state.settings, topic.configs, "min.insync.replicas")
+    settings = call.state.settings_of(call.node.node_id)
+    value = topic_config(call.state.profile, settings, topic.configs, "min.insync.replicas")
     return int(value or 1)
 
 

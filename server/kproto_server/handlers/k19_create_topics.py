@@ -79,7 +79,7 @@ def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
 
 
 def _configs(topic: Topic, call: Call) -> Iterator[CreatableTopicConfigs]:
-    for entry in describe_topic(call.state.profile, call.state.settings, topic.configs):
+    for entry in describe_topic(call.state.profile, call.state.settings_of(call.node.node_id), topic.configs):
         yield CreatableTopicConfigs(
             name=entry.name, value=entry.value, read_only=False, config_source=entry.source, is_sensitive=False
         )

@@ -120,7 +120,7 @@ def _topic(name: str, call: Call) -> Refusal | list[Entry]:
     topic = state.cluster.topic(name)
     if topic is None and not state.profile.describes_configs_of_missing_topics:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    described = describe_topic(state.profile, state.settings, topic.configs if topic else {})
+    described = describe_topic(state.profile, state.settings_of(call.node.node_id), topic.configs if topic else {})
     return [
         Entry(entry.name, entry.type, entry.value, entry.source, read_only=False, synonyms=entry.synonyms)
         for entry in in_hash_order(described)
@@ -128,27 +128,28 @@ def _topic(name: str, call: Call) -> Refusal | list[Entry]:
 
 
 def _broker(name: str, call: Call) -> Refusal | list[Entry]:
-    settings = call.state.settings
     if not name:
         return _cluster_wide(call)
     refusal = _check_broker_id(name, "expected {} or empty string,", call)
     if refusal is not None:
         return refusal
-    entries = []
-    for entry in settings.entries():
-        source = ConfigSource.STATIC_BROKER if entry.is_set else ConfigSource.DEFAULT
-        synonyms: list[tuple[str, str | None, ConfigSource]] = [(entry.name, entry.default, ConfigSource.DEFAULT)]
-        if entry.is_set:
-            synonyms.insert(0, (entry.name, entry.value, source))
-        entries.append(Entry(entry.name, entry.type, entry.value, source, entry.read_only, synonyms))
-    return entries
+    return [
+        Entry(entry.name, entry.type, entry.value, _source(entry.sources), entry.read_only, entry.sources)
+        for entry in call.state.settings_of(call.node.node_id).entries()
+    ]
+
+
+def _source(sources: Sequence[tuple[str, str, ConfigSource]]) -> ConfigSource:
+    return sources[0][2] if sources else ConfigSource.DEFAULT
 
 
 def _cluster_wide(call: Call) -> list[Entry]:
-    """What is the same for all brokers, as a cluster with eligible leader replicas has it from the start."""
-    by_name = {entry.name: entry for entry in describe_topic(call.state.profile, call.state.settings, {})}
-    dynamic = (entry for entry in by_name.values() if entry.source is ConfigSource.DYNAMIC_DEFAULT_BROKER)
-    return [Entry(entry.name, entry.type, entry.value, entry.source, False, entry.synonyms[:1]) for entry in dynamic]
+    """What was changed for all brokers while they run; a cluster may have some of that from the start."""
+    told = []
+    for entry in call.state.settings.entries():
+        if _source(entry.sources) is ConfigSource.DYNAMIC_DEFAULT_BROKER:
+            told.append(Entry(entry.name, entry.type, entry.value, _source(entry.sources), False, entry.sources[:1]))
+    return in_hash_order(told)
 
 
 def _broker_logger(name: str, call: Call) -> Refusal | list[Entry]:

@@ -1,6 +1,6 @@
-"""AlterConfigs (API key 33): a topic has these configs, and no others (BA-93).
+"""AlterConfigs (API key 33): a topic or a broker has these configs, and no others (BA-93).
 
-DEVIATION: configs of brokers do not change while they run.
+DEVIATION: groups, loggers and client metrics have none; of brokers those change that kproto knows as such.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k33_alter_configs import AlterConfigsResourceResponse, AlterConfigsResponse
-from kproto_server.cluster.altering import replaced
+from kproto_server.cluster.altering import null_value, replaced
+from kproto_server.cluster.broker_altering import replaced_settings
 from kproto_server.cluster.topics import Refusal
-from kproto_server.handlers._alterations import keep, told_type, topic_to_alter
+from kproto_server.handlers._alterations import BROKER, broker_to_alter, keep, told_type, topic_to_alter
 
 if TYPE_CHECKING:
     from kproto.messages.k33_alter_configs import AlterConfigsRequest, AlterConfigsResource
@@ -34,6 +35,8 @@ def handle(request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
 
 
 def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
+    if resource.resource_type == BROKER:
+        return _alter_broker(resource, call, validate_only=validate_only)
     topic = topic_to_alter(resource.resource_type, resource.resource_name, call)
     if isinstance(topic, Refusal):
         return topic
@@ -43,4 +46,22 @@ def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -
         return configs
     if not validate_only:
         keep(topic, configs, call)
+    return None
+
+
+def _alter_broker(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
+    state, name = call.state, resource.resource_name
+    wanted: dict[str, str] = {}
+    for config in resource.configs:
+        if config.value is None:
+            return null_value(config.name, state.profile)
+        wanted[config.name] = config.value
+    refusal = broker_to_alter(name, call)
+    if refusal is not None:
+        return refusal
+    configs = replaced_settings(name, state.dynamic_configs.get(name, {}), wanted, state.profile)
+    if isinstance(configs, Refusal):
+        return configs
+    if not validate_only:
+        state.change_settings(name, configs)
     return None

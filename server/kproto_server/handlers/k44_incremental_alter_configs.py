@@ -1,6 +1,6 @@
-"""IncrementalAlterConfigs (API key 44): some configs of a topic are set, removed, or have items added (BA-93).
+"""IncrementalAlterConfigs (API key 44): some configs of a topic or a broker are set or removed (BA-93).
 
-DEVIATION: configs of brokers do not change while they run.
+DEVIATION: groups, loggers and client metrics have none; of brokers those change that kproto knows as such.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from kproto.messages.k44_incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
-from kproto_server.cluster.altering import Alteration, altered
+from kproto_server.cluster.altering import Alteration, altered, unclear
+from kproto_server.cluster.broker_altering import altered_settings
 from kproto_server.cluster.topics import Refusal
-from kproto_server.handlers._alterations import keep, topic_to_alter
+from kproto_server.handlers._alterations import BROKER, broker_to_alter, keep, topic_to_alter
 
 if TYPE_CHECKING:
     from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
@@ -43,13 +44,31 @@ def handle(request: IncrementalAlterConfigsRequest, call: Call) -> IncrementalAl
 
 def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
     state = call.state
+    if resource.resource_type == BROKER:
+        return _alter_broker(resource, call, validate_only=validate_only)
     topic = topic_to_alter(resource.resource_type, resource.resource_name, call)
     if isinstance(topic, Refusal):
         return topic
-    changes = (Alteration(config.name, config.config_operation, config.value) for config in resource.configs)
-    configs = altered(topic.name, topic.configs, changes, state.profile, state.settings)
+    configs = altered(topic.name, topic.configs, _changes(resource), state.profile, state.settings)
     if isinstance(configs, Refusal):
         return configs
     if not validate_only:
         keep(topic, configs, call)
     return None
+
+
+def _alter_broker(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
+    state, name, changes = call.state, resource.resource_name, _changes(resource)
+    refusal = unclear(changes, state.profile) or broker_to_alter(name, call)
+    if refusal is not None:
+        return refusal
+    configs = altered_settings(name, state.dynamic_configs.get(name, {}), changes, state.profile)
+    if isinstance(configs, Refusal):
+        return configs
+    if not validate_only:
+        state.change_settings(name, configs)
+    return None
+
+
+def _changes(resource: AlterConfigsResource) -> list[Alteration]:
+    return [Alteration(config.name, config.config_operation, config.value) for config in resource.configs]

@@ -142,7 +142,6 @@ ANSWERS: dict[str, Answer] = {
         items=(Items("results", "deletions", {"user": "name"}), Items("results", "upsertions", {"user": "name"})),
     ),
     # Administration.
-    "ListConfigResources": _UNSUPPORTED,
     "DescribeClientQuotas": _NOTHING._replace(values={"entries": ()}),
     "AlterClientQuotas": Answer(
         ErrorCode.UNSUPPORTED_VERSION,

@@ -472,6 +472,11 @@ class Quirks:
     # Configurations.
 
     @cached_property
+    def keeps_min_in_sync_for_all(self) -> bool:
+        """Whether min.insync.replicas is one for all brokers, as eligible leader replicas need it (M[4.4.0])."""
+        return self.is_kraft and self.at_least(4, 1)
+
+    @cached_property
     def describes_configs_of_missing_topics(self) -> bool:
         """Whether DescribeConfigs tells the defaults of a topic that does not exist, rather than error 3: before 2.1
         (BA-92; M[1.1.1, 2.1.1])."""

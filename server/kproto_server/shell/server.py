@@ -227,7 +227,7 @@ class Server:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         ip = address[0]
-        if not listener.admit(ip, self.state.settings):
+        if not listener.admit(ip, self.state.settings_of(listener.node.node_id)):
             sock.close()
             return
         info = ConnectionInfo(client_host=f"/{ip}")

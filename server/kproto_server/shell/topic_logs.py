@@ -87,15 +87,16 @@ class TopicLogs:
         partition.leader_epoch = max(partition.leader_epoch, log.epoch)
         if made is StoredData:
             log.takes_any_size = True
-            log.segment_bytes = int(self._config(topic, "segment.bytes"))
+            log.segment_bytes = self._segment_bytes(topic, partition)
 
-    def _config(self, topic: Topic, name: str) -> str:
-        return topic_config(self._state.profile, self._state.settings, topic.configs, name)
+    def _segment_bytes(self, topic: Topic, partition: Partition) -> int:
+        settings = self._state.settings_of(partition.leader)
+        return int(topic_config(self._state.profile, settings, topic.configs, "segment.bytes"))
 
     def take_configs(self) -> None:
         """Have the logs go by the configs that topics have now."""
-        for topic, partition in self._stored():
-            partition.log.segment_bytes = int(self._config(topic, "segment.bytes"))
+        for topic, partition, data in self._stored():
+            data.log.segment_bytes = self._segment_bytes(topic, partition)
 
     def attach_offsets(self) -> None:
         """Have the offsets topic be read as any other."""
@@ -130,9 +131,9 @@ class TopicLogs:
         """Return all topics with logs but for the offsets topic, to be removed."""
         return [name for name in self._topic_ids if name != OFFSETS_TOPIC]
 
-    def _stored(self) -> list[tuple[Topic, StoredData]]:
+    def _stored(self) -> list[tuple[Topic, Partition, StoredData]]:
         return [
-            (topic, partition.data)
+            (topic, partition, partition.data)
             for topic in self._state.cluster.topics.values()
             for partition in topic.partitions
             if isinstance(partition.data, StoredData) and not isinstance(partition.data, OffsetsTopicData)
@@ -180,7 +181,7 @@ class TopicLogs:
         """Note where logs begin that begin within a segment."""
         begin = {
             (data.log.topic, data.log.partition): data.start_offset
-            for _, data in self._stored()
+            for _, _, data in self._stored()
             if data.start_offset > data.log.start_offset
         }
         if begin != self._start_offsets:

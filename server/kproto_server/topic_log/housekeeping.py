@@ -48,11 +48,11 @@ class Housekeeping:
     def look(self, now_ms: int) -> None:
         """Drop and compact what is due."""
         for topic in self._state.cluster.topics.values():
-            limits, is_compacted = self._limits(topic)
             for partition in topic.partitions:
                 data = partition.data
                 if isinstance(data, OffsetsTopicData) or data.next_offset == 0:
                     continue
+                limits, is_compacted = self._limits(topic, partition.leader)
                 data.known_producers.forget_silent(now_ms - EXPIRATION_MS)
                 if isinstance(data, StoredData):
                     # DEVIATION: on disk what is compacted does not expire: the cleaner may be at those segments.
@@ -61,17 +61,19 @@ class Housekeeping:
                 else:
                     self._keep_memory(data, limits, now_ms, is_compacted=is_compacted, topic=topic)
 
-    def _config(self, topic: Topic, name: str) -> str:
-        return topic_config(self._state.profile, self._state.settings, topic.configs, name)
+    def _limits(self, topic: Topic, leader: int) -> tuple[Limits, bool]:
+        profile, settings = self._state.profile, self._state.settings_of(leader)
 
-    def _limits(self, topic: Topic) -> tuple[Limits, bool]:
-        policy = self._config(topic, "cleanup.policy")
+        def config(name: str) -> str:
+            return topic_config(profile, settings, topic.configs, name)
+
+        policy = config("cleanup.policy")
         deletes = "delete" in policy
         return Limits(
-            retention_ms=int(self._config(topic, "retention.ms")) if deletes else UNLIMITED,
-            retention_bytes=int(self._config(topic, "retention.bytes")) if deletes else UNLIMITED,
-            segment_bytes=int(self._config(topic, "segment.bytes")),
-            segment_ms=int(self._config(topic, "segment.ms")),
+            retention_ms=int(config("retention.ms")) if deletes else UNLIMITED,
+            retention_bytes=int(config("retention.bytes")) if deletes else UNLIMITED,
+            segment_bytes=int(config("segment.bytes")),
+            segment_ms=int(config("segment.ms")),
         ), "compact" in policy
 
     def _keep_memory(
@@ -82,5 +84,7 @@ class Housekeeping:
         if count:
             data.delete_before(runs[count - 1].next_offset)
         if is_compacted and len(runs) - count > 1:
-            delete_before_ms = now_ms - int(self._config(topic, "delete.retention.ms"))
+            state = self._state
+            kept_ms = int(topic_config(state.profile, state.settings, topic.configs, "delete.retention.ms"))
+            delete_before_ms = now_ms - kept_ms
             data.rewrite(lambda batches: compacted(batches, delete_before_ms), runs[-2].next_offset)

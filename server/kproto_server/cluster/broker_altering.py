@@ -1,0 +1,102 @@
+"""Changing settings while brokers run, of all of them or of one (KIP-226), in brokers' words.
+
+Source:
+    AlterConfigs and IncrementalAlterConfigs of 2.8.2, 3.9.2 and 4.4.0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto_server.cluster.altering import Operation
+from kproto_server.cluster.topics import Refusal
+from kproto_server.configuration.settings import RETENTION_UNITS_MS, SETTINGS
+from kproto_server.configuration.topic_configs import InvalidValue, TopicConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kproto_server.cluster.altering import Alteration
+    from kproto_server.releases.profiles import Profile
+
+MIN_IN_SYNC = "min.insync.replicas"
+IN_SYNC_FIXED = "{}-level min.insync.replicas cannot be {} while ELR is enabled."
+
+
+def altered_settings(
+    name: str, configs: Mapping[str, str], changes: Sequence[Alteration], profile: Profile
+) -> dict[str, str] | Refusal:
+    """Return what was changed for a node, or for all (""), after some further changes."""
+    after = dict(configs)
+    for change in changes:
+        if change.operation in (Operation.APPEND, Operation.SUBTRACT):
+            error = ErrorCode.INVALID_CONFIG if profile.is_kraft else ErrorCode.INVALID_REQUEST
+            told = Operation(change.operation).name.lower()
+            return Refusal(error, f"Config value {told} is not allowed for config key: {change.name}")
+        if change.operation == Operation.DELETE:
+            after.pop(change.name, None)
+        else:
+            after[change.name] = change.value or ""
+    touched = {change.name for change in changes}
+    return _checked(name, configs, after, touched, profile)
+
+
+def replaced_settings(
+    name: str, configs: Mapping[str, str], after: dict[str, str], profile: Profile
+) -> dict[str, str] | Refusal:
+    """Return what was changed for a node, or for all, when it is this and no more."""
+    return _checked(name, configs, after, set(after), profile)
+
+
+def _checked(
+    name: str, before: Mapping[str, str], after: dict[str, str], touched: set[str], profile: Profile
+) -> dict[str, str] | Refusal:
+    new = {one: value for one, value in after.items() if before.get(one) != value}
+    problem = _problem(new, profile)
+    if problem is not None:
+        return problem if problem.error is ErrorCode.POLICY_VIOLATION else _worded(problem, name, profile)
+    if profile.keeps_min_in_sync_for_all:
+        if name and MIN_IN_SYNC in touched:
+            return Refusal(ErrorCode.INVALID_CONFIG, IN_SYNC_FIXED.format("Broker", "altered"))
+        if not name and MIN_IN_SYNC not in after:
+            return Refusal(ErrorCode.INVALID_CONFIG, IN_SYNC_FIXED.format("Cluster", "removed"))
+    return {one: _parsed(one, value) if one in new else value for one, value in after.items()}
+
+
+def _problem(new: Mapping[str, str], profile: Profile) -> Refusal | None:
+    # DEVIATION: Kafka takes names that it does not know, for plugins.
+    for one in new:
+        if one not in SETTINGS or not SETTINGS[one].is_kafkas:
+            return Refusal(ErrorCode.POLICY_VIOLATION, f"kproto knows no broker setting {one}")
+    fixed = [one for one in new if not SETTINGS[one].is_dynamic_in(profile)]
+    if fixed:
+        told = f"[{', '.join(fixed)}]" if profile.at_least(4, 0) else f"Set({', '.join(fixed)})"
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {told}")
+    for one, value in new.items():
+        try:
+            parsed = _parsed(one, value)
+        except InvalidValue as invalid:
+            told = f"Invalid value {invalid.value} for configuration {one}: {invalid.reason}"
+            return Refusal(ErrorCode.INVALID_REQUEST, told)
+        if one in RETENTION_UNITS_MS and int(parsed) == 0:
+            told = f"requirement failed: {one} must be unlimited (-1) or, greater than or equal to 1"
+            return Refusal(ErrorCode.INVALID_REQUEST, told)
+    return None
+
+
+def _parsed(name: str, value: str) -> str:
+    """Return a value as Kafka writes it.
+
+    Raises:
+        InvalidValue: it is none.
+    """
+    setting = SETTINGS[name]
+    return TopicConfig(name, setting.type, None, "", setting.low, setting.high, setting.choices).parse(value)
+
+
+def _worded(problem: Refusal, name: str, profile: Profile) -> Refusal:
+    if profile.is_kraft:
+        return problem
+    resource = f"ConfigResource(type=BROKER, name='{name}')"
+    return problem._replace(message=f"Invalid config value for resource {resource}: {problem.message}")

@@ -1,0 +1,43 @@
+"""ListConfigResources: what there is that may have configs (KIP-1142). Groups and client metrics have none here.
+
+Source:
+    Answers of 4.4.0: each type in the order below, and 35 for an unknown one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.messages.k74_list_config_resources import ConfigResource, ListConfigResourcesResponse
+from kproto_server.handlers.k32_describe_configs import ResourceType
+
+if TYPE_CHECKING:
+    from kproto.messages.k74_list_config_resources import ListConfigResourcesRequest
+    from kproto_server.call import Call
+
+
+def handle(request: ListConfigResourcesRequest, call: Call) -> ListConfigResourcesResponse:
+    cluster = call.state.cluster
+    nodes = [str(node.node_id) for node in cluster.alive_nodes()]
+    names = {
+        ResourceType.GROUP: [],
+        ResourceType.CLIENT_METRICS: [],
+        ResourceType.BROKER_LOGGER: nodes,
+        ResourceType.BROKER: nodes,
+        ResourceType.TOPIC: list(cluster.topics),
+    }
+    wanted = set(request.resource_types) or set(names)
+    if call.api_version == 0:
+        wanted = {ResourceType.CLIENT_METRICS}
+    if not wanted <= set(names):
+        return ListConfigResourcesResponse(
+            throttle_time_ms=0, error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=()
+        )
+    found = [
+        ConfigResource(resource_name=name, resource_type=kind)
+        for kind, those in names.items()
+        if kind in wanted
+        for name in those
+    ]
+    return ListConfigResourcesResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, config_resources=tuple(found))

@@ -1,0 +1,218 @@
+"""Settings that are changed while brokers run (KIP-226), as 2.8.2, 3.9.2 and 4.4.0 answered the same requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kproto.messages.k33_alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from kproto.messages.k44_incremental_alter_configs import AlterableConfig as Change
+from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource as Changes
+from kproto.messages.k44_incremental_alter_configs import IncrementalAlterConfigsRequest
+from kproto.messages.k74_list_config_resources import ListConfigResourcesRequest
+from tests.coordinator.broker_state import ask, new_state
+from tests.topic_log.conversation_chapters import batch
+
+if TYPE_CHECKING:
+    from kproto_server.state import BrokerState
+
+TOPIC, BROKER = 2, 4
+SET, DELETE, APPEND = 0, 1, 2
+DYNAMIC, DYNAMIC_DEFAULT, STATIC, DEFAULT = 2, 3, 4, 5
+PROFILES = pytest.mark.parametrize("profile", ["2.8", "3.9", "4.4"])
+
+Told = tuple[int, "str | None"]
+
+
+def change(
+    state: BrokerState, name: str, *changes: tuple[str, int, str | None], validate_only: bool = False, node_id: int = 1
+) -> Told:
+    configs = tuple(Change(name=one, config_operation=operation, value=value) for one, operation, value in changes)
+    resource = Changes(resource_type=BROKER, resource_name=name, configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
+    (answer,) = ask(state, request, 1, node_id=node_id).responses
+    return answer.error_code, answer.error_message
+
+
+def put(state: BrokerState, name: str, configs: dict[str, str | None]) -> Told:
+    given = tuple(AlterableConfig(name=one, value=value) for one, value in configs.items())
+    resource = AlterConfigsResource(resource_type=BROKER, resource_name=name, configs=given)
+    (answer,) = ask(state, AlterConfigsRequest(resources=(resource,), validate_only=False), 2).responses
+    return answer.error_code, answer.error_message
+
+
+def described(state: BrokerState, kind: int, name: str, *configs: str, node_id: int = 1) -> list[Any]:
+    """Of each config its name, value, source and synonyms."""
+    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=configs or None)
+    request = DescribeConfigsRequest(resources=(resource,), include_synonyms=True)
+    (result,) = ask(state, request, 4, node_id=node_id).results
+    assert result.error_code == 0
+    return [
+        (one.name, one.value, one.config_source, [(s.name, s.value, s.source) for s in one.synonyms])
+        for one in result.configs
+    ]
+
+
+def refused(profile: str, name: str, told: str) -> Told:
+    prefix = f"Invalid config value for resource ConfigResource(type=BROKER, name='{name}'): "
+    return 42, (prefix if profile == "2.8" else "") + told
+
+
+@PROFILES
+def test_what_is_changed_for_all_and_for_one_is_told_in_its_order(profile: str) -> None:
+    """BA-92."""
+    state = new_state(profile, settings={"log.retention.hours": "24"})
+    assert change(state, "", ("log.retention.ms", SET, "100000"), ("log.segment.bytes", SET, "2000000")) == (0, None)
+    assert change(state, "1", ("log.retention.ms", SET, "50000")) == (0, None)
+    retention = [
+        ("log.retention.ms", "50000", DYNAMIC),
+        ("log.retention.ms", "100000", DYNAMIC_DEFAULT),
+        ("log.retention.hours", "24", STATIC),
+        ("log.retention.hours", "168", DEFAULT),
+    ]
+    segment = [("log.segment.bytes", "2000000", DYNAMIC_DEFAULT), ("log.segment.bytes", "1073741824", DEFAULT)]
+    assert described(state, BROKER, "1", "log.retention.ms", "log.retention.minutes", "log.segment.bytes") == [
+        ("log.retention.minutes", None, DEFAULT, []),
+        ("log.retention.ms", "50000", DYNAMIC, retention),
+        ("log.segment.bytes", "2000000", DYNAMIC_DEFAULT, segment),
+    ]
+    assert described(state, BROKER, "", "log.retention.ms") == [
+        ("log.retention.ms", "100000", DYNAMIC_DEFAULT, [("log.retention.ms", "100000", DYNAMIC_DEFAULT)])
+    ]
+    assert described(state, TOPIC, "t", "retention.ms") == [("retention.ms", "50000", DYNAMIC, retention)]
+    assert change(state, "1", ("log.retention.ms", DELETE, None)) == (0, None)
+    assert change(state, "", ("log.retention.ms", DELETE, None)) == (0, None)
+    assert described(state, TOPIC, "t", "retention.ms") == [("retention.ms", "86400000", DEFAULT, [])]
+
+
+@PROFILES
+def test_what_is_fixed_is_refused_in_the_words_of_the_release(profile: str) -> None:
+    state = new_state(profile)
+    names = "[num.partitions, log.retention.hours]" if profile == "4.4" else "Set(num.partitions, log.retention.hours)"
+    answer = change(state, "1", ("num.partitions", SET, "3"), ("log.retention.hours", SET, "3"))
+    assert answer == refused(profile, "1", f"Cannot update these configs dynamically: {names}")
+
+
+@PROFILES
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("log.retention.ms", "abc", "Invalid value abc for configuration log.retention.ms: Not a number of type LONG"),
+        ("max.connections", "-5", "Invalid value -5 for configuration max.connections: Value must be at least 0"),
+        (
+            "log.retention.ms",
+            "0",
+            "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
+        ),
+    ],
+)
+def test_a_bad_value_is_refused(profile: str, name: str, value: str, told: str) -> None:
+    assert change(new_state(profile), "", (name, SET, value)) == refused(profile, "", told)
+
+
+@PROFILES
+def test_unknown_settings_are_refused(profile: str) -> None:
+    """A real broker takes them; a client metric's or a plugin's they might be."""
+    state = new_state(profile)
+    assert change(state, "", ("no.such", SET, "1")) == (44, "kproto knows no broker setting no.such")
+    assert change(state, "", ("no.such", DELETE, None)) == (0, None)
+
+
+@PROFILES
+def test_a_broker_changes_its_own_settings_alone(profile: str) -> None:
+    state = new_state(profile, node_count=3)
+    node = "Broker" if profile == "2.8" else "Node"
+    assert change(state, "3", ("log.retention.ms", SET, "5"), node_id=3) == (0, None)
+    assert change(state, "3", ("log.retention.ms", SET, "5")) == (
+        42,
+        "Unexpected broker id, expected 1, but received 3",
+    )
+    assert change(state, "x", ("log.retention.ms", SET, "5")) == (42, f"{node} id must be an integer, but it is: x")
+    assert described(state, BROKER, "3", "log.retention.ms", node_id=3)[0][1] == "5"
+    assert described(state, BROKER, "1", "log.retention.ms")[0][1] is None
+
+
+@PROFILES
+def test_only_lists_have_items(profile: str) -> None:
+    told = "Config value append is not allowed for config key: log.retention.ms"
+    answer = change(new_state(profile), "", ("log.retention.ms", APPEND, "5"))
+    assert answer == (42 if profile == "2.8" else 40, told)
+
+
+def test_a_value_has_to_be_told() -> None:
+    asked = ("log.retention.ms", SET, None)
+    assert change(new_state("4.4"), "x", asked) == (42, "Null value not supported for : log.retention.ms")
+    assert change(new_state("2.8"), "x", asked) == (42, "Null value not supported for : SET:log.retention.ms")
+    assert put(new_state("3.9"), "x", {"log.retention.ms": None}) == (
+        42,
+        "Null value not supported for : log.retention.ms",
+    )
+    assert put(new_state("2.8"), "x", {"log.retention.ms": None}) == (-1, None)
+
+
+def test_all_of_them_can_be_put_at_once() -> None:
+    state = new_state("3.9")
+    assert put(state, "", {"log.retention.ms": "5"}) == (0, None)
+    assert put(state, "", {"log.segment.bytes": "2000000"}) == (0, None)
+    assert [one[0] for one in described(state, BROKER, "")] == ["log.segment.bytes"]
+
+
+def test_replicas_in_sync_are_one_number_for_all_where_kafka_needs_it() -> None:
+    state = new_state("4.4")
+    removed = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+    altered = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+    assert change(state, "", ("min.insync.replicas", SET, "2")) == (0, None)
+    assert change(state, "", ("min.insync.replicas", DELETE, None)) == (40, removed)
+    assert change(state, "1", ("min.insync.replicas", SET, "2")) == (40, altered)
+    assert change(state, "1", ("min.insync.replicas", DELETE, None)) == (40, altered)
+    assert put(state, "", {"log.retention.ms": "5"}) == (40, removed)
+    assert put(state, "1", {}) == (0, None)
+    assert change(new_state("3.9"), "1", ("min.insync.replicas", SET, "2")) == (0, None)
+
+
+def test_what_is_only_checked_changes_nothing() -> None:
+    state = new_state("3.9")
+    assert change(state, "", ("log.retention.ms", SET, "7"), validate_only=True) == (0, None)
+    assert described(state, BROKER, "") == []
+
+
+def test_a_reset_forgets_what_was_changed() -> None:
+    state = new_state("3.9")
+    change(state, "", ("log.retention.ms", SET, "7"))
+    change(state, "1", ("message.max.bytes", SET, "7"))
+    state.reset()
+    assert described(state, BROKER, "") == []
+    assert described(state, BROKER, "1", "message.max.bytes")[0][1] == "1048588"
+
+
+def test_a_limit_of_one_broker_acts_there() -> None:
+    state = new_state(node_count=2)
+    leader = state.cluster.topics["t"].partitions[0].leader
+    assert change(state, str(leader), ("message.max.bytes", SET, "300"), node_id=leader) == (0, None)
+    data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=batch(size=500)),))
+    answer = ask(state, ProduceRequest(acks=1, timeout_ms=1, topic_data=(data,)), 9, node_id=leader)
+    assert answer.responses[0].partition_responses[0].error_code == 10
+
+
+@pytest.mark.parametrize(
+    ("types", "listed"),
+    [
+        ((), [("1", 8), ("2", 8), ("1", 4), ("2", 4), ("t", 2), ("u", 2), ("__consumer_offsets", 2)]),
+        ((2, 4), [("1", 4), ("2", 4), ("t", 2), ("u", 2), ("__consumer_offsets", 2)]),
+        ((16, 32), []),
+    ],
+)
+def test_what_has_configs_is_listed(types: tuple[int, ...], listed: list[tuple[str, int]]) -> None:
+    state = new_state(node_count=2)
+    answer = ask(state, ListConfigResourcesRequest(resource_types=types), 1)
+    assert answer.error_code == 0
+    assert [(one.resource_name, one.resource_type) for one in answer.config_resources] == listed
+    assert ask(state, ListConfigResourcesRequest(), 0).config_resources == ()
+
+
+def test_an_unknown_kind_of_resource_is_refused() -> None:
+    answer = ask(new_state(), ListConfigResourcesRequest(resource_types=(7,)), 1)
+    assert (answer.error_code, answer.config_resources) == (35, ())
