@@ -71,6 +71,7 @@ class Assignment:
             self._consumer.assign([*targets, *(_at(each, positions.get(place_of(each))) for each in others)])
         self._started.update({place_of(target): target for target in targets})
         self._consumer.pause(partitions_of(self._paused | self._held))
+        self._consumer.resume(partitions_of(places - self._paused))  # being paused outlives an assignment
 
     def sought(self, target: TopicPartition) -> None:
         """The user went there with librdkafka's own seek, which leaves no position until a record is read."""

@@ -1,0 +1,199 @@
+"""The broker's side of the tests with real clients: topics, records, offsets, of kproto or of any real release."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
+
+from kproto.client import Consumer
+from tests.kproto_client.tables import END, START
+
+NAMES = itertools.count()
+LIMIT_S = 30.0
+QUICK: dict[str, Any] = {
+    "heartbeat.interval.ms": 100,
+    "session.timeout.ms": 6000,
+    "fetch.wait.max.ms": 20,
+    "fetch.queue.backoff.ms": 10,
+    "topic.metadata.refresh.interval.ms": 300,
+    "auto.commit.interval.ms": 200,
+    "enable.partition.eof": True,
+}
+"""What makes clients of a test quick; the last lets them say where they are in a partition without more records."""
+
+
+def name(what: str) -> str:
+    """A topic or a group of its own."""
+    return f"{what}-{next(NAMES)}-{time.time_ns() % 1_000_000}"
+
+
+@dataclass
+class KafkaSide:
+    """A running broker, and what administers it."""
+
+    bootstrap: str
+    admin: AdminClient = field(init=False)
+    producer: Producer = field(init=False)
+
+    def __post_init__(self) -> None:
+        connection = {"bootstrap.servers": self.bootstrap, "log_level": 0}
+        self.admin = AdminClient(connection)
+        self.producer = Producer({**connection, "linger.ms": 5})
+
+    def topic(self, partitions: int = 1, **config: str) -> str:
+        topic = name("topic")
+        self.create(topic, partitions, **config)
+        return topic
+
+    def create(self, topic: str, partitions: int = 1, **config: str) -> None:
+        named = {key.replace("_", "."): value for key, value in config.items()}
+        self._done(self.admin.create_topics([NewTopic(topic, partitions, 1, config=named)]))
+        self.wait_for_partitions(topic, partitions)
+
+    def delete(self, topic: str) -> None:
+        self._done(self.admin.delete_topics([topic], operation_timeout=LIMIT_S))
+        wait_until(lambda: topic not in self.admin.list_topics(timeout=LIMIT_S).topics)
+
+    def expand(self, topic: str, partitions: int) -> None:
+        self._done(self.admin.create_partitions([NewPartitions(topic, partitions)]))
+        self.wait_for_partitions(topic, partitions)
+
+    def wait_for_partitions(self, topic: str, count: int) -> None:
+        """Until each has a leader, in the producer's eyes too."""
+
+        def complete() -> bool:
+            found = self.producer.list_topics(topic, timeout=LIMIT_S).topics.get(topic)
+            return found is not None and sum(each.leader > 0 for each in found.partitions.values()) == count
+
+        wait_until(complete)
+
+    def write(self, topic: str, count: int, partition: int = 0, timestamp: int | None = None) -> None:
+        failures: list[KafkaError] = []
+
+        def told(error: KafkaError | None, _: Message) -> None:
+            if error is not None:
+                failures.append(error)
+
+        times = {} if timestamp is None else {"timestamp": timestamp}
+        for _ in range(count):
+            self.producer.produce(topic, b"x", partition=partition, on_delivery=told, **times)
+        self.producer.flush(LIMIT_S)
+        assert not failures
+
+    def forget_before(self, topic: str, offset: int, partition: int = 0) -> None:
+        self._done(self.admin.delete_records([TopicPartition(topic, partition, offset)]))
+
+    def log(self, partitions: int = 1, *, timestamp: int | None = None) -> str:
+        """A topic of which the partition 0 has S = 100 and E = 500, as the tables have it."""
+        topic = self.topic(partitions)
+        self.write(topic, END, timestamp=timestamp)
+        self.forget_before(topic, START)
+        return topic
+
+    def empty_log(self, partitions: int = 1) -> str:
+        """The same with S = E = 100."""
+        topic = self.topic(partitions)
+        self.write(topic, START)
+        self.forget_before(topic, START)
+        return topic
+
+    def commit(self, group: str, topic: str, offset: int, partition: int = 0, metadata: str = "") -> None:
+        consumer = confluent_kafka.Consumer(self._config(group))
+        at = TopicPartition(topic, partition, offset, metadata)
+        (answer,) = consumer.commit(offsets=[at], asynchronous=False)
+        consumer.close()
+        assert answer.error is None
+
+    def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
+        offset = self.committed_with_metadata(group, topic, partition).offset
+        return offset if offset >= 0 else None
+
+    def committed_with_metadata(self, group: str, topic: str, partition: int = 0) -> TopicPartition:
+        consumer = confluent_kafka.Consumer(self._config(group))
+        (answer,) = consumer.committed([TopicPartition(topic, partition)], timeout=LIMIT_S)
+        consumer.close()
+        return answer
+
+    def delete_group(self, group: str) -> None:
+        self._done(self.admin.delete_consumer_groups([group]))
+
+    @contextmanager
+    def consumer(self, group: str, **config: Any) -> Iterator[Consumer]:
+        """Ours; settings with _ for dots."""
+        consumer = Consumer(self.config(group, **config))
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+    def config(self, group: str, **config: Any) -> dict[str, Any]:
+        named = {key.replace("_", "."): value for key, value in config.items()}
+        return {**self._config(group), **QUICK, **named}
+
+    def _config(self, group: str) -> dict[str, Any]:
+        return {"bootstrap.servers": self.bootstrap, "group.id": group, "log_level": 0}
+
+    @staticmethod
+    def _done(futures: dict[Any, Any]) -> None:
+        for future in futures.values():
+            future.result(LIMIT_S)
+
+
+def wait_until(is_so: Any) -> None:
+    limit = time.monotonic() + LIMIT_S
+    while not is_so():
+        assert time.monotonic() < limit, "not so in time"
+        time.sleep(0.02)
+
+
+def position_found(consumer: confluent_kafka.Consumer, partition: int = 0) -> int | str:
+    """Where a consumer goes in a partition: its first record, or the end that it reports; or the error's name."""
+    limit = time.monotonic() + LIMIT_S
+    while time.monotonic() < limit:
+        try:
+            message = consumer.poll(0.1)
+        except KafkaException as error:
+            return type(error).__name__
+        if message is None:
+            continue
+        error = message.error()
+        if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
+            return "error"
+        if message.partition() == partition and (error is None or error.code() == KafkaError._PARTITION_EOF):
+            offset = message.offset()
+            assert offset is not None
+            return offset
+    raise AssertionError("it goes nowhere")
+
+
+def read(consumer: confluent_kafka.Consumer, count: int, partition: int | None = None) -> list[int]:
+    """The offsets of the next records, of one partition or of all."""
+    offsets: list[int] = []
+    limit = time.monotonic() + LIMIT_S
+    while len(offsets) < count:
+        assert time.monotonic() < limit, f"only {len(offsets)} of {count} records: {offsets[-3:]}"
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is None and partition in (None, message.partition()):
+            offset = message.offset()
+            assert offset is not None
+            offsets.append(offset)
+    return offsets
+
+
+def wait_for_assignment(consumer: confluent_kafka.Consumer, count: int) -> None:
+    """Poll until it has so many partitions; what comes meanwhile must be no record."""
+
+    def assigned() -> bool:
+        message = consumer.poll(0.02)
+        assert message is None or message.error() is not None
+        return len(consumer.assignment()) == count
+
+    wait_until(assigned)

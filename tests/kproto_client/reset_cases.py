@@ -1,0 +1,240 @@
+"""KIP-842 with real clients: each row of tables A3 and A4, and the accidents that the proposal is about.
+
+Each case is a function of a broker's side. pytest runs them against kproto; `python -m tests.kproto_client RELEASE`
+runs them against a real Kafka.
+"""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import TopicPartition
+
+from kproto.client import NoOffsetForPartition
+from tests.kproto_client.kafka_side import KafkaSide, name, position_found, read, wait_for_assignment
+from tests.kproto_client.tables import ABOVE, BELOW, END, OUT_OF_RANGE, RESETS, START, WITHOUT_OFFSET
+
+HOUR_MS = 3_600_000
+FAILED = {("none", "none"): "error"}
+"""With nothing of the new set, librdkafka tells the error in a message; else it is raised."""
+
+
+def resets(initial: str, reset: str, invalid: str = "none") -> dict[str, str]:
+    return {
+        "auto_offset_reset": reset,
+        "auto_offset_reset_on_no_initial_offset": initial,
+        "auto_offset_reset_on_invalid_offset": invalid,
+    }
+
+
+def start_of(kafka: KafkaSide, topic: str, group: str, settings: dict[str, str], partition: int = 0) -> int | str:
+    with kafka.consumer(group, **settings) as consumer:
+        consumer.subscribe([topic])
+        return position_found(consumer, partition)
+
+
+def row_without_offset(kafka: KafkaSide, initial: str, reset: str) -> None:
+    """CK-20: a row of table A3, both columns, with records and without."""
+    for topic, is_empty in ((kafka.log(2), False), (kafka.empty_log(2), True)):
+        for expanded in (False, True):
+            group = name("group")
+            if expanded:  # the group has an offset of another partition of the topic
+                kafka.commit(group, topic, 0, partition=1)
+            expected = WITHOUT_OFFSET[initial, reset][expanded]
+            found = start_of(kafka, topic, group, resets(initial, reset))
+            if expected is None:
+                assert found == FAILED.get((initial, reset), "NoOffsetForPartition")
+            else:
+                assert found == (START if is_empty else expected), (is_empty, expanded, found)
+
+
+def row_safe_latest(kafka: KafkaSide, reset: str) -> None:
+    """CK-20, CK-22: T1 < T0 and T1 >= T0, both columns; an empty partition; records without time."""
+    settings = resets("safe_latest", reset)
+    now = int(time.time() * 1000)
+    for first_ms, expected in ((now - HOUR_MS, END), (now + HOUR_MS, START)):
+        topic = kafka.log(2, timestamp=first_ms)
+        assert start_of(kafka, topic, name("group"), settings) == expected
+        group = name("group")
+        kafka.commit(group, topic, 0, partition=1, metadata=f"t0={now}")
+        assert start_of(kafka, topic, group, settings) == expected
+    assert start_of(kafka, kafka.empty_log(), name("group"), settings) == START
+
+
+def row_out_of_range(kafka: KafkaSide, invalid: str, reset: str) -> None:
+    """CK-30, CK-13, CK-32: a row of table A4, for committed offsets, with records and without."""
+    for topic, is_empty in ((kafka.log(), False), (kafka.empty_log(), True)):
+        for position, expected in zip((BELOW, ABOVE), OUT_OF_RANGE[invalid, reset], strict=True):
+            group = name("group")
+            kafka.commit(group, topic, position)
+            found = start_of(kafka, topic, group, resets("none", reset, invalid))
+            if expected is None:
+                assert found == "error"
+            else:
+                assert found == (START if is_empty else expected), (is_empty, position, found)
+
+
+def sought_position_out_of_range(kafka: KafkaSide) -> None:
+    """CK-12: whatever the position's origin; the others go on where they were."""
+    topic = kafka.log(2)
+    kafka.write(topic, 50, partition=1)
+    with kafka.consumer(name("group"), **resets("earliest", "none", "nearest")) as consumer:
+        consumer.subscribe([topic])
+        read(consumer, 500 - START + 50)
+        for position, expected in ((BELOW, START), (ABOVE, END)):
+            consumer.seek(TopicPartition(topic, 0, position))
+            assert position_found(consumer) == expected
+        kafka.write(topic, 1, partition=1)
+        assert read(consumer, 1, partition=1) == [50]
+
+
+def partition_added_while_running(kafka: KafkaSide) -> None:
+    """CK-21, CK-14: latest_on_start with earliest skips the past, and nothing of what comes in a new partition."""
+    topic, group = kafka.log(), name("group")
+    with kafka.consumer(group, **resets("latest_on_start", "earliest")) as consumer:
+        consumer.subscribe([topic])
+        assert position_found(consumer) == END
+        kafka.expand(topic, 2)
+        kafka.write(topic, 3, partition=1)
+        assert read(consumer, 3, partition=1) == [0, 1, 2]
+
+
+def partition_added_while_down(kafka: KafkaSide) -> None:
+    """CK-14: the group's start counts, not the application's."""
+    topic, group = kafka.log(), name("group")
+    settings = resets("latest_on_start", "earliest")
+    assert start_of(kafka, topic, group, settings) == END
+    kafka.expand(topic, 2)
+    kafka.write(topic, 3, partition=1)
+    with kafka.consumer(group, **settings) as consumer:
+        consumer.subscribe([topic])
+        assert read(consumer, 3) == [0, 1, 2]
+
+
+def safe_latest_remembers_the_start_of_the_group(kafka: KafkaSide) -> None:
+    """CK-16: T0 outlives the commits that follow and the members, so that an older record of a new partition counts."""
+    topic, group = kafka.log(timestamp=int(time.time() * 1000) - HOUR_MS), name("group")
+    settings = resets("safe_latest", "latest")
+    with kafka.consumer(group, **settings) as consumer:
+        consumer.subscribe([topic])
+        assert position_found(consumer) == END
+        kafka.write(topic, 2)
+        read(consumer, 2)
+        consumer.commit(asynchronous=False)
+    answer = kafka.committed_with_metadata(group, topic)
+    assert answer.offset == END + 2
+    assert str(answer.metadata).startswith("t0=")
+    kafka.expand(topic, 2)
+    kafka.write(topic, 3, partition=1)  # before the next member starts
+    assert start_of(kafka, topic, group, settings, partition=1) == 0
+
+
+def reset_is_committed_at_once(kafka: KafkaSide) -> None:
+    """CK-15: also without automatic commits, and for all partitions of the topic; unless told not to."""
+    for commits, expected in ((True, END), (False, None)):
+        topic, group = kafka.log(2), name("group")
+        settings = {**resets("latest_on_start", "earliest"), "enable_auto_commit": False}
+        with kafka.consumer(group, **settings, commit_reset_position=commits) as consumer:
+            consumer.subscribe([topic])
+            wait_for_assignment(consumer, 2)
+        assert kafka.committed(group, topic) == expected
+
+
+def members_that_start_together_agree(kafka: KafkaSide) -> None:
+    """CK-14, CK-15: the second member's partitions are not taken for added later."""
+    topic, group = kafka.topic(2), name("group")
+    for partition in (0, 1):
+        kafka.write(topic, 20, partition=partition)
+    settings = resets("latest_on_start", "earliest")
+    with kafka.consumer(group, **settings) as first, kafka.consumer(group, **settings) as second:
+        for consumer in (first, second):
+            consumer.subscribe([topic])
+        assigned: dict[int, int] = {}
+        while sorted(assigned.values()) != [1, 1]:
+            for each, consumer in enumerate((first, second)):
+                message = consumer.poll(0.02)
+                assert message is None or message.error() is not None, "a record of the past"
+                assigned[each] = len(consumer.assignment())
+
+
+def retention_overtakes_a_paused_consumer(kafka: KafkaSide) -> None:
+    """CK-12, CK-34: nearest is the first record that is left."""
+    topic, group = kafka.log(), name("group")
+    with kafka.consumer(group, **resets("earliest", "latest", "nearest"), queued_min_messages=1) as consumer:
+        consumer.subscribe([topic])
+        assert read(consumer, 1) == [START]
+        at = TopicPartition(topic, 0)
+        consumer.pause([at])
+        kafka.forget_before(topic, 300)
+        consumer.resume([at])
+        assert position_found(consumer) == 300
+
+
+def deleted_group_starts_again(kafka: KafkaSide) -> None:
+    """CK-11: it can't be told from one that never was."""
+    topic, group = kafka.log(), name("group")
+    settings = resets("latest_on_start", "earliest")
+    kafka.commit(group, topic, 200)
+    assert start_of(kafka, topic, group, settings) == 200
+    kafka.delete_group(group)
+    assert start_of(kafka, topic, group, settings) == END
+
+
+def error_leaves_the_other_partitions(kafka: KafkaSide) -> None:
+    """CK-24, CK-36: it is raised once, names the partition, and a seek ends it."""
+    topic, group = kafka.topic(2), name("group")
+    for partition in (0, 1):
+        kafka.write(topic, 10, partition=partition)
+    kafka.commit(group, topic, 4, partition=1)
+    with kafka.consumer(group, **resets("latest_on_start", "none")) as consumer:
+        consumer.subscribe([topic])
+        raised, offsets = list[NoOffsetForPartition](), list[int]()
+        while len(offsets) < 6 or not raised:
+            try:
+                offsets += read(consumer, 1)
+            except NoOffsetForPartition as error:
+                raised.append(error)
+        assert offsets == [4, 5, 6, 7, 8, 9]
+        assert [(each.topic, each.partition) for each in raised[0].partitions] == [(topic, 0)]
+        assert f"{topic} [0]" in str(raised[0])
+        assert len(raised) == 1
+        consumer.resume([TopicPartition(topic, 0)])
+        consumer.seek(TopicPartition(topic, 0, 7))
+        assert read(consumer, 3) == [7, 8, 9]
+
+
+def user_positions_are_no_reset(kafka: KafkaSide) -> None:
+    """CK-11: what on_assign assigns at a position stays there."""
+    topic, group = kafka.log(), name("group")
+    with kafka.consumer(group, **resets("latest", "none")) as consumer:
+
+        def start(member: object, partitions: list[TopicPartition]) -> None:
+            assert member is consumer
+            for each in partitions:
+                each.offset = 123
+            consumer.assign(partitions)
+
+        consumer.subscribe([topic], on_assign=start)
+        assert position_found(consumer) == 123
+
+
+CASES = {
+    **{f"without offset: {row}": (row_without_offset, row) for row in WITHOUT_OFFSET},
+    **{f"safe_latest: {reset}": (row_safe_latest, (reset,)) for reset in RESETS},
+    **{f"out of range: {row}": (row_out_of_range, row) for row in OUT_OF_RANGE},
+    **{
+        str(case.__name__).replace("_", " "): (case, ())
+        for case in (
+            sought_position_out_of_range,
+            partition_added_while_running,
+            partition_added_while_down,
+            safe_latest_remembers_the_start_of_the_group,
+            reset_is_committed_at_once,
+            members_that_start_together_agree,
+            retention_overtakes_a_paused_consumer,
+            deleted_group_starts_again,
+            error_leaves_the_other_partitions,
+            user_positions_are_no_reset,
+        )
+    },
+}
