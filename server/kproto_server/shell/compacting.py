@@ -15,7 +15,6 @@ from kproto_server.storage.compaction import Compaction, Terms
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from kproto_server.clock import Timer
     from kproto_server.configuration.settings import Settings
     from kproto_server.shell.host import Host
     from kproto_server.shell.log_rounds import Syncer
@@ -39,10 +38,11 @@ def terms_of(settings: Settings) -> Terms:
 
 
 class Compacting:
-    """Looks when a segment was closed, and every `log.cleaner.backoff.ms`, whether a log has to be compacted.
+    """Looks when a segment was closed whether a log has to be compacted; those that have to be are, one by one.
 
-    Those that have to be are compacted one after the other. Kafka's cleaner looks by the time alone: what comes between
-    would not be bounded by what lives.
+    The first look is at the start, and one comes `log.cleaner.backoff.ms` after a compaction that has failed. Kafka's
+    cleaner looks by the time alone: what comes between would not be bounded by what lives, and a clock that is moved
+    by days would stop at each look.
     """
 
     def __init__(self, state: BrokerState, host: Host, syncer: Syncer, log_dir: LogDir) -> None:
@@ -55,12 +55,8 @@ class Compacting:
         self._backoff_ms = state.settings.int("log.cleaner.backoff.ms")
         self._is_enabled = state.settings.bool("log.cleaner.enable")
         self._stopped = False
-        self._timer: Timer | None = None
-        """There while nothing is compacted."""
-        self._is_woken = False
-        """Whether a look is posted."""
-        self._is_failing = False
-        """Whether the last one failed: the next look is by the time."""
+        self._is_idle = False
+        """Whether nothing is compacted, and a segment that is closed may change that."""
         self._failed: set[PartitionLog] = set()
         """Those that are damaged."""
         self._in_vain: dict[PartitionLog, int] = {}
@@ -69,22 +65,17 @@ class Compacting:
     def start(self) -> None:
         """Look from now on."""
         if self._is_enabled:
-            self._wait()
-            self._log_dir.on_roll = self._wake
+            self._host.post(self._look)
+            self._log_dir.on_roll = self.wake
 
-    def _wait(self) -> None:
-        self._timer = self._clock.call_at(self._clock.now_ms() + self._backoff_ms, self._look, in_background=True)
+    def _look_later(self) -> None:
+        self._clock.call_at(self._clock.now_ms() + self._backoff_ms, self._look, in_background=True)
 
-    def _wake(self) -> None:
-        """A segment was closed."""
-        if self._timer is not None and not self._is_woken and not self._is_failing:
-            self._is_woken = True
-            self._host.post(self._look_early)
-
-    def _look_early(self) -> None:
-        self._is_woken = False
-        if self._timer is not None:  # else it was time anyway, and a compaction is under way
-            self._look()
+    def wake(self) -> None:
+        """A segment was closed, or topics are to be kept in another way."""
+        if self._is_idle:
+            self._is_idle = False
+            self._host.post(self._look)
 
     def stop(self) -> None:
         """Begin nothing any more; what is half done is forgotten."""
@@ -92,17 +83,13 @@ class Compacting:
 
     def _look(self) -> None:
         log_dir = self._log_dir
-        self._is_failing = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         if self._stopped or log_dir.durable.failed is not None:
             return
         logs = (log for log in log_dir.logs.values() if log not in self._failed and self._is_compacted(log))
         worth = (log for log in logs if self._in_vain.get(log) != log.base_offset)
         log = dirtiest(worth, self._terms.min_dirty_ratio)
         if log is None:
-            self._wait()
+            self._is_idle = True
             return
         compaction = Compaction(log_dir.disk, log, log_dir.durable, self._terms, self._clock.now_ms())
         self._host.post(partial(self._turn, log, compaction, compaction.run(), []))
@@ -138,8 +125,7 @@ class Compacting:
                     return
         except OSError as error:
             logger.warning("%s can't be compacted now: %s", log.directory, error)
-            self._is_failing = True
-            self._wait()
+            self._look_later()
             return
         except Exception as error:  # noqa: BLE001 - a log that can't be compacted is left as it is, and served
             self._failed.add(log)
@@ -151,7 +137,7 @@ class Compacting:
     def _done(self, log: PartitionLog, compaction: Compaction) -> None:
         outcome = compaction.outcome
         if outcome is None:  # what is closed is being synced, or can't be
-            self._wait()
+            self._look_later()
             return
         if outcome.first_dirty_offset <= log.first_dirty_offset:  # a transaction does not end
             self._in_vain[log] = log.base_offset

@@ -155,6 +155,7 @@ class Persistence:
                 self.drain()
                 self.topic_logs.remove(gone)
             self.topic_logs.take_configs()
+            self._compacting.wake()
             offsets = cluster.topics.get(OFFSETS_TOPIC)
             if offsets is not None:
                 self.log_dir.create_logs(OFFSETS_TOPIC, len(offsets.partitions))
