@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster
+from kproto_server.cluster.topics import OFFSETS_TOPIC
 from kproto_server.configuration.settings import first_dynamic_configs
 from kproto_server.coordinator.change_log import MemoryChangeLog
 from kproto_server.coordinator.offsets import OffsetStore
@@ -86,6 +87,14 @@ class BrokerState:
         self.last_producer_id += 1
         return self.last_producer_id
 
+    def topic_to_read(self, name: str) -> Topic | None:
+        """Return a topic whose records are asked for; those of the offsets topic may have to be made first."""
+        if name == OFFSETS_TOPIC and name in self.cluster.topics and not self.log.keeps:
+            from kproto_server.coordinator.shown_log import show_offsets_topic
+
+            show_offsets_topic(self)
+        return self.cluster.topic(name)
+
     def fetch_sessions(self, node_id: int) -> FetchSessions:
         """Return what a broker remembers of those who fetch from it."""
         found = self._fetch_sessions.get(node_id)
@@ -136,6 +145,8 @@ class BrokerState:
         from kproto_server.coordinator.membership.handover import dissolve
 
         dissolve(self)
+        if isinstance(self.log, MemoryChangeLog):
+            self.log = MemoryChangeLog()
         self.cluster.reset()
         self.dynamic_configs.clear()
         self.change_settings("", first_dynamic_configs(self.profile))

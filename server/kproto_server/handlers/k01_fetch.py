@@ -131,10 +131,11 @@ class Fetch:
         self._is_incremental = is_incremental
 
     def topic(self, wanted: Wanted) -> Topic | None:
-        cluster = self.call.state.cluster
-        if self.call.api_version >= IDS_SINCE:
-            return cluster.topic_by_id(wanted.topic_id)
-        return cluster.topic(wanted.topic)
+        state = self.call.state
+        if self.call.api_version < IDS_SINCE:
+            return state.topic_to_read(wanted.topic)
+        topic = state.cluster.topic_by_id(wanted.topic_id)
+        return topic and state.topic_to_read(topic.name)
 
     def partitions(self) -> Iterator[Partition]:
         """Yield those that there are."""

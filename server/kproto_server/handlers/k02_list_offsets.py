@@ -82,7 +82,7 @@ def _partitions(asked: ListOffsetsTopic, isolation_level: int, call: Call) -> tu
 def _partition(topic_name: str, asked: ListOffsetsPartition, call: Call) -> ListOffsetsPartitionResponse:
     if asked.timestamp < 0 and _is_refused(asked.timestamp, call):
         return _refused(asked.partition_index, ErrorCode.UNSUPPORTED_VERSION)
-    topic = call.state.cluster.topic(topic_name)
+    topic = call.state.topic_to_read(topic_name)
     partition = (topic and topic.partition(asked.partition_index)) or None
     error = leader_error(partition, call.node.node_id, asked.current_leader_epoch)
     if error or partition is None:

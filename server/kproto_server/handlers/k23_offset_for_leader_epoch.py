@@ -35,7 +35,7 @@ def handle(request: OffsetForLeaderEpochRequest, call: Call) -> OffsetForLeaderE
 
 
 def _partition(topic_name: str, asked: OffsetForLeaderPartition, call: Call) -> EpochEndOffset:
-    topic = call.state.cluster.topic(topic_name)
+    topic = call.state.topic_to_read(topic_name)
     partition = (topic and topic.partition(asked.partition)) or None
     error = leader_error(partition, call.node.node_id, asked.current_leader_epoch)
     if error or partition is None or not 0 <= asked.leader_epoch <= partition.leader_epoch:
