@@ -42,7 +42,9 @@ class Dispatcher:
     def __init__(self, state: BrokerState, observations: Observations, *, remembers: bool = True) -> None:
         """``remembers``: answer repeated commits from memory; the same answers come without (D13)."""
         self.state = state
-        self.memos = Memos(state) if remembers else None
+        # What a memo writes is a template with the offsets put in: it can't be compressed.
+        is_plain = not state.settings.int("offsets.topic.compression.codec")
+        self.memos = Memos(state) if remembers and is_plain else None
         self.observations = observations
         self.uncounted: dict[Session, None] = {}
         """Sessions with requests that are not reported yet."""

@@ -17,6 +17,8 @@ from kproto.messages.k08_offset_commit import (
 )
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.records.compression import Compression
+from kproto.records.record_batch import read_record_batch
 from kproto_server import Broker
 from kproto_server.configuration.data_directory import DataDirectory
 from kproto_server.storage.errors import DirectoryInUse
@@ -113,3 +115,28 @@ def test_reset_forgets_what_is_on_disk(tmp_path: Path, durability: Durability) -
 def test_two_brokers_do_not_share_a_directory(tmp_path: Path) -> None:
     with Broker.running(data=str(tmp_path)), pytest.raises(DirectoryInUse, match="in use"):
         Broker(data=str(tmp_path)).start()
+
+
+@DURABILITIES
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.ZSTD])
+def test_batches_of_offsets_are_compressed_if_told(codec: Compression, durability: Durability, tmp_path: Path) -> None:
+    data = DataDirectory(str(tmp_path), durability)
+    settings = {"offsets.topic.compression.codec": str(codec.value), "offsets.topic.num.partitions": "1"}
+    with Broker(data=data, settings=settings) as broker:
+        client = Client(broker)
+        client.make_topic()
+        for offset in range(5):
+            assert client.commit(offset, 2) == 0
+        client.close()
+    written = (tmp_path / "__consumer_offsets-0" / f"{0:020}.log").read_bytes()
+    batches = []
+    while written:
+        batch, position = read_record_batch(written)
+        batches.append(batch)
+        written = written[position:]
+    assert [batch.compression for batch in batches] == [codec] * 5
+    with Broker(data=data) as broker:
+        client = Client(broker)
+        client.make_topic()
+        assert client.committed(1) == 4
+        client.close()

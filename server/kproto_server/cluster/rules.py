@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import Refusal, collision_key
-from kproto_server.configuration.settings import NEW_PARTITIONS_MAX
+from kproto_server.configuration.setting_table import NEW_PARTITIONS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

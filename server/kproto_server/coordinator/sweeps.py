@@ -184,9 +184,11 @@ class Sweeps:
                 continue
             batch = NO_BATCH
             if log.keeps:
+                from kproto_server.coordinator.log_records.batches import offsets_compression
                 from kproto_server.coordinator.log_records.deletions import deletion_batch
 
-                batch = deletion_batch(group_id, expired, with_group, now_ms, profile)
+                compression = offsets_compression(state.settings)
+                batch = deletion_batch(group_id, expired, with_group, now_ms, profile, compression)
             log.append(partition, Change(group_id, settle), *batch)
 
     def _removed(self, group_id: str, group: Group | None, verdict: Verdict, now_ms: int, log_error: int) -> None:

@@ -128,9 +128,11 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
 def _batch(group_id: str, entries: Entries, call: Call) -> Batch:
     if not call.state.log.keeps:
         return NO_BATCH
+    from kproto_server.coordinator.log_records.batches import offsets_compression
     from kproto_server.coordinator.log_records.commits import commit_batch
 
-    return commit_batch(group_id, entries, call.now_ms, call.state.profile)
+    state = call.state
+    return commit_batch(group_id, entries, call.now_ms, state.profile, offsets_compression(state.settings))
 
 
 def _decide(

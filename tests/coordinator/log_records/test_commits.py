@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from kproto.errors import EncodeError
 from kproto.records.batches import read_records
 from kproto.records.compression import Compression
-from kproto.records.errors import MissingPackage
 from kproto.records.record_batch import read_record_batch, seal
-from kproto_server.configuration.settings import Settings
+from kproto_server.configuration.settings import SettingError, Settings
 from kproto_server.coordinator.log_records.batches import offsets_compression
 from kproto_server.coordinator.log_records.commits import CommitTemplate, commit_batch
 from kproto_server.coordinator.offsets import OffsetAndMetadata
@@ -165,11 +164,13 @@ def test_batches_are_compressed_as_is_asked_for() -> None:
         assert read_record_batch(batch)[0].compression is compression
 
 
-def test_the_compression_that_the_settings_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings(Profile.named("latest"))
-    assert offsets_compression(settings) is Compression.NONE
-    monkeypatch.setattr(Settings, "int", lambda _, name: {"offsets.topic.compression.codec": 4}[name])
-    assert offsets_compression(settings) is Compression.ZSTD
+@pytest.mark.parametrize("codec", Compression)
+def test_the_compression_that_the_settings_ask_for(codec: Compression) -> None:
+    settings = Settings.from_mapping({"offsets.topic.compression.codec": str(codec.value)})
+    assert offsets_compression(settings) is codec
+
+
+def test_a_compression_that_is_not_installed_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kproto.records.compression.PACKAGE", "no_such_package")
-    with pytest.raises(MissingPackage, match="zstd"):
-        offsets_compression(settings)
+    with pytest.raises(SettingError, match=r"cannot be 4: zstd compression needs the package no_such_package"):
+        Settings.from_mapping({"offsets.topic.compression.codec": "4"})

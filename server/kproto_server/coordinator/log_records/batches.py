@@ -28,6 +28,7 @@ STRING_SIZE_MAX = 2**15 - 1
 """Octets, in flexible versions too."""
 NO_ATTRIBUTES_NO_TIMESTAMP_DELTA = b"\0\0"
 NULL_VALUE_NO_HEADERS = b"\1\0"
+COMPRESSIONS = tuple(Compression)
 
 delta_varint = lru_cache(maxsize=1024)(varint)
 """The octets of an offset delta, or of a size: the same few come again and again."""
@@ -82,11 +83,5 @@ def tombstone(key: bytes, offset_delta: int) -> bytes:
 
 
 def offsets_compression(settings: Settings) -> Compression:
-    """Return the compression of the offsets topic that is asked for, `offsets.topic.compression.codec`.
-
-    Raises:
-        MissingPackage: it needs a package that is not installed.
-    """
-    compression = Compression(settings.int("offsets.topic.compression.codec"))
-    compress(compression, b"")
-    return compression
+    """Return the compression of the offsets topic that is asked for, `offsets.topic.compression.codec`."""
+    return COMPRESSIONS[settings.int("offsets.topic.compression.codec")]

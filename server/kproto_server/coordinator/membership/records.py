@@ -26,9 +26,10 @@ def persist(state: BrokerState, group: Group, now_ms: int, done: Callable[[int],
         partition = partition_for(group.group_id, len(topic.partitions))
         batch = NO_BATCH
         if state.log.keeps:
+            from kproto_server.coordinator.log_records.batches import offsets_compression
             from kproto_server.coordinator.log_records.groups import group_batch
 
-            batch = group_batch(group, now_ms, state.profile)
+            batch = group_batch(group, now_ms, state.profile, offsets_compression(state.settings))
         state.log.append(partition, Change(group.group_id, done), *batch)
 
 

@@ -1,0 +1,195 @@
+"""The settings that a broker of Kafka has and kproto knows: name, type, bounds, and the history of the default."""
+
+from __future__ import annotations
+
+import enum
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kproto_server.releases.profiles import Profile
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+LONG_DIGITS = 19
+NEW_PARTITIONS_MAX = 10_000
+"""Partitions that a topic is made with, or gets at once. KRaft's controller has this limit for a request; without one,
+a request of 50 bytes takes all memory there is."""
+
+
+class SettingError(ValueError):
+    """A setting that cannot be; the message is one line that says what is wrong and what to do."""
+
+
+class ConfigType(enum.IntEnum):
+    """The type of a configuration value; the number is the one in DescribeConfigs v3 and later."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+LIMITS = {
+    ConfigType.SHORT: (-(2**15), 2**15 - 1),
+    ConfigType.INT: (-(2**31), INT_MAX),
+    ConfigType.LONG: (-(2**63), LONG_MAX),
+}
+
+
+def whole_number(text: str, type_: ConfigType) -> int | None:
+    """The number that a text is, as Java reads it; None if it is none, or too large for the type."""
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits.lstrip("0")) > LONG_DIGITS:
+        return None
+    low, high = LIMITS[type_]
+    number = int(text)
+    return number if low <= number <= high else None
+
+
+class Setting(NamedTuple):
+    """One broker setting."""
+
+    name: str
+    type: ConfigType
+    default: str | None
+    """Of the oldest release. None is Kafka's null: not set."""
+    changed: tuple[tuple[tuple[int, ...], str], ...] = ()
+    """(release, default from it on), oldest first."""
+    low: int | None = None
+    high: int | None = None
+    """Bounds of a number beside those of its type, ends included."""
+    not_zero: bool = False
+    choices: tuple[str, ...] = ()
+    acts: bool = True
+    """Whether this broker behaves by it."""
+    dynamic: tuple[int, ...] | None = None
+    """The release from which on it can be changed while brokers run; DescribeConfigs calls the others read-only."""
+    is_kafkas: bool = True
+    """Whether Kafka has it; kproto's own are not shown by DescribeConfigs."""
+
+    def default_in(self, profile: Profile) -> str | None:
+        """The default of the profile's release."""
+        default = self.default
+        for release, since_then in self.changed:
+            if profile.at_least(*release):
+                default = since_then
+        return default
+
+    def is_dynamic_in(self, profile: Profile) -> bool:
+        """Whether it can be changed while brokers of the profile's release run."""
+        return self.dynamic is not None and profile.at_least(*self.dynamic)
+
+    def check(self, text: str) -> str:
+        """Return the value as Kafka writes it.
+
+        Raises:
+            SettingError: it is not of the type, or out of bounds.
+        """
+        value = text.strip()
+        if self.choices and value not in self.choices:
+            raise self._refusal(text, f"one of {', '.join(self.choices)}")
+        match self.type:
+            case ConfigType.BOOLEAN:
+                if value.lower() not in ("true", "false"):
+                    raise self._refusal(text, "true or false")
+                return value.lower()
+            case ConfigType.DOUBLE:
+                if not re.fullmatch(r"0?\.[0-9]+|[01]|1\.0*|0\.", value):
+                    raise self._refusal(text, "a number from 0 to 1")
+                return value
+            case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:
+                return str(self._checked_number(value))
+            case _:
+                return value
+
+    def _checked_number(self, value: str) -> int:
+        low, high = LIMITS[self.type]
+        low = low if self.low is None else self.low
+        high = high if self.high is None else self.high
+        number = whole_number(value, self.type)
+        if number is None or not low <= number <= high or (self.not_zero and not number):
+            but = ", but 0" if self.not_zero else ""
+            raise self._refusal(value, f"a whole number from {low} to {high}{but}")
+        return number
+
+    def _refusal(self, value: str, wanted: str) -> SettingError:
+        return SettingError(f"{self.name} cannot be {value!r}: give {wanted}")
+
+
+BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE = (
+    ConfigType.BOOLEAN,
+    ConfigType.STRING,
+    ConfigType.INT,
+    ConfigType.SHORT,
+    ConfigType.LONG,
+    ConfigType.DOUBLE,
+)
+
+# Types, defaults and bounds are those of the configuration definitions of Kafka. Where
+# Kafka has no bound, but a value makes no sense, the bound is ours.
+_TABLE = (
+    # Connections.
+    Setting("socket.request.max.bytes", INT, "104857600", low=1),
+    Setting("queued.max.request.bytes", LONG, "-1"),
+    Setting("connections.max.idle.ms", LONG, "600000"),
+    Setting("max.connections", INT, "2147483647", low=0, dynamic=(1, 1)),
+    Setting("max.connections.per.ip", INT, "2147483647", low=0, dynamic=(1, 1)),
+    Setting("broker.rack", STRING, None, acts=False),
+    # Topics.
+    Setting("auto.create.topics.enable", BOOLEAN, "true"),
+    Setting("delete.topic.enable", BOOLEAN, "false", changed=(((1, 0), "true"),)),
+    Setting("num.partitions", INT, "1", low=1, high=NEW_PARTITIONS_MAX),
+    Setting("default.replication.factor", INT, "1", low=1, high=2**15 - 1),
+    Setting("max.incremental.fetch.session.cache.slots", INT, "1000", low=0),
+    Setting("min.insync.replicas", INT, "1", low=1, dynamic=(1, 1)),
+    Setting("message.max.bytes", INT, "1000012", changed=(((2, 5), "1048588"),), low=0, dynamic=(1, 1)),
+    Setting("log.cleaner.backoff.ms", LONG, "15000", low=1),
+    Setting("log.cleaner.delete.retention.ms", LONG, "86400000", low=0),
+    Setting("log.cleaner.enable", BOOLEAN, "false", changed=(((0, 9), "true"),)),
+    Setting("log.cleaner.min.cleanable.ratio", DOUBLE, "0.5"),
+    Setting("log.retention.bytes", LONG, "-1", dynamic=(1, 1)),
+    Setting("log.retention.check.interval.ms", LONG, "300000", low=1),
+    Setting("log.retention.hours", INT, "168", not_zero=True),
+    Setting("log.retention.minutes", INT, None, not_zero=True),
+    Setting("log.retention.ms", LONG, None, not_zero=True, dynamic=(1, 1)),
+    Setting("log.segment.bytes", INT, "1073741824", low=14, dynamic=(1, 1)),
+    Setting("records.memory.max.bytes", LONG, "268435456", low=1, is_kafkas=False),
+    # Offsets.
+    Setting("offset.metadata.max.bytes", INT, "1024", changed=(((0, 8, 2), "4096"),), low=0),
+    Setting("offsets.commit.timeout.ms", INT, "5000", low=1, acts=False),
+    Setting("offsets.load.buffer.size", INT, "5242880", low=1, acts=False),
+    Setting("offsets.retention.check.interval.ms", LONG, "600000", low=1),
+    Setting("offsets.retention.minutes", INT, "1440", changed=(((2, 0), "10080"),), low=1),
+    Setting("offsets.topic.compression.codec", INT, "0", low=0, high=4),
+    Setting("offsets.topic.num.partitions", INT, "50", low=1, high=NEW_PARTITIONS_MAX),
+    Setting("offsets.topic.replication.factor", SHORT, "3", low=1),
+    Setting("offsets.topic.segment.bytes", INT, "104857600", low=1),
+    Setting("offsets.retention.override", STRING, "ignore", choices=("ignore", "honour"), is_kafkas=False),
+    # Groups with members.
+    # DEVIATION: Kafka waits 3 s by default; the server.properties that it ships says 0, and so do most tests.
+    Setting("group.initial.rebalance.delay.ms", INT, "0", low=0),
+    Setting(
+        "group.max.session.timeout.ms",
+        INT,
+        "30000",
+        changed=(((0, 10), "300000"), ((2, 3), "1800000")),
+        low=1,
+    ),
+    Setting("group.max.size", INT, "2147483647", low=1),
+    Setting("group.min.session.timeout.ms", INT, "6000", low=1),
+    # Transactions.
+    Setting("transaction.state.log.num.partitions", INT, "50", low=1, high=NEW_PARTITIONS_MAX),
+    Setting("transaction.state.log.replication.factor", SHORT, "3", low=1),
+)
+
+SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _TABLE})
+"""All settings by name."""
