@@ -9,12 +9,25 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from bench import codec, commit, groups, memory, rebalance, restart, start, table_memory, throughput, torture
+from bench import (
+    backpressure,
+    codec,
+    commit,
+    groups,
+    memory,
+    rebalance,
+    restart,
+    start,
+    table_memory,
+    throughput,
+    torture,
+)
 from bench.model import Bench, BenchError
 from bench.options import some_of
 from bench.table import as_json, as_line, as_table, judge
 
 BENCHES = (
+    backpressure.BENCH,
     codec.BENCH,
     commit.BENCH,
     groups.BENCH,
@@ -59,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     if options.name is None:
         for known in BENCHES:
-            print(f"{known.name:8} {known.summary}")
+            print(f"{known.name:12} {known.summary}")
         return 0
     bench: Bench = options.bench
     notes = sys.stderr if options.json else sys.stdout

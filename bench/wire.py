@@ -13,6 +13,7 @@ API_VERSIONS = 18
 OFFSET_FETCH = 9
 OFFSET_FETCH_VERSION = 5
 ANSWER_SECONDS_MAX = 30.0
+CLIENT_ID = "bench"
 NOT_YET = frozenset((14, 15, 16))
 """Error codes of a coordinator that is on its way: it loads, is not available, is not this broker."""
 
@@ -38,7 +39,7 @@ def text(value: str) -> bytes:
 
 def ask(stream: socket.socket, api_key: int, api_version: int, body: bytes) -> bytes:
     """The body of the answer, after its correlation id."""
-    head = pack(">hhih", api_key, api_version, 1, 5) + b"bench"
+    head = pack(">hhi", api_key, api_version, 1) + text(CLIENT_ID)
     stream.sendall(pack(">i", len(head) + len(body)) + head + body)
     (size,) = unpack_from(">i", _read(stream, 4))
     return _read(stream, size)[4:]

@@ -50,6 +50,19 @@ def test_memory_fills_a_server_over_the_wire(capsys: pytest.CaptureFixture[str])
     assert figures.keys() == {"resident_bytes_per_entry", "lively_bytes_per_entry", "fill_s"}
 
 
+def test_backpressure_tells_what_others_cost_a_client(capsys: pytest.CaptureFixture[str]) -> None:
+    need_go()
+    told = rows(capsys, "backpressure", "--only", "kproto", "--rounds", "1", "--seconds", "0.1")
+    beside = ("alone", "beside 1,000 idle connections", "beside one that reads nothing")
+    assert [row["case"] for row in told] == [
+        f"10 partitions, {shape}, {who}" for shape in ("1x1", "8x16") for who in beside
+    ]
+    for row in told:
+        figures = row["kproto"]
+        assert isinstance(figures, dict)
+        assert figures.keys() == {"requests_per_s", "p99_us", "times_slower", "p99_times_later"}
+
+
 def test_rebalance_tells_how_long_members_wait_for_their_assignment(capsys: pytest.CaptureFixture[str]) -> None:
     need_go()
     short = ["--durability", "memory", "--members", "7", "--rounds", "1"]

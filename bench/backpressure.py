@@ -1,0 +1,170 @@
+"""What one client costs the others: commits of a normal one by itself, and beside clients that hold the server up.
+
+Method: all servers are started, and each has a topic with some megabytes of records; then in each round each is loaded
+by the same client, by itself, beside 1,000 connections that do nothing, and beside one that asks for all those records
+again and again and reads no answer. The first round is not counted; each figure is the best of its rounds, and ratios
+are between the figures of one server.
+"""
+
+from __future__ import annotations
+
+import resource
+import socket
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import product
+from struct import pack
+
+from bench import generator
+from bench.commit import ONE_BY_ONE, PIPELINED, Case, measured, of_case
+from bench.model import KPROTO, Bench, BenchError, Limit, Metric, Note, Row
+from bench.options import count, seconds
+from bench.peers.fleet import Fleet, Target
+from bench.peers.kafka import Kafka
+from bench.peers.kfake import Kfake
+from bench.peers.kproto import Kproto
+from bench.peers.server import Peer, Server
+from bench.records import Load, Size, Topic, producing
+from bench.wire import API_VERSIONS, CLIENT_ID, ask, connect, text
+
+REQUESTS = Metric(key="requests_per_s", title="requests/s", more_is_better=True, digits=0)
+P99 = Metric(key="p99_us", title="p99 us")
+SLOWER = Metric(key="times_slower", title="times slower than alone", digits=2)
+LATER = Metric(key="p99_times_later", title="p99 times later", digits=2)
+METRICS = (REQUESTS, P99, SLOWER, LATER)
+MEASURED = (REQUESTS, P99)
+PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
+CASES = tuple(Case(10, shape) for shape in (ONE_BY_ONE, PIPELINED))
+SLOWER_MAX = 1.15
+"""What is above 1 is noise."""
+IDLE = 1000
+SPARE_FILES = 100
+TOPIC = "unread"
+RECORDS = Load(Size(10_000, 10), 400)
+"""40 MB: far more than what a kernel keeps of an answer."""
+FETCHES = 100
+FETCH, FETCH_VERSION = 1, 4
+ALL_BYTES = 50 << 20
+ALONE = "alone"
+
+
+@contextmanager
+def nobody(_server: Server) -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def idle(server: Server) -> Iterator[None]:
+    """Connections that do nothing any more."""
+    with ExitStack() as stack:
+        for _ in range(IDLE):
+            ask(stack.enter_context(connect(server.port)), API_VERSIONS, 0, b"")
+        yield
+
+
+@contextmanager
+def slow_reader(server: Server) -> Iterator[None]:
+    """One that asks for all records again and again and reads nothing."""
+    partition = pack(">iqi", 0, 0, ALL_BYTES)
+    body = pack(">iiiibi", -1, 0, 1, ALL_BYTES, 0, 1) + text(TOPIC) + pack(">i", 1) + partition
+    head = pack(">hhi", FETCH, FETCH_VERSION, 1) + text(CLIENT_ID)
+    request = pack(">i", len(head) + len(body)) + head + body
+    with connect(server.port) as stream:
+        stream.sendall(request * FETCHES)
+        stream.recv(1, socket.MSG_PEEK)  # its first answer has begun
+        yield
+
+
+BESIDE: Mapping[str, Callable[[Server], AbstractContextManager[None]]] = {
+    ALONE: nobody,
+    f"beside {IDLE:,} idle connections": idle,
+    "beside one that reads nothing": slow_reader,
+}
+
+
+def add_options(parser: ArgumentParser) -> None:
+    parser.add_argument("--rounds", type=count, default=5, metavar="N", help="best of so many; 5 if not given")
+    parser.add_argument("--seconds", type=seconds, default=1.0, metavar="S", help="of load each; 1 if not given")
+
+
+Samples = dict[tuple[Case, str], dict[Target, list[dict[str, float]]]]
+
+
+def run(options: Namespace, note: Note) -> list[Row]:
+    load = generator.program()
+    _make_room_for_files()
+    samples: Samples = {key: {} for key in product(CASES, BESIDE)}
+    with ExitStack() as stack:
+        fleet = Fleet(stack, note)
+        fleet.start([peer for peer in PEERS if peer.name in options.only], ["memory"], [CASES[0].partitions])
+        for server in fleet.servers.values():
+            stack.enter_context(_filled(server))
+        for nth, case, (target, server) in product(range(1 + options.rounds), CASES, fleet.servers.items()):
+            for beside, others in BESIDE.items():
+                with others(server):
+                    figures = measured(load, target, server, of_case(case, options.seconds))
+                if nth > 0:
+                    samples[case, beside].setdefault(target, []).append(figures)
+        return [
+            Row(bench=BENCH.name, case=named(case, beside), figures=fleet.row("memory", _ratios(samples, case, beside)))
+            for case, beside in product(CASES, BESIDE)
+        ]
+
+
+def _make_room_for_files() -> None:
+    """Servers inherit the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = IDLE + SPARE_FILES
+    if soft < wanted:
+        if hard != resource.RLIM_INFINITY and hard < wanted:
+            raise BenchError(f"{wanted} open files are needed, {hard} are allowed (ulimit -Hn)")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+@contextmanager
+def _filled(server: Server) -> Iterator[None]:
+    """The topic that nobody reads."""
+    topic = Topic(server.port, TOPIC, 1)
+    with topic.there():
+        with producing(topic, RECORDS) as move:
+            if move() != RECORDS.messages:
+                raise BenchError("the topic can't be filled")
+        yield
+
+
+def _ratios(samples: Samples, case: Case, beside: str) -> dict[Target, dict[str, float]]:
+    """The best figures of each server, and how they stand to its own without others."""
+    found: dict[Target, dict[str, float]] = {}
+    for target, rounds in samples[case, beside].items():
+        alone = _best(samples[case, ALONE][target])
+        figures = _best(rounds)
+        found[target] = {
+            **figures,
+            SLOWER.key: alone[REQUESTS.key] / figures[REQUESTS.key],
+            LATER.key: figures[P99.key] / alone[P99.key],
+        }
+    return found
+
+
+def _best(rounds: list[dict[str, float]]) -> dict[str, float]:
+    return {metric.key: metric.best([figures[metric.key] for figures in rounds]) for metric in MEASURED}
+
+
+def named(case: Case, beside: str) -> str:
+    return f"{case}, {beside}"
+
+
+BENCH = Bench(
+    name="backpressure",
+    summary="commits of one client beside idle connections and beside a slow reader, as ratios",
+    metrics=METRICS,
+    peers=[KPROTO, *(peer.name for peer in PEERS[1:])],
+    floors=[
+        Limit(case=named(case, beside), metric=SLOWER, at_most=SLOWER_MAX)
+        for case, beside in product(CASES, BESIDE)
+        if beside != ALONE
+    ],
+    add_options=add_options,
+    run=run,
+)
