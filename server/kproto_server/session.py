@@ -50,6 +50,8 @@ ANSWERS_SIZE_MAX_BYTES = 1 << 20
 may ask for all there is: their answers together have no bound."""
 HELD_MAX = 4096
 """Answers of one connection that wait for the log, and what came behind them, before it is read no further."""
+HELD_SIZE_MAX_BYTES = 1 << 20
+"""Of the requests that they answer: while a disk is slow each of them is in memory, and so is what is to be written."""
 
 
 class Parked(NamedTuple):
@@ -77,6 +79,7 @@ class Session:
 
     __slots__ = (
         "_client_id",
+        "_held_bytes",
         "_hit",
         "_hits",
         "_last",
@@ -105,6 +108,8 @@ class Session:
         """Frames that have to wait: for a parked request, or for the client to take the answers before (`proceed`)."""
         self.held: deque[bytes | Held | PendingCommit] = deque()
         """Answers that wait for the log, and those behind them."""
+        self._held_bytes = 0
+        """Of requests that were answered so, since there was nothing that waits."""
         self.on_released: Callable[[], object] | None = None
         """What the shell does when the session has something to send."""
         self._last: CommitMemo | None = None
@@ -131,7 +136,11 @@ class Session:
     @property
     def waits(self) -> bool:
         """Whether it is no use to read on: what was read waits for a parked request, or for the log."""
-        return self.parked is not None or len(self.held) >= HELD_MAX or (bool(self.held) and bool(self.backlog))
+        held = self.held
+        return self.parked is not None or (bool(held) and (bool(self.backlog) or self._holds_enough()))
+
+    def _holds_enough(self) -> bool:
+        return len(self.held) >= HELD_MAX or self._held_bytes >= HELD_SIZE_MAX_BYTES
 
     @property
     def unfinished_bytes(self) -> int:
@@ -190,6 +199,7 @@ class Session:
                     self._hits += 1
                 if held or type(answer) is not bytes:
                     held.append(answer)
+                    self._held_bytes += len(frame)
                 else:
                     size += len(answer)
                     answers.append(answer)
@@ -212,12 +222,14 @@ class Session:
                 break
             answers.append(answer)
             held.popleft()
+        if not held:
+            self._held_bytes = 0
         return answers
 
     def _goes_beside_held(self, frame: bytes) -> bool:
         """Whether a frame may be looked at while answers before it wait for the log: commits behind commits."""
         held = self.held
-        if len(held) >= HELD_MAX or not frame.startswith(OFFSET_COMMIT_KEY):
+        if self._holds_enough() or not frame.startswith(OFFSET_COMMIT_KEY):
             return False
         last = held[-1]
         return not isinstance(last, Held) or last.is_commit

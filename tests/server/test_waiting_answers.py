@@ -12,8 +12,8 @@ from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequ
 from kproto_server.call import ConnectionInfo
 from kproto_server.dispatch import Dispatcher
 from kproto_server.observation.observe import Observations
-from kproto_server.session import HELD_MAX, Session
-from tests.coordinator.broker_state import NOW_MS, commit_request, new_state
+from kproto_server.session import HELD_MAX, HELD_SIZE_MAX_BYTES, Session
+from tests.coordinator.broker_state import NOW_MS, Offsets, commit_request, new_state
 from tests.coordinator.change_logs import RecordingLog
 from tests.server.sessions import frames
 
@@ -134,6 +134,20 @@ def test_a_connection_is_not_read_without_end() -> None:
     assert len(client.session.held) == HELD_MAX
     assert len(client.synced()) == HELD_MAX
     assert len(client.synced()) == 10
+
+
+def test_nor_with_large_commits() -> None:
+    client = Client()
+    partitions: Offsets = {"t": {0: (7, "x" * 4000), 1: (7, "x" * 4000)}}
+    size = len(client.frame(commit_request("g", partitions), COMMIT))
+    fitting = HELD_SIZE_MAX_BYTES // size + 1
+    commits = [client.frame(commit_request("g", partitions), COMMIT) for _ in range(2 * fitting)]
+    client.session.receive(b"".join(commits), NOW_MS)
+    assert client.session.waits
+    assert len(client.session.held) == fitting
+    assert len(client.synced()) == fitting
+    assert len(client.synced()) == fitting
+    assert not client.session.waits
 
 
 def test_a_connection_that_must_be_closed_has_its_answers_first(client: Client) -> None:
