@@ -67,8 +67,9 @@ class Assignment:
             self._consumer.incremental_assign(list(targets))
         else:
             positions = self.positions(self._started)
-            others = (started for place, started in self._started.items() if place not in places)
-            self._consumer.assign([*targets, *(_at(each, positions.get(place_of(each))) for each in others)])
+            self._started = {place: _at(each, positions.get(place)) for place, each in self._started.items()}
+            others = [each for place, each in self._started.items() if place not in places]
+            self._consumer.assign([*targets, *others])
         self._started.update({place_of(target): target for target in targets})
         self._consumer.pause(partitions_of(self._paused | self._held))
         self._consumer.resume(partitions_of(places - self._paused))  # being paused outlives an assignment

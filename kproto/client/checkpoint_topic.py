@@ -11,11 +11,12 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # it is not in its __all__
 
 from kproto.client.configuration import Configuration
 from kproto.client.core.checkpoints import TOPIC, Checkpoint, Key, partition_of
+from kproto.client.core.settings import RESET
 from kproto.client.facts import Facts
 from kproto.client.places import Place
 
@@ -107,11 +108,11 @@ class CheckpointTopic:
         count = self._partition_count()
         if not count:
             return
-        config: dict[str, Any] = {**self._configuration.for_catch_up(), "isolation.level": "read_uncommitted"}
+        config: dict[str, Any] = {**self._configuration.for_catch_up(), RESET: "earliest"}
         consumer = Consumer(config)
         try:
-            at = TopicPartition(TOPIC, partition_of(self._configuration.group_id, count), OFFSET_BEGINNING)
-            consumer.assign([at])
+            # From 0: to be asked for the first offset, librdkafka waits half a second until it knows the leader.
+            consumer.assign([TopicPartition(TOPIC, partition_of(self._configuration.group_id, count), 0)])
             for message in _until_end(consumer):
                 key = Key.decode(message.key())
                 if key is not None:

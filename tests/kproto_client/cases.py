@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
+from tests.kproto_client.kafka_side import Case
+from tests.kproto_client.parallel_cases import CASES as PARALLEL_CASES
 from tests.kproto_client.reset_cases import CASES as RESET_CASES
 
-CASES: dict[str, tuple[Callable[..., None], tuple[Any, ...]]] = {**RESET_CASES}
+CASES: dict[str, Case] = {**RESET_CASES, **PARALLEL_CASES}

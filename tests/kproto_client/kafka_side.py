@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +30,11 @@ QUICK: dict[str, Any] = {
 """What makes clients of a test quick; the last lets them say where they are in a partition without more records."""
 
 
+Case = tuple[Callable[..., None], tuple[Any, ...]]
+"""A function of a broker's side, and what else it takes."""
+CALLBACKS = frozenset({"on_commit"})
+
+
 def name(what: str) -> str:
     """A topic or a group of its own."""
     return f"{what}-{next(NAMES)}-{time.time_ns() % 1_000_000}"
@@ -44,7 +49,7 @@ class KafkaSide:
     producer: Producer = field(init=False)
 
     def __post_init__(self) -> None:
-        connection = {"bootstrap.servers": self.bootstrap, "log_level": 0}
+        connection: dict[str, Any] = {"bootstrap.servers": self.bootstrap, "log_level": 0}
         self.admin = AdminClient(connection)
         self.producer = Producer({**connection, "linger.ms": 5})
 
@@ -82,7 +87,7 @@ class KafkaSide:
             if error is not None:
                 failures.append(error)
 
-        times = {} if timestamp is None else {"timestamp": timestamp}
+        times: dict[str, Any] = {} if timestamp is None else {"timestamp": timestamp}
         for _ in range(count):
             self.producer.produce(topic, b"x", partition=partition, on_delivery=told, **times)
         self.producer.flush(LIMIT_S)
@@ -135,7 +140,7 @@ class KafkaSide:
             consumer.close()
 
     def config(self, group: str, **config: Any) -> dict[str, Any]:
-        named = {key.replace("_", "."): value for key, value in config.items()}
+        named = {key if key in CALLBACKS else key.replace("_", "."): value for key, value in config.items()}
         return {**self._config(group), **QUICK, **named}
 
     def _config(self, group: str) -> dict[str, Any]:
@@ -147,7 +152,7 @@ class KafkaSide:
             future.result(LIMIT_S)
 
 
-def wait_until(is_so: Any) -> None:
+def wait_until(is_so: Callable[[], object]) -> None:
     limit = time.monotonic() + LIMIT_S
     while not is_so():
         assert time.monotonic() < limit, "not so in time"
@@ -160,8 +165,8 @@ def position_found(consumer: confluent_kafka.Consumer, partition: int = 0) -> in
     while time.monotonic() < limit:
         try:
             message = consumer.poll(0.1)
-        except KafkaException as error:
-            return type(error).__name__
+        except KafkaException as raised:
+            return type(raised).__name__
         if message is None:
             continue
         error = message.error()

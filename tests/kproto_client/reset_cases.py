@@ -11,7 +11,7 @@ import time
 from confluent_kafka import TopicPartition
 
 from kproto.client import NoOffsetForPartition
-from tests.kproto_client.kafka_side import KafkaSide, name, position_found, read, wait_for_assignment
+from tests.kproto_client.kafka_side import Case, KafkaSide, name, position_found, read, wait_for_assignment
 from tests.kproto_client.tables import ABOVE, BELOW, END, OUT_OF_RANGE, RESETS, START, WITHOUT_OFFSET
 
 HOUR_MS = 3_600_000
@@ -218,7 +218,7 @@ def user_positions_are_no_reset(kafka: KafkaSide) -> None:
         assert position_found(consumer) == 123
 
 
-CASES = {
+CASES: dict[str, Case] = {
     **{f"without offset: {row}": (row_without_offset, row) for row in WITHOUT_OFFSET},
     **{f"safe_latest: {reset}": (row_safe_latest, (reset,)) for reset in RESETS},
     **{f"out of range: {row}": (row_out_of_range, row) for row in OUT_OF_RANGE},

@@ -1,0 +1,365 @@
+"""KIP-333 with real clients: the proposal's example, and what its rules say of each call.
+
+Each case is a function of a broker's side, as those of KIP-842.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import confluent_kafka
+import pytest
+from confluent_kafka import KafkaError, Message, TopicPartition
+
+from kproto.client import Consumer, OffsetOutOfRange
+from kproto.client.catching_up import CatchingUp
+from kproto.client.checkpoint_topic import CheckpointTopic
+from kproto.client.configuration import read as read_configuration
+from kproto.client.core.ranges import OPEN, Range
+from kproto.client.facts import Facts
+from tests.kproto_client.kafka_side import LIMIT_S, Case, KafkaSide, name, read, wait_until
+
+ON: dict[str, Any] = {"enable_parallel_rebalance": True, "enable_auto_commit": False}
+NEAREST: dict[str, Any] = {"auto_offset_reset_on_invalid_offset": "nearest", "auto_offset_reset": "none"}
+
+
+def behind(kafka: KafkaSide, committed: int = 70, end: int = 120, partitions: int = 1) -> tuple[str, str]:
+    """A topic with so many records in each partition, and a group that is behind in each."""
+    topic, group = kafka.topic(partitions), name("group")
+    for partition in range(partitions):
+        kafka.write(topic, end, partition=partition)
+        kafka.commit(group, topic, committed, partition=partition)
+    return topic, group
+
+
+def inside(consumer: Consumer) -> CatchingUp:
+    assert consumer._engine is not None
+    assert consumer._engine._parallel is not None
+    return consumer._engine._parallel
+
+
+def checkpoints(kafka: KafkaSide, group: str, topic: str, partition: int = 0) -> dict[int, Range]:
+    """What the topic `__parallel_checkpoints` holds of a partition."""
+    configuration = read_configuration(kafka.config(group))
+    consumer = confluent_kafka.Consumer(dict(configuration.given))
+    stored = CheckpointTopic(Facts(consumer, configuration), configuration)
+    place = topic, partition
+    found = stored.read([place])[place]
+    consumer.close()
+    return {number: each.range for number, each in sorted(found.items())}
+
+
+def worked_example(kafka: KafkaSide) -> None:
+    """CK-91, CK-51, CK-60, CK-63, CK-70 to CK-74: 70 and 120."""
+    topic, group = behind(kafka)
+    at = [TopicPartition(topic, 0)]
+    with kafka.consumer(group, **ON) as consumer:
+        consumer.subscribe([topic])
+        assert read(consumer, 1) == [70]
+        assert checkpoints(kafka, group, topic) == {0: Range(70, 120), 1: Range(120, OPEN)}
+        kafka.write(topic, 10)
+        wait_until(lambda: consumer.get_watermark_offsets(at[0], timeout=LIMIT_S)[1] == 130)
+        for offset in range(71, 120):
+            assert read(consumer, 1) == [offset]
+            assert consumer.position(at)[0].offset == offset + 1
+            if offset % 10 == 0:
+                consumer.commit(asynchronous=False)
+                assert consumer.committed(at, timeout=LIMIT_S)[0].offset == offset + 1
+        assert inside(consumer).machines[topic, 0].ahead_bytes > 0
+        consumer.commit(asynchronous=False)
+        assert read(consumer, 10) == list(range(120, 130))
+        assert not inside(consumer)._side.is_open
+        consumer.commit(asynchronous=False)
+        assert consumer.committed(at, timeout=LIMIT_S)[0].offset == 130
+        kafka.write(topic, 1)
+        assert read(consumer, 1) == [130]
+    assert checkpoints(kafka, group, topic) == {}
+
+
+def automatic_commits_follow_the_user(kafka: KafkaSide) -> None:
+    """CK-70, CK-73, CK-74: they never tell the head's place before its records were handed out."""
+    topic, group = behind(kafka, 0, 300)
+    with kafka.consumer(group, enable_parallel_rebalance=True, auto_commit_interval_ms=10) as consumer:
+        consumer.subscribe([topic])
+        last = -1
+        while last < 299:
+            (last,) = read(consumer, 1)
+            committed = kafka_committed(consumer, topic)
+            assert committed is None or committed <= last + 1
+        consumer.poll(0.1)
+        wait_until(lambda: consumer.poll(0.02) is None and kafka_committed(consumer, topic) == 300)
+    assert kafka.committed(group, topic) == 300
+    assert checkpoints(kafka, group, topic) == {}
+
+
+def kafka_committed(consumer: Consumer, topic: str) -> int | None:
+    (answer,) = consumer.committed([TopicPartition(topic, 0)], timeout=LIMIT_S)
+    return answer.offset if answer.offset >= 0 else None
+
+
+def close_commits_what_was_handed_out(kafka: KafkaSide) -> None:
+    """CK-84: with automatic commits; the checkpoints stay for the next owner."""
+    topic, group = behind(kafka)
+    with kafka.consumer(group, enable_parallel_rebalance=True, auto_commit_interval_ms=60_000) as consumer:
+        consumer.subscribe([topic])
+        assert read(consumer, 20)[-1] == 89
+    assert kafka.committed(group, topic) == 90
+    assert checkpoints(kafka, group, topic) == {0: Range(70, 120), 1: Range(120, OPEN)}
+
+
+def plain_consumer_takes_over(kafka: KafkaSide) -> None:
+    """CK-76: it goes on from what was committed, and re-reads at worst; a parallel one clips what is stale (CK-85)."""
+    topic, group = behind(kafka)
+    with kafka.consumer(group, **ON) as consumer:
+        consumer.subscribe([topic])
+        read(consumer, 20)
+        consumer.commit(asynchronous=False)
+    plain = confluent_kafka.Consumer({**kafka.config(group), "enable.auto.commit": False})
+    plain.subscribe([topic])
+    assert read(plain, 15) == list(range(90, 105))
+    plain.commit(asynchronous=False)
+    plain.close()
+    kafka.write(topic, 5)
+    with kafka.consumer(group, **ON, parallel_rebalance_merge=False) as consumer:
+        consumer.subscribe([topic])
+        assert read(consumer, 1) == [105]
+        assert checkpoints(kafka, group, topic) == {0: Range(105, 120), 1: Range(120, 125), 2: Range(125, OPEN)}
+        assert read(consumer, 19) == list(range(106, 125))
+
+
+def nothing_to_catch_up_with(kafka: KafkaSide) -> None:
+    """CK-52: C = L, and no committed offset, which is KIP-842's business."""
+    for committed, expected in ((120, []), (None, list(range(120)))):
+        topic, group = kafka.topic(), name("group")
+        kafka.write(topic, 120)
+        if committed is not None:
+            kafka.commit(group, topic, committed)
+        with kafka.consumer(group, **ON, auto_offset_reset="earliest") as consumer:
+            consumer.subscribe([topic])
+            assert read(consumer, len(expected)) == expected
+            wait_until(lambda: consumer.poll(0.02) is None and consumer.assignment())
+            assert not inside(consumer).machines
+            assert not inside(consumer)._side.is_open
+
+
+def pause_resume_and_seek(kafka: KafkaSide) -> None:
+    """CK-67."""
+    topic, group = behind(kafka, 10, 120, partitions=2)
+    first = TopicPartition(topic, 0)
+    with kafka.consumer(group, **ON) as consumer:
+        consumer.subscribe([topic])
+        read(consumer, 1, partition=0)
+        consumer.pause([first])
+        rest = read(consumer, 110, partition=1)
+        assert rest == list(range(10, 120))
+        assert all(m is None or m.partition() == 1 for m in (consumer.poll(0.01) for _ in range(5)))
+        consumer.resume([first])
+        assert read(consumer, 5, partition=0) == list(range(11, 16))
+        consumer.seek(TopicPartition(topic, 0, 100))
+        assert read(consumer, 20, partition=0) == list(range(100, 120))
+        kafka.write(topic, 2)
+        assert read(consumer, 2, partition=0) == [120, 121]
+        assert not inside(consumer)._side.is_open
+    assert checkpoints(kafka, group, topic) == {}
+
+
+def new_owner_goes_on(kafka: KafkaSide) -> None:
+    """CK-84, CK-75: eager and cooperative members share partitions while they catch up; nothing is skipped."""
+    for strategy in ("range", "cooperative-sticky"):
+        topic, group = behind(kafka, 0, 60, partitions=2)
+        settings = {**ON, "enable_auto_commit": True, "partition_assignment_strategy": strategy}
+        with kafka.consumer(group, **settings) as first, kafka.consumer(group, **settings) as second:
+            assert share(first, second, topic) == {(partition, offset) for partition in (0, 1) for offset in range(60)}
+
+
+def share(first: Consumer, second: Consumer, topic: str) -> set[tuple[int | None, int | None]]:
+    """Have the second join while the first is not through; return what both got, once that is all."""
+    seen: set[tuple[int | None, int | None]] = set()
+
+    def note(consumer: Consumer) -> None:
+        message = consumer.poll(0.02)
+        if message is not None and message.error() is None:
+            seen.add((message.partition(), message.offset()))
+
+    first.subscribe([topic])
+    while len(seen) < 20:
+        note(first)
+    second.subscribe([topic])
+    limit = time.monotonic() + LIMIT_S
+    while len(seen) < 120:
+        assert time.monotonic() < limit
+        note(first)
+        note(second)
+    return seen
+
+
+def retention_passes_the_past(kafka: KafkaSide) -> None:
+    """CK-86, CK-52: before the start, and while it is caught up with; the rule for invalid offsets decides."""
+    topic, group = behind(kafka, 10, 100)
+    for _ in range(10):
+        kafka.write(topic, 30)
+    kafka.forget_before(topic, 50)
+    small = {"queued_min_messages": 1, "max_partition_fetch_bytes": 1000}
+    with kafka.consumer(group, **ON, **NEAREST, **small) as consumer:
+        consumer.subscribe([topic])
+        assert read(consumer, 1) == [50]
+        assert inside(consumer).machines[topic, 0].ranges[0].end == 400
+        kafka.write(topic, 3)
+        inside(consumer)._side.pause([(topic, 0)])
+        kafka.forget_before(topic, 398)
+        inside(consumer)._side.resume([(topic, 0)])
+        offsets = [50]
+        while offsets[-1] < 402:
+            offsets += read(consumer, 1)
+        assert offsets == sorted(set(offsets))
+        assert offsets[-5:] == [398, 399, 400, 401, 402]
+
+
+def past_gone_and_no_policy(kafka: KafkaSide) -> None:
+    """CK-86, CK-24: an error, if the settings name no place to go."""
+    topic, group = behind(kafka, 10, 120)
+    kafka.forget_before(topic, 50)
+    with kafka.consumer(group, **ON, auto_offset_reset="none") as consumer:
+        consumer.subscribe([topic])
+        with pytest.raises(OffsetOutOfRange, match=rf"{topic} \[0\]"):
+            read(consumer, 1)
+        consumer.seek(TopicPartition(topic, 0, 60))
+        assert read(consumer, 2) == [60, 61]
+
+
+def topic_made_again(kafka: KafkaSide) -> None:
+    """CK-87: the ranges of the old topic are none of the new one's."""
+    topic, group = behind(kafka)
+    settings = {**ON, "parallel_rebalance_merge": False}
+    with kafka.consumer(group, **settings) as consumer:
+        consumer.subscribe([topic])
+        read(consumer, 1)
+    kafka.delete(topic)
+    kafka.create(topic)
+    kafka.write(topic, 150)
+    kafka.commit(group, topic, 80)
+    with kafka.consumer(group, **settings) as consumer:
+        consumer.subscribe([topic])
+        assert read(consumer, 1) == [80]
+        assert checkpoints(kafka, group, topic) == {0: Range(80, 150), 1: Range(150, OPEN)}
+
+
+def lost_side_consumer(kafka: KafkaSide) -> None:
+    """CK-81: another one goes on in the same range."""
+    topic, group = behind(kafka, 0, 2000)
+    with kafka.consumer(group, **ON) as consumer:
+        consumer.subscribe([topic])
+        offsets = read(consumer, 5)
+        side = inside(consumer)._side._consumer
+        assert side is not None
+        side.close()
+        offsets += read(consumer, 1995)
+        assert offsets == list(range(2000))
+    assert checkpoints(kafka, group, topic) == {0: Range(0, 2000), 1: Range(2000, OPEN)}
+
+
+def bounded_buffer(kafka: KafkaSide) -> None:
+    """CK-65: a full buffer pauses the head, and drops nothing."""
+    topic, group = behind(kafka, 0, 3000)
+    with kafka.consumer(group, **ON, parallel_rebalance_buffer_bytes=100) as consumer:
+        consumer.subscribe([topic])
+        offsets = read(consumer, 1)
+        kafka.write(topic, 2000)
+        machine = inside(consumer).machines[topic, 0]
+        while not machine.is_full:
+            offsets += read(consumer, 1)
+        assert machine.ahead_bytes <= 101
+        offsets += read(consumer, 5000 - len(offsets))
+        assert offsets == list(range(5000))
+
+
+def batches(kafka: KafkaSide) -> None:
+    """CK-60, CK-62, CK-64: `consume` gives what `poll` does, and nothing is kept of what it gave."""
+    topic, group = behind(kafka, 0, 700, partitions=3)
+    with kafka.consumer(group, **ON) as consumer:
+        consumer.subscribe([topic])
+        found: dict[int | None, list[int | None]] = {0: [], 1: [], 2: []}
+        limit = time.monotonic() + LIMIT_S
+        while sum(map(len, found.values())) < 2100:
+            assert time.monotonic() < limit
+            messages = consumer.consume(64, 0.5)
+            assert len(messages) <= 64
+            records = [message for message in messages if message.error() is None]
+            for message in records:
+                found[message.partition()].append(message.offset())
+            del messages
+            while records:
+                message = records.pop()
+                assert sys.getrefcount(message) == 2
+        assert all(offsets == list(range(700)) for offsets in found.values())
+
+
+def commits_of_the_user(kafka: KafkaSide) -> None:
+    """CK-70, CK-72: of a message, of offsets, of what is stored, and on_commit is told."""
+    topic, group = behind(kafka, 0, 50)
+    told: list[int] = []
+
+    def on_commit(error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        assert error is None
+        told.extend(each.offset for each in partitions)
+
+    with kafka.consumer(group, **ON, enable_auto_offset_store=False, on_commit=on_commit) as consumer:
+        consumer.subscribe([topic])
+        messages = consume_records(consumer, 10)
+        consumer.commit(message=messages[2], asynchronous=False)
+        assert kafka_committed(consumer, topic) == 3
+        consumer.commit(offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
+        assert kafka_committed(consumer, topic) == 5
+        consumer.store_offsets(message=messages[6])
+        consumer.commit()
+        wait_until(lambda: (consumer.poll(0), 7 in told)[1])
+        assert kafka_committed(consumer, topic) == 7
+        with pytest.raises(confluent_kafka.KafkaException, match="_NO_OFFSET"):
+            consumer.commit(asynchronous=False)
+
+
+def consume_records(consumer: Consumer, count: int) -> list[Message]:
+    found: list[Message] = []
+    while len(found) < count:
+        message = consumer.poll(LIMIT_S)
+        assert message is not None
+        assert message.error() is None
+        found.append(message)
+    return found
+
+
+def ends_come_in_order(kafka: KafkaSide) -> None:
+    """CK-60: the end of a partition is told after its records."""
+    topic, group = behind(kafka, 0, 30)
+    with kafka.consumer(group, **ON) as consumer:
+        consumer.subscribe([topic])
+        events: list[int | None] = []
+        while len(events) < 31:
+            message = consumer.poll(LIMIT_S)
+            assert message is not None
+            events.append(message.offset() if message.error() is None else -1)
+        assert events == [*range(30), -1]
+
+
+CASES: dict[str, Case] = {
+    str(case.__name__).replace("_", " "): (case, ())
+    for case in (
+        worked_example,
+        automatic_commits_follow_the_user,
+        close_commits_what_was_handed_out,
+        plain_consumer_takes_over,
+        nothing_to_catch_up_with,
+        pause_resume_and_seek,
+        new_owner_goes_on,
+        retention_passes_the_past,
+        past_gone_and_no_policy,
+        topic_made_again,
+        lost_side_consumer,
+        bounded_buffer,
+        batches,
+        commits_of_the_user,
+        ends_come_in_order,
+    )
+}
