@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
+from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
 
@@ -35,6 +36,21 @@ def wait_topic(bootstrap: str, topic: str, partitions: int) -> None:
                 return
             time.sleep(0.02)
     raise AssertionError(f"{topic} does not get {partitions} partitions")
+
+
+def wait_coordinators(bootstrap: str, groups: list[str]) -> None:
+    """Wait until these groups are served: a new broker makes its offsets topic when it is asked for it first."""
+    limit = time.monotonic() + 20
+    with admin_client(bootstrap) as admin:
+        while time.monotonic() < limit:
+            try:
+                admin.list_group_offsets(groups)
+                return
+            except KafkaError as error:
+                if not error.retriable:
+                    raise
+                time.sleep(0.02)
+    raise AssertionError(f"no coordinator for {groups}")
 
 
 def topic_names(bootstrap: str) -> set[str]:

@@ -109,4 +109,6 @@ CLIENTS = (
     java("2.0.1", unsupported=JAVA_2_0, told={}, real=(OLD, NEW)),
     java("2.8.2", unsupported={}, told={}, real=(OLD, NEW)),
     java(NEW, unsupported={}, told={}, real=(OLD, NEW)),
+    Client(name="franz-go", command=built.go("franz"), needs_more=True),
+    Client(name="sarama", command=built.go("sarama"), needs_more=True),
 )

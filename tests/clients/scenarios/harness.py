@@ -11,7 +11,7 @@ from typing import Any, Literal
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic
 
-from tests.clients.admin import admin_client, wait_topic
+from tests.clients.admin import admin_client, wait_coordinators, wait_topic
 from tests.clients.scenarios.clients import Client
 from tests.clients.scenarios.scenarios import SCENARIOS, Scenario, Such
 
@@ -51,6 +51,8 @@ def make_topics(bootstrap: str, prefix: str) -> None:
         admin.create_topics([NewTopic(name, partitions, 1) for name, partitions in topics.items()])
     for name, partitions in topics.items():
         wait_topic(bootstrap, name, partitions)
+    # Not every client tries for as long as it takes.
+    wait_coordinators(bootstrap, [f"{prefix}-{s.name}" for s in SCENARIOS])
 
 
 def _drive(command: list[str], bootstrap: str, prefix: str) -> tuple[dict[str, Told], str]:

@@ -1,0 +1,156 @@
+// The scenarios with franz-go: BOOTSTRAP PREFIX SCENARIO...
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"kproto/tests/clients/drivers/telling"
+)
+
+type run = telling.Run
+
+var background = context.Background()
+
+func main() {
+	telling.Main(map[string]telling.Scenario{
+		"create-topic":         createTopic,
+		"produce-100":          produce100,
+		"idempotent-produce":   idempotentProduce,
+		"consume-and-commit":   consumeAndCommit,
+		"restart-and-continue": restartAndContinue,
+		"rewind":               rewind,
+		"lag":                  lag,
+		"two-members":          twoMembers,
+		"static-member":        staticMember,
+		"cooperative":          cooperative,
+		"commit-with-metadata": commitWithMetadata,
+		"metadata-too-large":   metadataTooLarge,
+		"unknown-topic":        unknownTopic,
+		"list-groups":          listGroups,
+		"describe-group":       describeGroup,
+		"delete-group":         deleteGroup,
+		"list-group-offsets":   listGroupOffsets,
+		"delete-offsets":       deleteOffsets,
+	})
+}
+
+func client(r *run, more ...kgo.Opt) (*kgo.Client, error) {
+	return kgo.NewClient(append([]kgo.Opt{
+		kgo.SeedBrokers(r.Bootstrap),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchMaxWait(50 * time.Millisecond),
+		kgo.MetadataMinAge(100 * time.Millisecond),
+		kgo.MetadataMaxAge(500 * time.Millisecond),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+	}, more...)...)
+}
+
+// member is a client in the group; settings later in the list win.
+func member(r *run, more ...kgo.Opt) (*kgo.Client, error) {
+	return client(r, append([]kgo.Opt{
+		kgo.ConsumerGroup(r.Name),
+		kgo.ConsumeTopics(r.Name),
+		kgo.Balancers(kgo.RangeBalancer()),
+		kgo.SessionTimeout(6 * time.Second),
+		kgo.HeartbeatInterval(100 * time.Millisecond),
+		kgo.DisableAutoCommit(),
+	}, more...)...)
+}
+
+// withAdmin runs the work with an admin client of its own.
+func withAdmin(r *run, work func(*kadm.Client) error) error {
+	cl, err := client(r)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	return work(kadm.NewClient(cl))
+}
+
+// withMember runs the work with a member of the group that is made anew.
+func withMember(r *run, work func(*kgo.Client) error) error {
+	cl, err := member(r)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	return work(cl)
+}
+
+// code is Kafka's number of the error.
+func code(err error) (int16, error) {
+	var known *kerr.Error
+	if err == nil {
+		return 0, nil
+	}
+	if errors.As(err, &known) {
+		return known.Code, nil
+	}
+	return 0, err
+}
+
+// tellCode tells Kafka's number of the error; what is no answer of a broker is returned.
+func tellCode(r *run, fact string, failed error) error {
+	number, err := code(failed)
+	if err == nil {
+		r.Tell(fact, number)
+	}
+	return err
+}
+
+// send writes numbered records to the partitions in turn; it returns the offsets of each partition.
+func send(r *run, count, partitions int, more ...kgo.Opt) ([][]int64, error) {
+	cl, err := client(r, append([]kgo.Opt{kgo.RequiredAcks(kgo.AllISRAcks())}, more...)...)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	records := make([]*kgo.Record, count)
+	for n := range records {
+		partition := int32(n % partitions)
+		records[n] = &kgo.Record{Topic: r.Name, Partition: partition, Key: telling.Key(n), Value: telling.Value(n)}
+	}
+	offsets := make([][]int64, partitions)
+	for _, result := range cl.ProduceSync(background, records...) {
+		if result.Err != nil {
+			return nil, result.Err
+		}
+		offsets[result.Record.Partition] = append(offsets[result.Record.Partition], result.Record.Offset)
+	}
+	return offsets, nil
+}
+
+func sendTen(r *run) error {
+	_, err := send(r, 10, 1, kgo.DisableIdempotentWrite())
+	return err
+}
+
+// take gets the next records, no more than these.
+func take(cl *kgo.Client, count int) ([]*kgo.Record, error) {
+	ctx, cancel := context.WithTimeout(background, telling.Limit)
+	defer cancel()
+	var found []*kgo.Record
+	for len(found) < count {
+		fetches := cl.PollRecords(ctx, count-len(found))
+		if err := fetches.Err(); err != nil {
+			return nil, fmt.Errorf("%d records, not %d: %w", len(found), count, err)
+		}
+		found = append(found, fetches.Records()...)
+	}
+	return found, nil
+}
+
+func shown(records []*kgo.Record) []string {
+	all := make([]string, len(records))
+	for i, record := range records {
+		all[i] = telling.Shown(record.Key, record.Value)
+	}
+	return all
+}

@@ -1,0 +1,78 @@
+// The scenarios with sarama: BOOTSTRAP PREFIX SCENARIO...
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"kproto/tests/clients/drivers/telling"
+)
+
+type run = telling.Run
+
+var background = context.Background()
+
+func main() {
+	telling.Main(map[string]telling.Scenario{
+		"create-topic":         createTopic,
+		"produce-100":          produce100,
+		"idempotent-produce":   idempotentProduce,
+		"consume-and-commit":   consumeAndCommit,
+		"restart-and-continue": restartAndContinue,
+		"rewind":               rewind,
+		"lag":                  lag,
+		"two-members":          twoMembers,
+		"static-member":        staticMember,
+		"cooperative":          cooperative,
+		"commit-with-metadata": commitWithMetadata,
+		"metadata-too-large":   metadataTooLarge,
+		"unknown-topic":        unknownTopic,
+		"list-groups":          listGroups,
+		"describe-group":       describeGroup,
+		"delete-group":         deleteGroup,
+		"list-group-offsets":   listGroupOffsets,
+		"delete-offsets":       deleteOffsets,
+	})
+}
+
+// settings for the newest release that sarama knows; it comes to terms with older brokers.
+func settings() *sarama.Config {
+	config := sarama.NewConfig()
+	config.Version = sarama.MaxVersion
+	config.Metadata.RefreshFrequency = 500 * time.Millisecond
+	config.Metadata.AllowAutoTopicCreation = false
+	config.Producer.RequiredAcks = sarama.WaitForAll
+	config.Producer.Return.Successes = true
+	config.Producer.Partitioner = sarama.NewManualPartitioner
+	config.Consumer.MaxWaitTime = 50 * time.Millisecond
+	config.Consumer.Return.Errors = true
+	config.Consumer.Offsets.Initial = sarama.OffsetOldest
+	config.Consumer.Offsets.AutoCommit.Enable = false
+	config.Consumer.Group.Session.Timeout = 6 * time.Second
+	config.Consumer.Group.Heartbeat.Interval = 100 * time.Millisecond
+	config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategyRange()}
+	return config
+}
+
+func addresses(r *run) []string { return []string{r.Bootstrap} }
+
+func withAdmin(r *run, work func(sarama.ClusterAdmin) error) error {
+	admin, err := sarama.NewClusterAdmin(addresses(r), settings())
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(admin), admin.Close())
+}
+
+// tellCode tells Kafka's number of the error; what is no answer of a broker is returned.
+func tellCode(r *run, fact string, failed error) error {
+	var known sarama.KError
+	if failed != nil && !errors.As(failed, &known) {
+		return failed
+	}
+	r.Tell(fact, int16(known))
+	return nil
+}
