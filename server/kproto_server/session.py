@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
     from kproto.declaration import Response
     from kproto_server.cluster.cluster import Node
+    from kproto_server.commit_shape import Shape
     from kproto_server.dispatch import Dispatcher, Endpoint
-    from kproto_server.memo import CommitMemo, PendingCommit, Shape
+    from kproto_server.memo import CommitMemo, PendingCommit
 
     Learn = Callable[[Response, bytes], object] | None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 
 from kproto.headers import request_frame
@@ -33,6 +34,7 @@ from kproto_server.configuration.settings import Settings
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.sweeps import Sweeps
 from kproto_server.dispatch import Dispatcher
+from kproto_server.memo import MEMO_SIZE_BYTES, USED
 from kproto_server.observation.observe import Observations
 from kproto_server.releases.profiles import Profile
 from kproto_server.session import Session
@@ -76,7 +78,7 @@ class Side:
         return self.send(0 if coordinator is None else coordinator.node_id - 1, frames)
 
 
-groups = st.sampled_from(["g", "billing", "a-group-with-a-rather-long-name"])
+groups = st.sampled_from(["g", "h", "billing", "h\u00e9gels", "a-group-with-a-rather-long-name"])
 clients = st.sampled_from(["", "c", "consumer-billing-1"])
 nodes = st.integers(0, 1)
 
@@ -254,17 +256,61 @@ def test_commits_from_memory_keep_a_group_alive_and_no_longer() -> None:
     assert len(side.state.offsets) == 0
 
 
-def test_a_repeated_commit_is_answered_from_memory() -> None:
+def simple_commit(group: str, version: int = 8, client_id: str | None = "c") -> bytes:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+    topics = (OffsetCommitRequestTopic(name="t", partitions=(partition,)),)
+    request = OffsetCommitRequest(group_id=group, topics=topics)
+    return request_frame(request, version, correlation_id=1, client_id=client_id)
+
+
+@pytest.mark.parametrize("version", [3, 8])
+@pytest.mark.parametrize("client_id", [None, "", "c"])
+def test_a_repeated_commit_is_answered_from_memory(version: int, client_id: str | None) -> None:
     side = Side({}, remembers=True)
     memos = side.dispatcher.memos
     assert memos is not None
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
-    topics = (OffsetCommitRequestTopic(name="t", partitions=(partition,)),)
-    frame = request_frame(OffsetCommitRequest(group_id="g", topics=topics), 8, correlation_id=1, client_id="c")
+    frame = simple_commit("g", version, client_id)
     node = next(i for i, session in enumerate(side.sessions) if session.node is side.state.cluster.coordinator_of("g"))
     for _ in range(2):
         side.send(node, frame)
     found = memos.find(frame[4:], side.sessions[node].node)
     assert found is not None
     side.send(node, frame)
-    assert found.hits == 1
+    assert found.use == USED
+
+
+def test_memos_are_bounded_and_those_that_are_used_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    side = Side({}, remembers=True)
+    memos = side.dispatcher.memos
+    assert memos is not None
+    node = side.sessions[0].node
+    mine = [g for g in (f"g{n:03}" for n in range(400)) if side.state.cluster.coordinator_of(g) is node][:100]
+    size = MEMO_SIZE_BYTES + len(simple_commit("g000"))
+    monkeypatch.setattr("kproto_server.memo.MEMOS_SIZE_MAX_BYTES", 60 * size)
+
+    def remembered() -> set[str]:
+        return {group for group in mine if memos.find(simple_commit(group)[4:], node) is not None}
+
+    for _ in range(4):
+        for group in mine:
+            side.send(0, simple_commit(group))
+    assert remembered() == set(mine[:60])  # though the others come as often
+    for _ in range(8):
+        for group in mine[60:]:
+            side.send(0, simple_commit(group))
+    assert remembered() > set(mine[60:])  # the first ones come no more
+    assert len(remembered()) == 60
+    fetched = [len(side.state.offsets.of_group(group)) for group in mine]
+    assert fetched == [1] * len(mine)
+
+
+def test_octets_that_are_no_text_are_no_groups() -> None:
+    """They are read as another string for each: a frame of the same size is not taken for a group's that is known."""
+    sides = Side({}, remembers=True), Side({}, remembers=False)
+    text = "\ufffd\ufffd".encode()
+    known, strange = simple_commit("\ufffd\ufffd", 3), simple_commit("\ufffd\ufffd", 3)
+    strange = strange.replace(text, b"\xef\xbf\xbd\xf0\x90\x80")
+    other = simple_commit("abcdef", 3)
+    for frame in [known] * 3 + [other] * 3 + [strange] * 3 + [other, known]:
+        answers = [side.send(node, frame) for side in sides for node in (0, 1)]
+        assert answers[:2] == answers[2:]

@@ -8,10 +8,11 @@ from kproto_server.storage.disk import read_all
 from kproto_server.storage.durable_log import Durability
 from kproto_server.storage.journal import NAMES
 from kproto_server.storage.log_dir import LogDir
+from kproto_server.storage.partition_log import UNCHECKED
 from tests.storage.faulty_disk import FaultyDisk, Inode
 from tests.storage.written import TOPIC, append, batch, log_values, new_log_dir, settle
 
-STORAGE_ERROR = 56
+STORAGE_ERROR, TOO_LARGE = 56, 10
 JOURNAL_SIZE = 4096
 
 
@@ -194,6 +195,33 @@ def test_in_os_mode_so_much_is_written_before_it_is_synced() -> None:
     assert log.synced_offset == log.next_offset
     assert log_dir.durable.background() is None
     assert reopened(log_dir, "os").logs[TOPIC, 0].synced_offset == log.next_offset
+
+
+def test_a_batch_that_is_written_by_its_checked_part_is_the_same_batch() -> None:
+    """D13: whatever the log has to do first: open a file, begin a segment, cut off what a failed write has left."""
+    by_part, whole = made("os", partitions=1), made("os", partitions=1)
+    for number in range(60):
+        octets, count = batch(*(b"%d" % number * (number % 7 + 1) for _ in range(number % 3 + 1)))
+        fails = number % 10 == 4
+        errors = []
+        for log_dir in (by_part, whole):
+            durable, log = log_dir.durable, log_dir.logs[TOPIC, 0]
+            log.segment_bytes = 700
+            disk_of(log_dir).fault = lambda operation, path, fails=fails: (
+                fails and operation in ("write", "truncate") and path.endswith("log")
+            )
+            checked = octets[UNCHECKED.size :]
+            is_whole = log_dir is whole
+            errors.append(durable.write(log, octets, count) if is_whole else durable.write_checked(log, checked, count))
+            if number % 13 == 0 and (work := durable.begin_sync(log)) is not None:
+                work.run()
+                durable.end_sync(work)
+        assert errors == [STORAGE_ERROR if fails else 0] * 2
+    assert content(by_part) == content(whole)
+    assert len(by_part.logs[TOPIC, 0].segments()) > 5
+    assert [made.durable.write_checked(made.logs[TOPIC, 0], bytes(1 << 21), 1) for made in (by_part,)] == [TOO_LARGE]
+    for segment in by_part.logs[TOPIC, 0].segments():
+        assert read_all(disk_of(by_part), segment.path) == read_all(disk_of(whole), segment.path)
 
 
 def test_a_small_disk_gets_a_small_journal() -> None:

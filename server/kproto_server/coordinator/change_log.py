@@ -100,9 +100,9 @@ class WrittenChangeLog:
         self.partitions: Mapping[int, PartitionLog] = {}
         """The logs of the offsets partitions, by number."""
 
-    def write(self, partition: int, batch: bytes, record_count: int) -> int:
-        """Write a batch; return 0 or the error. What `append` does for who needs no `Change`."""
-        return self._durable.write(self.partitions[partition], batch, record_count)
+    def write(self, partition: int, checked: bytes, record_count: int) -> int:
+        """Write a batch of which this is what the checksum covers; return 0 or the error. For who needs no `Change`."""
+        return self._durable.write_checked(self.partitions[partition], checked, record_count)
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         change.settle(self._durable.write(self.partitions[partition], batch, record_count))

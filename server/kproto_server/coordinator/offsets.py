@@ -10,7 +10,7 @@ the same partitions again and again, and most of that nobody ever looks at.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kproto_server.coordinator.table.entries import OffsetAndMetadata as OffsetAndMetadata
 from kproto_server.coordinator.table.table import OffsetTable
@@ -23,11 +23,16 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.table.entries import Due as Due
 
 
-class DeferredCommit(Protocol):
-    """A commit that is known to be accepted; its entries are worked out when they are asked for."""
+class LastCommit(Protocol):
+    """The last commit of a group, as its client sent it: its entries are worked out when they are asked for."""
 
-    expires_early: bool
-    """As of `OffsetStore.apply_commit`."""
+    is_deferred: bool
+    """Whether it is visible, and not in the table."""
+
+    @property
+    def expires_early(self) -> bool:
+        """As of `OffsetStore.apply_commit`."""
+        ...
 
     def entries(self) -> CommitEntries: ...
 
@@ -35,35 +40,47 @@ class DeferredCommit(Protocol):
 class OffsetStore:
     """The committed offsets of all groups."""
 
-    __slots__ = ("_deferred", "_table", "touched")
+    __slots__ = ("_table", "last_commits", "touched")
 
     def __init__(self) -> None:
         self._table = OffsetTable()
-        self._deferred: dict[str, DeferredCommit] = {}
+        self.last_commits: dict[str, Any] = {}
+        """By group, those that are remembered: `LastCommit`s of whoever remembers, who knows what else they are."""
         self.touched: dict[str, None] = {}
         """Groups that the next sweep has to look at, as what the table knows of them is not all (`Sweeps`)."""
 
-    def defer_commit(self, group_id: str, commit: DeferredCommit) -> None:
-        """Make a commit visible whose entries are worked out when somebody looks.
+    def remember(self, group_id: str, commit: LastCommit) -> None:
+        """Keep a group's last commit, in place of the one before."""
+        self._settle(group_id)
+        self.last_commits[group_id] = commit
 
-        Deferring the same object again stands for a later commit of the same partitions, in place of the one before.
+    def forget(self, group_id: str) -> None:
+        """Keep it no more."""
+        self._settle(group_id)
+        del self.last_commits[group_id]
+
+    def defer(self, group_id: str, commit: LastCommit) -> None:
+        """Make the commit that is remembered of a group visible; its entries are worked out when somebody looks.
+
+        Until then it may become, by itself, a later commit of the same partitions.
         """
-        before = self._deferred.get(group_id)
-        if before is not commit:
-            if before is not None:
-                self._settle(group_id)
-            self._deferred[group_id] = commit
-            if commit.expires_early or not self._table.has(group_id):
-                self.touched[group_id] = None
+        commit.is_deferred = True
+        if commit.expires_early or not self._table.has(group_id):
+            self.touched[group_id] = None
 
     def _settle(self, group_id: str) -> None:
         """Put what was deferred into the table; everything that looks at a group comes here first."""
-        commit = self._deferred.pop(group_id, None)
-        if commit is not None:
+        commit = self.last_commits.get(group_id)
+        if commit is not None and commit.is_deferred:
+            commit.is_deferred = False
             self._table.apply(group_id, commit.entries(), expires_early=commit.expires_early)
 
+    def _is_deferred(self, group_id: str) -> bool:
+        commit = self.last_commits.get(group_id)
+        return commit is not None and commit.is_deferred
+
     def _settle_all(self) -> None:
-        for group_id in list(self._deferred):
+        for group_id in self.last_commits:
             self._settle(group_id)
 
     def apply_commit(self, group_id: str, entries: CommitEntries, *, expires_early: bool = True) -> None:
@@ -71,26 +88,26 @@ class OffsetStore:
 
         ``expires_early``: False if all its offsets expire a retention time of the broker after their commit, or later.
         """
-        if self._deferred:
+        if self.last_commits:
             self._settle(group_id)
         self._table.apply(group_id, entries, expires_early=expires_early)
 
     def apply_deletion(self, group_id: str, entries: DeletionEntries) -> None:
         """Forget offsets whose tombstones the log has."""
-        if self._deferred:
+        if self.last_commits:
             self._settle(group_id)
         if not self._table.remove(group_id, entries):
             self.touched[group_id] = None
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, OffsetAndMetadata]]:
         """Return a group's offsets by topic and partition, to be read before its next change; empty if it has none."""
-        if self._deferred:
+        if self.last_commits:
             self._settle(group_id)
         return self._table.of_group(group_id)
 
     def has(self, group_id: str) -> bool:
         """Whether a group has offsets."""
-        return group_id in self._deferred or self._table.has(group_id)
+        return self._is_deferred(group_id) or self._table.has(group_id)
 
     def group_ids(self) -> Iterator[str]:
         """Yield the groups that have offsets, in no order. Nothing may be changed meanwhile."""
@@ -106,7 +123,7 @@ class OffsetStore:
         """Yield groups that may have something that expires, if everything committed until a time does; see
         `OffsetTable.due`."""
         for groups in self._table.due(until_ms):
-            yield [(group_id, None if group_id in self._deferred else offsets) for group_id, offsets in groups]
+            yield [(group_id, None if self._is_deferred(group_id) else offsets) for group_id, offsets in groups]
 
     def put_off(self, group_id: str, since_ms: int) -> None:
         """Have `due` name a group, which it has named, at this time again."""

@@ -124,10 +124,13 @@ class RealFile:
         self.size = os.fstat(fd).st_size
 
     def write_at(self, position: int, data: bytes) -> None:
+        size = len(data)
         written = os.pwrite(self._fd, data, position)
-        while written < len(data):
+        while written < size:
             written += os.pwrite(self._fd, data[written:], position + written)
-        self.size = max(self.size, position + len(data))
+        end = position + size
+        if end > self.size:
+            self.size = end
 
     def read_at(self, position: int, size: int) -> bytes:
         return os.pread(self._fd, size, position)

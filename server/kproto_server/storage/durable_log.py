@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from kproto.codes import ErrorCode
+from kproto_server.storage.partition_log import UNCHECKED
 from kproto_server.storage.segment_sync import SegmentSync, begin_syncs
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk, File
     from kproto_server.storage.journal import Journal
     from kproto_server.storage.partition_log import PartitionLog, SyncWork
-    from kproto_server.storage.segment_sync import RecoveryPoints
+from kproto_server.storage.segment_sync import RecoveryPoints
 
 Durability = Literal["os", "fsync"]
 Item = TypeVar("Item")
@@ -145,6 +146,20 @@ class DurableLog(Generic[Item]):
         log.append(batch, record_count)
         try:
             log.write()
+        except OSError:
+            return STORAGE_ERROR
+        self._unsynced_bytes += size
+        return 0
+
+    def write_checked(self, log: PartitionLog, checked: bytes, record_count: int) -> int:
+        """As `write`, for a batch of which this is what the checksum covers."""
+        if self.failed is not None:
+            return STORAGE_ERROR
+        size = UNCHECKED.size + len(checked)
+        if size > self._batch_size_max_bytes and not log.takes_any_size:
+            return TOO_LARGE
+        try:
+            log.write_now(checked, record_count)
         except OSError:
             return STORAGE_ERROR
         self._unsynced_bytes += size

@@ -9,8 +9,11 @@ no more than it must, and directories too where files were made.
 from __future__ import annotations
 
 from contextlib import suppress
+from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto.records.checksum import crc32c
+from kproto.records.record_batch import MAGIC
 from kproto.records.segment import RELATIVE_OFFSET_MAX
 from kproto.records.segment_files import LEADER_EPOCHS, segment_name
 from kproto_server.storage.checkpoints import Point, read_epochs, write_epochs
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 SIZE_FIELD_END = 12
 """Octets of a batch that its length does not count."""
 EPOCH_END = 16
+UNCHECKED = Struct(">qiibI")
+"""Base offset, length, leader epoch, magic, and the checksum of all that follows."""
 NO_NEW_FILES = -1
 
 
@@ -182,12 +187,44 @@ class PartitionLog:
                 self._dirty[self.active_path] = self._sync_number
             file.write_at(self._position, queue[0] if len(queue) == 1 else b"".join(queue))
         except OSError:
-            self.next_offset = self._next_written
-            with suppress(OSError):  # then it is tried again before the next write
-                self._cut_off()
+            self._take_back_write()
             raise
         self._position += size
         self._next_written = self.next_offset
+
+    def write_now(self, checked: bytes, record_count: int) -> None:
+        """Append and write one batch, of which this is what the checksum covers: the same with less to do.
+
+        Raises:
+            OSError: it is as if it never had been.
+        """
+        base_offset, position, file = self.next_offset, self._position, self._file
+        next_offset, end = base_offset + record_count, position + UNCHECKED.size + len(checked)
+        length = UNCHECKED.size - SIZE_FIELD_END + len(checked)
+        batch = UNCHECKED.pack(base_offset, length, self.epoch, MAGIC, crc32c(checked)) + checked
+        if (
+            file is None
+            or end > self.segment_bytes
+            or next_offset - self.base_offset > RELATIVE_OFFSET_MAX
+            or self._queue
+            or self._must_cut_off
+            or not self._is_active_dirty
+        ):
+            self.append(batch, record_count)
+            self.write()
+            return
+        try:
+            file.write_at(position, batch)
+        except OSError:
+            self._take_back_write()
+            raise
+        self._position = end
+        self.next_offset = self._next_written = next_offset
+
+    def _take_back_write(self) -> None:
+        self.next_offset = self._next_written
+        with suppress(OSError):  # then it is tried again before the next write
+            self._cut_off()
 
     def drop_queue(self) -> None:
         """Forget what is queued; its offsets are free again."""

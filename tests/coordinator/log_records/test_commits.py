@@ -135,10 +135,12 @@ def test_a_template_makes_the_same_batch(
         assert (template.batch(group_id, offsets, now_ms, expire_ms), template.record_count) == expected
 
 
-def test_a_template_takes_as_many_offsets_as_it_has_partitions() -> None:
-    template = CommitTemplate([("t1", [(0, STORED), (1, STORED)])], Profile.named("latest"))
-    with pytest.raises(ValueError, match="size"):
-        template.batch("g1", (1,), NOW, None)
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_template_takes_as_many_offsets_as_it_has_partitions(count: int) -> None:
+    template = CommitTemplate([("t1", [(number, STORED) for number in range(count)])], Profile.named("latest"))
+    for offsets in [(1,) * (count - 1), (1,) * (count + 1)]:
+        with pytest.raises(ValueError, match="size|unpack"):
+            template.batch("g1", offsets, NOW, None)
 
 
 @pytest.mark.parametrize(

@@ -37,12 +37,11 @@ NO_HEADERS = b"\0"
 
 PARTITION_SIZE = 4
 
-INT64 = Struct(">q")
-TWO_INT64 = Struct(">qq")
-
 FIRST_TIMESTAMP, GREATEST_TIMESTAMP = 1, 2
-GROUP, OFFSET, TIMES, STEP = 4, 6, 8, 6
-"""Where they stand first among the arguments of a form, and from where to where they come again."""
+GROUP, OFFSET, TIME, EXPIRE_TIME = 4, 6, 8, 9
+"""Where they stand first among the arguments of a form."""
+STEP = 5
+"""How many arguments a record has besides its times."""
 
 
 def commit_batch(
@@ -106,6 +105,15 @@ class CommitTemplate:
             EncodeError: the group id is longer than the format has room for.
             MissingPackage: the compression needs a package that is not installed.
         """
+        checked = self.checked(group_id, offsets, now_ms, expire_ms)
+        return UNCHECKED.pack(0, LENGTH_MIN - CHECKED.size + len(checked), 0, MAGIC, crc32c(checked)) + checked
+
+    def checked(self, group_id: str, offsets: Sequence[int], now_ms: int, expire_ms: int | None) -> bytes:
+        """Return what the checksum of that batch covers.
+
+        Raises:
+            as `batch`.
+        """
         group = group_id.encode()
         forms = self._lasting if expire_ms is None else self._expiring
         form = forms.get(len(group))
@@ -114,20 +122,22 @@ class CommitTemplate:
         checked = form.checked(group, offsets, now_ms, expire_ms)
         if self._compression:
             records, count = checked[CHECKED.size :], self.record_count
-            return sealed(records, count, now_ms, COMMITS_BASE_SEQUENCE, self._compression)
-        return form.unchecked + crc32c(checked).to_bytes(4, "big") + checked
+            sealed_batch = sealed(records, count, now_ms, COMMITS_BASE_SEQUENCE, self._compression)
+            return sealed_batch[UNCHECKED.size :]
+        return checked
 
 
 class _Form:
     """The octets that stay for groups whose ids have one size, and where the others go between them."""
 
-    __slots__ = ("_arguments", "_has_expiry", "_pack", "_record_count", "unchecked")
+    __slots__ = ("_arguments", "_has_expiry", "_pack", "_record_count", "_step")
 
     def __init__(self, group_size: int, entries: CommitEntries, profile: Profile, *, expires: bool) -> None:
         records = list(_records(group_size, entries, profile, expires=expires))
         self._record_count = len(records)
         self._has_expiry = records[0].has_expiry
-        times_size = 16 if self._has_expiry else 8
+        times = [0, 0] if self._has_expiry else [0]
+        self._step = STEP + len(times)
         header = CHECKED.pack(
             0, len(records) - 1, 0, 0, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, COMMITS_BASE_SEQUENCE, len(records)
         )
@@ -135,27 +145,28 @@ class _Form:
         before = header[22:]
         for record in records:
             before += record.before_group
-            layout.append(f"{len(before)}s{group_size}s{len(record.before_offset)}sq{len(record.middle)}s{times_size}s")
-            arguments += [before, b"", record.before_offset, 0, record.middle, b""]
+            layout.append(
+                f"{len(before)}s{group_size}s{len(record.before_offset)}sq{len(record.middle)}s{'q' * len(times)}"
+            )
+            arguments += [before, b"", record.before_offset, 0, record.middle, *times]
             before = record.end
-        pack = Struct("".join([*layout, f"{len(before)}s"]))
+        self._pack = Struct("".join([*layout, f"{len(before)}s"])).pack
         self._arguments: list[Any] = [*arguments, before]
-        self._pack = pack.pack
-        size = LENGTH_MIN - CHECKED.size + pack.size
-        self.unchecked = UNCHECKED.pack(0, size, 0, MAGIC, 0)[:-4]
-        """What stands before the checksum."""
 
     def checked(self, group: bytes, offsets: Sequence[int], now_ms: int, expire_ms: int | None) -> bytes:
         """Return all that the checksum covers."""
-        arguments = self._arguments
-        if self._has_expiry:
-            times = TWO_INT64.pack(now_ms, NO_EXPIRY if expire_ms is None else expire_ms)
-        else:
-            times = INT64.pack(now_ms)
+        arguments, step = self._arguments, self._step
         arguments[FIRST_TIMESTAMP] = arguments[GREATEST_TIMESTAMP] = now_ms
-        arguments[GROUP::STEP] = [group] * self._record_count
-        arguments[OFFSET::STEP] = offsets
-        arguments[TIMES::STEP] = [times] * self._record_count
+        count = self._record_count
+        if count == 1:
+            (arguments[OFFSET],) = offsets
+            arguments[GROUP], arguments[TIME] = group, now_ms
+        else:
+            arguments[GROUP::step] = [group] * count
+            arguments[OFFSET::step] = offsets
+            arguments[TIME::step] = [now_ms] * count
+        if self._has_expiry:
+            arguments[EXPIRE_TIME::step] = [NO_EXPIRY if expire_ms is None else expire_ms] * count
         return self._pack(*arguments)
 
 
