@@ -17,5 +17,6 @@ CHAPTERS: Mapping[str, Sequence[Action]] = {
     "performance": records.PERFORMANCE,
     "offsets and deletions of records": records.COUNTED,
     "configs of topics": configs.OF_TOPICS,
+    "configs of brokers": configs.OF_BROKERS,
     "others": others.STEPS,
 }

@@ -1,7 +1,7 @@
-"""Configs of topics are told and changed."""
+"""Configs of topics and of brokers are told and changed."""
 
 from tests.clients.tool_steps import look, run, wait
-from tests.clients.tools import CONFIGS, TOPICS
+from tests.clients.tools import CLIENT_METRICS, CONFIGS, TOPICS
 
 OF_TOPIC = "--entity-type topics --entity-name configured"
 
@@ -26,4 +26,46 @@ OF_TOPICS = (
     look(TOPICS, "--describe --topic configured", "segment.bytes=2000000"),
     run(CONFIGS, "--alter --entity-type topics --entity-name not-there --add-config retention.ms=7", "not-there"),
     run(CONFIGS, "--alter --entity-type topics --add-config retention.ms=7", "An entity name must be specified"),
+)
+
+ALL, ONE = "--entity-type brokers --entity-default", "--entity-type brokers --entity-name 1"
+FOR_ALL = "DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=100000"
+
+OF_BROKERS = (
+    run(TOPICS, "--create --topic brokers-configs", "Created topic brokers-configs."),
+    wait("brokers-configs", 1),
+    look(CONFIGS, f"--describe {ALL}", "Default configs for brokers in the cluster are:"),
+    look(CONFIGS, f"--describe {ONE}", "Dynamic configs for broker 1 are:"),
+    run(CONFIGS, f"--alter {ALL} --add-config log.retention.ms=100000,log.segment.bytes=2000000", "Completed updating"),
+    run(CONFIGS, f"--alter {ONE} --add-config message.max.bytes=5000", "Completed updating config for broker 1."),
+    look(CONFIGS, f"--describe {ALL}", FOR_ALL),
+    look(CONFIGS, f"--describe {ONE}", "DYNAMIC_BROKER_CONFIG:message.max.bytes=5000"),
+    look(
+        CONFIGS,
+        "--describe --entity-type topics --entity-name brokers-configs --all",
+        f"retention.ms=100000 sensitive=false synonyms={{{FOR_ALL}, DEFAULT_CONFIG:log.retention.hours=168}}",
+    ),
+    run(
+        CONFIGS,
+        f"--alter {ONE} --add-config num.partitions=3",
+        "Cannot update these configs dynamically: [num.partitions]",
+    ),
+    run(
+        CONFIGS,
+        f"--alter {ONE} --add-config log.retention.ms=soon",
+        "Invalid value soon for configuration log.retention.ms",
+    ),
+    run(CONFIGS, f"--alter {ALL} --add-config log.retention.ms=0", "log.retention.ms must be unlimited (-1) or"),
+    run(CONFIGS, f"--alter {ALL} --delete-config min.insync.replicas", "cannot be removed while ELR is enabled"),
+    run(CONFIGS, f"--alter {ONE} --add-config min.insync.replicas=2", "cannot be altered while ELR is enabled"),
+    run(CONFIGS, f"--alter {ONE} --delete-config message.max.bytes", "Completed updating"),
+    run(CONFIGS, f"--alter {ALL} --delete-config log.retention.ms,log.segment.bytes", "Completed updating"),
+    look(CONFIGS, f"--describe {ALL}", "min.insync.replicas=1"),
+    look(CONFIGS, "--describe --entity-type brokers", "Default configs for brokers in the cluster are:"),
+    look(CONFIGS, "--describe --entity-type brokers --entity-name 7", "The broker '7' doesn't exist"),
+    look(CONFIGS, "--describe --entity-type brokers --entity-name x", "must be a valid integer broker id"),
+    look(CONFIGS, "--describe --entity-type groups --entity-name unknown", "doesn't exist"),
+    look(CONFIGS, "--describe --entity-type client-metrics"),
+    look(CLIENT_METRICS, "--list"),
+    look(CLIENT_METRICS, "--describe"),
 )
