@@ -199,6 +199,13 @@ def test_in_os_mode_so_much_is_written_before_it_is_synced() -> None:
 
 def test_a_batch_that_is_written_by_its_checked_part_is_the_same_batch() -> None:
     """D13: whatever the log has to do first: open a file, begin a segment, cut off what a failed write has left."""
+
+    def broken(operation: str, path: str) -> bool:
+        return operation in ("write", "truncate") and path.endswith(".log")
+
+    def sound(operation: str, path: str) -> bool:
+        return False
+
     by_part, whole = made("os", partitions=1), made("os", partitions=1)
     for number in range(60):
         octets, count = batch(*(b"%d" % number * (number % 7 + 1) for _ in range(number % 3 + 1)))
@@ -207,9 +214,7 @@ def test_a_batch_that_is_written_by_its_checked_part_is_the_same_batch() -> None
         for log_dir in (by_part, whole):
             durable, log = log_dir.durable, log_dir.logs[TOPIC, 0]
             log.segment_bytes = 700
-            disk_of(log_dir).fault = lambda operation, path, fails=fails: (
-                fails and operation in ("write", "truncate") and path.endswith("log")
-            )
+            disk_of(log_dir).fault = broken if fails else sound
             checked = octets[UNCHECKED.size :]
             is_whole = log_dir is whole
             errors.append(durable.write(log, octets, count) if is_whole else durable.write_checked(log, checked, count))
@@ -219,7 +224,7 @@ def test_a_batch_that_is_written_by_its_checked_part_is_the_same_batch() -> None
         assert errors == [STORAGE_ERROR if fails else 0] * 2
     assert content(by_part) == content(whole)
     assert len(by_part.logs[TOPIC, 0].segments()) > 5
-    assert [made.durable.write_checked(made.logs[TOPIC, 0], bytes(1 << 21), 1) for made in (by_part,)] == [TOO_LARGE]
+    assert by_part.durable.write_checked(by_part.logs[TOPIC, 0], bytes(1 << 21), 1) == TOO_LARGE
     for segment in by_part.logs[TOPIC, 0].segments():
         assert read_all(disk_of(by_part), segment.path) == read_all(disk_of(whole), segment.path)
 
