@@ -14,7 +14,10 @@ from itertools import accumulate
 from pathlib import Path
 from struct import Struct
 
+from kproto.records.batches import read_batches
 from kproto.records.checksum import crc32c
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
 from kproto.records.segment_files import segment_name
 from kproto.records.varint import varint
 from kproto_server.coordinator.partitioning import partition_for
@@ -97,6 +100,20 @@ def make_log(log_dir: Path, commits: int, *, groups: int = 1500, segment_size: i
     for log in logs:
         log.close()
     return written
+
+
+def append_commits(log_dir: Path, partitions: int, commits: int = 10) -> None:
+    """Append a batch of some commits to so many partitions that have a log, as one group's would be."""
+    for directory in sorted(log_dir.iterdir())[:partitions]:
+        newest = max(directory.glob("*.log"))
+        next_offset = max((batch.last_offset for batch in read_batches(newest.read_bytes())), default=-1) + 1
+        key = b"\0\1\0\5added\0\5topic"
+        keys = [key + partition.to_bytes(4, "big") for partition in range(commits)]
+        values = [VALUE_V3.pack(3, next_offset + index, 5, 0, START_MS) for index in range(commits)]
+        pairs = enumerate(zip(keys, values, strict=True))
+        records = [Record(key, value, (), START_MS, next_offset + index) for index, (key, value) in pairs]
+        with newest.open("ab") as file:
+            file.write(build_record_batch(records, partition_leader_epoch=0))
 
 
 def _group(number: int, source: random.Random, logs: list[_Log]) -> _Group:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kproto.spark.schemas import COMMITS, LATEST
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 COUNTED_STATES = ("none", "committed")
 """What a transaction has come to if its commits count (LF-32)."""
-PENDING_ROWS_MIN = 1 << 18
-"""Rows that are kept before they are thinned: thinning costs as much for each."""
+PENDING_ROWS_MIN = 1 << 16
+"""Rows left of blocks that are kept before those of the same keys are dropped."""
+PARTITION_BITS = 32
+"""Room for a partition's number."""
 
 
 class LastRows:
@@ -23,14 +30,15 @@ class LastRows:
 
     def __init__(self) -> None:
         self._kept = COMMITS.arrow().empty_table()
-        self._pending: list[pa.RecordBatch] = []
+        self._pending: list[pa.Table] = []
         self._pending_count = 0
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take the next rows."""
         counted = pc.is_in(rows["txn_state"], pa.array(COUNTED_STATES))
-        self._pending.append(rows if pc.all(counted).as_py() is not False else rows.filter(counted))
-        self._pending_count += len(rows)
+        table = pa.Table.from_batches([rows]).filter(counted) if counted.false_count else pa.Table.from_batches([rows])
+        self._pending.append(_last_of(table))
+        self._pending_count += len(self._pending[-1])
         if self._pending_count > max(PENDING_ROWS_MIN, len(self._kept)):
             self._thin()
 
@@ -45,15 +53,30 @@ class LastRows:
         return rows.filter(pc.invert(rows["tombstone"])).select(LATEST.names)
 
     def _thin(self) -> None:
-        rows = pa.concat_tables([self._kept, pa.Table.from_batches(self._pending, COMMITS.arrow())]).combine_chunks()
-        key = np.zeros(len(rows), np.int64)
-        for name in ("group_id", "topic", "partition"):
-            codes = rows[name].combine_chunks().dictionary_encode()
-            codes = codes.combine_chunks() if isinstance(codes, pa.ChunkedArray) else codes
-            key = key * max(1, len(codes.dictionary)) + codes.indices.to_numpy()
-            # numbered anew, so that the next product stays within 64 bits
-            _, key = np.unique(key, return_inverse=True)
-        _, from_end = np.unique(key[::-1], return_index=True)
-        last = np.sort(len(rows) - 1 - from_end)
-        self._kept = rows.take(pa.array(last))
+        self._kept = _last_of(pa.concat_tables([self._kept, *self._pending]).combine_chunks())
         self._pending, self._pending_count = [], 0
+
+
+def _last_of(rows: pa.Table) -> pa.Table:
+    codes = _numbered(rows)
+    last = np.zeros(codes.max(initial=-1) + 1, np.int64)
+    last[codes] = np.arange(len(rows))  # of places with the same code, the last one stays
+    return rows.take(pa.array(np.sort(last)))
+
+
+def _numbered(rows: pa.Table) -> NDArray[np.int64]:
+    """Return for each row the number of its group, topic and partition, from 0 on.
+
+    Arrow numbers by hashing; what it numbers is first made of pairs of numbers that are small enough.
+    """
+    group, topic = (_codes(rows[name].combine_chunks()) for name in ("group_id", "topic"))
+    pairs = _codes(pa.array(group * (topic.max(initial=0) + 1) + topic))
+    partition = rows["partition"].to_numpy().astype(np.int64) & 0xFFFFFFFF
+    return _codes(pa.array(pairs << PARTITION_BITS | partition))
+
+
+def _codes(column: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
+    encoded = column.dictionary_encode()
+    found = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    numbers: NDArray[np.int64] = found.indices.to_numpy().astype(np.int64)
+    return numbers

@@ -1,0 +1,236 @@
+"""The data source of Spark and what is under it: CPU seconds on one generated log, as ratios.
+
+Method: a log of the offsets topic is made from a seed (`bench.offsets_log`). Each figure is the CPU time, user and
+system, of this process and all it has started - Spark's Java and the Python workers - while one thing is done; the
+least of some rounds, in which all take turns. Wall times stand beside; they tell of the machine and its neighbours.
+Sums that all ways have to agree on are compared first.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import statistics
+import tempfile
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.model import KPROTO, Bench, BenchError, Lead, Limit, Metric, Note, Row
+from bench.offsets_log import append_commits, make_log
+from bench.options import count
+from bench.process_tree import cpu_seconds
+
+CPU = Metric(key="cpu_s", title="CPU s", compared=True, digits=2)
+WALL = Metric(key="wall_s", title="wall s", digits=2)
+SIZE = Metric(key="mb", title="MB", compared=True)
+LATENCY = Metric(key="p50_ms", title="median ms", digits=0)
+METRICS = (CPU, WALL, SIZE, LATENCY)
+DECODE, SCAN, LATEST, GROUP, PARQUET, MICRO_BATCH = "decode", "full scan", "latest", "one group", "size", "micro-batch"
+PLAIN, BARE, RECORDS, TABLES = "plain", "bare decode", "view records", "parquet"
+UNFILTERED, DUCKDB, LOG = "unfiltered", "duckdb", "log"
+PLAIN_SHARE = 16
+"""The plain decoder reads one in so many segments; its figure is that of all."""
+MICRO_BATCHES = 15
+KEY = "group_id, topic, partition"
+NEEDED = ("pyspark", "pyarrow", "duckdb")
+
+Figures = dict[str, dict[str, float]]
+
+
+def add_options(parser: ArgumentParser) -> None:
+    parser.add_argument("--commits", type=count, default=5_000_000, metavar="N", help="5000000 if not given")
+    parser.add_argument("--rounds", type=count, default=2, metavar="N", help="least of so many; 2 if not given")
+
+
+def run(options: Namespace, note: Note) -> list[Row]:
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise BenchError(f"needs {', '.join(missing)}: pip install kproto[spark] duckdb")
+    with tempfile.TemporaryDirectory(prefix="kproto-bench-") as directory:
+        log_dir = Path(directory) / "log"
+        made = make_log(log_dir, options.commits)
+        size = sum(path.stat().st_size for path in log_dir.rglob("*.log"))
+        note(f"{made:,} records, {size / 1e6:,.0f} MB, in {sum(1 for _ in log_dir.rglob('*.log'))} segments")
+        subjects = Subjects(log_dir, Path(directory), made)
+        try:
+            return subjects.rows(options.rounds)
+        finally:
+            subjects.spark.stop()
+
+
+class Subjects:
+    """What is measured, on one log and in one session."""
+
+    def __init__(self, log_dir: Path, work_dir: Path, records: int) -> None:
+        from kproto.spark import session
+
+        self.log_dir = log_dir
+        self.work_dir = work_dir
+        self.records = records
+        self.spark = session("bench", master="local[2]", config={"spark.driver.memory": "2g"})
+        self.spark.sparkContext.setLogLevel("ERROR")
+        self.tables = work_dir / "tables"
+
+    def rows(self, rounds: int) -> list[Row]:
+        """Measure everything."""
+        self._convert()
+        group, expected = self._check()
+        cases: dict[str, dict[str, Callable[[], object]]] = {
+            DECODE: {KPROTO: lambda: self._decode("fast", 1), PLAIN: lambda: self._decode("plain", PLAIN_SHARE)},
+            SCAN: {KPROTO: self._scan},
+            LATEST: {
+                KPROTO: lambda: self._latest_of_log("candidates"),
+                RECORDS: lambda: self._latest_of_log("records"),
+                TABLES: self._latest_of_tables,
+                DUCKDB: self._latest_by_duckdb,
+            },
+            GROUP: {
+                KPROTO: lambda: self._one_group(group, expected, pushdown=True),
+                UNFILTERED: lambda: self._one_group(group, expected, pushdown=False),
+            },
+        }
+        found: dict[str, Figures] = {case: {} for case in cases}
+        for _ in range(rounds):
+            for case, subjects in cases.items():
+                for name, subject in subjects.items():
+                    _keep_least(found[case], name, _measured(subject))
+        for figure in found[DECODE][PLAIN]:
+            found[DECODE][PLAIN][figure] *= self._share_factor(PLAIN_SHARE)
+        found[SCAN][BARE] = found[DECODE][KPROTO]
+        found[PARQUET] = {KPROTO: {"mb": _size(self.tables, "*.parquet")}, LOG: {"mb": _size(self.log_dir, "*.log")}}
+        found[MICRO_BATCH] = {KPROTO: {"p50_ms": self._micro_batches()}}
+        return [Row(bench=BENCH.name, case=case, figures=figures) for case, figures in found.items()]
+
+    def _load(self, **options: str) -> Any:
+        return self.spark.read.format("kproto").options(**options).load(str(self.log_dir))
+
+    def _convert(self) -> None:
+        from kproto.spark.inputs import LogInput
+        from kproto.spark.tables import Source, write_parquet
+
+        log = LogInput(self.spark, str(self.log_dir))
+        write_parquet(self.spark, Source(log.table, log.coverage.ends), self.tables)
+
+    def _commits_of_tables(self) -> Any:
+        return self.spark.read.parquet(str(self.tables / "commits"))
+
+    def _check(self) -> tuple[str, int]:
+        """Compare what all ways tell; return a small group and its number of records."""
+        counted = self._decode("fast", 1)
+        if not counted == self._load().count() == self._commits_of_tables().count() == self.records:
+            raise BenchError(f"{self.records} records were made, {counted} decoded")
+        sums = [
+            *map(self._latest_of_log, ("candidates", "records")),
+            self._latest_of_tables(),
+            self._latest_by_duckdb(),
+        ]
+        if len(set(sums)) > 1:
+            raise BenchError(f"the sums of the latest offsets are {sums}")
+        counts = self._commits_of_tables().groupBy("group_id").count()
+        first = counts.orderBy("count", "group_id").first()
+        return first["group_id"], first["count"]
+
+    def _segments(self, share: int) -> list[Path]:
+        return sorted(self.log_dir.rglob("*.log"))[::share]
+
+    def _share_factor(self, share: int) -> float:
+        part = sum(path.stat().st_size for path in self._segments(share))
+        return sum(path.stat().st_size for path in self._segments(1)) / part
+
+    def _decode(self, decoder: str, share: int) -> int:
+        from kproto.spark.decode.files import find_partitions
+        from kproto.spark.decode.reading import Range, RangeReader
+        from kproto.spark.decode.tables import View
+
+        records = 0
+        for path in self._segments(share):
+            (partition,) = find_partitions(str(path))
+            reader = RangeReader(Range(partition, 0, None), View.COMMITS, decoder=decoder)
+            for _ in reader:
+                pass  # rows are made, and given away
+            records += reader.counts.records
+        return records
+
+    def _scan(self) -> None:
+        self._load().write.format("noop").mode("overwrite").save()
+
+    def _sum_of_latest(self, commits: Any) -> int:
+        from pyspark.sql import functions as F
+
+        last = commits.groupBy("group_id", "topic", "partition").agg(
+            F.max_by("committed_offset", "log_offset").alias("o")
+        )
+        return int(last.agg(F.sum("o")).first()[0])
+
+    def _latest_of_log(self, view: str) -> int:
+        return self._sum_of_latest(self._load(view=view))
+
+    def _latest_of_tables(self) -> int:
+        return self._sum_of_latest(self._commits_of_tables())
+
+    def _latest_by_duckdb(self) -> int:
+        import duckdb
+
+        files = str(self.tables / "commits" / "**" / "*.parquet")
+        query = f"select arg_max_null(committed_offset, log_offset) o from read_parquet(?) group by {KEY}"
+        with duckdb.connect(config={"threads": 2}) as connection:
+            found: Any = connection.execute(f"select sum(o) from ({query})", [files]).fetchone()
+        return int(found[0])
+
+    def _one_group(self, group: str, expected: int, *, pushdown: bool) -> None:
+        rows = self._load(pushdown=str(pushdown).lower()).where(f"group_id = '{group}'")
+        if rows.count() != expected:
+            raise BenchError(f"{group} has {expected} records, and {rows.count()} were found")
+
+    def _micro_batches(self) -> float:
+        """Return the median of append to committed, in milliseconds."""
+        log_dir, rows = self.work_dir / "grows", self.work_dir / "rows"
+        make_log(log_dir, 10_000)
+        writer = self.spark.readStream.format("kproto").load(str(log_dir)).writeStream.format("parquet")
+        query = writer.options(checkpointLocation=str(self.work_dir / "checkpoint"), path=str(rows)).start()
+        try:
+            query.processAllAvailable()
+            times = []
+            for _ in range(MICRO_BATCHES):
+                append_commits(log_dir, 20)
+                before = time.perf_counter()
+                query.processAllAvailable()
+                times.append(1000 * (time.perf_counter() - before))
+        finally:
+            query.stop()
+        return statistics.median(times)
+
+
+def _measured(subject: Callable[[], object]) -> dict[str, float]:
+    cpu, wall = cpu_seconds(), time.perf_counter()
+    subject()
+    return {"cpu_s": cpu_seconds() - cpu, "wall_s": time.perf_counter() - wall}
+
+
+def _keep_least(figures: Figures, name: str, new: dict[str, float]) -> None:
+    if name not in figures or new["cpu_s"] < figures[name]["cpu_s"]:
+        figures[name] = new
+
+
+def _size(directory: Path, pattern: str) -> float:
+    return sum(path.stat().st_size for path in directory.rglob(pattern)) / 1e6
+
+
+BENCH = Bench(
+    name="spark",
+    summary="the data source of Spark: decoding, scanning, latest offsets, one group, micro-batches",
+    metrics=METRICS,
+    peers=[KPROTO, PLAIN, BARE, RECORDS, TABLES, UNFILTERED, DUCKDB, LOG],
+    floors=[
+        Lead(case=DECODE, metric=CPU, peer=PLAIN, at_least=6.0),
+        Limit(case=SCAN, metric=CPU, peer=BARE, at_most=4.0),
+        Limit(case=LATEST, metric=CPU, peer=TABLES, at_most=3.0),
+        Lead(case=GROUP, metric=CPU, peer=UNFILTERED, at_least=8.0),
+        Lead(case=PARQUET, metric=SIZE, peer=LOG, at_least=6.0),
+        Limit(case=MICRO_BATCH, metric=LATENCY, at_most=1000.0),
+    ],
+    add_options=add_options,
+    run=run,
+)
