@@ -60,10 +60,13 @@ def test_the_broker_stays_and_what_a_test_made_is_forgotten(pytester: pytest.Pyt
         addresses.add(kafka_broker.bootstrap_servers)
         metadata(kafka_broker, b"orders")
         assert kafka_broker.snapshot().clients
+        (asked,) = kafka_broker.requests.where(api="Metadata")
+        assert b"orders" in asked.frame
 
     def test_second(kafka_broker):
         addresses.add(kafka_broker.bootstrap_servers)
         assert not kafka_broker.snapshot().clients
+        assert len(kafka_broker.requests) == 0
         assert b"orders" not in metadata(kafka_broker)
 
     def test_third(kafka_broker):

@@ -7,7 +7,7 @@ from typing import assert_type
 from kproto import DecodeError
 from kproto.codes import ErrorCode
 from kproto.connection import ClientConnection, ReceivedRequest, ServerConnection
-from kproto.declaration import TaggedField
+from kproto.declaration import Request, Response, TaggedField
 from kproto.headers import read_response, request_frame
 from kproto.messages.k03_metadata import MetadataRequest, MetadataResponseTopic
 from kproto.messages.k08_offset_commit import (
@@ -75,6 +75,10 @@ def broker() -> None:
         assert_type(running.bootstrap_servers, str)
         assert_type(running.clock.now_ms(), int)
         assert_type(running.snapshot().largest_retention_ms, int | None)
+        for logged in running.requests.where(api="OffsetCommit", group="g", error=0):
+            assert_type((logged.client_id, logged.api_version), tuple[str, int])
+            assert_type(logged.request, Request)
+            assert_type(logged.response, Response | None)
 
 
 async def broker_from_a_task() -> None:
