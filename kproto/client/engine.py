@@ -131,14 +131,15 @@ class Engine:
                 self._parallel.fetch(_slice(wait_s))
                 found += self._parallel.take(count)
                 self._note_lost_past()
-            found += self._ends_reached()
+            found += self._ends_reached(count - len(found))
             self._refresh()
         return found or self._routed(self._wait_for_head(wait_s))
 
-    def _ends_reached(self) -> list[Message]:
+    def _ends_reached(self, count: int) -> list[Message]:
         """What was said of an end while the past was handed out is true by now."""
         machines = self._parallel.machines if self._parallel is not None else {}
-        return [self._ends.pop(place) for place in list(self._ends) if place not in machines]
+        reached = [place for place in self._ends if place not in machines]
+        return [self._ends.pop(place) for place in reached[:count]]
 
     def _from_head_if_due(self) -> list[Message]:
         """Read the head while others have records ready; it is librdkafka's heartbeat too (max.poll.interval.ms)."""

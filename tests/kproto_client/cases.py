@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tests.kproto_client.crash_cases import CASES as CRASH_CASES
 from tests.kproto_client.kafka_side import Case
 from tests.kproto_client.parallel_cases import CASES as PARALLEL_CASES
 from tests.kproto_client.reset_cases import CASES as RESET_CASES
 
-CASES: dict[str, Case] = {**RESET_CASES, **PARALLEL_CASES}
+CASES: dict[str, Case] = {**RESET_CASES, **PARALLEL_CASES, **CRASH_CASES}
