@@ -66,6 +66,14 @@ def _failed(line: str) -> int:
 
 
 def _tell(line: str) -> None:
+    """Print to standard error. spark-submit makes one stream of a Python program's two, so there Java prints it."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        from pyspark import SparkContext
+
+        java = SparkContext._jvm
+        if java is not None:
+            java.java.lang.System.err.println(line)
+            return
     print(line, file=sys.stderr, flush=True)
 
 
@@ -152,13 +160,14 @@ def _job(spark: SparkSession, asked: Namespace) -> None:
 def _versions(spark: SparkSession, asked: Namespace) -> None:
     from kproto.spark.jobs.versions import SCHEMA, read_reports, versions
     from kproto.spark.output import ordered, write
+    from kproto.spark.words import plural
 
-    reports = read_reports(spark, [str(Path(path).absolute()) for path in asked.paths]).cache()
+    reports = read_reports(spark, [str(Path(path).absolute()) for path in asked.paths])
     seen = {row["path"]: row["schema"] for row in reports.select("path", "schema").collect()}
     for path, schema in seen.items():
         if schema != SCHEMA:
             raise UsageError(f"kproto.spark versions: {path}: no request report of schema {SCHEMA}")
-    _tell(f"kproto.spark: {len(seen):,} reports")
+    _tell(f"kproto.spark: {plural(len(seen), 'report')}")
     note = write(ordered(versions(reports), VERSIONS_ORDER), asked.format, asked.output, asked.limit)
     if note is not None:
         _tell(f"kproto.spark: {note}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TextIO
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 FORMATS = ("table", "csv", "jsonl", "parquet")
 TABLE_ROWS = 40
@@ -46,6 +46,7 @@ def write(rows: DataFrame, form: str, output: str | None, limit: int | None) -> 
     if form == "parquet":
         assert output is not None, "the command line was checked"
         target = rows if limit is None else rows.limit(limit)
+        parquet_as_declared(rows.sparkSession)
         target.write.mode("errorifexists").option("compression", "zstd").parquet(Path(output).absolute().as_uri())
         return None
     plain = _plain(rows)
@@ -55,6 +56,11 @@ def write(rows: DataFrame, form: str, output: str | None, limit: int | None) -> 
         found = (plain if limit is None else plain.limit(limit)).toLocalIterator()
         _csv(plain.columns, found, stream) if form == "csv" else _json_lines(plain.columns, found, stream)
     return None
+
+
+def parquet_as_declared(spark: SparkSession) -> None:
+    """Have a session write times as microseconds of UTC; by default they are INT96, which says neither."""
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
 
 def told(moment: datetime) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from kproto.spark.jobs.common import OFFSETS_TOPIC
+from kproto.spark.output import parquet_as_declared
 from kproto.spark.publish import Publication, TablesError
 from kproto.spark.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
 
@@ -147,6 +148,7 @@ def _stage(spark: SparkSession, grown: Growing, rows: DataFrame, publication: Pu
 
 
 def _save(grown: Growing, rows: DataFrame, place: Path) -> None:
+    parquet_as_declared(rows.sparkSession)
     writer = _by_date(grown, rows).write.option("compression", "zstd").partitionBy("date")
     writer.parquet(place.absolute().as_uri())
 

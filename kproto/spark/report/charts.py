@@ -7,6 +7,8 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kproto.spark.output import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 1000, 250
 LEFT, RIGHT, TOP, BOTTOM = 66, 14, 12, 30
-TICKS_MAX = 8
+TICKS_MAX = 10
 BAR_WIDTH_MAX = 46
 EPOCH = datetime(1970, 1, 5, tzinfo=UTC)
 """A Monday, so that weeks begin on one."""
@@ -64,7 +66,7 @@ def bars(counts: Histogram, label: str, mark: tuple[datetime, str] | None = None
                 told = f"{name}: {values[bar]:,} from {_exact(moment)} for {_length(counts.step)}"
                 parts.append(
                     f'<rect class="s{number}" x="{left:.1f}" y="{top:.1f}" width="{drawn:.1f}"'
-                    f' height="{max(bottom - top, 0.7):.1f}"><title>{escape(told)}</title></rect>'
+                    f' height="{max(bottom - top, 0.7):.1f}"><title>{_text(told)}</title></rect>'
                 )
                 below += values[bar]
     if mark is not None:
@@ -72,7 +74,7 @@ def bars(counts: Histogram, label: str, mark: tuple[datetime, str] | None = None
         anchor = "start" if x < WIDTH / 2 else "end"
         shift = 5 if anchor == "start" else -5
         parts.append(f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
-        parts.append(f'<text x="{x + shift:.1f}" y="{TOP + 9}" text-anchor="{anchor}">{escape(mark[1])}</text>')
+        parts.append(f'<text x="{x + shift:.1f}" y="{TOP + 9}" text-anchor="{anchor}">{_text(mark[1])}</text>')
     return _picture(parts, label) + _keys(list(counts.series))
 
 
@@ -90,7 +92,7 @@ def lines(values: Lines, label: str) -> str:
         for before, point in pairwise([None, *points]):
             if point is not None:
                 path.append(f"{'M' if before is None else 'L'}{point[0]:.1f} {point[1]:.1f}")
-        parts.append(f'<path class="l{number}" d="{" ".join(path)}"><title>{escape(name)}</title></path>')
+        parts.append(f'<path class="l{number}" d="{" ".join(path)}"><title>{_text(name)}</title></path>')
         if points[-1] is not None:
             parts.append(f'<circle class="s{number}" cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="3.5"/>')
     return _picture(parts, label) + _keys(list(values.series))
@@ -140,14 +142,18 @@ def _axes(scale: Scale) -> Iterator[str]:
 def _picture(parts: Sequence[str], label: str) -> str:
     inside = "\n".join(parts)
     return (
-        f'<div class="wide"><svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">'
+        f'<div class="wide"><svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_text(label)}">'
         f"\n{inside}\n</svg></div>\n"
     )
 
 
 def _keys(names: Sequence[str]) -> str:
-    items = "".join(f'<li><span class="key s{number}"></span>{escape(name)}</li>' for number, name in enumerate(names))
+    items = "".join(f'<li><span class="key s{number}"></span>{_text(name)}</li>' for number, name in enumerate(names))
     return f'<ul class="keys">{items}</ul>'
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))
 
 
 def _exact(moment: datetime) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -108,7 +109,9 @@ def _expiry(report: Report) -> Iterator[str]:
     told = f"if nobody commits or joins any more, under offsets.retention.minutes = {report.retention_minutes:,}"
     lines = []
     if report.losses is not None:
-        lines.append(charts.bars(report.losses, "Offsets lost over time", mark=(report.at, "now")))
+        named = {BASES[basis]: counts for basis, counts in report.losses.series.items()}
+        losses = replace(report.losses, series=named)
+        lines.append(charts.bars(losses, "Offsets lost over time", mark=(report.at, "now")))
     if report.kept:
         lines.append(
             f"<p>{words.plural(report.kept, 'offset')} without a deadline: members or a transaction keep them.</p>"
@@ -129,8 +132,9 @@ def _expiry(report: Report) -> Iterator[str]:
 BASES = {
     "group_metadata": "the group being empty",
     "last_commit": "the commit",
-    "override": "its own retention",
+    "override": "a retention of its own",
 }
+"""What a deadline counts from, by `basis`."""
 
 
 def _audit(report: Report) -> Iterator[str]:

@@ -57,6 +57,8 @@ def parts_of(wanted: Range, part_size: int) -> Iterator[Part]:
     """
     start, end = wanted.start_offset, wanted.end_offset
     segments = wanted.partition.segments()
+    if not segments:
+        return  # a partition that nothing was written to yet
     limits: list[int | None] = [*(segment.base_offset for segment in segments[1:]), None]
     for segment, limit in zip(segments, limits, strict=True):
         if (limit is not None and limit <= start) or (end is not None and segment.base_offset >= end):

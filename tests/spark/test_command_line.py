@@ -1,0 +1,199 @@
+"""`python -m kproto.spark`, as people type it. Processes are few, as each starts a Java: the rest runs in this one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from kproto.spark import cli
+from kproto.spark.commands import JOBS
+from tests.fixture_files import FIXTURES
+from tests.requirements import need_java
+
+LOGS = FIXTURES / "golden" / "logs"
+
+
+@pytest.fixture
+def kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
+    """The session of all tests, which a command does not stop."""
+    monkeypatch.setattr(cli, "_session", lambda _asked: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda _self: None)
+    return spark
+
+
+@pytest.fixture
+def run(kept: SparkSession, capsys: pytest.CaptureFixture[str]) -> Run:
+    return Run(capsys)
+
+
+class Run:
+    """Calls the command in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *words: object) -> tuple[int, str, str]:
+        """Return exit code, standard output and standard error."""
+        code = cli.main([str(word) for word in words])
+        told = self._capsys.readouterr()
+        return code, told.out, told.err
+
+
+def test_a_job_from_outside(tmp_path: Path) -> None:
+    need_java()
+    words = [sys.executable, "-m", "kproto.spark", "retention-audit", str(LOGS / "2.1.1"), "--format", "jsonl"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False, cwd=tmp_path)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stderr
+    asked = {row["group_id"]: row["max_override_ms"] for row in rows if row["max_override_ms"] is not None}
+    assert asked == {"ret-v2": 60_000, "ret-v3": 60_000, "ret-v4": 60_000}
+    ours = [line for line in done.stderr.splitlines() if line.startswith("kproto.spark: ")]
+    assert "38 records in 19 batches of 1 partition of __consumer_offsets" in ours[0]
+    assert "WARN" not in done.stderr.replace("WARNING: Using incubator modules: jdk.incubator.vector", "")
+
+
+def test_a_job_through_spark_submit(tmp_path: Path) -> None:
+    need_java()
+    submit = Path(sys.executable).with_name("spark-submit")
+    script = Path(cli.__file__).with_name("__main__.py")
+    words: list[str | Path] = [submit, "--master", "local[1]", script, "latest", LOGS / "2.0.1", "--format", "csv"]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=200, check=False, cwd=tmp_path, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert {row["topic"] for row in rows} >= {"t"}
+    assert all(row["commit_ts"].endswith("Z") for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["expiry", "/nowhere"], "kproto.spark: /nowhere: no such file or directory"),
+        (["expiry"], "kproto.spark expiry: the following arguments are required: DIR (--help tells all)"),
+        (["expire", "x"], "kproto.spark: argument JOB: invalid choice: 'expire' (choose from"),
+        (["lag", "x", "--moment", "3"], "kproto.spark: unrecognized arguments: --moment 3 (--help tells all)"),
+        (["what-if", "x"], "kproto.spark what-if: the following arguments are required: --retention-minutes"),
+        (["rates", "x", "--limit", "0"], "kproto.spark rates: argument --limit: '0' is not a whole number from 1"),
+        (["stalled", "x", "--at", "noon"], "kproto.spark stalled: argument --at: 'noon' is neither end nor now nor"),
+        (["expiry", "x", "--release", "new"], "argument --release: 'new' is no Kafka release, like 2.0 or 4.4.0"),
+        (["expiry", LOGS / "2.1.1", "--format", "parquet"], "kproto.spark expiry: --format parquet needs a directory"),
+        (["expiry", LOGS / "2.1.1", "-o", "/nowhere/x"], "kproto.spark expiry: /nowhere: no such directory"),
+        (["expiry", LOGS / "2.1.1", "-o", LOGS, "--format", "parquet"], "golden/logs is there already"),
+        (["versions", "/nowhere"], "/nowhere: no report and no directory with any"),
+        (["tables", FIXTURES, "-o", "x"], "no segments and no directories like __consumer_offsets-0 in it"),
+    ],
+)
+def test_a_mistake_is_one_line_before_spark_starts(
+    words: list[object], line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(cli, "_run")
+    assert cli.main([str(word) for word in words]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 1
+    assert line in told.err
+
+
+def test_help_names_every_job(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--help"])
+    assert ended.value.code == 0
+    told = capsys.readouterr().out
+    assert all(name in told for name in (*JOBS, "versions", "tables", "report"))
+
+
+def test_a_damaged_log_is_one_line(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    data = bytearray((LOGS / "2.1.1" / "__consumer_offsets-0" / "00000000000000000000.log").read_bytes())
+    data[70] ^= 1
+    (folder / "00000000000000000000.log").write_bytes(data)
+    code, out, told = run("rates", tmp_path)
+    assert (code, out) == (2, "")
+    (line,) = told.splitlines()
+    assert line.startswith("kproto.spark: BadChecksum: __consumer_offsets-0/00000000000000000000.log at byte 0")
+
+
+def test_an_empty_log_is_no_answer(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "__consumer_offsets-3"
+    folder.mkdir()
+    (folder / "00000000000000000000.log").touch()
+    code, out, told = run("latest", tmp_path)
+    assert (code, out, told.count("\n")) == (2, "", 1)
+    assert "empty" in told
+
+
+def test_a_table_for_people(run: Run) -> None:
+    code, out, told = run("retention-audit", LOGS / "4.4.0", "--retention-minutes", 1, "--limit", 2)
+    heads, ruler, *rows = out.splitlines()
+    assert code == 0
+    assert heads.split()[:3] == ["group_id", "max_override_ms", "n_overrides"]
+    assert set(ruler) == {"-", " "}
+    assert len(rows) == 2
+    assert "3 records skipped, of types that no table has: 6 (1), 7 (1), 8 (1)" in told
+    assert "these are the first 2 rows" in told
+
+
+def test_rows_of_one_group(run: Run) -> None:
+    code, out, _ = run("latest", LOGS / "4.4.0", "--group", "v3", "--group", "tx", "--format", "csv")
+    assert code == 0
+    assert {row["group_id"] for row in csv.DictReader(io.StringIO(out))} == {"v3", "tx"}
+
+
+def test_tables_and_what_they_answer(run: Run, tmp_path: Path) -> None:
+    """The log's answers come from tables too, and a second run adds nothing."""
+    tables = tmp_path / "tables"
+    code, _, told = run("tables", LOGS / "2.1.1", "-o", tables)
+    assert code == 0
+    assert "commits: " in told
+    code, _, told = run("tables", LOGS / "2.1.1", "-o", tables)
+    assert told.count(": 0 rows added") == 3
+    for job in ("expiry", "rebalances"):
+        from_log = run(job, LOGS / "2.1.1", "--format", "jsonl")
+        from_tables = run(job, tables, "--format", "jsonl")
+        assert from_log[:2] == from_tables[:2]
+        assert from_log[1]
+
+
+def test_rows_as_parquet(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("latest", LOGS / "2.1.1", "--format", "parquet", "-o", tmp_path / "latest")
+    assert (code, out) == (0, "")
+    table = pq.read_table(tmp_path / "latest")
+    assert table.num_rows == len(run("latest", LOGS / "2.1.1", "--format", "jsonl")[1].splitlines())
+    assert str(table.schema.field("commit_ts").type) == "timestamp[us, tz=UTC]"
+
+
+def test_reports_of_a_fleet(run: Run, tmp_path: Path) -> None:
+    request = {"api_key": 1, "api": "Fetch", "api_version": 3, "count": 5, "verdict": "breaks", "last_served_by": "3.9"}
+    client = {"client_id": "old", "software_name": None, "software_version": None, "requests": [request]}
+    report = {"schema": 1, "target": "4.0", "run": None, "clients": [client]}
+    (tmp_path / "a.json").write_text(json.dumps(report))
+    code, out, told = run("versions", tmp_path, "--format", "jsonl")
+    row = json.loads(out)
+    assert (code, row["client_id"], row["verdict"], row["runs"]) == (0, "old", "breaks", 1)
+    assert "1 report" in told
+    (tmp_path / "b.json").write_text('{"something": "else"}')
+    code, _, told = run("versions", tmp_path)
+    assert (code, told.count("\n")) == (2, 1)
+    assert "b.json: no request report of schema 1" in told
+
+
+def test_a_report_of_a_recorded_log(run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    code, _, told = run("report", LOGS / "2.1.1", "-o", page)
+    text = page.read_text(encoding="utf-8")
+    assert code == 0, told
+    assert "38 records in 19 batches" in text
+    assert text.count("<svg") == 2  # the topics' logs are not there, so there is no lag to draw
+    assert "no lag is known" in text
