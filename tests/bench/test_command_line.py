@@ -34,6 +34,7 @@ def test_without_a_name_it_lists_the_benches() -> None:
         "memory",
         "rebalance",
         "restart",
+        "spark",
         "start",
         "table",
         "throughput",
