@@ -123,7 +123,8 @@ def _accept_batch(records: bytes, api_version: int, terms: Terms, now_ms: int, p
     refusal = _refuse_records(batch, terms, now_ms, profile)
     if refusal is not None:
         return refusal
-    return _accepted(_as_the_topic_has_it(batch, records, terms, now_ms))
+    stored = _as_the_topic_has_it(batch, records, terms, now_ms)
+    return _of_header(stored, header) if stored is records else _accepted(stored)
 
 
 def _has_wrong_sequence(header: RecordBatchHeader) -> bool:
@@ -249,7 +250,10 @@ def _accepted(encoded: bytes) -> Accepted:
     assert found is not None, "it was whole"
     batch = found[0]
     assert isinstance(batch, RecordBatch)
-    header = batch.header
+    return _of_header(encoded, batch.header)
+
+
+def _of_header(encoded: bytes, header: RecordBatchHeader) -> Accepted:
     return Accepted(
         encoded,
         header.record_count,
