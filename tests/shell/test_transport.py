@@ -132,6 +132,17 @@ def test_a_client_that_reads_nothing_is_read_no_more(wired: Wired) -> None:
     assert found == list(range(1, 202))
 
 
+def test_many_answers_are_sent_before_anybody_else_is_read(wired: Wired) -> None:
+    wired.client.sendall(b"".join(request_frame(*TOPICS, correlation_id=number) for number in range(2500)))
+    wired.connection.on_ready(READ)
+    assert wired.host.outgoing == []
+    assert wired.ids()[:2] == [0, 1]
+    assert wired.host.burdens.unsent.total_bytes > 0
+    while wired.turn():
+        wired.ids()
+    assert wired.host.burdens.unsent.total_bytes == 0
+
+
 def test_a_parked_connection_is_neither_read_nor_written(wired: Wired) -> None:
     """BA-8."""
     wired.send(POLL)

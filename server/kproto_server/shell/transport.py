@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 READ_SIZE_BYTES = 65536
 """Octets taken from a socket at once: bounds what one connection can do in one round of the loop."""
 
+LARGE_ANSWERS_BYTES = 65536
+"""Answers that are sent before anybody else is read: of a thousand clients that fetch much at once, a round's answers
+together would be more than there is memory."""
+
 SIOCOUTQNSD = 0x894B
 """Linux: the bytes of a socket that were not sent yet, for lack of the other side's window mostly."""
 
@@ -90,6 +94,8 @@ class Connection:
             self._count_unfinished()
         if answers:
             self._host.outgoing.append((self, answers))
+            if len(answers) > LARGE_ANSWERS_BYTES:
+                self._host.send_outgoing()
         elif session.backlog or session.held or session.parked or session.closed or self._finishing:
             self._settle()
 
