@@ -186,9 +186,9 @@ class TestKproto:
     @pytest.mark.parametrize(
         ("words", "line"),
         [
-            ([], "kproto: no command given: use run, serve or log, see kproto --help"),
-            (["srv"], "kproto: no command 'srv': use run, serve or log, see kproto --help"),
-            (["--port", "1"], "kproto: no command '--port': use run, serve or log, see kproto --help"),
+            ([], "kproto: no command given: use run, serve, log or scenario, see kproto --help"),
+            (["srv"], "kproto: no command 'srv': use run, serve, log or scenario, see kproto --help"),
+            (["--port", "1"], "kproto: no command '--port': use run, serve, log or scenario, see kproto --help"),
         ],
     )
     def test_mistakes(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:

@@ -85,6 +85,7 @@ RUN = Command(
     ),
 )
 COMMANDS = {"serve": SERVE, "run": RUN}
+ALL_COMMANDS = "use run, serve, log or scenario, see kproto --help"
 
 HELP = """usage: kproto COMMAND [options]
 
@@ -95,6 +96,7 @@ commands:
   serve [options]           a broker that stays
   log dump DIR              print a log of the offsets topic, kproto's or Kafka's
   log verify DIR            check it
+  scenario run NAME         lose a consumer's offset, and see where it goes
 
 kproto COMMAND --help tells a command's options, kproto --version the version.
 """
@@ -134,15 +136,25 @@ def _command(words: list[str]) -> int:
             return _log(rest)
         case ["help", "log", *rest]:
             return _log(["help", *rest])
+        case ["scenario", *rest]:
+            return _scenario(rest)
+        case ["help", "scenario", *rest]:
+            return _scenario(["help", *rest])
         case []:
-            raise UsageError("kproto: no command given: use run, serve or log, see kproto --help")
-    raise UsageError(f"kproto: no command {words[0]!r}: use run, serve or log, see kproto --help")
+            raise UsageError(f"kproto: no command given: {ALL_COMMANDS}")
+    raise UsageError(f"kproto: no command {words[0]!r}: {ALL_COMMANDS}")
 
 
 def _log(words: list[str]) -> int:
     from kproto_server.commandline.log import log
 
     return log(words)
+
+
+def _scenario(words: list[str]) -> int:
+    from kproto_server.commandline.scenario import scenario
+
+    return scenario(words)
 
 
 def _serve(words: list[str]) -> int:

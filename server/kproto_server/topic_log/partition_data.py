@@ -166,6 +166,17 @@ class PartitionData:
         while self._first < len(self._sizes) and self._last_offsets[self._first] < self.start_offset:
             self._drop_first()
 
+    def truncate(self, offset: int) -> None:
+        """Have the log end at an offset where a batch begins, as if what is behind had never been written."""
+        kept = max(self._first, bisect_left(self._last_offsets, offset))
+        self.size_bytes -= sum(self._sizes[kept:])
+        for column in self._columns():
+            del column[kept:]
+        self.next_offset = offset
+        while self.epochs and self.epochs[-1].offset >= offset:
+            self.epochs.pop()
+        self.wake()
+
     def drop_oldest(self) -> int:
         """Drop the oldest batch; return its size, 0 if there was none."""
         if self._first == len(self._sizes):
