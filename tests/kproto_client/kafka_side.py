@@ -63,9 +63,20 @@ class KafkaSide:
         self._done(self.admin.create_topics([NewTopic(topic, partitions, 1, config=named)]))
         self.wait_for_partitions(topic, partitions)
 
-    def delete(self, topic: str) -> None:
+    def make_again(self, topic: str) -> None:
+        """Delete it, and create it as soon as it is really gone."""
         self._done(self.admin.delete_topics([topic], operation_timeout=LIMIT_S))
         wait_until(lambda: topic not in self.admin.list_topics(timeout=LIMIT_S).topics)
+
+        def created() -> bool:
+            try:
+                self.create(topic)
+            except KafkaException as error:
+                assert error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
+                return False
+            return True
+
+        wait_until(created)
 
     def expand(self, topic: str, partitions: int) -> None:
         self._done(self.admin.create_partitions([NewPartitions(topic, partitions)]))

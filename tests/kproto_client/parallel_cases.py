@@ -236,8 +236,7 @@ def topic_made_again(kafka: KafkaSide) -> None:
     with kafka.consumer(group, **settings) as consumer:
         consumer.subscribe([topic])
         read(consumer, 1)
-    kafka.delete(topic)
-    kafka.create(topic)
+    kafka.make_again(topic)
     kafka.write(topic, 150)
     kafka.commit(group, topic, 80)
     with kafka.consumer(group, **settings) as consumer:
