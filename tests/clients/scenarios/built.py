@@ -1,5 +1,6 @@
-"""The drivers that are built: Java's, a program for each release of kafka-clients, and those in Go."""
+"""The drivers that are built: Java's for each release of kafka-clients, those in Go, kafkajs's with its modules."""
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from tests.oracle.builds import kept
 from tests.oracle.cluster import kafka
 from tests.oracle.java import compiled, java_command
-from tests.requirements import need_go
+from tests.requirements import need_go, need_node, need_npm
 
 DRIVERS = Path(__file__).parents[1] / "drivers"
 JAVA_SINCE = {"TopicScenarios.java": (0, 11), "GroupScenarios.java": (2, 0), "OffsetScenarios.java": (2, 4)}
@@ -38,3 +39,16 @@ def go(name: str) -> Callable[[], list[str]]:
         return [str(kept(Path("go") / name, [], sources, make) / name)]
 
     return command
+
+
+def node() -> list[str]:
+    sources = sorted((DRIVERS / "node").glob("*.js*"))
+
+    def make(target: Path) -> None:
+        target.mkdir()
+        for source in sources:
+            shutil.copy(source, target)
+        install = [need_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
+        subprocess.run(install, cwd=target, check=True, stdout=subprocess.DEVNULL)
+
+    return [need_node(), str(kept(Path("node") / "kafkajs", [], sources, make) / "driver.js")]

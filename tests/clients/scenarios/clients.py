@@ -111,4 +111,15 @@ CLIENTS = (
     java(NEW, unsupported={}, told={}, real=(OLD, NEW)),
     Client(name="franz-go", command=built.go("franz"), needs_more=True),
     Client(name="sarama", command=built.go("sarama"), needs_more=True),
+    Client(
+        name="kafkajs",
+        command=built.node,
+        unsupported={
+            "static-member": "members are not static",
+            "cooperative": "no assignor is cooperative",
+            "delete-offsets": "its admin client does not delete offsets",
+        },
+        told={("create-topic", "again"): False},
+        needs_more=True,
+    ),
 )

@@ -1,0 +1,155 @@
+// kafkajs as the scenarios use it.
+
+import kafkajs from "kafkajs";
+import { numbered, sorted, until } from "./telling.js";
+
+const EARLIEST = { fromBeginning: true };
+
+function kafka(run) {
+  return new kafkajs.Kafka({
+    brokers: [run.bootstrap],
+    logLevel: kafkajs.logLevel.ERROR,
+    logCreator: () => ({ log }) => console.error(JSON.stringify(log)),
+  });
+}
+
+/** Kafka's number of the error that the call ends with, 0 without. */
+export async function errorOf(call) {
+  try {
+    await call();
+  } catch (error) {
+    for (let cause = error; cause; cause = cause.cause) {
+      const code = cause.groups?.[0].errorCode ?? cause.code;
+      if (code !== undefined) {
+        return code;
+      }
+    }
+    throw error;
+  }
+  return 0;
+}
+
+export async function withAdmin(run, work, settings = {}) {
+  const admin = kafka(run).admin(settings);
+  await admin.connect();
+  try {
+    await work(admin);
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+/** Write numbered records to the partitions in turn, each in a request of its own, whose ack tells its offset. */
+export async function send(run, count, { partitions = 1, idempotent = false } = {}) {
+  const producer = kafka(run).producer({
+    idempotent,
+    allowAutoTopicCreation: false,
+    createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
+  });
+  await producer.connect();
+  const offsets = Array.from({ length: partitions }, () => []);
+  for (const [n, record] of numbered(count).entries()) {
+    const partition = n % partitions;
+    const [ack] = await producer.send({ topic: run.name, acks: -1, messages: [{ ...record, partition }] });
+    offsets[partition].push(Number(ack.baseOffset));
+  }
+  await producer.disconnect();
+  return offsets;
+}
+
+/** A consumer of the group that reads by itself, from the start where nothing is committed. */
+export class Member {
+  #consumer;
+  #run;
+  #records = [];
+  #partitions = [];
+
+  static async started(run, group = run.name) {
+    const member = new Member();
+    await member.#start(run, group);
+    return member;
+  }
+
+  async #start(run, groupId) {
+    this.#run = run;
+    this.#consumer = kafka(run).consumer({
+      groupId,
+      sessionTimeout: 6000,
+      heartbeatInterval: 100,
+      maxWaitTimeInMs: 50,
+      metadataMaxAge: 500,
+      allowAutoTopicCreation: false,
+    });
+    const { GROUP_JOIN, REBALANCING } = this.#consumer.events;
+    this.#consumer.on(REBALANCING, () => (this.#partitions = []));
+    this.#consumer.on(GROUP_JOIN, ({ payload }) => (this.#partitions = payload.memberAssignment[run.name] ?? []));
+    await this.#consumer.connect();
+    await this.#consumer.subscribe({ topics: [run.name], ...EARLIEST });
+    await this.#consumer.run({
+      autoCommit: false,
+      eachMessage: async ({ partition, message }) => {
+        this.#records.push({ partition, shown: `${message.key}=${message.value}` });
+      },
+    });
+  }
+
+  /** Wait until it has this many partitions. */
+  async wait(count) {
+    return until(`${count} partitions`, () => this.#partitions.length === count && sorted(this.#partitions));
+  }
+
+  /** The next records, no more than these. */
+  async take(count) {
+    await until(`${count} records`, () => this.#records.length >= count);
+    return this.#records.splice(0, count);
+  }
+
+  async takeShown(count) {
+    return (await this.take(count)).map((record) => record.shown);
+  }
+
+  seek(offset) {
+    this.#records = [];
+    this.#consumer.seek({ topic: this.#run.name, partition: 0, offset: String(offset) });
+  }
+
+  /** Commit an offset, or an offset with metadata, for partitions 0, 1 ... */
+  async commit(...notes) {
+    const offsets = notes.map((note, partition) => {
+      const [offset, metadata] = [note].flat();
+      return { topic: this.#run.name, partition, offset: String(offset), metadata };
+    });
+    await this.#consumer.commitOffsets(offsets);
+  }
+
+  async close() {
+    await this.#consumer.disconnect();
+  }
+}
+
+/** Do the work with a member of the group that is made anew and has its partitions. */
+export async function withMember(run, partitions, work, group = run.name) {
+  const member = await Member.started(run, group);
+  try {
+    await member.wait(partitions);
+    return await work(member);
+  } finally {
+    await member.close();
+  }
+}
+
+/** What is committed by partition, [offset, metadata] each; what is not is left out. */
+export async function committed(admin, run) {
+  const [{ partitions }] = await admin.fetchOffsets({ groupId: run.name, topics: [run.name] });
+  return Object.fromEntries(
+    partitions
+      .filter(({ offset }) => offset !== "-1")
+      .map(({ partition, offset, metadata }) => [partition, [Number(offset), metadata ?? ""]]),
+  );
+}
+
+/** As above, without the metadata. */
+export async function offsets(admin, run) {
+  const found = Object.entries(await committed(admin, run));
+  return Object.fromEntries(found.map(([partition, [offset]]) => [partition, offset]));
+}
