@@ -1,0 +1,48 @@
+"""On a cluster: two workers of Spark's own standalone cluster, each a process, that have the wheel and nothing else.
+
+Of kproto they see what the wheel holds, not this repository; the extra's packages are those of this environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from bench.offsets_log import make_log
+from tests.requirements import need_java
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.slow  # starts a master, two workers and two executors
+def test_executors_need_the_wheel_and_the_extra_only(tmp_path: Path) -> None:
+    need_java()
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    installed = tmp_path / "installed"
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        wheel.extractall(installed)  # our own
+    made = make_log(tmp_path / "log", 20_000, groups=200)
+    child = tmp_path / "child.py"
+    child.write_text((ROOT / "tests/spark/cluster_child.py").read_text())
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment["PYTHONPATH"] = str(installed)
+    done = subprocess.run(
+        [sys.executable, child, tmp_path / "log"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert sum(row["rows"] for row in found) == made
+    assert {row["kproto"] for row in found} == {str(installed / "kproto" / "__init__.py")}
+    assert len({row["executor"] for row in found}) == 2
