@@ -72,8 +72,9 @@ class KafkaSide:
             try:
                 self.create(topic)
             except KafkaException as error:
-                assert error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
-                return False
+                if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                    return False
+                raise
             return True
 
         wait_until(created)
