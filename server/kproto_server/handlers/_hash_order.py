@@ -12,6 +12,8 @@ from kproto_server.coordinator.partitioning import java_hash
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kproto_server.releases.profiles import Profile
+
 
 class Named(Protocol):
     @property
@@ -30,18 +32,23 @@ BEFORE_OTHERS = (
     "retention.ms",
 )
 """Names that share a bucket with others and were put in before them, in this order (DescribeConfigs of 4.4.0)."""
+CHANGED_PLACES = ("index.interval.bytes", "min.cleanable.dirty.ratio")
+"""One of them and its neighbour in the bucket, which older releases put in before (M[2.8.2, 3.9.2, 4.0.2, 4.1.2])."""
 
 
-def in_hash_order(entries: Iterable[N]) -> list[N]:
+def in_hash_order(entries: Iterable[N], profile: Profile) -> list[N]:
     """Return the entries as a HashMap that grew to hold them would yield them."""
     found = list(entries)
     bucket_count = 16
     while len(found) > bucket_count * 3 // 4:
         bucket_count *= 2
     inserted = {name: place for place, name in enumerate(BEFORE_OTHERS)}
+    if not profile.tells_index_interval_early:
+        late, early = CHANGED_PLACES
+        inserted[early] = inserted.pop(late)
 
     def place(entry: N) -> tuple[int, int]:
         spread = java_hash(entry.name) & 0xFFFFFFFF
-        return (spread ^ spread >> 16) % bucket_count, inserted.get(entry.name, len(inserted))
+        return (spread ^ spread >> 16) % bucket_count, inserted.get(entry.name, len(BEFORE_OTHERS))
 
     return sorted(found, key=place)

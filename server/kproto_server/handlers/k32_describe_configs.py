@@ -123,7 +123,7 @@ def _topic(name: str, call: Call) -> Refusal | list[Entry]:
     described = describe_topic(state.profile, state.settings_of(call.node.node_id), topic.configs if topic else {})
     return [
         Entry(entry.name, entry.type, entry.value, entry.source, read_only=False, synonyms=entry.synonyms)
-        for entry in in_hash_order(described)
+        for entry in in_hash_order(described, state.profile)
     ]
 
 
@@ -149,7 +149,7 @@ def _cluster_wide(call: Call) -> list[Entry]:
     for entry in call.state.settings.entries():
         if _source(entry.sources) is ConfigSource.DYNAMIC_DEFAULT_BROKER:
             told.append(Entry(entry.name, entry.type, entry.value, _source(entry.sources), False, entry.sources[:1]))
-    return in_hash_order(told)
+    return in_hash_order(told, call.state.profile)
 
 
 def _broker_logger(name: str, call: Call) -> Refusal | list[Entry]:

@@ -472,6 +472,11 @@ class Quirks:
     # Configurations.
 
     @cached_property
+    def tells_index_interval_early(self) -> bool:
+        """Whether index.interval.bytes comes before a config that shares its hash (M[4.1.2, 4.2.2])."""
+        return self.at_least(4, 2)
+
+    @cached_property
     def keeps_min_in_sync_for_all(self) -> bool:
         """Whether min.insync.replicas is one for all brokers, as eligible leader replicas need it (M[4.4.0])."""
         return self.is_kraft and self.at_least(4, 1)

@@ -247,8 +247,15 @@ class TestDescribeConfigs:
         )
         theirs = [config.name for config in recorded.results[0].configs if config.name not in NOT_OURS]
         state = new_state("4.4")
-        ours = in_hash_order(describe_topic(state.profile, state.settings, {}))
+        ours = in_hash_order(describe_topic(state.profile, state.settings, {}), state.profile)
         assert [entry.name for entry in ours if entry.name not in NOT_OURS] == theirs
+
+    @pytest.mark.parametrize(("profile", "first"), [("2.8", 1), ("3.9", 1), ("4.1", 1), ("4.2", 0), ("4.4", 0)])
+    def test_two_configs_changed_places(self, profile: str, first: int) -> None:
+        """As TopicCommand printed them against those releases."""
+        pair = ("index.interval.bytes", "min.cleanable.dirty.ratio")
+        told = [config.name for config in self.described(new_state(profile), 2, "t").configs if config.name in pair]
+        assert told == [pair[first], pair[1 - first]]
 
     def described(self, state: BrokerState, resource_type: int, name: str, node_id: int = 1) -> Any:
         resource = DescribeConfigsResource(resource_type=resource_type, resource_name=name, configuration_keys=None)
