@@ -1,12 +1,17 @@
 """The tools that came with older releases print the same against the broker under test and a real, newer one.
 
-Method: as in test_tools.py. These tools send older versions of nearly every API.
+Method: as in test_tools.py. These tools send older versions of nearly every API. In sessions, as in
+test_tool_chapters.py, they are run against brokers of their own release too.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.clients.conftest import broker_under_test
+from tests.clients.tool_chapters import old
+from tests.clients.tool_steps import Action, run_chapter
 from tests.clients.tools import (
     OLD_GROUPS,
     OLD_OFFSETS,
@@ -17,6 +22,7 @@ from tests.clients.tools import (
     rows,
     running_tools,
 )
+from tests.oracle.cluster import AS_DELIVERED, real_kafka
 
 pytestmark = pytest.mark.oracle
 
@@ -74,3 +80,19 @@ def test_topics_are_created_described_grown_and_deleted(pair: Pair) -> None:
     assert pair.same(OLD_TOPICS, "--delete", *topic).exit_code == 0
     pair.wait_topic("made-by-2.8.2", 0)
     assert "made-by-2.8.2" not in pair.same(OLD_TOPICS, "--list").out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("version", "steps"),
+    [("2.0.1", old.GROUPS + old.BROKERS), ("2.8.2", old.GROUPS + old.BROKERS + old.TOPICS)],
+    ids=["2.0.1", "2.8.2"],
+)
+def test_every_step_prints_the_same_against_a_broker_of_the_release(
+    version: str, steps: tuple[Action, ...], tmp_path: Path
+) -> None:
+    with (
+        real_kafka(version, props=AS_DELIVERED) as real,
+        broker_under_test(tmp_path, "--profile", version) as tested,
+        running_tools(version) as tools,
+    ):
+        run_chapter(steps, Pair(tools, tested.bootstrap, real.bootstrap), tmp_path)

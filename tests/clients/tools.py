@@ -44,6 +44,10 @@ OLD_GROUPS = "kafka.admin.ConsumerGroupCommand"
 OLD_TOPICS = "kafka.admin.TopicCommand"
 OLD_VERSIONS = "kafka.admin.BrokerApiVersionsCommand"
 OLD_OFFSETS = "kafka.tools.GetOffsetShell"
+OLD_CONFIGS = "kafka.admin.ConfigCommand"
+OLD_ELECTIONS = "kafka.admin.LeaderElectionCommand"
+OLD_LOG_DIRS = "kafka.admin.LogDirsCommand"
+OLD_CONSOLE_PRODUCER = "kafka.tools.ConsoleProducer"
 
 FIELDS_THAT_DIFFER = (
     (re.compile(r"TopicId: [\w-]{22}"), "TopicId: ID"),
