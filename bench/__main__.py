@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from bench import (
     backpressure,
+    client,
     codec,
     commit,
     groups,
@@ -29,6 +30,7 @@ from bench.table import as_json, as_line, as_table, judge
 
 BENCHES = (
     backpressure.BENCH,
+    client.BENCH,
     codec.BENCH,
     commit.BENCH,
     groups.BENCH,

@@ -28,6 +28,7 @@ def test_without_a_name_it_lists_the_benches() -> None:
     assert done.returncode == 0
     assert [line.split()[0] for line in done.stdout.splitlines()] == [
         "backpressure",
+        "client",
         "codec",
         "commit",
         "groups",

@@ -90,6 +90,17 @@ def test_throughput_moves_every_message_with_a_real_client(capsys: pytest.Captur
         assert figures["mb_per_s"] > 0
 
 
+def test_client_reads_every_message_with_both_consumers(capsys: pytest.CaptureFixture[str]) -> None:
+    told = rows(capsys, "client", "--messages", "2000", "--rounds", "1")
+    modes = ("features off", "features on", "catching up")
+    assert [row["case"] for row in told] == [f"{mode}, {call}" for mode in modes for call in ("poll()", "consume(500)")]
+    for row in told:
+        for consumer in ("kproto", "confluent-kafka"):
+            figures = row[consumer]
+            assert isinstance(figures, dict)
+            assert figures["messages_per_s"] > 0
+
+
 def test_restart_writes_a_history_and_finds_every_offset_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     need_go()
     (row,) = rows(capsys, "restart", "--only", "kproto", "--keys", "1600", "--commits", "3200", "--rounds", "1")
