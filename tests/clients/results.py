@@ -10,12 +10,15 @@ from tests.clients.scenarios.scenarios import SCENARIOS
 KPROTO = "kproto"
 TITLES = {KPROTO: "kproto", OLD: f"Kafka {OLD}", NEW: f"Kafka {NEW}"}
 RECORDED = ROOT / "fixtures/clients/results.json"
+VERSIONS = ROOT / "fixtures/clients/versions.json"
 RESULTS = ROOT / "tests/clients/RESULTS.md"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- clients -->\n", "<!-- /clients -->"
 
 Results = dict[str, dict[str, dict[str, str]]]
 """Verdicts by client, broker and scenario."""
+Versions = dict[str, str]
+"""Of each client, when it ran last."""
 
 
 def read_results() -> Results:
@@ -23,11 +26,16 @@ def read_results() -> Results:
     return results
 
 
-def write_all(results: Results) -> None:
-    RECORDED.parent.mkdir(exist_ok=True)
+def read_versions() -> Versions:
+    versions: Versions = json.loads(VERSIONS.read_text())
+    return versions
+
+
+def write_all(results: Results, versions: Versions) -> None:
     RECORDED.write_text(json.dumps(results, indent=1) + "\n")
-    RESULTS.write_text(whole_table(results))
-    README.write_text(with_summary(README.read_text(), results))
+    VERSIONS.write_text(json.dumps(versions, indent=1) + "\n")
+    RESULTS.write_text(whole_table(results, versions))
+    README.write_text(with_summary(README.read_text(), results, versions))
 
 
 def merged(before: Results, seen: Results) -> Results:
@@ -52,17 +60,20 @@ def worse_than_real(results: Results) -> list[str]:
     ]
 
 
-def with_summary(readme: str, results: Results) -> str:
+def with_summary(readme: str, results: Results, versions: Versions) -> str:
     """The README with the summary between its marks."""
     before, _, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     assert end, f"the README has no {BEGIN.strip()} ... {END}"
-    return f"{before}{BEGIN}{summary(results)}{end}{after}"
+    return f"{before}{BEGIN}{summary(results, versions)}{end}{after}"
 
 
-def summary(results: Results) -> str:
+def summary(results: Results, versions: Versions) -> str:
     rows = [
-        [client.name, *(_passed(results[client.name].get(broker)) for broker in TITLES)]
+        [
+            f"{client.name} {versions[client.name]}".strip(),
+            *(_passed(results[client.name].get(broker)) for broker in TITLES),
+        ]
         for client in CLIENTS
         if client.name in results
     ]
@@ -92,7 +103,7 @@ def _left_out() -> dict[str, list[str]]:
     return found
 
 
-def whole_table(results: Results) -> str:
+def whole_table(results: Results, versions: Versions) -> str:
     clients = [client for client in CLIENTS if client.name in results]
     rows = [
         [f"`{scenario.name}`", *(_cell(results[client.name], scenario.name) for client in clients)]
@@ -104,7 +115,10 @@ def whole_table(results: Results) -> str:
         for client in clients
         if client.unsupported
     ]
-    brokers = [f"* {client.name}: {', '.join(TITLES[broker] for broker in results[client.name])}" for client in clients]
+    ran = [
+        f"* {client.name} {versions[client.name]}".rstrip() + f": {', '.join(TITLES[b] for b in results[client.name])}"
+        for client in clients
+    ]
     return "\n".join(
         (
             "# Clients and scenarios",
@@ -117,9 +131,9 @@ def whole_table(results: Results) -> str:
             "",
             *reasons,
             "",
-            "Which brokers it ran with:",
+            "What it ran with:",
             "",
-            *brokers,
+            *ran,
             "",
         )
     )

@@ -13,9 +13,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.clients.conftest import kproto_serve
-from tests.clients.results import KPROTO, TITLES, Results, merged, read_results, write_all
+from tests.clients.results import KPROTO, TITLES, Results, merged, read_results, read_versions, write_all
 from tests.clients.scenarios.clients import CLIENTS, Client
 from tests.clients.scenarios.harness import Outcome, run_client
+from tests.clients.scenarios.versions import version_of
 from tests.oracle.cluster import real_kafka
 
 
@@ -61,7 +62,8 @@ def main() -> int:
     clients = [client for client in CLIENTS if not options.client or client.name in options.client]
     results = run_all(clients, options.broker or list(TITLES))
     if options.write:
-        write_all(merged(read_results(), results))
+        versions = read_versions() | {client.name: version_of(client.name) for client in clients}
+        write_all(merged(read_results(), results), versions)
     return int(any("failed" in row.values() for found in results.values() for row in found.values()))
 
 

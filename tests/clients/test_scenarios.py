@@ -11,7 +11,16 @@ from contextlib import ExitStack
 import pytest
 
 from tests.clients.conftest import TestedBroker
-from tests.clients.results import KPROTO, README, RESULTS, read_results, whole_table, with_summary, worse_than_real
+from tests.clients.results import (
+    KPROTO,
+    README,
+    RESULTS,
+    read_results,
+    read_versions,
+    whole_table,
+    with_summary,
+    worse_than_real,
+)
 from tests.clients.scenarios.clients import CLIENTS, Client
 from tests.clients.scenarios.harness import run_client
 from tests.clients.scenarios.scenarios import SCENARIOS
@@ -72,6 +81,6 @@ def test_every_client_and_scenario_is_recorded() -> None:
 
 
 def test_the_tables_are_those_of_what_is_recorded() -> None:
-    results = read_results()
-    assert README.read_text() == with_summary(README.read_text(), results)
-    assert RESULTS.read_text() == whole_table(results)
+    results, versions = read_results(), read_versions()
+    assert README.read_text() == with_summary(README.read_text(), results, versions)
+    assert RESULTS.read_text() == whole_table(results, versions)

@@ -1,0 +1,39 @@
+"""The versions of the client libraries that the drivers run with."""
+
+import importlib.metadata
+import json
+import re
+import subprocess
+
+import confluent_kafka
+
+from tests.clients.scenarios.built import DRIVERS
+from tests.requirements import need_kcat
+
+GO_MODULES = {"franz-go": "github.com/twmb/franz-go", "sarama": "github.com/IBM/sarama"}
+
+
+def version_of(client: str) -> str:
+    """Of a client of the list; empty where its name has it."""
+    if client.startswith("java-"):
+        return ""
+    if client == "kcat":
+        return _kcat()
+    if client == "kafkajs":
+        found: str = json.loads((DRIVERS / "node/package.json").read_text())["dependencies"][client]
+        return found
+    if client in GO_MODULES:
+        return _searched(rf"{GO_MODULES[client]} v(\S+)", (DRIVERS / "go/go.mod").read_text())
+    version = importlib.metadata.version(client)
+    return f"{version} (librdkafka {confluent_kafka.libversion()[0]})" if client == "confluent-kafka" else version
+
+
+def _kcat() -> str:
+    told = subprocess.run([need_kcat(), "-V"], capture_output=True, text=True, check=True).stdout
+    return "{} (librdkafka {})".format(*(_searched(rf"{what} (\S+)", told) for what in ("Version", "librdkafka")))
+
+
+def _searched(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    assert found, f"no {pattern} in {text}"
+    return found[1]
