@@ -22,19 +22,19 @@ REASONS = {
     (PRODUCE, "fewer records than it says"): "DEVIATION: batches are not opened",
     (PRODUCE, "gzip that is none"): "DEVIATION: batches are not opened",
     (PRODUCE, "null"): "DEVIATION: null is an error of the partition, as in 2.8; others say nothing at all, for ever",
-    (PRODUCE, "torn"): "2.1 closes the connection, as it does not of other records that are not one batch",
-    (PRODUCE, "not a batch"): "releases differ in what they make of bytes at random: text, closed, error",
+    (PRODUCE, "torn"): "DEVIATION: 2.1 closes the connection, as it does not of other records that are not one batch",
+    (PRODUCE, "not a batch"): "DEVIATION: releases differ in what they make of bytes at random: text, closed, error",
     (FETCH, "and what is stored"): "DEVIATION: a greatest timestamp that no record has is stored as it came",
     (FETCH, "budget for one and a half"): "DEVIATION: batches are whole; what is left of the budget goes on",
     (FETCH, "budget for all but one"): "DEVIATION: batches are whole; what is left of the budget goes on",
-    (FETCH, "session, beyond the end"): "by id, in another order of topics where one is not known",
-    (FETCH, "session, still beyond the end"): "by id, in another order of topics where one is not known",
+    (FETCH, "session, beyond the end"): "DEVIATION: by id, in another order of topics where one is not known",
+    (FETCH, "session, still beyond the end"): "DEVIATION: by id, in another order of topics where one is not known",
 }
 
 
 def _reason(release: str, row: Row) -> str | None:
     if release == "2.1.1" and (row.api_key, row.note) == (ALTER_CONFIGS, "null value"):
-        return "2.1 closes the connection"
+        return "DEVIATION: 2.1 closes the connection"
     return REASONS.get((row.api_key, row.note))
 
 

@@ -110,18 +110,18 @@ def _reason_in_depth(release: str, pair: GoldenPair) -> str | None:
     what = (pair.api, pair.note)
     by_release = {
         "2.1.1": {
-            ("Metadata", "internal"): "__share_group_state is internal in all profiles",
+            ("Metadata", "internal"): "DEVIATION: __share_group_state is internal in all profiles",
             ("Metadata", "null: all"): "DEVIATION: a topic is listed before it has its first leader",
-            ("DescribeConfigs", "others"): "a text names another resource than it is about",
-            ("DescribeConfigs", "types 8"): "a text names another resource than it is about",
-            ("DescribeConfigs", "types 16"): "a text names another resource than it is about",
-            ("DescribeConfigs", "types 32"): "a text names another resource than it is about",
-            ("DescribeConfigs", "broker"): "DEVIATION: which settings are dynamic is that of newer releases",
+            ("DescribeConfigs", "others"): "DEVIATION: a text names another resource than it is about",
+            ("DescribeConfigs", "types 8"): "DEVIATION: a text names another resource than it is about",
+            ("DescribeConfigs", "types 16"): "DEVIATION: a text names another resource than it is about",
+            ("DescribeConfigs", "types 32"): "DEVIATION: a text names another resource than it is about",
+            ("DescribeConfigs", "broker"): "DEVIATION: log.retention.hours is read-only",
         },
         "2.8.2": {
-            ("Metadata", "internal"): "__share_group_state is internal in all profiles",
+            ("Metadata", "internal"): "DEVIATION: __share_group_state is internal in all profiles",
             ("Metadata", "null: all"): "DEVIATION: a topic is listed before it has its first leader",
-            ("CreateTopics", "assignments, bad"): "a text shows the class of a Scala map",
+            ("CreateTopics", "assignments, bad"): "DEVIATION: a text shows the class of a Scala map",
         },
         "3.9.2": {("FindCoordinator", "share"): "DEVIATION: no share coordinator; 3.9 promises one for ever"},
         "4.4.0": {
