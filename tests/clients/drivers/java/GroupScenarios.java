@@ -53,7 +53,8 @@ final class GroupScenarios {
         return partitions;
     }
 
-    private static ConsumerGroupDescription awaitMembers(AdminClient admin, Run run, int count) throws Exception {
+    /** A consumer that closes does not wait until it has left the group. */
+    static ConsumerGroupDescription awaitMembers(AdminClient admin, Run run, int count) throws Exception {
         long limit = System.nanoTime() + Reader.LIMIT_MS * 1_000_000;
         while (System.nanoTime() < limit) {
             ConsumerGroupDescription group =
@@ -74,6 +75,7 @@ final class GroupScenarios {
             member.await(1);
             run.tell("busy", Run.errorOf(delete));
             member.close();
+            awaitMembers(admin, run, 0);
             run.tell("deleted", Run.errorOf(delete));
             run.tell("listed", isListed(admin, run));
             run.tell("again", Run.errorOf(delete));

@@ -17,6 +17,7 @@ final class OffsetScenarios {
             member.await(2);
             run.tell("busy", Run.errorOf(delete));
             member.close();
+            GroupScenarios.awaitMembers(admin, run, 0);
             run.tell("deleted", Run.errorOf(delete));
             run.tell("left", GroupScenarios.offsets(admin, run));
         }
