@@ -17,6 +17,7 @@ from kproto.messages.k08_offset_commit import (
 )
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k35_describe_log_dirs import DescribeLogDirsRequest
 from kproto.records.compression import Compression
 from kproto.records.record_batch import read_record_batch
 from kproto_server import Broker
@@ -140,3 +141,22 @@ def test_batches_of_offsets_are_compressed_if_told(codec: Compression, durabilit
         client.make_topic()
         assert client.committed(1) == 4
         client.close()
+
+
+@DURABILITIES
+def test_log_dirs_tell_what_the_files_take(durability: Durability, tmp_path: Path) -> None:
+    with Broker(data=DataDirectory(str(tmp_path), durability)) as broker:
+        client = Client(broker)
+        client.make_topic()
+        for offset in range(5):
+            assert client.commit(offset, 2) == 0
+        (told,) = client.ask(DescribeLogDirsRequest(topics=None), 1).results
+        client.close()
+        sizes = {
+            f"{topic.name}-{partition.partition_index}": partition.partition_size
+            for topic in told.topics
+            for partition in topic.partitions
+        }
+        assert told.log_dir == str(tmp_path)
+        assert max(sizes.values()) > 300
+        assert sizes == {name: sum(f.stat().st_size for f in (tmp_path / name).glob("*.log")) for name in sizes}
