@@ -116,7 +116,8 @@ def write_delta(spark: SparkSession, source: Source, root: str) -> dict[str, Add
         kept = _before_pending(rows) if grown.table is COMMITS else rows
         # What is counted is what was seen, not what was written: the log may be that of a living broker.
         total, count = rows.count(), kept.count()
-        _by_date(grown, kept).write.format("delta").mode("append").partitionBy("date").save(f"{root}/{grown.name}")
+        if count or not old[grown.name]:
+            _by_date(grown, kept).write.format("delta").mode("append").partitionBy("date").save(f"{root}/{grown.name}")
         added[grown.name] = Added(count, total - count)
     return added
 

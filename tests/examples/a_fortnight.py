@@ -1,0 +1,158 @@
+"""A fortnight of a shop's consumers, lived through in some seconds; what is left is the directory of their broker.
+
+    python tests/examples/a_fortnight.py data
+    python -m kproto.spark report data -o report.html
+
+Most clients are kafka-python's. Two are of 2018: one joins a group every night, and leaves it; the other asks for a
+retention of its own (KIP-211).
+"""
+
+import math
+import random
+import socket
+import sys
+from contextlib import closing
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import NewTopic
+from kafka.structs import OffsetAndMetadata
+
+from kproto import registry
+from kproto.declaration import Request
+from kproto.headers import request_frame
+from kproto.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kproto.messages.k13_leave_group import LeaveGroupRequest
+from kproto.messages.k14_sync_group import SyncGroupRequest
+from kproto.records.consumer_protocol import ConsumerProtocolSubscription, encode_member_data
+from kproto_server import Broker
+
+DAYS, STEP_HOURS = 14, 2
+PARTITIONS = {"orders": 4, "payments": 2}
+GROUPS = {"projector": "orders", "search": "orders", "mail": "orders", "billing": "payments", "fraud": "payments"}
+SETTINGS = {"offsets.retention.override": "honour", "group.initial.rebalance.delay.ms": 0}
+STAMPED = {"message.timestamp.type": "LogAppendTime"}  # by the broker's clock, which is a fortnight ahead in the end
+DAY_MS = 86_400_000
+
+chance = random.Random(211)  # noqa: S311
+ends = {TopicPartition(topic, index): 0 for topic, count in PARTITIONS.items() for index in range(count)}
+done: dict[tuple[str, TopicPartition], int] = {}
+
+
+def trade(producer: KafkaProducer, hour: int) -> None:
+    """Produce what two hours of the shop come to: more by day than by night."""
+    for partition in ends:
+        count = int((1 + 0.8 * math.sin((hour - 8) / 12 * math.pi)) * chance.randrange(10, 20))
+        for _ in range(count):
+            producer.send(partition.topic, b"something sold", partition=partition.partition)
+        ends[partition] += count
+    producer.flush()
+
+
+def behind(group: str, day: float) -> int | None:
+    """How far a group is behind; None: it does not work at all."""
+    if group == "search" and day > 9:
+        return int((day - 9) * 150)  # too slow since a change on the ninth day
+    if group == "mail" and day > 12:
+        return None  # switched off
+    return chance.randrange(5)
+
+
+def commit(group: str, consumer: KafkaConsumer, late: int, *, by_hand: bool = False) -> None:
+    """Commit so far behind the end; never back, unless somebody does it by hand."""
+    for partition, end in ends.items():
+        if partition.topic == GROUPS[group]:
+            done[group, partition] = max(0 if by_hand else done.get((group, partition), 0), end - late)
+            consumer.commit({partition: OffsetAndMetadata(done[group, partition], "", -1)})
+
+
+class OldClient:
+    """A client of 2018, by its requests."""
+
+    def __init__(self, bootstrap_servers: str, group: str) -> None:
+        host, _, port = bootstrap_servers.rpartition(":")
+        self.group = group
+        self._connection = socket.create_connection((host, int(port)))
+        self._answers = self._connection.makefile("rb")
+
+    def __enter__(self) -> "OldClient":
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._answers.close()
+        self._connection.close()
+
+    def ask(self, request: Request, version: int) -> Any:
+        self._connection.sendall(request_frame(request, version, correlation_id=1, client_id=self.group))
+        answer = self._answers.read(int.from_bytes(self._answers.read(4), "big"))
+        return registry.codec(type(request)._api_key, version).decode_response(answer, 4)[0]
+
+    def commit(self, retention_ms: int = -1, **member: Any) -> None:
+        """Commit where the orders end."""
+        orders = [
+            OffsetCommitRequestPartition(partition_index=place.partition, committed_offset=end, committed_metadata="")
+            for place, end in ends.items()
+            if place.topic == "orders"
+        ]
+        topics = (OffsetCommitRequestTopic(name="orders", partitions=tuple(orders)),)
+        self.ask(OffsetCommitRequest(group_id=self.group, retention_time_ms=retention_ms, topics=topics, **member), 2)
+
+
+def nightly_report(bootstrap_servers: str) -> None:
+    """Join, commit, leave: the group is Empty until the next night."""
+    with OldClient(bootstrap_servers, "nightly-report") as client:
+        metadata = encode_member_data(ConsumerProtocolSubscription(topics=("orders",)), 0)
+        joined = client.ask(
+            JoinGroupRequest(
+                group_id=client.group,
+                session_timeout_ms=10_000,
+                rebalance_timeout_ms=10_000,
+                member_id="",
+                protocol_type="consumer",
+                protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
+            ),
+            2,
+        )
+        member = {"member_id": joined.member_id, "group_id": client.group}
+        nobody = SyncGroupRequest(generation_id=joined.generation_id, assignments=(), **member)
+        client.ask(nobody, 1)
+        client.commit(member_id=joined.member_id, generation_id_or_member_epoch=joined.generation_id)
+        client.ask(LeaveGroupRequest(**member), 1)
+
+
+def main(directory: str) -> None:
+    with Broker.running(data=directory, clock="manual", settings=SETTINGS) as broker:
+        servers = broker.bootstrap_servers
+        with closing(KafkaAdminClient(bootstrap_servers=servers)) as admin:
+            for topic, count in PARTITIONS.items():
+                admin.create_topics([NewTopic(topic, count, replication_factor=1, topic_configs=STAMPED)])
+        producer = KafkaProducer(bootstrap_servers=servers)
+        consumers = {}
+        for group, topic in GROUPS.items():
+            consumers[group] = KafkaConsumer(bootstrap_servers=servers, group_id=group, enable_auto_commit=False)
+            consumers[group].assign([partition for partition in ends if partition.topic == topic])
+        for hour in range(0, DAYS * 24, STEP_HOURS):
+            trade(producer, hour % 24)
+            for group in GROUPS:
+                late = behind(group, hour / 24)
+                if late is not None:
+                    commit(group, consumers[group], late)
+            if hour % 24 == 4:
+                nightly_report(servers)
+            if hour == 5 * 24:
+                with OldClient(servers, "archive") as archive:
+                    archive.commit(retention_ms=28 * DAY_MS)
+            if hour == 10 * 24 + 8:
+                commit("billing", consumers["billing"], 400, by_hand=True)
+            broker.clock.advance(hours=STEP_HOURS)
+        for client in (producer, *consumers.values()):
+            client.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
