@@ -153,6 +153,15 @@ class CatchingUp:
                     break
         return taken
 
+    def take_one(self) -> Message | None:
+        """A record of the past, if there is one at hand."""
+        for place, machine in self.machines.items():
+            if place not in self.paused and machine.phase is Phase.CATCHING_UP:
+                record = machine.take_caught()
+                if record is not None:
+                    return record
+        return None
+
     @property
     def wants_past(self) -> bool:
         """Whether there is something to fetch for someone who has nothing to hand out."""

@@ -84,6 +84,8 @@ class Engine:
         self._ends: dict[Place, Message] = {}
         """What librdkafka said of the end of partitions that are behind."""
         self._head_read_at = 0.0
+        self._due = False
+        """Whether there is something to decide or to tell."""
         self._is_plain = True
 
     # -- records
@@ -97,7 +99,7 @@ class Engine:
                 return message
             message = None if message is None else self._route(message)
         else:
-            message = self._next(0)
+            message = self._at_hand() or self._next(0)
         while message is None and (left := _left(limit)) > 0:
             message = self._next(left)
         return message
@@ -110,6 +112,12 @@ class Engine:
             found += self._some(count - len(found), left, tell=not found)
             if len(found) >= count or left <= 0:
                 return found
+
+    def _at_hand(self) -> Message | None:
+        """A record of the past, without a look at anything else, unless it is time for one."""
+        if self._parallel is None or self._due or time.monotonic() - self._head_read_at >= HEAD_EVERY_S:
+            return None
+        return self._parallel.take_one()
 
     def _next(self, wait_s: float) -> Message | None:
         found = self._some(1, wait_s)
@@ -178,6 +186,7 @@ class Engine:
             return None
         if error.code() == KafkaError._AUTO_OFFSET_RESET and self._decides_invalid:
             self._refused[place_of_message(message)] = message
+            self._due = True
             self._is_plain = False
             return None
         if error.code() == KafkaError._PARTITION_EOF and self._parallel is not None:
@@ -211,8 +220,8 @@ class Engine:
 
     def _refresh(self) -> None:
         behind = self._parallel is not None and bool(self._parallel.machines)
-        due = self._waiting or self._refused or self._resets_to_commit or self._errors
-        self._is_plain = not behind and not due
+        self._due = bool(self._waiting or self._refused or self._resets_to_commit or self._errors)
+        self._is_plain = not behind and not self._due
 
     def _raise_error(self) -> None:
         if self._errors:

@@ -13,7 +13,7 @@ from kproto.client.places import Place, partitions_of, place_of_message
 
 logger = logging.getLogger("kproto.client")
 
-BATCH = 500
+BATCH = 1000
 """Records taken from librdkafka at once. What it has fetched beyond that waits in its own queue."""
 
 
@@ -83,6 +83,9 @@ class SideConsumer:
             messages = [] if first is None else [first, *self._consumer.consume(BATCH, 0)]
         except RuntimeError as error:  # it is closed
             raise SideConsumerFailed(str(error)) from error
+        if len(self._places) == 1 and not any(message.error() for message in messages):
+            fetched.records.update(dict.fromkeys(self._places, messages) if messages else {})
+            return fetched
         for message in messages:
             self._sort(message, fetched)
         return fetched

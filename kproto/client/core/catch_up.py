@@ -19,10 +19,12 @@ The object does nothing itself: its methods take what has happened, and return w
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from operator import lt
 from typing import Generic, Protocol, TypeVar
 
 from kproto.client.core.ranges import OPEN, Plan, Range, check, clip
@@ -87,7 +89,7 @@ class CatchUp(Generic[R]):
         self.head = plan.head
         self._limit_bytes = limit_bytes
         self._ranges = plan.ranges
-        """What is not handed out yet; the first is the active one."""
+        """As planned; `ranges` is what is left of them."""
         self._checkpoints = dict(enumerate(plan.keep))
         """What the checkpoints say, by number, as long as they are there."""
         self._position = plan.ranges[0].start
@@ -108,14 +110,13 @@ class CatchUp(Generic[R]):
     def catch_up_read(self, records: Sequence[R]) -> None:
         """The catch-up has fetched these; what belongs to the head is dropped."""
         assert self.phase is Phase.CATCHING_UP
-        for record in records:
-            offset = _offset(record)
-            if offset >= self.head:
-                self._read = self.head
-                break
-            assert offset >= self._read, (offset, self._read)
-            self._caught.append(record)
-            self._read = offset + 1
+        offsets = _offsets(records, self._read)
+        count = bisect_left(offsets, self.head)
+        self._caught.extend(records[:count])
+        if count < len(offsets):
+            self._read = self.head
+        elif offsets:
+            self._read = offsets[-1] + 1
         self._pass_gap()
 
     def catch_up_is_at(self, position: int) -> None:
@@ -142,12 +143,11 @@ class CatchUp(Generic[R]):
         """The head has fetched these, one batch."""
         assert self.phase is not Phase.NORMAL
         assert not self._head_paused, "I5: once there is as much as may wait, no further batch comes"
-        for record in records:
-            offset = _offset(record)
-            assert offset >= self._ahead_read, (offset, self._ahead_read)
-            self._ahead_read = offset + 1
-            self._ahead.append(record)
-            self._ahead_bytes += len(record)
+        offsets = _offsets(records, self._ahead_read)
+        if offsets:
+            self._ahead_read = offsets[-1] + 1
+        self._ahead.extend(records)
+        self._ahead_bytes += sum(map(len, records))
         if self._ahead_bytes < self._limit_bytes:
             return []
         self._head_paused = True
@@ -175,18 +175,32 @@ class CatchUp(Generic[R]):
         catching_up = self.phase is Phase.CATCHING_UP
         source = self._caught if catching_up else self._ahead
         records = [source.popleft() for _ in range(min(count, len(source)))]
-        for record in records:
-            offset = _offset(record)
-            assert self._last is None or offset > self._last, "I1: offsets handed out increase"
-            assert offset >= self._position
-            assert (offset < self.head) is catching_up, "I3: nothing of the head while ranges are left"
-            self._last = offset
-            if not catching_up:
-                self._ahead_bytes -= len(record)
-        if records:
-            self._advance(self._last + 1 if self._last is not None else self._position)
-            self._pass_gap()
+        offsets = _offsets(records, self._position)
+        if not offsets:
+            return records
+        assert self._last is None or offsets[0] > self._last, "I1: offsets handed out increase"
+        assert catching_up or offsets[0] >= self.head
+        assert not catching_up or offsets[-1] < self.head, "I3: nothing of the head while ranges are left"
+        if not catching_up:
+            self._ahead_bytes -= sum(map(len, records))
+        self._last = offsets[-1]
+        self._advance(offsets[-1] + 1)
+        self._pass_gap()
         return records
+
+    def take_caught(self) -> R | None:
+        """Hand out one record of the past, if there is one: `take(1)` for who polls record by record."""
+        if not self._caught:
+            return None
+        record = self._caught.popleft()
+        offset = record.offset()
+        assert offset is not None
+        assert self._position <= offset < self.head, "I1, I3"
+        self._last = offset
+        self._position = offset + 1
+        if not self._caught:
+            self._pass_gap()
+        return record
 
     def committed(self, offset: int) -> tuple[int, ...]:
         """The group has this offset now; return the numbers of the checkpoints that can go."""
@@ -216,8 +230,10 @@ class CatchUp(Generic[R]):
 
     @property
     def ranges(self) -> tuple[Range, ...]:
-        """What is still to be caught up with."""
-        return self._ranges
+        """What is still to be caught up with (I2)."""
+        left = clip(self._ranges, self._position)
+        check(left, self.head)
+        return left
 
     @property
     def ready(self) -> int:
@@ -267,12 +283,12 @@ class CatchUp(Generic[R]):
     def _advance(self, position: int) -> None:
         assert position >= self._position, (position, self._position)
         self._position = position
-        if self._ranges and self._ranges[0].start < position:
-            self._ranges = clip(self._ranges, position)
-            check(self._ranges, self.head)
 
 
-def _offset(record: Record) -> int:
-    offset = record.offset()
-    assert offset is not None, "a record that was fetched has an offset"
-    return offset
+def _offsets(records: Sequence[Record], least: int) -> list[int]:
+    """Their offsets, which increase from the least that is possible."""
+    offsets = [offset for record in records if (offset := record.offset()) is not None]
+    assert len(offsets) == len(records), "a record that was fetched has an offset"
+    assert not offsets or offsets[0] >= least, (offsets[0], least)
+    assert all(map(lt, offsets, offsets[1:])), "a log's offsets increase"
+    return offsets
