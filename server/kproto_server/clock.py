@@ -78,7 +78,8 @@ class Clock:
     def __init__(self, wall_ms: float, real_ms: float, mode: ClockMode | None = None) -> None:
         """``wall_ms``: since the epoch; ``real_ms``: a monotonic reading of the same moment."""
         self.mode = mode or ClockMode()
-        self._real_ms = real_ms
+        self.real_ms = real_ms
+        """The last reading of real time."""
         self._broker_ms = float(wall_ms)
         self._active_ms = real_ms
         self._order = itertools.count()
@@ -88,24 +89,20 @@ class Clock:
         self._quiet_until_ms: float | None = None
         """Real time before which nothing is due, as far as it was worked out; None: it has to be."""
 
-    @property
-    def real_ms(self) -> float:
-        """The last reading of real time."""
-        return self._real_ms
-
     def now_ms(self) -> int:
         """Broker time as of the last `tick`."""
         return int(self._broker_ms)
 
     def tick(self, real_ms: float) -> int:
         """Take note of real time; return broker time."""
-        self._broker_ms += (real_ms - self._real_ms) * self.mode.rate
-        self._real_ms = real_ms
+        self._broker_ms += (real_ms - self.real_ms) * self.mode.rate
+        self.real_ms = real_ms
         return int(self._broker_ms)
 
-    def active(self) -> None:
-        """Something happened: an auto-advancing clock waits again before it jumps."""
-        self._active_ms = self._real_ms
+    def active(self) -> int:
+        """Something happened: an auto-advancing clock waits again before it jumps. Return broker time."""
+        self._active_ms = self.real_ms
+        return int(self._broker_ms)
 
     def advance(self, duration_ms: float) -> None:
         """Move broker time forward; due timers fire in the order of their times, each at its own time.
@@ -132,7 +129,7 @@ class Clock:
             in_background: housekeeping, which an auto-advancing clock does not jump to.
         """
         self._quiet_until_ms = None
-        real = self._real_ms + max(0.0, due_ms - self._broker_ms) if for_client else None
+        real = self.real_ms + max(0.0, due_ms - self._broker_ms) if for_client else None
         timer = Timer(due_ms, real, action)
         order = next(self._order)
         heapq.heappush(self._in_background if in_background else self._by_broker, (due_ms, order, timer))
@@ -142,14 +139,14 @@ class Clock:
 
     def run_due(self) -> None:
         """Fire what is due."""
-        if self._quiet_until_ms is not None and self._real_ms < self._quiet_until_ms:
+        if self._quiet_until_ms is not None and self.real_ms < self._quiet_until_ms:
             return
         self._quiet_until_ms = None
         while (timer := self._pop_broker(self._broker_ms)) is not None:
             self._run(timer)
-        while (real_due := self._next_real()) is not None and real_due <= self._real_ms:
+        while (real_due := self._next_real()) is not None and real_due <= self.real_ms:
             self._run(heapq.heappop(self._by_real)[2])
-        if self.mode.auto and self._real_ms - self._active_ms >= AUTO_IDLE_MS:
+        if self.mode.auto and self.real_ms - self._active_ms >= AUTO_IDLE_MS:
             due = _first(self._by_broker)
             if due is not None:
                 self.advance(max(0.0, due[0] - self._broker_ms))
@@ -159,8 +156,8 @@ class Clock:
         """Real milliseconds until something may be due; None: no timer is set."""
         if self._quiet_until_ms is None:
             delay_ms = self._work_out_delay_ms()
-            self._quiet_until_ms = NEVER if delay_ms is None else self._real_ms + delay_ms
-        return None if self._quiet_until_ms == NEVER else max(0.0, self._quiet_until_ms - self._real_ms)
+            self._quiet_until_ms = NEVER if delay_ms is None else self.real_ms + delay_ms
+        return None if self._quiet_until_ms == NEVER else max(0.0, self._quiet_until_ms - self.real_ms)
 
     def _work_out_delay_ms(self) -> float | None:
         delays = []
@@ -168,10 +165,10 @@ class Clock:
         if due and self.mode.rate > 0:
             delays.append((due[0][0] - self._broker_ms) / self.mode.rate)
         if self.mode.auto and _first(self._by_broker) is not None:
-            delays.append(AUTO_IDLE_MS - (self._real_ms - self._active_ms))
+            delays.append(AUTO_IDLE_MS - (self.real_ms - self._active_ms))
         real_due = self._next_real()
         if real_due is not None:
-            delays.append(real_due - self._real_ms)
+            delays.append(real_due - self.real_ms)
         return max(0.0, min(delays)) if delays else None
 
     def _next_heap(self) -> list[tuple[int, int, Timer]]:

@@ -125,7 +125,15 @@ class Session:
         """Take what was read; return the answers that can be given now, in request order."""
         reader = self._reader
         if len(data) - 4 == int.from_bytes(data[:4], "big") <= reader.limit and not reader.buffered:
-            self.backlog.append(data[4:])  # one request, whole: most of what clients send that wait for each answer
+            # One request, whole: most of what clients send that wait for each answer.
+            if not (self.backlog or self.held or self.parked or self.closed or self._refused):
+                answer = self._next_answer(data[4:], now_ms)
+                if type(answer) is bytes:
+                    return answer
+                self.held.append(answer)
+                self._held_bytes += len(data)
+                return b""
+            self.backlog.append(data[4:])
             return self.proceed(now_ms)
         reader.feed(data)
         try:
@@ -177,40 +185,42 @@ class Session:
     def proceed(self, now_ms: int) -> bytes:
         """Answer of the backlog what can be answered now; the caller sends that before it comes again."""
         backlog, held = self.backlog, self.held
-        memos = self.dispatcher.memos
         answers = self._released() if held else []
-        answer: bytes | Held | PendingCommit
-        last, hit = self._last, self._hit
         size = 0
-        try:
-            while backlog and self.parked is None and self.closed is None and size < ANSWERS_SIZE_MAX_BYTES:
-                if held and not self._goes_beside_held(backlog[0]):
-                    break
-                frame = backlog.popleft()
-                memo = None if memos is None else memos.find(frame, self.node, last)
-                if memo is None:
-                    answer = self._answer(frame, now_ms)
-                else:
-                    answer = memo.answer(frame, now_ms, self)
-                    last = memo
-                    if memo.shape is not hit:
-                        self.count()
-                        self._hit = hit = memo.shape
-                        self.dispatcher.uncounted[self] = None
-                    self._hits += 1
-                if held or type(answer) is not bytes:
-                    held.append(answer)
-                    self._held_bytes += len(frame)
-                else:
-                    size += len(answer)
-                    answers.append(answer)
-        except Exception:  # the plain path looks after itself: this is a defect of the memory (BA-13)
-            logger.exception(DEFECT, OFFSET_COMMIT, -1, self._client_id)
-            self._close(CLOSED_BY_DEFECT, OFFSET_COMMIT, -1)
-        self._last = last
+        while backlog and self.parked is None and self.closed is None and size < ANSWERS_SIZE_MAX_BYTES:
+            if held and not self._goes_beside_held(backlog[0]):
+                break
+            frame = backlog.popleft()
+            answer = self._next_answer(frame, now_ms)
+            if held or type(answer) is not bytes:
+                held.append(answer)
+                self._held_bytes += len(frame)
+            else:
+                size += len(answer)
+                answers.append(answer)
         if self._refused is not None and not backlog and self.parked is None and self.closed is None:
             self._close(self._refused, -1, -1)
         return answers[0] if len(answers) == 1 else b"".join(answers)
+
+    def _next_answer(self, frame: bytes, now_ms: int) -> bytes | Held | PendingCommit:
+        """Answer one frame, from memory if it is a commit that is remembered; empty if it is parked or was the last."""
+        memos = self.dispatcher.memos
+        try:
+            memo = None if memos is None else memos.find(frame, self.node, self._last)
+            if memo is None:
+                return self._answer(frame, now_ms)
+            answer = memo.answer(frame, now_ms, self)
+        except Exception:  # the plain path looks after itself: this is a defect of the memory (BA-13)
+            logger.exception(DEFECT, OFFSET_COMMIT, -1, self._client_id)
+            self._close(CLOSED_BY_DEFECT, OFFSET_COMMIT, -1)
+            return b""
+        self._last = memo
+        if memo.shape is not self._hit:
+            self.count()
+            self._hit = memo.shape
+            self.dispatcher.uncounted[self] = None
+        self._hits += 1
+        return answer
 
     def _released(self) -> list[bytes]:
         """Take the answers that wait no more."""

@@ -96,20 +96,16 @@ class WrittenChangeLog:
     settles_at_once = True
 
     def __init__(self, durable: DurableLog[object]) -> None:
-        self._durable = durable
+        self.durable = durable
         self.partitions: Mapping[int, PartitionLog] = {}
         """The logs of the offsets partitions, by number."""
 
-    def write(self, partition: int, checked: bytes, record_count: int) -> int:
-        """Write a batch of which this is what the checksum covers; return 0 or the error. For who needs no `Change`."""
-        return self._durable.write_checked(self.partitions[partition], checked, record_count)
-
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
-        change.settle(self._durable.write(self.partitions[partition], batch, record_count))
+        change.settle(self.durable.write(self.partitions[partition], batch, record_count))
 
     def append_to(self, log: PartitionLog, item: TopicAppend, batch: bytes, record_count: int) -> None:
         """Write a batch of a topic."""
-        item.settle(self._durable.write(log, batch, record_count))
+        item.settle(self.durable.write(log, batch, record_count))
 
     def then(self, answer: Callable[[], Answer]) -> Answer:
         return answer()

@@ -86,10 +86,9 @@ class Connection:
             self.close()
             return
         clock = self._host.clock
-        clock.active()
         self.active_ms = clock.real_ms
         session = self._session
-        answers = session.receive(data, clock.now_ms())
+        answers = session.receive(data, clock.active())
         if self._unfinished or not answers:
             self._count_unfinished()
         if answers:

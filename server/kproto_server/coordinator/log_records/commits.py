@@ -83,6 +83,11 @@ def commit_batch(
     return sealed(b"".join(parts), delta, now_ms, COMMITS_BASE_SEQUENCE, compression), delta
 
 
+def whole(checked: bytes) -> bytes:
+    """Return the batch with base offset 0 of which this is what the checksum covers."""
+    return UNCHECKED.pack(0, LENGTH_MIN - CHECKED.size + len(checked), 0, MAGIC, crc32c(checked)) + checked
+
+
 class CommitTemplate:
     """The batch of a commit that comes again, with other offsets at another time, whichever group it is of."""
 
@@ -92,9 +97,9 @@ class CommitTemplate:
         self._entries = entries
         self._profile = profile
         self._compression = compression
-        self._lasting: dict[int, _Form] = {}
+        self._lasting: dict[int, Form] = {}
         """By the size of the group id: for offsets without a deadline."""
-        self._expiring: dict[int, _Form] = {}
+        self._expiring: dict[int, Form] = {}
         """And for those with one."""
         self.record_count = sum(len(partitions) for _, partitions in entries)
 
@@ -105,29 +110,27 @@ class CommitTemplate:
             EncodeError: the group id is longer than the format has room for.
             MissingPackage: the compression needs a package that is not installed.
         """
-        checked = self.checked(group_id, offsets, now_ms, expire_ms)
-        return UNCHECKED.pack(0, LENGTH_MIN - CHECKED.size + len(checked), 0, MAGIC, crc32c(checked)) + checked
-
-    def checked(self, group_id: str, offsets: Sequence[int], now_ms: int, expire_ms: int | None) -> bytes:
-        """Return what the checksum of that batch covers.
-
-        Raises:
-            as `batch`.
-        """
         group = group_id.encode()
-        forms = self._lasting if expire_ms is None else self._expiring
-        form = forms.get(len(group))
-        if form is None:
-            form = forms[len(group)] = _Form(len(group), self._entries, self._profile, expires=expire_ms is not None)
-        checked = form.checked(group, offsets, now_ms, expire_ms)
+        checked = self.form(len(group), expires=expire_ms is not None).checked(group, offsets, now_ms, expire_ms)
         if self._compression:
             records, count = checked[CHECKED.size :], self.record_count
-            sealed_batch = sealed(records, count, now_ms, COMMITS_BASE_SEQUENCE, self._compression)
-            return sealed_batch[UNCHECKED.size :]
-        return checked
+            return sealed(records, count, now_ms, COMMITS_BASE_SEQUENCE, self._compression)
+        return whole(checked)
+
+    def form(self, group_size: int, *, expires: bool) -> Form:
+        """Return what is the same for all groups whose ids have so many octets, made at first use.
+
+        Raises:
+            EncodeError: the group id is longer than the format has room for.
+        """
+        forms = self._expiring if expires else self._lasting
+        form = forms.get(group_size)
+        if form is None:
+            form = forms[group_size] = Form(group_size, self._entries, self._profile, expires=expires)
+        return form
 
 
-class _Form:
+class Form:
     """The octets that stay for groups whose ids have one size, and where the others go between them."""
 
     __slots__ = ("_arguments", "_has_expiry", "_pack", "_record_count", "_step")
