@@ -19,7 +19,7 @@ from kproto.spark.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, TABLES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
     from kproto.spark.tables import Marks
 
@@ -143,24 +143,30 @@ class Input:
 class LogInput(Input):
     """A log.dir, the directory of one partition, or a segment."""
 
+    def __init__(self, spark: SparkSession, path: str, groups: Sequence[str] = ()) -> None:
+        super().__init__(spark, path, groups)
+        self._place = str(local_path(path))  # whatever directory Spark's own processes are in
+
+    def _reader(self, view: str) -> DataFrameReader:
+        return self.spark.read.format("kproto").option("view", view)
+
     def table(self, name: str, after: Marks | None = None) -> DataFrame:
-        reader = self.spark.read.format("kproto").option("view", VIEWS[name]).option("allowEmpty", "true")
+        reader = self._reader(VIEWS[name])
         if after:
             first = {"-".join(map(str, _place(partition))): mark + 1 for partition, mark in after.items()}
             reader = reader.option("startingOffsets", json.dumps(first))
-        return reader.load(self.path)
+        return reader.load(self._place)
 
     @property
     def last_commits(self) -> DataFrame:
-        rows = self.spark.read.format("kproto").option("view", "candidates").option("allowEmpty", "true")
-        return self._of_groups(rows.load(self.path))
+        return self._of_groups(self._reader("candidates").load(self._place))
 
     def files(self) -> tuple[int, int]:
         found = survey(find_partitions(self.path))
         return found.files, found.size
 
     def skipped(self) -> Mapping[str, int]:
-        rows = self.spark.read.format("kproto").option("view", "coverage").load(self.path)
+        rows = self._reader("coverage").load(self._place)
         kinds = rows.where(F.col("skipped_records") > 0).select(F.explode("skipped_types").alias("kind"))
         found: dict[str, int] = {}
         for (text,) in kinds.collect():

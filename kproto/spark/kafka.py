@@ -77,4 +77,4 @@ def _commits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     from kproto.spark.decode.pairs import commits_of_pairs
 
     for batch in batches:
-        yield commits_of_pairs(batch)
+        yield from commits_of_pairs(batch).to_batches()

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -65,6 +65,18 @@ def fetch_clients(version: str) -> Path:
                 folder = Path(name) / "clients"
                 _copy_jars(_project(_dependency("org.apache.kafka", "kafka-clients", version)), folder)
                 (folder / "jars").rename(jars)
+    return jars
+
+
+def fetch_artifacts(name: str, artifacts: Iterable[tuple[str, str, str]]) -> Path:
+    """These jars alone - group, artifact, version - without what they depend on, in a folder of this name."""
+    jars = JARS / name
+    with _only_one(name):
+        if not jars.is_dir():
+            with tempfile.TemporaryDirectory(dir=JARS) as folder:
+                pom = _project("".join(_dependency(*artifact, (("*", "*"),)) for artifact in artifacts))
+                _copy_jars(pom, Path(folder) / "artifacts")
+                (Path(folder) / "artifacts" / "jars").rename(jars)
     return jars
 
 

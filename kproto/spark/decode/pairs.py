@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 TYPE_SIZE = 2
 
 
-def commits_of_pairs(rows: pa.RecordBatch) -> pa.RecordBatch:
+def commits_of_pairs(rows: pa.RecordBatch) -> pa.Table:
     """Return the commits among rows with ``partition``, ``offset``, ``timestamp``, ``key`` and ``value``.
 
     Raises:
@@ -37,11 +37,7 @@ def commits_of_pairs(rows: pa.RecordBatch) -> pa.RecordBatch:
         _of_partition(table.filter(pc.equal(table["partition"], number)), number.as_py())
         for number in table["partition"].unique()
     ]
-    return pa.Table.from_batches(found, COMMITS.arrow()).combine_chunks().to_batches()[0] if found else _nothing()
-
-
-def _nothing() -> pa.RecordBatch:
-    return plain.to_arrow(COMMITS, [])
+    return pa.Table.from_batches(found, COMMITS.arrow())
 
 
 def _of_partition(rows: pa.Table, number: int) -> pa.RecordBatch:
