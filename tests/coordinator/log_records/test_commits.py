@@ -139,7 +139,7 @@ def test_a_template_makes_the_same_batch(
 def test_a_template_takes_as_many_offsets_as_it_has_partitions(count: int) -> None:
     template = CommitTemplate([("t1", [(number, STORED) for number in range(count)])], Profile.named("latest"))
     for offsets in [(1,) * (count - 1), (1,) * (count + 1)]:
-        with pytest.raises(ValueError, match="size|unpack"):
+        with pytest.raises(ValueError, match=r"size|unpack"):
             template.batch("g1", offsets, NOW, None)
 
 
