@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
@@ -23,10 +23,10 @@ from kproto.client.places import Place, names, partitions_of
 from kproto.client.refusals import after_refusal
 from kproto.client.side_consumer import SideConsumer, SideConsumerFailed
 
-logger = logging.getLogger("kproto.client")
+logger: logging.Logger = logging.getLogger("kproto.client")
 
 QUERY_LIMIT_S = 10.0
-Machine = CatchUp[Message]
+Machine: TypeAlias = CatchUp[Message]
 
 
 class CatchingUp:

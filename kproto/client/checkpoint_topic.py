@@ -20,7 +20,7 @@ from kproto.client.core.settings import RESET
 from kproto.client.facts import Facts
 from kproto.client.places import Place
 
-logger = logging.getLogger("kproto.client")
+logger: logging.Logger = logging.getLogger("kproto.client")
 
 REPLICAS = 3
 """As Kafka's own internal topics; fewer, if there are fewer brokers."""

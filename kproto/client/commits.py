@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from kproto.client.configuration import COMMIT_CALLBACK, Configuration
 from kproto.client.places import Place, partitions_at, place_of
 
-logger = logging.getLogger("kproto.client")
+logger: logging.Logger = logging.getLogger("kproto.client")
 
 Positions = Callable[[Collection[Place] | None], dict[Place, int]]
 """The offsets that a commit of these partitions (None: all) says now."""
@@ -48,7 +48,7 @@ class Commits:
         self._user_callback: Callable[..., None] | None = configuration.given.get(COMMIT_CALLBACK)
         self._committed: dict[Place, int] = {}
         """What is known to be committed, of the partitions that we have."""
-        self.is_automatic = configuration.auto_commit
+        self.is_automatic: bool = configuration.auto_commit
         self._interval_s = configuration.auto_commit_interval_s
         self._due_at = time.monotonic() + self._interval_s
 

@@ -41,7 +41,7 @@ from kproto.client.refusals import after_refusal
 from kproto.client.resets import Resets
 from kproto.client.starting import Decided, decide
 
-logger = logging.getLogger("kproto.client")
+logger: logging.Logger = logging.getLogger("kproto.client")
 
 SLICE_S = 0.1
 """How long librdkafka may wait at once: it knows nothing of what else there is to do."""
@@ -69,8 +69,10 @@ class Engine:
         self._facts = Facts(consumer, configuration)
         self._resets = Resets(self._facts, configuration)
         self._assignment = Assignment(consumer)
-        self.commits = Commits(consumer, configuration, self._to_commit, lambda: self._resets.metadata, self._committed)
-        self.commits_itself = configuration.commits_itself
+        self.commits: Commits = Commits(
+            consumer, configuration, self._to_commit, lambda: self._resets.metadata, self._committed
+        )
+        self.commits_itself: bool = configuration.commits_itself
         self._parallel: CatchingUp | None = None
         if self._settings.parallel:
             self._parallel = CatchingUp(consumer, configuration, self._facts, self.commits.commit_now)

@@ -15,7 +15,7 @@ from kproto.client.core.settings import OnNoInitialOffset
 from kproto.client.facts import Facts, now_ms
 from kproto.client.places import Place
 
-logger = logging.getLogger("kproto.client")
+logger: logging.Logger = logging.getLogger("kproto.client")
 
 
 @dataclass(slots=True)

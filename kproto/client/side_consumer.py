@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from kproto.client.places import Place, partitions_of, place_of_message
 
-logger = logging.getLogger("kproto.client")
+logger: logging.Logger = logging.getLogger("kproto.client")
 
 BATCH = 1000
 """Records taken from librdkafka at once. What it has fetched beyond that waits in its own queue."""

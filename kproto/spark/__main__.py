@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    here = str(Path(__file__).parent)
+    here: str = str(Path(__file__).parent)
     if sys.path[0] == here:  # spark-submit runs this file by its path: names of its neighbours are not for all
         del sys.path[0]
     from kproto.spark.cli import main

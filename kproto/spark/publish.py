@@ -42,8 +42,8 @@ class Publication:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._own = root / "_kproto"  # Spark, pandas and DuckDB's globs by default skip names with an underscore
-        self.staged = self._own / "staged"
-        self.scratch = self._own / "scratch"
+        self.staged: Path = self._own / "staged"
+        self.scratch: Path = self._own / "scratch"
         self._intent = self._own / "intent.json"
         self._state = self._own / "state.json"
 

@@ -85,8 +85,8 @@ class CatchUp(Generic[R]):
     def __init__(self, plan: Plan, limit_bytes: int) -> None:
         assert plan.ranges
         check(plan.ranges, plan.head)
-        self.phase = Phase.CATCHING_UP
-        self.head = plan.head
+        self.phase: Phase = Phase.CATCHING_UP
+        self.head: int = plan.head
         self._limit_bytes = limit_bytes
         self._ranges = plan.ranges
         """As planned; `ranges` is what is left of them."""

@@ -37,7 +37,8 @@ class BatchTable:
         Raises:
             Suspect: a magic, size, count or offset can't be, or a message set is compressed.
         """
-        self.octets = octets = Octets(block.data)
+        octets = Octets(block.data)
+        self.octets: Octets = octets
         starts, ends = np.array(block.starts, np.int64), np.array(block.ends(), np.int64)
         magic = octets.uint8(starts + MAGIC_AT)
         expect(magic <= MAGIC)
@@ -45,16 +46,19 @@ class BatchTable:
         delta = np.where(magic == MAGIC, octets.int32(octets.within(starts + LAST_DELTA_AT)), 0)
         expect(first < SAFE_MAX)
         wanted = first + delta >= start_offset
-        self.starts, self.ends, self.magic = starts[wanted], ends[wanted], magic[wanted]
-        self.first, self.last = first[wanted], (first + delta)[wanted]
+        self.starts: Ints = starts[wanted]
+        self.ends: Ints = ends[wanted]
+        self.magic: Ints = magic[wanted]
+        self.first: Ints = first[wanted]
+        self.last: Ints = (first + delta)[wanted]
         expect(delta[wanted] >= 0)
         expect(self.last <= block.offset_max)
         expect(self.first >= np.concatenate(([block.next_offset], self.last + 1))[:-1])
         self.is_new: Flags = self.magic == MAGIC
-        self.attributes = self._attributes()
-        self.codec = self.attributes & COMPRESSION_MASK
+        self.attributes: Ints = self._attributes()
+        self.codec: Ints = self.attributes & COMPRESSION_MASK
         expect(self.codec <= np.where(self.is_new, Compression.ZSTD, Compression.NONE))
-        self.counts = self._counts()
+        self.counts: Ints = self._counts()
 
     def __len__(self) -> int:
         return len(self.starts)

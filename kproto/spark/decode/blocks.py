@@ -85,9 +85,9 @@ class SegmentBlocks:
         next_offset: int | None = None,
         end_offset: int | None = None,
     ) -> None:
-        self.position = position
+        self.position: int = position
         """Where the next batch begins."""
-        self.torn_size = 0
+        self.torn_size: int = 0
         """Bytes of a torn tail, or of zeros that were never written."""
         self._file = file
         self._label = label

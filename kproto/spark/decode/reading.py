@@ -53,13 +53,13 @@ class RangeBlocks:
     """
 
     def __init__(self, wanted: Range, resume: Place | None = None) -> None:
-        self.next_offset = wanted.start_offset
+        self.next_offset: int = wanted.start_offset
         """What comes after the last batch read."""
         self.first_offset: int | None = None
         """The first offset of the first batch read; of a message set, its last."""
-        self.size = 0
+        self.size: int = 0
         """Bytes of the blocks read. At the range's ends they may hold batches that are not of it."""
-        self.torn_size = 0
+        self.torn_size: int = 0
         """Bytes at the end of the newest segment that are no batch."""
         self.place = resume
         self._wanted = wanted
@@ -142,8 +142,8 @@ class RangeReader:
     """Decodes a range; then look at `counts`, and at `blocks`."""
 
     def __init__(self, wanted: Range, view: View, *, decoder: str = "fast", check_crc: bool = True) -> None:
-        self.blocks = RangeBlocks(wanted)
-        self.counts = Counts()
+        self.blocks: RangeBlocks = RangeBlocks(wanted)
+        self.counts: Counts = Counts()
         self._wanted = wanted
         self._view = view
         self._decode = DECODERS[decoder]

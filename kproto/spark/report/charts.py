@@ -37,9 +37,10 @@ class Scale:
     """From values and times to places in the picture."""
 
     def __init__(self, start: datetime, end: datetime, highest: float) -> None:
-        self.start, self.end = start, max(end, start + timedelta(milliseconds=1))
-        self.step = nice_step(highest)
-        self.top = max(self.step, -(-highest // self.step) * self.step)
+        self.start: datetime = start
+        self.end: datetime = max(end, start + timedelta(milliseconds=1))
+        self.step: int = nice_step(highest)
+        self.top: float = max(self.step, -(-highest // self.step) * self.step)
 
     def x(self, moment: datetime) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * ((moment - self.start) / (self.end - self.start))

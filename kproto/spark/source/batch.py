@@ -33,7 +33,7 @@ class KprotoReader(DataSourceReader):
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.wanted = Wanted()
+        self.wanted: Wanted = Wanted()
 
     def partitions(self) -> list[InputPartition]:
         """Return the tasks.
@@ -73,7 +73,7 @@ class NarrowingReader(KprotoReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Take what narrows; Spark is to apply every filter all the same."""
-        self.wanted = self.wanted.narrowed(filters)
+        self.wanted: Wanted = self.wanted.narrowed(filters)
         return filters
 
 
