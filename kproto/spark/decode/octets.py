@@ -40,8 +40,8 @@ class Octets:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.octets = np.frombuffer(data, np.uint8)
-        self.limit = len(data) - WIDEST
+        self.octets: NDArray[np.uint8] = np.frombuffer(data, np.uint8)
+        self.limit: int = len(data) - WIDEST
 
     def within(self, places: Ints) -> Ints:
         """Return the places, those beyond the content moved to its end: what is read there is refused later."""
