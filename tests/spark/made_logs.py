@@ -17,6 +17,8 @@ from kproto.records.record_batch import APPEND_TIME, TRANSACTIONAL, build_record
 
 NOW = 1_767_225_600_000
 TEXTS = ("", "g", "orders-consumer", "größe", "グループ", "x" * 300)
+LONG_TEXT = "y" * 9000
+"""Makes a record whose size takes three octets."""
 UNKNOWN_TYPES = (4, 6, 7, 8, 9, 16, 17, 23, 99, -1)
 KINDS = ("plain", "plain", "compressed", "transaction", "append time", "message set", "wrapper")
 PRODUCERS = (7, 2**40)
@@ -80,7 +82,7 @@ def _content(chance: random.Random) -> tuple[bytes, bytes | None]:
     value = OffsetCommitValue(
         offset=chance.choice((0, 42, 2**62)),
         leader_epoch=chance.choice((-1, 0, 9)),
-        metadata=chance.choice(TEXTS),
+        metadata=LONG_TEXT if chance.random() < 0.02 else chance.choice(TEXTS),
         commit_timestamp=chance.choice((NOW, -1, 2**62, -(2**62))),
         expire_timestamp=chance.choice((-1, NOW + 1)),
         topic_id=chance.choice((bytes(16), bytes(range(16)))),

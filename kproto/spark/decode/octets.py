@@ -93,6 +93,22 @@ class Octets:
         value, end = self._long_uvarint(first, places + 1, more, VARINT_BITS)
         return value.view(np.int64), end
 
+    def behind_sized(self, places: Ints) -> Ints:
+        """Return the places behind records that begin with their size, a varint.
+
+        Raises:
+            Suspect: a size is negative, cut off or too long.
+        """
+        found = self._gather("<u2", places)
+        expect(found & 1 == 0)
+        is_long = found & 0x80
+        if ((found & 0x8000) & (is_long << 8)).any():
+            size, place = self.varint(places)
+            return place + size
+        size = ((found & 0x7F) | ((found & 0x7F00) >> 1) * (is_long != 0)) >> 1
+        behind: Ints = places + size + 1 + (is_long >> 7)
+        return behind
+
     def _long_uvarint(self, first: Ints, end: Ints, more: Ints, bits: int) -> tuple[NDArray[np.uint64], Ints]:
         """Finish varints of which those at ``more`` have a second octet."""
         value = (first & 0x7F).astype(np.uint64)

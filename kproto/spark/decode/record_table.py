@@ -1,8 +1,8 @@
 """The records of a block as columns: where in a buffer each one's key and value stand (LF-3, LF-4).
 
-Only the way from one record to the next is walked in Python, by the size that each begins with; all else is read of
-all records at once. The content of compressed batches is put in a buffer of its own, in the batches' order, so that
-places rise with the records whatever the mix.
+The way from one record to the next, by the size that each begins with, is walked in all batches side by side; all else
+is read of all records at once. The content of compressed batches is put in a buffer of its own, in the batches' order,
+so that places rise with the records whatever the mix.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kproto.spark.decode.octets import Flags, Ints
 
 LEGACY_KEY_AT, LEGACY_TIME_AT, TIMESTAMP_SIZE = 18, 18, 8
+SIDE_BY_SIDE_MIN = 24
+"""Batches that a step of numpy has to go over to cost less than as many in Python."""
 
 
 class RecordTable(NamedTuple):
@@ -118,7 +120,7 @@ def _new_records(batches: BatchTable, octets: Octets, shift: Ints) -> RecordTabl
     if not len(index):
         return None
     expect(counts * RECORD_SIZE_MIN <= end - payload)
-    begins = np.array(_walk(octets.data, payload.tolist(), end.tolist(), counts.tolist()), np.int64)
+    begins = _walk(octets, payload, end, counts)
     batch = np.repeat(index, counts)
     ends = np.empty_like(begins)
     ends[:-1] = begins[1:]
@@ -141,32 +143,52 @@ def _new_records(batches: BatchTable, octets: Octets, shift: Ints) -> RecordTabl
     return RecordTable(octets, batch, offset, moment, key, sizes[0], value, sizes[1])
 
 
-def _walk(data: bytes, starts: list[int], ends: list[int], counts: list[int]) -> list[int]:
-    """Return where each record begins.
+def _walk(octets: Octets, starts: Ints, ends: Ints, counts: Ints) -> Ints:
+    """Return where each record begins, given batches with one or more.
+
+    The records of a batch can only be found one after the other, but the batches side by side: a step goes over one
+    record of each that has more. Sizes are not negative, so who stands at the end of each batch after its last record
+    was within it all the time.
 
     Raises:
         Suspect: the records do not fill their batch.
     """
-    places: list[int] = []
-    found = places.append
-    for start, end, count in zip(starts, ends, counts, strict=True):
-        place = start
-        for _ in range(count):
-            if place >= end:
-                raise Suspect
-            found(place)
-            size = data[place]
-            if size < 0x80:
-                place += 1 + (size >> 1)
-                continue
-            more = data[place + 1]
-            if more < 0x80:
-                place += 2 + ((more << 6) | (size & 0x7F) >> 1)
-            else:
-                place = _long_step(data, place, size & 1)
-        if place != end:
+    longest_first = np.argsort(-counts, kind="stable")
+    falling = counts[longest_first]
+    first = (np.cumsum(counts) - counts)[longest_first]
+    place = starts[longest_first]
+    begins = np.empty(int(counts.sum()), np.int64)
+    batches_left = np.searchsorted(-falling, -np.arange(falling[0]))
+    wide = int(np.searchsorted(-batches_left, -SIDE_BY_SIDE_MIN, side="right"))
+    for step, many in enumerate(batches_left[:wide].tolist()):
+        here = octets.within(place[:many])
+        begins[first[:many] + step] = here
+        place[:many] = octets.behind_sized(here)
+    for index in range(int(batches_left[wide:].max(initial=0))):
+        rest = slice(int(first[index]) + wide, int(first[index] + falling[index]))
+        place[index] = _walk_one(octets, int(place[index]), begins[rest])
+    expect(place == ends[longest_first])
+    return begins
+
+
+def _walk_one(octets: Octets, start: int, begins: Ints) -> int:
+    """Note where the records of a batch begin; return where the last one ends."""
+    data, place, places = octets.data, start, []
+    for _ in range(len(begins)):
+        if place > octets.limit:
             raise Suspect
-    return places
+        places.append(place)
+        size = data[place]
+        if size < 0x80:
+            place += 1 + (size >> 1)
+            continue
+        more = data[place + 1]
+        if more < 0x80:
+            place += 2 + ((more << 6) | (size & 0x7F) >> 1)
+        else:
+            place = _long_step(data, place, size & 1)
+    begins[:] = places
+    return place
 
 
 def _long_step(data: bytes, place: int, is_negative: int) -> int:
