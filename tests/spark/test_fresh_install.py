@@ -1,0 +1,71 @@
+"""README.md's own line, on a machine that has Python, a shell and no Java: from nothing to the report.
+
+Method: PATH is a folder with links to the few programs that are needed, and pip may use its cache.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ("sh", "bash", "env", "ps", "dirname", "basename", "readlink", "uname", "cat", "ls", "rm", "mkdir", "nice")
+LIMIT_S = 300
+
+
+def the_line() -> str:
+    found = re.search(r"<!-- spark-command -->\n```sh\n(.*)\n```", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert found is not None
+    return found[1]
+
+
+def machine_without_java(folder: Path) -> dict[str, str]:
+    """Make the folder of programs; return an environment that has no others."""
+    folder.mkdir()
+    for name in PROGRAMS:
+        program = shutil.which(name)
+        assert program is not None, name
+        (folder / name).symlink_to(program)
+    (folder / "python3").symlink_to(Path(sys.executable).resolve())
+    kept = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name in ("HOME", "LANG")}
+    proxies = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
+    return {**kept, **proxies, "PATH": str(folder), "PYTHONNOUSERSITE": "1"}
+
+
+@pytest.mark.slow  # installs Spark, which is large
+def test_a_log_becomes_a_report_without_java() -> None:
+    with tempfile.TemporaryDirectory(
+        prefix="kproto-fresh-"
+    ) as name:  # a gigabyte, so not in a folder that pytest keeps
+        folder = Path(name)
+        environment = machine_without_java(folder / "bin")
+        (folder / "tests").symlink_to(ROOT / "tests")
+        line = the_line()
+        assert line.count("'.[spark,spark-java]'") == 1
+        line = line.replace("'.[", f"'{ROOT}[")
+        done = subprocess.run(
+            ["bash", "-euc", line],
+            cwd=folder,
+            env={**environment, "XDG_CACHE_HOME": str(folder / "cache"), "PIP_CACHE_DIR": pip_cache()},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert "kproto.spark: report.html: " in done.stderr
+        page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "1 group asks for a longer retention than 10,080 minutes: set offsets.retention.minutes to 40,320" in page
+    assert page.count("<svg") == 3
+
+
+def pip_cache() -> str:
+    told = subprocess.run([sys.executable, "-m", "pip", "cache", "dir"], capture_output=True, text=True, check=True)
+    return told.stdout.strip()
