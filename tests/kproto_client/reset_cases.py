@@ -11,7 +11,15 @@ import time
 from confluent_kafka import TopicPartition
 
 from kproto.client import NoOffsetForPartition
-from tests.kproto_client.kafka_side import Case, KafkaSide, name, position_found, read, wait_for_assignment
+from tests.kproto_client.kafka_side import (
+    Case,
+    KafkaSide,
+    name,
+    position_found,
+    read,
+    wait_for_assignment,
+    wait_until,
+)
 from tests.kproto_client.tables import ABOVE, BELOW, END, OUT_OF_RANGE, RESETS, START, WITHOUT_OFFSET
 
 HOUR_MS = 3_600_000
@@ -86,6 +94,33 @@ def sought_position_out_of_range(kafka: KafkaSide) -> None:
             assert position_found(consumer) == expected
         kafka.write(topic, 1, partition=1)
         assert read(consumer, 1, partition=1) == [50]
+
+
+def invalid_offset_is_committed_as_any_other(kafka: KafkaSide) -> None:
+    """CK-33: not at once; what the user commits then is where the reset has led."""
+    topic, group = kafka.log(), name("group")
+    kafka.commit(group, topic, BELOW)
+    settings = {**resets("earliest_on_start", "latest", "nearest"), "enable_auto_commit": False}
+    with kafka.consumer(group, **settings) as consumer:
+        consumer.subscribe([topic])
+        assert read(consumer, 1) == [START]
+        assert kafka.committed(group, topic) == BELOW
+        consumer.commit(asynchronous=False)
+        assert kafka.committed(group, topic) == START + 1
+
+
+def seek_ends_a_pending_reset(kafka: KafkaSide) -> None:
+    """CK-36: between the broker's refusal and the decision."""
+    topic = kafka.log()
+    with kafka.consumer(name("group"), **resets("earliest", "none", "nearest")) as consumer:
+        consumer.subscribe([topic])
+        read(consumer, 1)
+        consumer.seek(TopicPartition(topic, 0, ABOVE))
+        engine = consumer._engine
+        assert engine is not None
+        wait_until(lambda: consumer.poll(0) is None and engine._refused)
+        consumer.seek(TopicPartition(topic, 0, 200))
+        assert read(consumer, 2) == [200, 201]
 
 
 def partition_added_while_running(kafka: KafkaSide) -> None:
@@ -226,6 +261,8 @@ CASES: dict[str, Case] = {
         str(case.__name__).replace("_", " "): (case, ())
         for case in (
             sought_position_out_of_range,
+            invalid_offset_is_committed_as_any_other,
+            seek_ends_a_pending_reset,
             partition_added_while_running,
             partition_added_while_down,
             safe_latest_remembers_the_start_of_the_group,

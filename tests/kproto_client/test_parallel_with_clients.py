@@ -3,7 +3,10 @@
 import pytest
 
 from tests.kproto_client.kafka_side import KafkaSide
-from tests.kproto_client.parallel_cases import CASES
+from tests.kproto_client.parallel_cases import CASES as OF_CALLS
+from tests.kproto_client.parallel_log_cases import CASES as OF_LOGS
+
+CASES = {**OF_CALLS, **OF_LOGS}
 
 
 @pytest.mark.parametrize("case", CASES)
