@@ -1,11 +1,11 @@
-"""What tests prepare on a broker through kafka-python: topics, and groups that only commit."""
+"""What tests prepare on a broker through kafka-python, and take away: topics, and groups that only commit."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from kafka.admin import NewTopic
+from kafka.admin import MemberToRemove, NewTopic
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
@@ -56,6 +56,24 @@ def wait_coordinators(bootstrap: str, groups: list[str]) -> None:
 def topic_names(bootstrap: str) -> set[str]:
     with admin_client(bootstrap) as admin:
         return set(admin.list_topics())
+
+
+def group_names(bootstrap: str) -> set[str]:
+    with admin_client(bootstrap) as admin:
+        return {group["group_id"] for group in admin.list_groups()}
+
+
+def forget_groups(bootstrap: str, groups: Iterable[str]) -> None:
+    """Delete groups, and have those leave before who are still members."""
+    left = set(groups)
+    limit = time.monotonic() + 10
+    with admin_client(bootstrap) as admin:
+        while left:
+            assert time.monotonic() < limit, f"{left} can't be deleted"
+            for group, told in admin.describe_groups(list(left)).items():
+                admin.remove_group_members(group, [MemberToRemove(member["member_id"]) for member in told["members"]])
+            results = admin.delete_groups(list(left))
+            left = {group for group in left if results[group] not in ("OK", "GroupIdNotFoundError")}
 
 
 def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:

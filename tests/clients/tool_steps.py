@@ -12,7 +12,7 @@ In the arguments ADDRESS stands for the broker's address, and FOLDER for a folde
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -175,9 +175,21 @@ def _on_both(action: Callable[[str], None]) -> Action:
     return act
 
 
+@contextmanager
+def _groups_forgotten(address: str) -> Iterator[None]:
+    """Some tools make groups with names of their own, or static members, who do not leave when they end."""
+    before = admin.group_names(address)
+    try:
+        yield
+    finally:
+        admin.forget_groups(address, admin.group_names(address) - before)
+
+
 def run_chapter(steps: Iterable[Action], pair: Pair, folder: Path) -> None:
-    """Run a chapter, in its order."""
+    """Run a chapter, in its order; in the end its groups are gone, so that lists of all groups have none of them."""
     with ExitStack() as stack:
+        for address in pair.addresses:
+            stack.enter_context(_groups_forgotten(address))
         chapter = Chapter(pair, folder, stack)
         for step in steps:
             step(chapter)

@@ -1,6 +1,6 @@
 """Offsets of a group are reset in each way there is, on topics with records."""
 
-from tests.clients.tool_steps import committed, file, look, records, run, topic
+from tests.clients.tool_steps import Action, committed, file, look, records, run, topic
 from tests.clients.tools import GROUPS, STREAMS_RESETTER
 
 RESET = "--reset-offsets --group resetting --topic resets"
@@ -24,7 +24,7 @@ TOLD_IN_ROWS = {
 }
 """Where each leads, from 5 of 10 records in partition 0 and 2 of 5 in partition 1."""
 
-STEPS = (
+STEPS: tuple[Action, ...] = (
     topic("resets", 2),
     records("resets", 0, 10),
     records("resets", 1, 5),
