@@ -33,7 +33,7 @@ _read_size = _SIZE.unpack_from
 class FrameReader:
     """Bytes in, frames out. After a refused size it only refuses: the stream has no more frames."""
 
-    __slots__ = ("_data", "_failure", "_pending", "limit")
+    __slots__ = ("_data", "_failure", "_pending", "buffered", "limit")
 
     def __init__(self, limit: int = FRAME_SIZE_MAX) -> None:
         assert 0 <= limit <= SIZE_MAX, "the size of a frame is an int32"
@@ -41,11 +41,8 @@ class FrameReader:
         self._data = b""
         self._pending = bytearray()
         self._failure: FrameTooLarge | None = None
-
-    @property
-    def buffered(self) -> int:
+        self.buffered = 0
         """How many bytes wait for the rest of their frame; not 0 at the end of a stream means that it was cut."""
-        return len(self._pending) + len(self._data)
 
     def feed(self, data: bytes) -> None:
         """Take what one read gave; empty is nothing, and so is what follows a refused size."""
@@ -57,6 +54,7 @@ class FrameReader:
             self._pending += self._data
             self._pending += data
             self._data = b""
+        self.buffered += len(data)
 
     def frames(self) -> Iterator[bytes]:
         """Return all frames that are whole, without their sizes; they are gone from here then.
@@ -69,6 +67,7 @@ class FrameReader:
             self._join(whole)
         if self._data:
             self._cut(whole)
+        self.buffered = len(self._pending) + len(self._data)
         return iter(whole) if self._failure is None else _then_raise(whole, self._failure)
 
     def _join(self, whole: list[bytes]) -> None:

@@ -124,7 +124,7 @@ class Session:
     def receive(self, data: bytes, now_ms: int) -> bytes:
         """Take what was read; return the answers that can be given now, in request order."""
         reader = self._reader
-        if len(data) - 4 == int.from_bytes(data[:4], "big") <= reader.limit and not reader.buffered:
+        if not reader.buffered and len(data) - 4 == int.from_bytes(data[:4], "big") <= reader.limit:
             # One request, whole: most of what clients send that wait for each answer.
             if not (self.backlog or self.held or self.parked or self.closed or self._refused):
                 answer = self._next_answer(data[4:], now_ms)

@@ -112,10 +112,11 @@ class Connection:
         """Called by the loop when everyone was read: send what was answered."""
         if self.fd < 0:
             return
-        self._send(data)
-        session = self._session
-        if session.backlog or session.held or self._unsent or session.parked or session.closed or self._finishing:
-            self._settle()
+        if self._send(data):
+            session = self._session
+            if not (session.backlog or session.held or session.parked or session.closed or self._finishing):
+                return
+        self._settle()
 
     def _go_on(self) -> None:
         """The client takes more: send what is left, then answer what waited for that."""
@@ -138,20 +139,23 @@ class Connection:
         elif not self._unsent:  # else it comes by `_go_on`
             self._go_on()
 
-    def _send(self, data: bytes | memoryview) -> None:
+    def _send(self, data: bytes | memoryview) -> bool:
+        """Send, and keep what is left; return whether nothing is."""
         try:
             sent = self._socket.send(data)
         except BlockingIOError:
             sent = 0
         except OSError:
             self.close()
-            return
+            return False
         if sent < len(data):
             self._unsent = memoryview(data)[sent:]
             self._host.burdens.unsent.hold(self, len(data) - sent, anew=sent > 0)
-        elif self._unsent:
+            return False
+        if self._unsent:
             self._unsent = b""
             self._host.burdens.unsent.forget(self)
+        return True
 
     def _settle(self) -> None:
         """Bring what is watched, and the parked request's timer, in line with the session."""

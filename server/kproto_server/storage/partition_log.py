@@ -30,6 +30,7 @@ SIZE_FIELD_END = 12
 EPOCH_END = 16
 UNCHECKED = Struct(">qiibI")
 """Base offset, length, leader epoch, magic, and the checksum of all that follows."""
+UNCHECKED_SIZE, pack_unchecked = UNCHECKED.size, UNCHECKED.pack
 NO_NEW_FILES = -1
 
 
@@ -199,9 +200,9 @@ class PartitionLog:
             OSError: it is as if it never had been.
         """
         base_offset, position, file = self.next_offset, self._position, self._file
-        next_offset, end = base_offset + record_count, position + UNCHECKED.size + len(checked)
-        length = UNCHECKED.size - SIZE_FIELD_END + len(checked)
-        batch = UNCHECKED.pack(base_offset, length, self.epoch, MAGIC, crc32c(checked)) + checked
+        size = UNCHECKED_SIZE + len(checked)
+        next_offset, end = base_offset + record_count, position + size
+        batch = pack_unchecked(base_offset, size - SIZE_FIELD_END, self.epoch, MAGIC, crc32c(checked)) + checked
         if (
             file is None
             or end > self.segment_bytes
