@@ -120,8 +120,8 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("words", "line"),
         [
-            ([], "kproto log: no command given: use dump or verify, see kproto log --help"),
-            (["show"], "kproto log: no command 'show': use dump or verify, see kproto log --help"),
+            ([], "kproto log: no command given: use dump, verify or export, see kproto log --help"),
+            (["show"], "kproto log: no command 'show': use dump, verify or export, see kproto log --help"),
             (["dump"], "kproto log dump: no log given: write kproto log dump DIR"),
             (["verify"], "kproto log verify: no log given: write kproto log verify DIR"),
             (["dump", GOLDEN, "more"], "kproto log dump: 'more' is too much: give one directory"),
@@ -182,7 +182,7 @@ class TestHelp:
         assert cli.main(words) == 0
         assert capsys.readouterr().out == log_commands.HELP
 
-    @pytest.mark.parametrize("name", ["dump", "verify"])
+    @pytest.mark.parametrize("name", ["dump", "verify", "export"])
     def test_of_each_command(self, capsys: pytest.CaptureFixture[str], name: str) -> None:
         for words in (["log", name, "--help"], ["help", "log", name]):
             assert cli.main(words) == 0

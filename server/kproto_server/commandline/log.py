@@ -1,4 +1,4 @@
-"""`kproto log dump` and `kproto log verify`: their command lines, and how they end.
+"""`kproto log dump`, `verify` and `export`: their command lines, and how they end.
 
 Exit codes: 0; 1 for a log that is not as it must be; 2 for a mistake on the command line, or what this installation
 can't do. Each with one line on standard error.
@@ -42,7 +42,23 @@ VERIFY = Command(
     "DIR",
     (Option("--partitions", "N", "how many __consumer_offsets has (default: found out, where the log.dir tells)"),),
 )
-COMMANDS = {"dump": DUMP, "verify": VERIFY}
+EXPORT = Command(
+    "log export",
+    "Write the rows of a log of __consumer_offsets, kproto's or Kafka's, to a file for DuckDB, polars or pandas.\n"
+    "Needs numpy and pyarrow. kproto.spark.schemas tells the columns. DIR is as for kproto log dump.",
+    "DIR",
+    (
+        Option("--output", "FILE", "the file to write, with everything or not at all: NAME.parquet or NAME.arrow"),
+        Option(
+            "--table",
+            "TABLE",
+            "commits, group_metadata, log_batches (of all topics),\n"
+            "or latest: the offsets at the end of the log (default commits)",
+        ),
+        Option("--partition", "N", "this partition only"),
+    ),
+)
+COMMANDS = {"dump": DUMP, "verify": VERIFY, "export": EXPORT}
 
 HELP = """usage: kproto log COMMAND [options] DIR
 
@@ -51,8 +67,9 @@ Look into the log of the offsets topic, as kproto and Kafka write it.
 commands:
   dump    print every batch and record
   verify  check every invariant
+  export  write its rows as Parquet or Arrow
 
-kproto log dump --help and kproto log verify --help tell their options.
+kproto log COMMAND --help tells the options.
 """
 
 
@@ -66,15 +83,17 @@ def log(words: Sequence[str]) -> int:
     match list(words):
         case ["-h" | "--help" | "help"]:
             raise HelpAsked(HELP)
-        case ["help", ("dump" | "verify") as name]:
+        case ["help", name] if name in COMMANDS:
             raise HelpAsked(COMMANDS[name].help())
         case ["dump", *rest]:
             return _dump(rest)
         case ["verify", *rest]:
             return _verify(rest)
+        case ["export", *rest]:
+            return _export(rest)
         case []:
-            raise UsageError("kproto log: no command given: use dump or verify, see kproto log --help")
-    raise UsageError(f"kproto log: no command {words[0]!r}: use dump or verify, see kproto log --help")
+            raise UsageError("kproto log: no command given: use dump, verify or export, see kproto log --help")
+    raise UsageError(f"kproto log: no command {words[0]!r}: use dump, verify or export, see kproto log --help")
 
 
 def _dump(words: Sequence[str]) -> int:
@@ -123,6 +142,30 @@ def _verify_logs(logs: list[PartitionLog], partitions: int | None) -> None:
     finally:
         progress.clear()
     tell(sys.stdout, f"{verified}\n")
+
+
+def _export(words: Sequence[str]) -> int:
+    given, name = _parse(EXPORT, words)
+    table = _last(given, "--table") or "commits"
+    partition = _number(EXPORT, given, "--partition", 0)
+    output = _last(given, "--output")
+    try:
+        from kproto_server.log import export
+    except ModuleNotFoundError as error:
+        if error.name not in ("numpy", "pyarrow"):
+            raise
+        raise EXPORT.error("needs numpy and pyarrow: pip install numpy pyarrow") from None
+    if output is None:
+        raise EXPORT.error("no file to write to given: write --output FILE")
+    if table not in export.TABLES:
+        raise EXPORT.error(f"--table can't be {table!r}: use {' or '.join(export.TABLES)}")
+    if not output.endswith(export.ENDINGS):
+        raise EXPORT.error(f"--output can't be {output!r}: end it in {' or '.join(export.ENDINGS)}")
+
+    def act() -> None:
+        tell(sys.stdout, f"{export.export(name, table, partition, output, _note)}\n")
+
+    return _ending(EXPORT, act)
 
 
 def _note(text: str) -> None:
