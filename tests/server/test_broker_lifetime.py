@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 from kproto_server.broker import Broker
+from kproto_server.clock import Clock
 from kproto_server.commandline.serve import CannotListen
 from tests.shell.raw_client import LIMIT_S, RawClient
 from tests.shell.requests import create_topic, topic_names
@@ -21,14 +22,26 @@ from tests.shell.requests import create_topic, topic_names
 BROKER_THREAD = "kproto-broker"
 
 
-def broker_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == BROKER_THREAD]
+class Threads:
+    """The broker threads of a test; others may belong to brokers that fixtures of longer scope keep in this process."""
+
+    def __init__(self) -> None:
+        self._others = self._all()
+
+    def running(self) -> set[threading.Thread]:
+        return self._all() - self._others
+
+    @staticmethod
+    def _all() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name == BROKER_THREAD}
 
 
 @pytest.fixture(autouse=True)
-def _no_thread_is_left() -> Iterator[None]:
-    yield
-    assert broker_threads() == []
+def threads() -> Iterator[Threads]:
+    """No test leaves one behind."""
+    threads = Threads()
+    yield threads
+    assert not threads.running()
 
 
 def fail(*_: object) -> None:
@@ -81,21 +94,21 @@ def test_stop_may_be_called_at_any_time() -> None:
     broker.stop()
 
 
-def test_a_taken_port_is_told_and_leaves_nothing() -> None:
+def test_a_taken_port_is_told_and_leaves_nothing(threads: Threads) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         descriptors = open_descriptors()
         broker = Broker(port=port)
         with pytest.raises(CannotListen, match=rf"can't listen on 127\.0\.0\.1:{port}: "):
             broker.start()
-        assert not broker_threads()
+        assert not threads.running()
         assert open_descriptors() == descriptors
     with broker, RawClient(broker.bootstrap_servers) as client:
         assert topic_names(client) == set(), "it starts once the port is free"
 
 
 def test_a_failure_at_start_is_told_and_leaves_nothing(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    threads: Threads, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Broker():
         pass  # what is imported and kept at the first start is there
@@ -106,19 +119,26 @@ def test_a_failure_at_start_is_told_and_leaves_nothing(
         Broker().start()
 
     assert failure.value.__cause__ is not None
-    assert not broker_threads()
+    assert not threads.running()
     assert open_descriptors() == descriptors
 
 
 def test_a_defect_in_the_loop_is_told_to_who_asks_and_who_stops(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    threads: Threads, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nobody waits for an answer of a thread that is gone."""
+
+    def fail_here(clock: Clock) -> None:
+        if threading.current_thread() is thread:
+            fail()
+        run_due(clock)
+
+    run_due = Clock.run_due
     broker = Broker()
     broker.start()
-    (thread,) = broker_threads()
+    (thread,) = threads.running()
     with caplog.at_level(logging.CRITICAL + 1):
-        monkeypatch.setattr("kproto_server.clock.Clock.run_due", fail)
+        monkeypatch.setattr(Clock, "run_due", fail_here)
         with suppress(RuntimeError):  # the defect may come before the answer or after it
             broker.clock.now_ms()
         thread.join(LIMIT_S)
@@ -132,19 +152,19 @@ def test_a_defect_in_the_loop_is_told_to_who_asks_and_who_stops(
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
-def test_an_exception_in_the_block_passes_and_ends_the_broker(error: type[BaseException]) -> None:
+def test_an_exception_in_the_block_passes_and_ends_the_broker(threads: Threads, error: type[BaseException]) -> None:
     with pytest.raises(error), Broker.running():
         raise error
-    assert not broker_threads()
+    assert not threads.running()
 
 
-def test_ctrl_c_ends_the_broker() -> None:
+def test_ctrl_c_ends_the_broker(threads: Threads) -> None:
     with pytest.raises(KeyboardInterrupt), Broker.running():
         signal.raise_signal(signal.SIGINT)
-    assert not broker_threads()
+    assert not threads.running()
 
 
-def test_ctrl_c_while_it_starts_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_while_it_starts_leaves_no_thread(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
     def start_and_interrupt(thread: threading.Thread) -> None:
         start(thread)
         if thread.name == BROKER_THREAD:
@@ -157,7 +177,7 @@ def test_ctrl_c_while_it_starts_leaves_no_thread(monkeypatch: pytest.MonkeyPatch
         broker.start()
     monkeypatch.undo()
 
-    assert not broker_threads()
+    assert not threads.running()
     with broker:
         assert broker.clock.now_ms() > 0
 
