@@ -130,8 +130,8 @@ class CatchingUp:
             logger.warning("the catch-up starts again: %s", error)
             self._restart_side()
             return
-        for place, records in fetched.records.items():
-            self.machines[place].catch_up_read(records)
+        for place, run in fetched.runs:
+            self.machines[place].catch_up_read(run)
         for place, end in fetched.ends.items():
             self.machines[place].catch_up_is_at(end)
         self._refused.update(fetched.refused)
@@ -153,14 +153,10 @@ class CatchingUp:
                     break
         return taken
 
-    def take_one(self) -> Message | None:
-        """A record of the past, if there is one at hand."""
-        for place, machine in self.machines.items():
-            if place not in self.paused and machine.phase is Phase.CATCHING_UP:
-                record = machine.take_caught()
-                if record is not None:
-                    return record
-        return None
+    def run(self) -> list[Message]:
+        """Records of the past to hand out until there is something else to do, the next one last; see `CatchUp.run`."""
+        runs = (machine.run() for place, machine in self.machines.items() if place not in self.paused)
+        return next(filter(None, runs), [])
 
     @property
     def wants_past(self) -> bool:
@@ -206,7 +202,10 @@ class CatchingUp:
     def _forget(self, place: Place) -> Machine | None:
         self._refused.pop(place, None)
         self.reached.pop(place, None)
-        return self.machines.pop(place, None) or self._settled.pop(place, None)
+        machine = self.machines.pop(place, None) or self._settled.pop(place, None)
+        if machine is not None:
+            machine.drop()
+        return machine
 
     def _settle(self, place: Place, machine: Machine) -> None:
         for action in machine.settle():

@@ -8,6 +8,7 @@ partitions go. What is committed, and when a user's own commit succeeds, the cat
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Collection
 from typing import Any
@@ -50,14 +51,15 @@ class Commits:
         """What is known to be committed, of the partitions that we have."""
         self.is_automatic: bool = configuration.auto_commit
         self._interval_s = configuration.auto_commit_interval_s
-        self._due_at = time.monotonic() + self._interval_s
+        self.due_at: float = time.monotonic() + self._interval_s if configuration.commits_itself else math.inf
+        """When `tick` has something to do."""
 
     def tick(self) -> bool:
         """Commit if it is time; return whether it was."""
         now = time.monotonic()
-        if now < self._due_at:
+        if now < self.due_at:
             return False
-        self._due_at = now + self._interval_s
+        self.due_at = now + self._interval_s
         if self.is_automatic:
             offsets = self._changed(None)
             if offsets:

@@ -14,6 +14,8 @@ from kproto.client.engine import Engine
 from kproto.client.places import place_of
 
 RebalanceCallback = Callable[["confluent_kafka.Consumer", list[TopicPartition]], None]
+CONFLUENT_POLL, CONFLUENT_CONSUME = confluent_kafka.Consumer.poll, confluent_kafka.Consumer.consume
+"""Called for each record, where `super` would cost as much as the rest."""
 
 
 class Consumer(confluent_kafka.Consumer):
@@ -74,13 +76,13 @@ class Consumer(confluent_kafka.Consumer):
                 assigned, and `seek` gives them one; the next call goes on with the others.
         """
         if self._engine is None:
-            return super().poll(timeout)
+            return CONFLUENT_POLL(self, timeout)
         return self._engine.poll(timeout)
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """As confluent-kafka's; raises what `poll` does, if there is no record to return."""
         if self._engine is None:
-            return super().consume(num_messages, timeout)
+            return CONFLUENT_CONSUME(self, num_messages, timeout)
         return self._engine.consume(num_messages, timeout)
 
     # -- partitions

@@ -89,19 +89,27 @@ class Engine:
         self._due = False
         """Whether there is something to decide or to tell."""
         self._is_plain = True
+        self._past: list[Message] = []
+        """Records of the past that `poll` hands out before it looks at anything else, the next one last."""
+        self._look_at = 0.0
+        """When it looks again all the same."""
 
     # -- records
 
     def poll(self, timeout_s: float) -> Message | None:
-        limit = None if timeout_s < 0 else time.monotonic() + timeout_s
+        now = time.monotonic()
+        if self._past and now < self._look_at:
+            return self._past.pop()
         if self._is_plain:
-            self._tick()
-            message = self._poll(_slice(timeout_s))
+            if now >= self.commits.due_at:
+                self._tick()
+            message = self._poll(timeout_s if 0 <= timeout_s < SLICE_S else SLICE_S)
             if message is not None and self._is_plain and message.error() is None:
                 return message
             message = None if message is None else self._route(message)
         else:
-            message = self._at_hand() or self._next(0)
+            message = self._next(0)
+        limit = None if timeout_s < 0 else now + timeout_s
         while message is None and (left := _left(limit)) > 0:
             message = self._next(left)
         return message
@@ -115,14 +123,11 @@ class Engine:
             if len(found) >= count or left <= 0:
                 return found
 
-    def _at_hand(self) -> Message | None:
-        """A record of the past, without a look at anything else, unless it is time for one."""
-        if self._parallel is None or self._due or time.monotonic() - self._head_read_at >= HEAD_EVERY_S:
-            return None
-        return self._parallel.take_one()
-
     def _next(self, wait_s: float) -> Message | None:
         found = self._some(1, wait_s)
+        if self._parallel is not None and not self._due:
+            self._past = self._parallel.run()
+            self._look_at = min(self._head_read_at + HEAD_EVERY_S, self.commits.due_at)
         return found[0] if found else None
 
     def _some(self, count: int, wait_s: float, *, tell: bool = True) -> list[Message]:
@@ -173,6 +178,8 @@ class Engine:
 
     def _routed(self, messages: list[Message]) -> list[Message]:
         """Those of them that are the user's now."""
+        if self._is_plain and not any(map(Message.error, messages)):
+            return messages
         return [found for message in messages if (found := self._route(message)) is not None]
 
     def _route(self, message: Message) -> Message | None:
@@ -188,8 +195,7 @@ class Engine:
             return None
         if error.code() == KafkaError._AUTO_OFFSET_RESET and self._decides_invalid:
             self._refused[place_of_message(message)] = message
-            self._due = True
-            self._is_plain = False
+            self._refresh()
             return None
         if error.code() == KafkaError._PARTITION_EOF and self._parallel is not None:
             place = place_of_message(message)
@@ -221,6 +227,8 @@ class Engine:
         self._refresh()
 
     def _refresh(self) -> None:
+        """Something has changed: the next poll looks at everything, unless all is plain."""
+        self._past = []
         behind = self._parallel is not None and bool(self._parallel.machines)
         self._due = bool(self._waiting or self._refused or self._resets_to_commit or self._errors)
         self._is_plain = not behind and not self._due
@@ -365,6 +373,7 @@ class Engine:
         self._refresh()
 
     def pause(self, places: Collection[Place]) -> None:
+        self._past = []
         self._assignment.pause(places)
         if self._parallel is not None:
             self._parallel.pause(places)

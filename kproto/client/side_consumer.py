@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
@@ -25,7 +26,8 @@ class SideConsumerFailed(Exception):
 class Fetched:
     """What one look has brought."""
 
-    records: dict[Place, list[Message]] = field(default_factory=dict)
+    runs: list[tuple[Place, list[Message]]] = field(default_factory=list)
+    """Records of a partition that came one after the other, in the order in which they came."""
     ends: dict[Place, int] = field(default_factory=dict)
     """Partitions that have no record before this offset any more, and none after it yet."""
     refused: dict[Place, Message] = field(default_factory=dict)
@@ -79,15 +81,18 @@ class SideConsumer:
         if self._consumer is None:
             return fetched
         try:
-            first = self._consumer.poll(wait_s)
-            messages = [] if first is None else [first, *self._consumer.consume(BATCH, 0)]
+            messages = self._consumer.consume(BATCH, 0)
+            if not messages:
+                first = self._consumer.poll(wait_s)
+                messages = [] if first is None else [first, *self._consumer.consume(BATCH, 0)]
         except RuntimeError as error:  # it is closed
             raise SideConsumerFailed(str(error)) from error
-        if len(self._places) == 1 and not any(message.error() for message in messages):
-            fetched.records.update(dict.fromkeys(self._places, messages) if messages else {})
-            return fetched
-        for message in messages:
-            self._sort(message, fetched)
+        if any(map(Message.error, messages)):
+            for message in messages:
+                self._note_error(message, fetched)
+            messages = [message for message in messages if message.error() is None]
+        if messages:
+            fetched.runs += ((place, run) for place, run in _runs(messages) if place in self._places)
         return fetched
 
     def close(self) -> None:
@@ -96,13 +101,11 @@ class SideConsumer:
         if consumer is not None:
             consumer.close()
 
-    def _sort(self, message: Message, fetched: Fetched) -> None:
+    def _note_error(self, message: Message, fetched: Fetched) -> None:
         error = message.error()
         if error is None:
-            place = place_of_message(message)
-            if place in self._places:
-                fetched.records.setdefault(place, []).append(message)
-        elif error.code() == KafkaError._PARTITION_EOF:
+            return
+        if error.code() == KafkaError._PARTITION_EOF:
             fetched.ends[place_of_message(message)] = _offset(message)
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             fetched.refused[place_of_message(message)] = message
@@ -110,6 +113,14 @@ class SideConsumer:
             raise SideConsumerFailed(str(error))
         else:
             logger.info("while catching up: %s", error)
+
+
+def _runs(messages: list[Message]) -> Iterator[tuple[Place, list[Message]]]:
+    """Divide at the places where the partition changes; librdkafka gives many of one before those of another."""
+    for _, of_number in groupby(messages, Message.partition):
+        for _, group in groupby(of_number, Message.topic):
+            run = list(group)
+            yield place_of_message(run[0]), run
 
 
 def _offset(message: Message) -> int:

@@ -11,6 +11,10 @@ assignment on, and the *catch-up*, which reads all before. What they read waits 
 processed, and can be committed: first the end of the catch-up, then the checkpoints go (CK-74). A crash between the two
 leaves checkpoints that say less than the committed offset, which the next owner clips.
 
+What the catch-up read is kept in runs, as it came: a run is looked at by its two ends, and handed out by taking records
+off it, so that a record costs next to nothing here. The user's position is where the next record is: before it there is
+nothing that was not handed out.
+
 That the catch-up is over is told by its *position*, not by a record: the last offsets of its range may be gone by
 compaction, or be markers and aborted records that no consumer ever sees.
 
@@ -24,7 +28,6 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from operator import lt
 from typing import Generic, Protocol, TypeVar
 
 from kproto.client.core.ranges import OPEN, Plan, Range, check, clip
@@ -92,32 +95,28 @@ class CatchUp(Generic[R]):
         """As planned; `ranges` is what is left of them."""
         self._checkpoints = dict(enumerate(plan.keep))
         """What the checkpoints say, by number, as long as they are there."""
-        self._position = plan.ranges[0].start
-        """The next offset for the user."""
-        self._last: int | None = None
-        """The last offset the user got."""
-        self._read = self._position
+        self._read = plan.ranges[0].start
         """The next offset for the catch-up to read."""
-        self._caught: deque[R] = deque()
+        self._caught: deque[list[R]] = deque()
+        """Runs, in the log's order; in each the next record is the last."""
         self._ahead: deque[R] = deque()
         self._ahead_bytes = 0
         self._ahead_read = plan.head
         self._head_paused = False
-        self._to_commit = self._position
+        self._to_commit = self._read
 
     # -- what has happened
 
     def catch_up_read(self, records: Sequence[R]) -> None:
         """The catch-up has fetched these; what belongs to the head is dropped."""
         assert self.phase is Phase.CATCHING_UP
-        offsets = _offsets(records, self._read)
-        count = bisect_left(offsets, self.head)
-        self._caught.extend(records[:count])
-        if count < len(offsets):
-            self._read = self.head
-        elif offsets:
-            self._read = offsets[-1] + 1
-        self._pass_gap()
+        if not records:
+            return
+        last = _last_offset(records, self._read)
+        count = len(records) if last < self.head else bisect_left(records, self.head, key=_offset)
+        if count:
+            self._caught.append(list(records[count - 1 :: -1]))
+        self._read = min(last + 1, self.head)
 
     def catch_up_is_at(self, position: int) -> None:
         """The catch-up's position, past what it has fetched: there are no more records before it.
@@ -126,7 +125,6 @@ class CatchUp(Generic[R]):
         """
         assert self.phase is Phase.CATCHING_UP
         self._read = max(self._read, min(position, self.head))
-        self._pass_gap()
 
     def catch_up_failed(self) -> int:
         """The catch-up consumer is lost with what it had fetched; return where a new one goes on.
@@ -135,17 +133,21 @@ class CatchUp(Generic[R]):
         committed offset, only to be dropped: offsets handed out increase within a run (I1).
         """
         assert self.phase is Phase.CATCHING_UP
-        self._caught.clear()
-        self._read = self._position
+        self._read = self.position
+        self._drop_caught()
         return self._read
+
+    def drop(self) -> None:
+        """The partition goes, or the user goes elsewhere in it: nothing more is handed out."""
+        self._drop_caught()
+        self._ahead.clear()
 
     def head_read(self, records: Sequence[R]) -> list[Action]:
         """The head has fetched these, one batch."""
         assert self.phase is not Phase.NORMAL
         assert not self._head_paused, "I5: once there is as much as may wait, no further batch comes"
-        offsets = _offsets(records, self._ahead_read)
-        if offsets:
-            self._ahead_read = offsets[-1] + 1
+        if records:
+            self._ahead_read = _last_offset(records, self._ahead_read) + 1
         self._ahead.extend(records)
         self._ahead_bytes += sum(map(len, records))
         if self._ahead_bytes < self._limit_bytes:
@@ -156,9 +158,8 @@ class CatchUp(Generic[R]):
     def settle(self) -> list[Action]:
         """The user asks for more: move on, if it is time."""
         actions: list[Action] = []
-        if self.phase is Phase.CATCHING_UP and self._read >= self.head and not self._caught:
+        if self.phase is Phase.CATCHING_UP and self._read >= self.head and not self.run():
             self.phase = Phase.DRAINING
-            self._position = self.head
             self._ranges = ()
             actions += [Commit(self.to_commit()), EndCatchUp()]
         if self.phase is Phase.DRAINING:
@@ -172,35 +173,26 @@ class CatchUp(Generic[R]):
     def take(self, count: int) -> list[R]:
         """Hand out up to so many records."""
         assert self.phase is not Phase.NORMAL
-        catching_up = self.phase is Phase.CATCHING_UP
-        source = self._caught if catching_up else self._ahead
-        records = [source.popleft() for _ in range(min(count, len(source)))]
-        offsets = _offsets(records, self._position)
-        if not offsets:
-            return records
-        assert self._last is None or offsets[0] > self._last, "I1: offsets handed out increase"
-        assert catching_up or offsets[0] >= self.head
-        assert not catching_up or offsets[-1] < self.head, "I3: nothing of the head while ranges are left"
-        if not catching_up:
-            self._ahead_bytes -= sum(map(len, records))
-        self._last = offsets[-1]
-        self._advance(offsets[-1] + 1)
-        self._pass_gap()
+        if self.phase is Phase.CATCHING_UP:
+            return self._take_caught(count)
+        assert not self._ranges, "I3: nothing of the head while ranges are left"
+        records = [self._ahead.popleft() for _ in range(min(count, len(self._ahead)))]
+        self._ahead_bytes -= sum(map(len, records))
         return records
 
-    def take_caught(self) -> R | None:
-        """Hand out one record of the past, if there is one: `take(1)` for who polls record by record."""
-        if not self._caught:
-            return None
-        record = self._caught.popleft()
-        offset = record.offset()
-        assert offset is not None
-        assert self._position <= offset < self.head, "I1, I3"
-        self._last = offset
-        self._position = offset + 1
-        if not self._caught:
-            self._pass_gap()
-        return record
+    def run(self) -> list[R]:
+        """Some of the past that can be handed out now, the next record last: who takes it off has handed it out."""
+        while self._caught and not self._caught[0]:
+            self._caught.popleft()
+        return self._caught[0] if self._caught else []
+
+    def _take_caught(self, count: int) -> list[R]:
+        records: list[R] = []
+        while len(records) < count and (run := self.run()):
+            wanted = min(count - len(records), len(run))
+            records += run[: -wanted - 1 : -1]
+            del run[-wanted:]
+        return records
 
     def committed(self, offset: int) -> tuple[int, ...]:
         """The group has this offset now; return the numbers of the checkpoints that can go."""
@@ -216,7 +208,10 @@ class CatchUp(Generic[R]):
     @property
     def position(self) -> int:
         """The next offset for the user; all before it were handed out, or hold no record."""
-        return self._position
+        if self.phase is Phase.CATCHING_UP:
+            run = self.run()
+            return _offset(run[-1]) if run else self._read
+        return _offset(self._ahead[0]) if self._ahead else self._ahead_read
 
     @property
     def read(self) -> int:
@@ -231,14 +226,14 @@ class CatchUp(Generic[R]):
     @property
     def ranges(self) -> tuple[Range, ...]:
         """What is still to be caught up with (I2)."""
-        left = clip(self._ranges, self._position)
+        left = clip(self._ranges, self.position)
         check(left, self.head)
         return left
 
     @property
     def ready(self) -> int:
         """How many records `take` could hand out."""
-        return len(self._caught if self.phase is Phase.CATCHING_UP else self._ahead)
+        return sum(map(len, self._caught)) if self.phase is Phase.CATCHING_UP else len(self._ahead)
 
     @property
     def has_read_all(self) -> bool:
@@ -262,33 +257,35 @@ class CatchUp(Generic[R]):
 
     def to_commit(self) -> int:
         """What an automatic commit says now (CK-70, CK-73)."""
-        assert self._position >= self._to_commit, "I4: commits never go back"
-        assert self._last is None or self._position > self._last
-        assert self.phase is not Phase.CATCHING_UP or self._position <= self.head
-        self._to_commit = self._position
-        return self._position
+        position = self.position
+        assert position >= self._to_commit, "I4: commits never go back"
+        assert self.phase is not Phase.CATCHING_UP or position <= self.head
+        self._to_commit = position
+        return position
 
     def checkpoints(self) -> dict[int, tuple[Range, int]]:
         """What the checkpoints should say: by number, the range and how far it was read."""
+        position = self.position
         return {
-            number: (each, self._ahead_read if each.end == OPEN else min(max(self._position, each.start), each.end))
+            number: (each, self._ahead_read if each.end == OPEN else min(max(position, each.start), each.end))
             for number, each in self._checkpoints.items()
         }
 
-    def _pass_gap(self) -> None:
-        """With nothing to hand out, the user's position is where the catch-up is: between them is no record."""
-        if self.phase is Phase.CATCHING_UP and not self._caught:
-            self._advance(self._read)
-
-    def _advance(self, position: int) -> None:
-        assert position >= self._position, (position, self._position)
-        self._position = position
+    def _drop_caught(self) -> None:
+        for run in self._caught:
+            run.clear()  # it may be in the hands of who takes records off it
+        self._caught.clear()
 
 
-def _offsets(records: Sequence[Record], least: int) -> list[int]:
-    """Their offsets, which increase from the least that is possible."""
-    offsets = [offset for record in records if (offset := record.offset()) is not None]
-    assert len(offsets) == len(records), "a record that was fetched has an offset"
-    assert not offsets or offsets[0] >= least, (offsets[0], least)
-    assert all(map(lt, offsets, offsets[1:])), "a log's offsets increase"
-    return offsets
+def _offset(record: Record) -> int:
+    offset = record.offset()
+    assert offset is not None, "a record that was fetched has an offset"
+    return offset
+
+
+def _last_offset(records: Sequence[Record], least: int) -> int:
+    """Of a run of records, which has not more of them than offsets, from the least that is possible (I1)."""
+    first, last = _offset(records[0]), _offset(records[-1])
+    assert first >= least, (first, least)
+    assert last - first >= len(records) - 1, "a log's offsets increase"
+    return last
