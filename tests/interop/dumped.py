@@ -42,6 +42,15 @@ def written_records(log_dir: Path) -> int:
     return sum(ends.values())
 
 
+def has_lost_records(log_dir: Path) -> bool:
+    """Whether records were compacted away, in a log.dir that may be compacted just now."""
+    try:
+        places = (p for path in offsets_segments(log_dir) for *_, p in decoded(path.read_bytes()))
+        return sum(map(len, places)) < written_records(log_dir)
+    except FileNotFoundError:  # its place is being taken
+        return False
+
+
 def check_dump(release: str, log_dir: Path) -> int:
     """Assert that the tool prints all there is, without a complaint; return how many records that were."""
     segments = offsets_segments(log_dir)
