@@ -15,6 +15,13 @@ RELEASES = sorted({transcript.release for transcript in transcripts()})
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("script", list(SCRIPTS))
 def test_members_are_told_the_same(script: str, release: str) -> None:
+    """GP-10 to GP-38.
+
+    GP-15: `a_full_group`; GP-17: `two_members`, `joins_before_the_assignment`, and an Empty group in `a_member_alone`;
+    GP-31: `two_members`, and a ghost in `a_member_alone`; GP-37: in each state, `two_members`,
+    `joins_before_the_assignment`, `a_join_whose_member_leaves`, and who was given an id only in
+    `ids_that_are_given_out`; OC-25: a commit that keeps `a_silent_member` in.
+    """
     found: list[str] = []
     theirs = [one for one in transcripts() if (one.script, one.release) == (script, release)]
     assert [one.join_version for one in theirs] == versions_of(script, release)

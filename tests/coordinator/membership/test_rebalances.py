@@ -48,6 +48,22 @@ def test_a_first_rebalance_that_nobody_else_comes_to_ends_after_one_delay() -> N
     assert joined(reply).generation == 1
 
 
+@pytest.mark.parametrize("profile", ["3.9", "4.4"])
+def test_a_first_rebalance_is_not_cut_short_by_who_leaves(profile: str) -> None:
+    """GP-37: whoever is left has joined, and is told so when the time is over."""
+    coordinator = Coordinator(profile, group_initial_rebalance_delay_ms="3000")
+    first = coordinator.join()
+    gone = list(coordinator.group.members)[0]
+    second = coordinator.join()
+    coordinator.pass_time(1000)
+    assert coordinator.leave((gone, None)) == [0]
+    assert error_of(first) == 25
+    coordinator.pass_time(4999)
+    assert second.result is None
+    coordinator.pass_time(1)
+    assert [member.member_id for member in joined(second).members] == [joined(second).member_id]
+
+
 @pytest.mark.parametrize(("profile", "due_ms"), [("3.9", 3000), ("4.4", 5000)])
 def test_only_the_new_coordinator_makes_the_first_rebalance_of_a_group_that_had_members_longer(
     profile: str, due_ms: int

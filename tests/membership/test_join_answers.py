@@ -1,0 +1,87 @@
+"""What answers to JoinGroup have that transcripts leave out: ids, names that are null or empty, and v0's timeout."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kproto.messages.k12_heartbeat import HeartbeatRequest
+from kproto.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kproto_server.coordinator.groups import GroupState
+from tests.membership.sessions import SessionLine
+from tests.membership.talk import SUBSCRIPTION
+
+UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+JOIN = JoinGroupRequest(
+    group_id="g",
+    session_timeout_ms=6000,
+    rebalance_timeout_ms=60_000,
+    member_id="",
+    protocol_type="consumer",
+    protocols=(JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION),),
+)
+
+
+def answer(line: SessionLine, name: str, request: Any, version: int) -> Any:
+    line.send(name, request, version)
+    ((told, response),) = line.answers()
+    assert told == name
+    return response
+
+
+@pytest.mark.parametrize(
+    ("client_id", "instance", "start"), [("app", None, "app-"), ("", None, "-"), ("app", "one", "one-")]
+)
+def test_a_member_id_is_a_name_and_a_uuid(client_id: str, instance: str | None, start: str) -> None:
+    """GP-6, GP-11: the group was not there before."""
+    line = SessionLine.of("4.4")
+    assert line.state.groups.get("g") is None
+    joined = answer(line, client_id, JOIN.replace(group_instance_id=instance), 5 if instance else 3)
+    assert joined.error_code == 0
+    assert re.fullmatch(start + UUID, joined.member_id)
+    assert joined.leader == joined.member_id
+    group = line.state.groups.get("g")
+    assert group is not None
+    assert (list(group.members), group.generation) == ([joined.member_id], 1)
+
+
+@pytest.mark.parametrize(("profile", "generation"), [("2.0", 0), ("2.1", 0), ("2.2", -1), ("4.4", -1)])
+def test_a_refused_join_names_nothing(profile: str, generation: int) -> None:
+    """GP-3."""
+    line = SessionLine.of(profile)
+    refused = answer(line, "client", JOIN.replace(member_id="ghost"), 3)
+    assert refused.error_code == 25
+    assert (refused.generation_id, refused.protocol_name, refused.leader) == (generation, "", "")
+    assert (refused.member_id, refused.members) == ("ghost", ())
+
+
+@pytest.mark.parametrize(("version", "name"), [(0, ""), (6, ""), (7, None), (9, None)])
+def test_a_protocol_that_there_is_not_is_null_from_v7_on(version: int, name: str | None) -> None:
+    """GP-3."""
+    refused = answer(SessionLine.of("4.4"), "client", JOIN.replace(member_id="ghost"), version)
+    assert refused.protocol_name == name
+
+
+@pytest.mark.parametrize(("version", "is_out"), [(0, True), (1, False)])
+def test_v0_waits_for_members_as_long_as_their_session(version: int, is_out: bool) -> None:
+    """GP-2: a member that lives but does not join again."""
+    line = SessionLine.of("4.4")
+    first = answer(line, "first", JOIN, version).member_id
+    own = SyncGroupRequestAssignment(member_id=first, assignment=b"all")
+    synced = answer(
+        line, "first", SyncGroupRequest(group_id="g", generation_id=1, member_id=first, assignments=(own,)), 0
+    )
+    assert synced.error_code == 0
+    line.send("second", JOIN, version)
+    line.pass_time(5000)
+    alive = HeartbeatRequest(group_id="g", generation_id=1, member_id=first)
+    assert answer(line, "first", alive, 0).error_code == 27
+    line.pass_time(1000)
+    told = dict(line.answers())
+    group = line.state.groups.get("g")
+    assert group is not None
+    assert (first not in group.members, "second" in told) == (is_out, is_out)
+    assert group.state is (GroupState.COMPLETING_REBALANCE if is_out else GroupState.PREPARING_REBALANCE)
