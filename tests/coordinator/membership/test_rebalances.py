@@ -53,7 +53,7 @@ def test_a_first_rebalance_is_not_cut_short_by_who_leaves(profile: str) -> None:
     """GP-37: whoever is left has joined, and is told so when the time is over."""
     coordinator = Coordinator(profile, group_initial_rebalance_delay_ms="3000")
     first = coordinator.join()
-    gone = list(coordinator.group.members)[0]
+    (gone,) = coordinator.group.members
     second = coordinator.join()
     coordinator.pass_time(1000)
     assert coordinator.leave((gone, None)) == [0]

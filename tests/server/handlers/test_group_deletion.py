@@ -1,4 +1,4 @@
-"""OffsetDelete, DeleteGroups, and the offsets of deleted topics (EX-60 to EX-63)."""
+"""OffsetDelete, DeleteGroups, and the offsets of deleted topics (EX-60 to EX-63, GP-43)."""
 
 from __future__ import annotations
 
