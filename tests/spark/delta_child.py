@@ -1,0 +1,61 @@
+"""Delta tables of a log that grows: ``LOG_DIR ROOT``; prints by step what was added, and what the tables have."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.offsets_log import append_commits
+from kproto.spark import session
+from kproto.spark.cli import DELTA_CONFIG
+from kproto.spark.inputs import LogInput
+from kproto.spark.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
+from kproto.spark.tables import Marks, Source, write_delta
+
+
+class Died(Exception):
+    """In the middle of a run."""
+
+
+def run(spark: SparkSession, log_dir: str, root: str, *, dies_at: str | None = None) -> dict[str, int]:
+    """Add what is new; die before a table if told to."""
+    log = LogInput(spark, log_dir)
+
+    def table(name: str, marks: Marks) -> DataFrame:
+        if name == dies_at:
+            raise Died
+        return log.table(name, marks)
+
+    return {name: added.rows for name, added in write_delta(spark, Source(table, log.coverage.ends), root).items()}
+
+
+def facts(spark: SparkSession, log_dir: str, root: str) -> dict[str, Any]:
+    """Of each table: its rows, how many differ from the log's, and its days."""
+    log, found = LogInput(spark, log_dir), {}
+    for kind in (COMMITS, GROUP_METADATA, LOG_BATCHES):
+        written = spark.read.format("delta").load(f"{root}/{kind.name}")
+        rows, truth = kind.of(written), log.table(kind.name)
+        differing = rows.exceptAll(truth).count() + truth.exceptAll(rows).count()
+        days = written.select("date").distinct().count()
+        found[kind.name] = {"rows": rows.count(), "differing": differing, "days": days}
+    return found
+
+
+if __name__ == "__main__":
+    log_dir, root = sys.argv[1:]
+    local = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    local["spark.databricks.delta.snapshotPartitions"] = "1"  # of 50, which take their time
+    spark = session("delta", master="local[2]", config=DELTA_CONFIG | local)
+    spark.sparkContext.setLogLevel("OFF")
+    steps = [run(spark, log_dir, root), run(spark, log_dir, root)]
+    append_commits(Path(log_dir), 20)
+    try:
+        run(spark, log_dir, root, dies_at=LOG_BATCHES.name)
+    except Died:
+        steps.append(run(spark, log_dir, root))
+    print(json.dumps({"steps": steps, "tables": facts(spark, log_dir, root)}))
+    spark.stop()
