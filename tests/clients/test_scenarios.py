@@ -2,7 +2,8 @@
 
 Method: each client has a driver that does what scenarios/README.md says and tells what it saw; here it runs with kproto
 and with real Kafka, and what passes has to be what is recorded (`python -m tests.clients.table --write`). So the
-table in the README is as true of both as this test is.
+table in the README is as true of both as this test is. What is not committed is nothing to every client (OF-50, OF-51):
+`before` in `commit-with-metadata`; each finds what it needs first (BA-130 to BA-133).
 """
 
 from collections.abc import Callable, Iterator

@@ -75,7 +75,10 @@ SITUATIONS = {
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_commits_are_answered_as_the_release_did(release: str) -> None:
-    """OC-2 to OC-26, OC-30 to OC-32, OC-41, in every version that the release has."""
+    """OC-2 to OC-26, OC-30 to OC-32, OC-41, in every version that the release has.
+
+    The answers' octets are the same: OC-4, OC-7, BA-15 too, and no answer at all to a null group id (OC-8, BA-14).
+    """
     pairs = [pair for pair in conversation("OffsetCommit", release) if "denied" not in pair.note]
     assert len(pairs) > 60
     assert replay(release, pairs, recorded_state(release, pairs), SITUATIONS) == []

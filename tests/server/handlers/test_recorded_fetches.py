@@ -52,7 +52,10 @@ SITUATIONS = {
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_fetches_are_answered_as_the_release_did(release: str) -> None:
-    """OF-1 to OF-17, OF-31, OF-35 to OF-38, in every version that the release has."""
+    """OF-1 to OF-17, OF-31, OF-35 to OF-38, in every version that the release has.
+
+    The answers' octets are the same: OF-2, OF-40, BA-15 too, and no answer at all to null topics of v0 and v1 (OF-14).
+    """
     pairs = conversation("OffsetFetch", release)
     pairs = [pair for pair in pairs if not any(reason in pair.note for reason in NOT_ASKED)]
     assert len(pairs) > 30
