@@ -138,6 +138,15 @@ def test_times_are_round(seconds: float, first: str, second: str) -> None:
     assert 2 <= len(ticks) <= charts.TICKS_MAX + 1
 
 
+def test_a_group_has_one_colour_in_all_charts() -> None:
+    in_bars = charts.colours(["a", "b", "c"])
+    assert in_bars == {"a": 0, "b": 1, "c": 2}
+    assert charts.colours(["x", "b", "y", "a"], in_bars) == {"x": 2, "b": 1, "y": 3, "a": 0}
+    drawn = charts.lines(Lines([at(0), at(1)], {"x": [1, 2], "b": [3, 4]}), "lag", in_bars)
+    assert [re.search("key (s.)", key)[1] for key in re.findall("<li>.*?</li>", drawn)] == ["s0", "s1"]  # type: ignore[index]
+    assert re.findall('class="(l.)"', drawn) == ["l0", "l1"]
+
+
 def test_a_gap_interrupts_a_line() -> None:
     drawn = charts.lines(Lines([at(n) for n in range(5)], {"g": [1, 2, None, 3, 4]}), "lag")
     path = re.search(r' d="(.*?)"', drawn)

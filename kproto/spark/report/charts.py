@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from html import escape
+from itertools import count as numbers
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kproto.spark.output import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from kproto.spark.report.model import Histogram, Lines
 
@@ -49,6 +50,13 @@ class Scale:
         return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / self.top)
 
 
+def colours(names: Collection[str], elsewhere: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Number the names' colours: those that have one in another chart keep it, the others get those that are left."""
+    kept = {name: number for name, number in (elsewhere or {}).items() if name in set(names)}
+    free = (number for number in numbers() if number not in kept.values())
+    return {name: kept[name] if name in kept else next(free) for name in names}
+
+
 def bars(counts: Histogram, label: str, mark: tuple[datetime, str] | None = None) -> str:
     """Draw stacked bars, and a line at one moment with a text beside it."""
     sums = [sum(values) for values in zip(*counts.series.values(), strict=True)]
@@ -64,7 +72,7 @@ def bars(counts: Histogram, label: str, mark: tuple[datetime, str] | None = None
         for number, (name, values) in enumerate(counts.series.items()):
             if values[bar]:
                 top, bottom = scale.y(below + values[bar]), scale.y(below)
-                told = f"{name}: {values[bar]:,} from {_exact(moment)} for {_length(counts.step)}"
+                told = f"{name}: {values[bar]:,} from {_exact(moment)} for {length(counts.step)}"
                 parts.append(
                     f'<rect class="s{number}" x="{left:.1f}" y="{top:.1f}" width="{drawn:.1f}"'
                     f' height="{max(bottom - top, 0.7):.1f}"><title>{_text(told)}</title></rect>'
@@ -76,15 +84,17 @@ def bars(counts: Histogram, label: str, mark: tuple[datetime, str] | None = None
         shift = 5 if anchor == "start" else -5
         parts.append(f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
         parts.append(f'<text x="{x + shift:.1f}" y="{TOP + 9}" text-anchor="{anchor}">{_text(mark[1])}</text>')
-    return _picture(parts, label) + _keys(list(counts.series))
+    return _picture(parts, label) + _keys(colours(counts.series))
 
 
-def lines(values: Lines, label: str) -> str:
-    """Draw a line for each name; where it has no value, there is a gap."""
+def lines(values: Lines, label: str, elsewhere: Mapping[str, int] | None = None) -> str:
+    """Draw a line for each name; where it has no value, there is a gap. ``elsewhere``: colours of another chart."""
+    colour = colours(values.series, elsewhere)
     known = [value for line in values.series.values() for value in line if value is not None]
     scale = Scale(values.moments[0], values.moments[-1], max(known))
     parts = [*_axes(scale)]
-    for number, (name, line) in enumerate(values.series.items()):
+    for name, line in values.series.items():
+        number = colour[name]
         points = [
             None if value is None else (scale.x(moment), scale.y(value))
             for moment, value in zip(values.moments, line, strict=True)
@@ -96,7 +106,7 @@ def lines(values: Lines, label: str) -> str:
         parts.append(f'<path class="l{number}" d="{" ".join(path)}"><title>{_text(name)}</title></path>')
         if points[-1] is not None:
             parts.append(f'<circle class="s{number}" cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="3.5"/>')
-    return _picture(parts, label) + _keys(list(values.series))
+    return _picture(parts, label) + _keys(colour)
 
 
 def nice_step(highest: float) -> int:
@@ -148,8 +158,8 @@ def _picture(parts: Sequence[str], label: str) -> str:
     )
 
 
-def _keys(names: Sequence[str]) -> str:
-    items = "".join(f'<li><span class="key s{number}"></span>{_text(name)}</li>' for number, name in enumerate(names))
+def _keys(colour: Mapping[str, int]) -> str:
+    items = "".join(f'<li><span class="key s{number}"></span>{_text(name)}</li>' for name, number in colour.items())
     return f'<ul class="keys">{items}</ul>'
 
 
@@ -161,7 +171,8 @@ def _exact(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _length(step: timedelta) -> str:
+def length(step: timedelta) -> str:
+    """Return a length of time in the largest unit that it is a whole number of."""
     seconds = round(step.total_seconds())
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds % size == 0:

@@ -99,10 +99,11 @@ def _sections(report: Report) -> Iterator[str]:
 
 
 def _rates(report: Report) -> Iterator[str]:
-    lines = ["<p>There are no commits.</p>"]
+    told, lines = "by group, of any partition", ["<p>There are no commits.</p>"]
     if report.rates is not None:
+        told = f"in {charts.length(report.rates.step)} each, {told}"
         lines = [charts.bars(report.rates, "Commits over time, by group")]
-    yield from _section("Commits over time", "by group, of any partition", lines)
+    yield from _section("Commits over time", told, lines)
 
 
 def _expiry(report: Report) -> Iterator[str]:
@@ -163,7 +164,8 @@ def _needs(row: Row, current: int) -> str:
 def _lag(report: Report) -> Iterator[str]:
     lines = []
     if report.lag is not None:
-        lines.append(charts.lines(report.lag, "Lag over time, by group"))
+        elsewhere = charts.colours(report.rates.series) if report.rates is not None else {}
+        lines.append(charts.lines(report.lag, "Lag over time, by group", elsewhere))
     if report.lag_unknown:
         unknown = words.plural(report.lag_unknown, "offset")
         lines.append(f"<p>{unknown} of topics whose logs are not in this directory: no lag is known of them.</p>")
