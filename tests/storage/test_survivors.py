@@ -7,6 +7,7 @@ compressed or not, with short and long keys.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -294,3 +295,24 @@ def test_more_keys_than_memory_takes() -> None:
     assert len(ends) > 5
     left = [record for content in compacted(log_dir).values() for b in read_batches(content) for record in b.records()]
     assert [record.value for record in left] == [b"%d" % number for number in range(250, 300)]
+
+
+@pytest.mark.parametrize("count", [1, 64, 65, 200, 1000, 1001])
+def test_commits_of_many_partitions_come_to_the_same(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offset deltas take two octets from the 65th record on; the last commit stays, whichever way is gone."""
+
+    def commit(number: int, base: int) -> Made:
+        records = [Record(b"g1 t1 %d" % key, b"%d" % number, offset=base + key) for key in range(count)]
+        return Made(build_record_batch(records), "plain", records)
+
+    log = [commit(number, number * count) for number in range(5)]
+    quickly = compacted(directory_of(log, random.Random(1), 0))  # noqa: S311 - test data
+    met = Counter[str]()
+    note = Survivors.note
+    monkeypatch.setattr(Survivors, "note", lambda self, batch: (met.update("b"), note(self, batch))[1])
+    assert compacted(directory_of(log, random.Random(1), 0)) == quickly  # noqa: S311 - test data
+    assert met.total() == (0 if count <= 1000 else len(log))
+    (left,) = [batch for content in quickly.values() for batch in read_batches(content)]
+    assert [(record.key, record.value) for record in left.records()] == [
+        (record.key, record.value) for record in log[-1].records
+    ]

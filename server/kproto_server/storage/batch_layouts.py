@@ -8,8 +8,10 @@ gives the number has its sizes in the same places, for these are not masked out:
 
 from __future__ import annotations
 
-LAYOUTS_MAX = 20_000
-"""At about 2 kB each for commits of ten partitions; beyond that all are forgotten, and found again."""
+LAYOUTS_SIZE_MAX = 40 << 20
+"""Octets of all layouts, about; beyond that no more are remembered: batches of others are gone through by record."""
+COST = 3
+"""Octets kept for each of a batch's records: the number, the keys, and what Python has around them."""
 
 
 class Layout:
@@ -30,6 +32,7 @@ class Layouts:
     def __init__(self) -> None:
         self._by_size: dict[tuple[int, int], tuple[int, dict[int, Layout]]] = {}
         self.all: list[Layout] = []
+        self._size = 0
 
     def find(self, records: bytes, count: int) -> Layout | None:
         """Return the layout of a batch by its records; None: it is not known."""
@@ -38,7 +41,8 @@ class Layouts:
 
     def add(self, records: bytes, keys: tuple[tuple[bytes, int], ...], values: list[tuple[int, int]]) -> Layout | None:
         """Remember a layout by one batch: its keys, and from where to where its values go; None: there is no room."""
-        if len(self.all) >= LAYOUTS_MAX:
+        self._size += COST * len(records)
+        if self._size > LAYOUTS_SIZE_MAX:
             return None
         octets = bytearray(b"\xff" * len(records))
         for start, end in values:

@@ -14,7 +14,8 @@ from kproto_server.storage.batch_layouts import Layout, Layouts
 
 HEAD = Struct(">qi4xbIh34xi")
 """Base offset, length, magic, checksum, attributes, record count."""
-RECORDS_MAX = 100
+RECORDS_MAX = 1000
+"""Their offset deltas take two octets at most."""
 
 Range = tuple[int, int]
 Keys = tuple[tuple[bytes, int], ...]
@@ -140,11 +141,17 @@ def _keys(records: bytes, count: int) -> tuple[Keys, list[Range]] | None:
                 size = size & 0x7F | records[p] << 7
             behind = p + 1 + (size >> 1)
             # Behind the size: attributes, timestamp delta, offset delta, size of the key, key, size of the value.
-            offset, key_size = records[p + 3], records[p + 4]
-            if records[p + 2] > 0x7F or offset > 0x7F or key_size > 0x7F or key_size & 1:
+            delta, key = records[p + 3], p + 5
+            if delta > 0x7F:
+                if records[p + 4] > 0x7F:
+                    return None
+                delta = delta & 0x7F | records[p + 4] << 7
+                key += 1
+            key_size = records[key - 1]
+            if records[p + 2] > 0x7F or key_size > 0x7F or key_size & 1:
                 return None
-            value = p + 5 + (key_size >> 1)
-            keys.append((records[p + 5 : value], offset >> 1))
+            value = key + (key_size >> 1)
+            keys.append((records[key:value], delta >> 1))
             value_size = records[value]
             value += 1
             if value_size > 0x7F:
