@@ -69,7 +69,8 @@ class Subjects:
         self.log_dir = log_dir
         self.work_dir = work_dir
         self.records = records
-        self.spark = session("bench", master="local[2]", config={"spark.driver.memory": "2g"})
+        config = {"spark.driver.memory": "2g", "spark.ui.showConsoleProgress": "false"}
+        self.spark = session("bench", master="local[2]", config=config)
         self.spark.sparkContext.setLogLevel("ERROR")
         self.tables = work_dir / "tables"
 
