@@ -75,9 +75,8 @@ class Consumer(confluent_kafka.Consumer):
             NoOffsetForPartition, OffsetOutOfRange: partitions have no position, and the settings name none. They stay
                 assigned, and `seek` gives them one; the next call goes on with the others.
         """
-        if self._engine is None:
-            return CONFLUENT_POLL(self, timeout)
-        return self._engine.poll(timeout)
+        engine = self._engine
+        return CONFLUENT_POLL(self, timeout) if engine is None else engine.poll(timeout)
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """As confluent-kafka's; raises what `poll` does, if there is no record to return."""

@@ -15,8 +15,8 @@ As long as all are plain, `poll` is little more than librdkafka's.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Collection, Iterable
+from time import monotonic
 
 from confluent_kafka import (
     OFFSET_END,
@@ -97,16 +97,16 @@ class Engine:
     # -- records
 
     def poll(self, timeout_s: float) -> Message | None:
-        now = time.monotonic()
-        if self._past and now < self._look_at:
-            return self._past.pop()
+        now = monotonic()
         if self._is_plain:
             if now >= self.commits.due_at:
                 self._tick()
             message = self._poll(timeout_s if 0 <= timeout_s < SLICE_S else SLICE_S)
-            if message is not None and self._is_plain and message.error() is None:
+            if message is not None and message.error() is None and self._is_plain:
                 return message
             message = None if message is None else self._route(message)
+        elif self._past and now < self._look_at:
+            return self._past.pop()
         else:
             message = self._next(0)
         limit = None if timeout_s < 0 else now + timeout_s
@@ -115,7 +115,7 @@ class Engine:
         return message
 
     def consume(self, count: int, timeout_s: float) -> list[Message]:
-        limit = None if timeout_s < 0 else time.monotonic() + timeout_s
+        limit = None if timeout_s < 0 else monotonic() + timeout_s
         found: list[Message] = []
         while True:
             left = _left(limit)
@@ -158,7 +158,7 @@ class Engine:
 
     def _from_head_if_due(self) -> list[Message]:
         """Read the head while others have records ready; it is librdkafka's heartbeat too (max.poll.interval.ms)."""
-        now = time.monotonic()
+        now = monotonic()
         if now - self._head_read_at < HEAD_EVERY_S:
             return []
         self._head_read_at = now
@@ -432,4 +432,4 @@ def _slice(wait_s: float) -> float:
 
 
 def _left(limit: float | None) -> float:
-    return SLICE_S if limit is None else max(0.0, limit - time.monotonic())
+    return SLICE_S if limit is None else max(0.0, limit - monotonic())

@@ -14,7 +14,7 @@ from kproto.client.places import Place, partitions_of, place_of_message
 
 logger: logging.Logger = logging.getLogger("kproto.client")
 
-BATCH = 1000
+BATCH = 500
 """Records taken from librdkafka at once. What it has fetched beyond that waits in its own queue."""
 
 
@@ -41,6 +41,8 @@ class SideConsumer:
         self._config = dict(config)
         self._consumer: Consumer | None = None
         self._places: set[Place] = set()
+        self._topics: set[str] = set()
+        """Of all partitions that were read since it was made."""
 
     @property
     def is_open(self) -> bool:
@@ -53,6 +55,7 @@ class SideConsumer:
         self.leave(positions, close=False)
         self._consumer.incremental_assign(list(positions.values()))
         self._places.update(positions)
+        self._topics.update(topic for topic, _ in positions)
 
     def leave(self, places: Collection[Place], *, close: bool = True) -> None:
         """Read these no longer."""
@@ -92,14 +95,23 @@ class SideConsumer:
                 self._note_error(message, fetched)
             messages = [message for message in messages if message.error() is None]
         if messages:
-            fetched.runs += ((place, run) for place, run in _runs(messages) if place in self._places)
+            fetched.runs += (each for each in self._runs(messages) if each[0] in self._places)
         return fetched
 
     def close(self) -> None:
         self._places.clear()
+        self._topics.clear()
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             consumer.close()
+
+    def _runs(self, messages: list[Message]) -> Iterator[tuple[Place, list[Message]]]:
+        """Divide at the places where the partition changes; librdkafka gives many of one before those of another."""
+        kinds = (Message.partition, Message.topic) if len(self._topics) > 1 else (Message.partition,)
+        runs = [messages]
+        for kind in kinds:
+            runs = [list(group) for run in runs for _, group in groupby(run, kind)]
+        return ((place_of_message(run[0]), run) for run in runs)
 
     def _note_error(self, message: Message, fetched: Fetched) -> None:
         error = message.error()
@@ -113,14 +125,6 @@ class SideConsumer:
             raise SideConsumerFailed(str(error))
         else:
             logger.info("while catching up: %s", error)
-
-
-def _runs(messages: list[Message]) -> Iterator[tuple[Place, list[Message]]]:
-    """Divide at the places where the partition changes; librdkafka gives many of one before those of another."""
-    for _, of_number in groupby(messages, Message.partition):
-        for _, group in groupby(of_number, Message.topic):
-            run = list(group)
-            yield place_of_message(run[0]), run
 
 
 def _offset(message: Message) -> int:

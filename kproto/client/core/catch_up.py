@@ -115,7 +115,9 @@ class CatchUp(Generic[R]):
         last = _last_offset(records, self._read)
         count = len(records) if last < self.head else bisect_left(records, self.head, key=_offset)
         if count:
-            self._caught.append(list(records[count - 1 :: -1]))
+            run = [*records[:count]]
+            run.reverse()
+            self._caught.append(run)
         self._read = min(last + 1, self.head)
 
     def catch_up_is_at(self, position: int) -> None:
