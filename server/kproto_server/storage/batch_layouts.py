@@ -1,17 +1,19 @@
 """Batches that have the same keys, told by their octets: those of a consumer that commits the same partitions again.
 
-Theory of operation. Such batches are alike in everything but their values. So of each layout, what stands outside the
-values is kept as one big number, and a batch is of that layout if it gives the same number once its values are masked
-out; a comparison at the speed of memory, where going from record to record takes a microsecond for each. A batch that
-gives the number has its sizes in the same places, for these are not masked out: so its keys are the layout's.
+Theory of operation. Such batches are alike in everything but their values. So of each layout, what stands between the
+values is kept, and a batch is of that layout if it has the same there: one unpacking, where going from record to record
+takes a microsecond for each. A batch that has the same has its sizes in the same places, for these are no values: so its
+keys are the layout's.
 """
 
 from __future__ import annotations
 
+from struct import Struct
+
 LAYOUTS_SIZE_MAX = 40 << 20
 """Octets of all layouts, about; beyond that no more are remembered: batches of others are gone through by record."""
-COST = 3
-"""Octets kept for each of a batch's records: the number, the keys, and what Python has around them."""
+COST = 4
+"""Octets kept for each of a batch's records: what stands between values, the keys, and what Python has around them."""
 
 
 class Layout:
@@ -27,31 +29,38 @@ class Layout:
 
 
 class Layouts:
-    """Those met so far; per size and record count there is one mask, the newest."""
+    """Those met so far; per size and record count values are looked for in one way, the newest."""
 
     def __init__(self) -> None:
-        self._by_size: dict[tuple[int, int], tuple[int, dict[int, Layout]]] = {}
+        self._by_size: dict[tuple[int, int], tuple[Struct, dict[tuple[bytes, ...], Layout]]] = {}
         self.all: list[Layout] = []
         self._size = 0
 
     def find(self, records: bytes, count: int) -> Layout | None:
         """Return the layout of a batch by its records; None: it is not known."""
         found = self._by_size.get((len(records), count))
-        return None if found is None else found[1].get(int.from_bytes(records, "big") & found[0])
+        return None if found is None else found[1].get(found[0].unpack(records))
 
     def add(self, records: bytes, keys: tuple[tuple[bytes, int], ...], values: list[tuple[int, int]]) -> Layout | None:
         """Remember a layout by one batch: its keys, and from where to where its values go; None: there is no room."""
         self._size += COST * len(records)
         if self._size > LAYOUTS_SIZE_MAX:
             return None
-        octets = bytearray(b"\xff" * len(records))
-        for start, end in values:
-            octets[start:end] = bytes(end - start)
-        mask = int.from_bytes(octets, "big")
+        between = _between(values, len(records))
         size = (len(records), len(keys))
         found = self._by_size.get(size)
-        if found is None or found[0] != mask:
-            found = self._by_size[size] = (mask, {})
-        layout = found[1][int.from_bytes(records, "big") & mask] = Layout(keys)
+        if found is None or found[0].format != between.format:
+            found = self._by_size[size] = (between, {})
+        layout = found[1][between.unpack(records)] = Layout(keys)
         self.all.append(layout)
         return layout
+
+
+def _between(values: list[tuple[int, int]], size: int) -> Struct:
+    """Return what takes all out of a batch's records but the values."""
+    parts = []
+    position = 0
+    for start, end in values:
+        parts.append(f"{start - position}s{end - start}x")
+        position = end
+    return Struct(f"={''.join(parts)}{size - position}s")
