@@ -104,6 +104,11 @@ class Clock:
         self._active_ms = self.real_ms
         return int(self._broker_ms)
 
+    @property
+    def quiet_ms(self) -> float:
+        """Real milliseconds since something happened."""
+        return self.real_ms - self._active_ms
+
     def advance(self, duration_ms: float) -> None:
         """Move broker time forward; due timers fire in the order of their times, each at its own time.
 
@@ -146,7 +151,7 @@ class Clock:
             self._run(timer)
         while (real_due := self._next_real()) is not None and real_due <= self.real_ms:
             self._run(heapq.heappop(self._by_real)[2])
-        if self.mode.auto and self.real_ms - self._active_ms >= AUTO_IDLE_MS:
+        if self.mode.auto and self.quiet_ms >= AUTO_IDLE_MS:
             due = _first(self._by_broker)
             if due is not None:
                 self.advance(max(0.0, due[0] - self._broker_ms))
@@ -165,7 +170,7 @@ class Clock:
         if due and self.mode.rate > 0:
             delays.append((due[0][0] - self._broker_ms) / self.mode.rate)
         if self.mode.auto and _first(self._by_broker) is not None:
-            delays.append(AUTO_IDLE_MS - (self.real_ms - self._active_ms))
+            delays.append(AUTO_IDLE_MS - self.quiet_ms)
         real_due = self._next_real()
         if real_due is not None:
             delays.append(real_due - self.real_ms)

@@ -25,8 +25,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kproto.log")
 
-TURN_S = 0.002
+TURN_S = 0.001
 """How long clients may have to wait for the next round of the loop."""
+CLIENTS_TURN_S = 0.001
+"""How long those that are active have the loop for themselves then: one that sends a request at a time would get no more
+than one answered a turn."""
+IDLE_MS = 0.2
+"""Real time without a request after which nobody is."""
 
 
 def terms_of(settings: Settings) -> Terms:
@@ -55,6 +60,8 @@ class Compacting:
         self._backoff_ms = state.settings.int("log.cleaner.backoff.ms")
         self._is_enabled = state.settings.bool("log.cleaner.enable")
         self._stopped = False
+        self._next_turn_s = 0.0
+        """When active clients have had their turn, in monotonic seconds."""
         self._is_idle = False
         """Whether nothing is compacted, and a segment that is closed may change that."""
         self._failed: set[PartitionLog] = set()
@@ -110,7 +117,12 @@ class Compacting:
             steps.close()
             self._look()
             return
-        end = time.monotonic() + TURN_S
+        begin = time.monotonic()
+        if begin < self._next_turn_s and self._clock.quiet_ms < IDLE_MS:
+            self._host.post(partial(self._turn, log, compaction, steps, failures))
+            return
+        end = begin + TURN_S
+        self._next_turn_s = end + CLIENTS_TURN_S
         try:
             if failures:
                 steps.throw(failures[0])
