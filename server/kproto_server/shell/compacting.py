@@ -28,8 +28,8 @@ logger = logging.getLogger("kproto.log")
 TURN_S = 0.001
 """How long clients may have to wait for the next round of the loop."""
 CLIENTS_TURN_S = 0.001
-"""How long those that are active have the loop for themselves then: one that sends a request at a time would get no more
-than one answered a turn."""
+"""How long those that are active have the loop for themselves then: one that sends a request at a time would else get
+one answered a turn."""
 IDLE_MS = 0.2
 """Real time without a request after which nobody is."""
 

@@ -2,8 +2,8 @@
 
 Theory of operation. Such batches are alike in everything but their values. So of each layout, what stands between the
 values is kept, and a batch is of that layout if it has the same there: one unpacking, where going from record to record
-takes a microsecond for each. A batch that has the same has its sizes in the same places, for these are no values: so its
-keys are the layout's.
+takes a microsecond for each. A batch that has the same has its sizes in the same places, for these are no values: so
+its keys are the layout's.
 """
 
 from __future__ import annotations
