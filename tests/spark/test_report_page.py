@@ -6,7 +6,8 @@ Method: headless Chromium lays the page out, a script appended to it measures, a
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from json import loads
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.server.test_report_page import chromium
 from tests.spark.report_samples import everything, nothing
 from tests.spark.rows import at
 
+START = datetime(2026, 11, 21, tzinfo=UTC)
 MEASURE = """
 <script>
 const root = document.documentElement;
@@ -136,6 +138,14 @@ def test_times_are_round(seconds: float, first: str, second: str) -> None:
     ticks = list(charts.time_ticks(at(0), at(0) + timedelta(seconds=seconds)))
     assert [text for _, text in ticks][:2] == [first, second]
     assert 2 <= len(ticks) <= charts.TICKS_MAX + 1
+
+
+@pytest.mark.parametrize("seconds", [4, 7 * 86_400])
+def test_the_last_time_below_an_axis_stays_within_the_picture(tmp_path: Path, seconds: int) -> None:
+    """A tick at the very end."""
+    times = [START + timedelta(seconds=seconds * share) for share in (0, 1)]
+    facts = measured(tmp_path, replace(everything(), lag=Lines(times, {"g": [1, 2]})), "--window-size=1000,900")
+    assert facts["charts"][2]["outside"] == []
 
 
 def test_a_group_has_one_colour_in_all_charts() -> None:

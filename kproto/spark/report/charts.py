@@ -19,6 +19,8 @@ WIDTH, HEIGHT = 1000, 250
 LEFT, RIGHT, TOP, BOTTOM = 66, 14, 12, 30
 TICKS_MAX = 10
 BAR_WIDTH_MAX = 46
+LABEL_WIDTH = 56
+"""Of a time of day with seconds, the widest label below an axis."""
 EPOCH = datetime(1970, 1, 5, tzinfo=UTC)
 """A Monday, so that weeks begin on one."""
 
@@ -147,7 +149,8 @@ def _axes(scale: Scale) -> Iterator[str]:
     for moment, text in time_ticks(scale.start, scale.end):
         x = scale.x(moment)
         yield f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM + 5}"/>'
-        yield f'<text x="{x:.1f}" y="{HEIGHT - 9}" text-anchor="middle">{text}</text>'
+        anchor = "middle" if x < WIDTH - LABEL_WIDTH / 2 else "end"  # the last one must not stand in the margin
+        yield f'<text x="{min(x, WIDTH - 1.0):.1f}" y="{HEIGHT - 9}" text-anchor="{anchor}">{text}</text>'
 
 
 def _picture(parts: Sequence[str], label: str) -> str:

@@ -67,7 +67,10 @@ def _cards(report: Report) -> Iterator[str]:
     yield _card(f"{report.offsets:,}", "offsets")
     yield _card(f"{report.commits:,}", "commits in the log")
     yield _card(f"{report.lost_soon:,}", "offsets lost within a day", "bad" if report.lost_soon else "good")
-    yield _card(f"{lag:,}" if report.lag else "not known", "greatest lag of a group")
+    if report.lag:
+        yield _card(f"{lag:,}", "greatest lag of a group")
+    else:
+        yield _card("\N{EN DASH}", "no lag is known")
     yield _card(f"{report.stalled.count:,}", "offsets stalled", "warn" if report.stalled.count else "")
     yield _card(f"{report.rewinds.count:,}", "rewinds", "warn" if report.rewinds.count else "")
     yield "</div>"
@@ -141,12 +144,12 @@ BASES = {
 def _audit(report: Report) -> Iterator[str]:
     fields: list[Field] = [
         ("Group", _name("group_id"), False),
+        ("Needs minutes", lambda row: _needs(row, report.retention_minutes), True),
         ("Longest asked for", lambda row: _asked(row["max_override_ms"]), False),
         ("Such commits", _number("n_overrides"), True),
         ("Commits", _number("n_commits"), True),
         ("First seen", _moment("first_seen"), False),
         ("Last seen", _moment("last_seen"), False),
-        ("Needs minutes", lambda row: _needs(row, report.retention_minutes), True),
     ]
     told = "KIP-211: clients from 2.1 on can't ask for a retention of their own, so the broker's has to do for all"
     yield from _section("Retention audit", told, _table(fields, report.audit))
@@ -200,7 +203,7 @@ def _bar(share: float, greatest: float) -> str:
 
 
 def _troubles(report: Report) -> Iterator[str]:
-    place: Field = ("Partition", lambda row: _text(f"{row['topic']}-{row['partition']}"), False)
+    place: Field = ("Partition", _place, False)
     stalled: list[Field] = [
         ("Group", _name("group_id"), False),
         place,
@@ -263,6 +266,10 @@ def _table(fields: Sequence[Field], rows: Rows) -> Iterator[str]:
 
 def _name(column: str) -> Callable[[Row], str]:
     return lambda row: f'<span class="name">{_text(row[column])}</span>' if row[column] is not None else ""
+
+
+def _place(row: Row) -> str:
+    return f'<span class="place">{_text(row["topic"])}-{row["partition"]}</span>'
 
 
 def _number(column: str) -> Callable[[Row], str]:
