@@ -8,7 +8,6 @@ partitions go. What is committed, and when a user's own commit succeeds, the cat
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Callable, Collection
 from typing import Any
@@ -51,7 +50,7 @@ class Commits:
         """What is known to be committed, of the partitions that we have."""
         self.is_automatic: bool = configuration.auto_commit
         self._interval_s = configuration.auto_commit_interval_s
-        self.due_at: float = time.monotonic() + self._interval_s if configuration.commits_itself else math.inf
+        self.due_at: float = time.monotonic() + self._interval_s
         """When `tick` has something to do."""
 
     def tick(self) -> bool:

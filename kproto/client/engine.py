@@ -89,6 +89,7 @@ class Engine:
         self._due = False
         """Whether there is something to decide or to tell."""
         self._is_plain = True
+        self._commits_when_plain = self.commits_itself and self.commits.is_automatic
         self._past: list[Message] = []
         """Records of the past that `poll` hands out before it looks at anything else, the next one last."""
         self._look_at = 0.0
@@ -97,19 +98,27 @@ class Engine:
     # -- records
 
     def poll(self, timeout_s: float) -> Message | None:
-        now = monotonic()
         if self._is_plain:
-            if now >= self.commits.due_at:
+            if self._commits_when_plain and monotonic() >= self.commits.due_at:
                 self._tick()
-            message = self._poll(timeout_s if 0 <= timeout_s < SLICE_S else SLICE_S)
+            message = self._poll(SLICE_S if timeout_s > SLICE_S or timeout_s < 0 else timeout_s)
             if message is not None and message.error() is None and self._is_plain:
                 return message
-            message = None if message is None else self._route(message)
-        elif self._past and now < self._look_at:
+        elif self._past and monotonic() < self._look_at:
             return self._past.pop()
         else:
+            message = None
+        return self._poll_on(message, timeout_s)
+
+    def _poll_on(self, message: Message | None, timeout_s: float) -> Message | None:
+        """There is more to do than to hand out the first message that comes."""
+        limit = None if timeout_s < 0 else monotonic() + timeout_s
+        if message is not None:
+            message = self._route(message)
+        elif self._is_plain and limit is not None:
+            limit -= min(timeout_s, SLICE_S)  # librdkafka has waited so long for nothing
+        else:
             message = self._next(0)
-        limit = None if timeout_s < 0 else now + timeout_s
         while message is None and (left := _left(limit)) > 0:
             message = self._next(left)
         return message
