@@ -10,6 +10,7 @@ from kproto.spark.decode.files import find_partitions
 from kproto.spark.decode.header_rows import header_rows
 from kproto.spark.decode.reading import Range, RangeBlocks, RangeReader
 from kproto.spark.decode.tables import View
+from tests.fixture_files import golden_log
 from tests.records.dumps import lines_of
 from tests.spark import golden
 from tests.spark.golden import RELEASES, Row
@@ -67,12 +68,21 @@ def test_every_record_is_counted(release: str, decoder: str) -> None:
     assert counts.records == others + counts.skipped.total()
 
 
-@each_release
-def test_every_header_is_as_kafka_prints_it(release: str) -> None:
-    text = (golden.directory(release) / golden.DUMPS[release]).read_text()
+OFFSETS, TRANSACTIONS = "__consumer_offsets-0", "__transaction_state-0"
+
+
+def headers(release: str, name: str) -> list[Row]:
+    (partition,) = find_partitions(str(golden_log(release) / name))
+    blocks = RangeBlocks(Range(partition, 0, None))
+    return [row for block in blocks for row in header_rows(block, "t", 0, 0, None).to_pylist()]
+
+
+@pytest.mark.parametrize(("release", "name"), [*((release, OFFSETS) for release in RELEASES), ("4.4.0", TRANSACTIONS)])
+def test_every_header_is_as_kafka_prints_it(release: str, name: str) -> None:
+    text = (golden_log(release) / name / golden.DUMPS[release]).read_text()
     expected = [line.facts for line in lines_of(text) if line.is_batch]
-    found = [row for block in RangeBlocks(whole(release)) for row in header_rows(block, "t", 0, 0, None).to_pylist()]
-    assert len(found) == len(expected) >= 16
+    found = headers(release, name)
+    assert len(found) == len(expected) >= 8
     for row, said in zip(found, expected, strict=True):
         assert row["base_offset"] == int(said["baseoffset"])
         assert row["last_offset"] == int(said["lastoffset"])
@@ -84,3 +94,14 @@ def test_every_header_is_as_kafka_prints_it(release: str) -> None:
         assert row["control"] is (said["iscontrol"] == "true")
         assert row["transactional"] is (said["istransactional"] == "true")
         assert row["producer_id"] == (None if said["producerid"] == "-1" else int(said["producerid"]))
+
+
+@pytest.mark.parametrize("release", ["2.0.1", "2.1.1"])
+def test_logs_of_transactions_have_the_batches_that_old_dumps_tell_by_their_records(release: str) -> None:
+    lines = list(lines_of((golden_log(release) / TRANSACTIONS / "dump.txt").read_text()))
+    told = [(int(line.facts["offset"]), golden.moment(int(line.facts["createtime"]))) for line in lines]
+    found = headers(release, TRANSACTIONS)
+    assert [(row["last_offset"], row["max_ts"]) for row in found] == told
+    positions = [sum(row["bytes"] for row in found[:number]) for number in range(len(found))]
+    assert positions == [int(line.facts["position"]) for line in lines]
+    assert len(told) >= 5

