@@ -148,7 +148,8 @@ class CatchingUp:
                 continue
             self._settle(place, machine)
             if machine.phase is not Phase.NORMAL and machine.ready:
-                taken += machine.take(count - len(taken))
+                records = machine.take(count - len(taken))
+                taken = taken + records if taken else records
                 if len(taken) >= count:
                     break
         return taken

@@ -128,7 +128,8 @@ class Engine:
         found: list[Message] = []
         while True:
             left = _left(limit)
-            found += self._some(count - len(found), left, tell=not found)
+            some = self._some(count - len(found), left, tell=not found)
+            found = found + some if found else some
             if len(found) >= count or left <= 0:
                 return found
 
@@ -141,6 +142,7 @@ class Engine:
 
     def _some(self, count: int, wait_s: float, *, tell: bool = True) -> list[Message]:
         """Up to so many records, after one look at each source; errors are raised if there is no record to lose."""
+        self._past = []
         self._tick()
         if not self._is_plain:
             self._catch_up_on_decisions()
@@ -150,10 +152,10 @@ class Engine:
             return self._routed(self._consume(count, _slice(wait_s)))
         found = self._from_head_if_due()
         if self._parallel is not None:
-            found += self._parallel.take(count - len(found))
+            found = found or self._parallel.take(count)
             if not found and self._parallel.wants_past:
                 self._parallel.fetch(_slice(wait_s))
-                found += self._parallel.take(count)
+                found = self._parallel.take(count)
                 self._note_lost_past()
             found += self._ends_reached(count - len(found))
             self._refresh()

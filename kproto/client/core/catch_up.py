@@ -107,17 +107,16 @@ class CatchUp(Generic[R]):
 
     # -- what has happened
 
-    def catch_up_read(self, records: Sequence[R]) -> None:
-        """The catch-up has fetched these; what belongs to the head is dropped."""
+    def catch_up_read(self, records: list[R]) -> None:
+        """The catch-up has fetched these; what belongs to the head is dropped. The list is ours from now on."""
         assert self.phase is Phase.CATCHING_UP
         if not records:
             return
         last = _last_offset(records, self._read)
-        count = len(records) if last < self.head else bisect_left(records, self.head, key=_offset)
-        if count:
-            run = [*records[:count]]
-            run.reverse()
-            self._caught.append(run)
+        if last >= self.head:
+            del records[bisect_left(records, self.head, key=_offset) :]
+        records.reverse()
+        self._caught.append(records)
         self._read = min(last + 1, self.head)
 
     def catch_up_is_at(self, position: int) -> None:
@@ -183,7 +182,10 @@ class CatchUp(Generic[R]):
         return records
 
     def run(self) -> list[R]:
-        """Some of the past that can be handed out now, the next record last: who takes it off has handed it out."""
+        """Some of the past that can be handed out now, the next record last: who takes it off has handed it out.
+
+        The list is good for that until `take`, `drop` or `catch_up_failed`.
+        """
         while self._caught and not self._caught[0]:
             self._caught.popleft()
         return self._caught[0] if self._caught else []
@@ -191,9 +193,14 @@ class CatchUp(Generic[R]):
     def _take_caught(self, count: int) -> list[R]:
         records: list[R] = []
         while len(records) < count and (run := self.run()):
-            wanted = min(count - len(records), len(run))
-            records += run[: -wanted - 1 : -1]
-            del run[-wanted:]
+            wanted = count - len(records)
+            if wanted >= len(run):
+                self._caught.popleft()
+                run.reverse()
+                records = records + run if records else run
+            else:
+                records += run[: -wanted - 1 : -1]
+                del run[-wanted:]
         return records
 
     def committed(self, offset: int) -> tuple[int, ...]:
