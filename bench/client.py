@@ -62,8 +62,8 @@ MODES = (OFF, ON, CATCH_UP)
 
 
 def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--messages", type=count, default=400_000, metavar="N", help="a run; 400,000 if not given")
-    parser.add_argument("--rounds", type=count, default=3, metavar="N", help="best of so many; 3 if not given")
+    parser.add_argument("--messages", type=count, default=1_000_000, metavar="N", help="a run; 1,000,000 if not given")
+    parser.add_argument("--rounds", type=count, default=4, metavar="N", help="best of so many; 4 if not given")
 
 
 def run(options: Namespace, note: Note) -> list[Row]:
