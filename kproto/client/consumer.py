@@ -147,7 +147,7 @@ class Consumer(confluent_kafka.Consumer):
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         if self._engine is None:
             return super().position(partitions)
-        return self._engine.position(partitions)
+        return self._engine.positions.tell(partitions)
 
     # -- commits
 
@@ -166,7 +166,7 @@ class Consumer(confluent_kafka.Consumer):
         else:
             super().store_offsets(offsets=offsets)
         if self._engine is not None:
-            self._engine.store_offsets(offsets or [])
+            self._engine.positions.store(offsets or [])
 
     # -- the end
 

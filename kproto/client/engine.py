@@ -37,6 +37,7 @@ from kproto.client.core.settings import OnInvalidOffset
 from kproto.client.errors import NoOffsetForPartition, OffsetOutOfRange
 from kproto.client.facts import Facts
 from kproto.client.places import Place, names, partitions_at, partitions_of, place_of, place_of_message
+from kproto.client.positions import Positions
 from kproto.client.refusals import after_refusal
 from kproto.client.resets import Resets
 from kproto.client.starting import Decided, decide
@@ -69,20 +70,20 @@ class Engine:
         self._facts = Facts(consumer, configuration)
         self._resets = Resets(self._facts, configuration)
         self._assignment = Assignment(consumer)
+        self.positions: Positions = Positions(consumer, self._assignment, auto_store=configuration.auto_store)
         self.commits: Commits = Commits(
-            consumer, configuration, self._to_commit, lambda: self._resets.metadata, self._committed
+            consumer, configuration, self.positions.to_commit, lambda: self._resets.metadata, self._committed
         )
         self.commits_itself: bool = configuration.commits_itself
         self._parallel: CatchingUp | None = None
         if self._settings.parallel:
             self._parallel = CatchingUp(consumer, configuration, self._facts, self.commits.commit_now)
+            self.positions.parallel = self._parallel
         self._waiting: set[Place] = set()
         self._silent: set[Place] = set()
         self._refused: dict[Place, Message] = {}
         self._resets_to_commit: dict[Place, int] = {}
         self._errors: list[KafkaException] = []
-        self._stored: dict[Place, int] = {}
-        """By the user, where librdkafka does not store offsets by itself."""
         self._ends: dict[Place, Message] = {}
         """What librdkafka said of the end of partitions that are behind."""
         self._head_read_at = 0.0
@@ -357,10 +358,10 @@ class Engine:
         for place in places:
             self._refused.pop(place, None)
             self._resets_to_commit.pop(place, None)
-            self._stored.pop(place, None)
             self._ends.pop(place, None)
         if self._parallel is not None:
             self._parallel.drop(places)
+        self.positions.forget(places)
         self.commits.forget(places)
         self._assignment.forget(places)
         self._refresh()
@@ -375,7 +376,7 @@ class Engine:
         self._waiting.discard(place)
         self._silent.discard(place)
         self._refused.pop(place, None)
-        self._stored.pop(place, None)
+        self.positions.forget([place])
         if undecided or was_behind:
             self._assignment.move([_copy(target)])
         else:
@@ -395,35 +396,7 @@ class Engine:
         if self._parallel is not None:
             self._parallel.resume(places)
 
-    def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """confluent-kafka's answer, but for partitions of which the user is not where librdkafka is."""
-        answers = self._consumer.position(partitions)
-        if self._parallel is not None:
-            for answer in answers:
-                place = place_of(answer)
-                machine = self._parallel.machines.get(place)
-                if machine is not None:
-                    answer.offset = machine.position
-                elif answer.offset < 0:
-                    answer.offset = self._parallel.reached.get(place, OFFSET_INVALID)
-        return answers
-
-    def store_offsets(self, offsets: Iterable[TopicPartition]) -> None:
-        """After librdkafka has taken them."""
-        self._stored.update({place_of(each): each.offset for each in offsets})
-
     # -- commits
-
-    def _to_commit(self, places: Collection[Place] | None) -> dict[Place, int]:
-        wanted = [place for place in self._assignment.places if places is None or place in places]
-        if not self._configuration.auto_store:
-            return {place: self._stored[place] for place in wanted if place in self._stored}
-        if self._parallel is None:
-            return self._assignment.positions(wanted)
-        machines, reached = self._parallel.machines, self._parallel.reached
-        behind = {place: machines[place].to_commit() for place in wanted if place in machines}
-        caught_up = {place: reached[place] for place in wanted if place in reached}
-        return {**caught_up, **self._assignment.positions(wanted), **behind}
 
     def _committed(self, place: Place, offset: int) -> None:
         if self._parallel is not None:
