@@ -36,7 +36,7 @@ from kproto.client.configuration import Configuration
 from kproto.client.core.settings import OnInvalidOffset
 from kproto.client.errors import NoOffsetForPartition, OffsetOutOfRange
 from kproto.client.facts import Facts
-from kproto.client.places import Place, names, partitions_at, partitions_of, place_of, place_of_message
+from kproto.client.places import Place, copy_of, names, partitions_at, partitions_of, place_of, place_of_message
 from kproto.client.positions import Positions
 from kproto.client.refusals import after_refusal
 from kproto.client.resets import Resets
@@ -65,8 +65,8 @@ class Engine:
         self._poll = consumer.poll
         self._consume = consumer.consume
         self._consumer = consumer
-        self._configuration = configuration
         self._settings = configuration.settings
+        self._decides_invalid = self._settings.on_invalid_offset is OnInvalidOffset.NEAREST
         self._facts = Facts(consumer, configuration)
         self._resets = Resets(self._facts, configuration)
         self._assignment = Assignment(consumer)
@@ -216,10 +216,6 @@ class Engine:
                 return None
         return message
 
-    @property
-    def _decides_invalid(self) -> bool:
-        return self._settings.on_invalid_offset is OnInvalidOffset.NEAREST
-
     # -- decisions that are due
 
     def _tick(self) -> None:
@@ -311,7 +307,7 @@ class Engine:
 
     def assign(self, partitions: Iterable[TopicPartition], *, incremental: bool) -> None:
         """Assign partitions; where the user names no position, one is decided."""
-        copies = [_copy(each) for each in partitions]
+        copies = [copy_of(each) for each in partitions]
         unset = [place_of(each) for each in copies if each.offset in (OFFSET_INVALID, OFFSET_STORED)]
         if not incremental:
             self._forget(self._assignment.places)
@@ -378,10 +374,10 @@ class Engine:
         self._refused.pop(place, None)
         self.positions.forget([place])
         if undecided or was_behind:
-            self._assignment.move([_copy(target)])
+            self._assignment.move([copy_of(target)])
         else:
             self._consumer.seek(target)
-            self._assignment.sought(_copy(target))
+            self._assignment.sought(copy_of(target))
         self._refresh()
 
     def pause(self, places: Collection[Place]) -> None:
@@ -401,14 +397,6 @@ class Engine:
     def _committed(self, place: Place, offset: int) -> None:
         if self._parallel is not None:
             self._parallel.committed(place, offset)
-
-
-def _copy(partition: TopicPartition) -> TopicPartition:
-    """The user may go on to change hers."""
-    copy = TopicPartition(partition.topic, partition.partition, partition.offset)
-    if partition.leader_epoch is not None:
-        copy.leader_epoch = partition.leader_epoch
-    return copy
 
 
 def _slice(wait_s: float) -> float:

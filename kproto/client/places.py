@@ -32,6 +32,14 @@ def partitions_of(places: Iterable[Place]) -> list[TopicPartition]:
     return [TopicPartition(topic, partition) for topic, partition in places]
 
 
+def copy_of(partition: TopicPartition) -> TopicPartition:
+    """One of our own: the user may go on to change hers."""
+    copy = TopicPartition(partition.topic, partition.partition, partition.offset)
+    if partition.leader_epoch is not None:
+        copy.leader_epoch = partition.leader_epoch
+    return copy
+
+
 def names(places: Iterable[Place]) -> str:
     """For the log."""
     return ", ".join(f"{topic} [{partition}]" for topic, partition in sorted(places))
