@@ -41,7 +41,7 @@ class FrameReader:
         self._data = b""
         self._pending = bytearray()
         self._failure: FrameTooLarge | None = None
-        self.buffered = 0
+        self.buffered: int = 0
         """How many bytes wait for the rest of their frame; not 0 at the end of a stream means that it was cut."""
 
     def feed(self, data: bytes) -> None:
