@@ -60,8 +60,11 @@ def build(source: Input, asked: Namespace) -> Report:
     kept = F.sum(F.when(F.col("expires_ts").isNull(), F.col("offsets_left")))
     lost_soon, kept_count = expiry.agg(soon, kept).collect()[0]
     told = applied(commits).where(~F.col("tombstone"))
-    lag = jobs.lag(commits, batches, moments=moments_of(source, MOMENTS, coverage.last_ts)).persist()
-    now = lag.where(F.col("ts") == F.lit(coverage.last_ts))
+    now = jobs.lag(commits, batches, moments=[coverage.last_ts]).persist()
+    # The past is asked of those alone whose topics' logs are there: it has a row for each moment.
+    there = F.broadcast(batches.select("topic", "partition").distinct())
+    known = commits.join(there, ["topic", "partition"], "left_semi")
+    lag = jobs.lag(known, batches, moments=moments_of(source, MOMENTS, coverage.last_ts))
     stalled = jobs.stalled(commits, batches, at=at, minutes=asked.minutes)
     return Report(
         coverage=coverage,
