@@ -28,7 +28,7 @@ def create_topic(bootstrap: str, topic: str, partitions: int, configs: Mapping[s
 
 def wait_topic(bootstrap: str, topic: str, partitions: int) -> None:
     """Wait until the broker's metadata has the topic with so many partitions; 0: until it has it no more."""
-    limit = time.monotonic() + 10
+    limit = time.monotonic() + 60
     with admin_client(bootstrap) as admin:
         while time.monotonic() < limit:
             found = [t for t in admin.describe_topics() if t["name"] == topic]
@@ -40,7 +40,7 @@ def wait_topic(bootstrap: str, topic: str, partitions: int) -> None:
 
 def wait_coordinators(bootstrap: str, groups: list[str]) -> None:
     """Wait until these groups are served: a new broker makes its offsets topic when it is asked for it first."""
-    limit = time.monotonic() + 20
+    limit = time.monotonic() + 60
     with admin_client(bootstrap) as admin:
         while time.monotonic() < limit:
             try:
@@ -66,7 +66,7 @@ def group_names(bootstrap: str) -> set[str]:
 def forget_groups(bootstrap: str, groups: Iterable[str]) -> None:
     """Delete groups, and have those leave before who are still members."""
     left = set(groups)
-    limit = time.monotonic() + 10
+    limit = time.monotonic() + 60
     with admin_client(bootstrap) as admin:
         while left:
             assert time.monotonic() < limit, f"{left} can't be deleted"

@@ -30,7 +30,7 @@ def consume(bootstrap: str, topic: str, count: int) -> list[list[str]]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "nobody", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, 0, 0), TopicPartition(topic, 1, 0)])
     found: list[list[str]] = []
-    limit = time.monotonic() + 20
+    limit = time.monotonic() + 60
     while len(found) < count and time.monotonic() < limit:
         record = consumer.poll(1)
         if record is not None and record.error() is None:

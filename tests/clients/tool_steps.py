@@ -146,7 +146,7 @@ def joined(group: str, names: Iterable[str]) -> Action:
             chapter.stack.callback(consumer.close, autocommit=False)
             for name in names:
                 consumer.partitions_for_topic(name)  # else its first assignment may be made without the topic
-            limit = time.monotonic() + 20
+            limit = time.monotonic() + 60
             while not consumer.assignment():
                 assert time.monotonic() < limit, f"{group} does not get its partitions from {address}"
                 consumer.poll(100)

@@ -12,7 +12,7 @@ from kproto.declaration import Request
 from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 """Whoever waits longer for an answer or a close hangs."""
 
 

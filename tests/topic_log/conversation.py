@@ -132,7 +132,7 @@ class Talk:
         assert answer.topics[0].error_code == 0, answer
         newest = min(12, self.versions[3][1])
         topics = (MetadataRequestTopic(name=name),)
-        limit = time.monotonic() + 10
+        limit = time.monotonic() + 60
         while time.monotonic() < limit:
             told = self._ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False), newest).topics[0]
             if len(told.partitions) == partitions and self._leads(name, partitions):
@@ -162,14 +162,14 @@ class Talk:
 
     def gets_producer_ids(self) -> None:
         """Wait until the broker has ids to give: it asks for some when it is first asked (BA-100)."""
-        limit = time.monotonic() + 10
+        limit = time.monotonic() + 60
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
         while self._ask(request, 0).error_code and time.monotonic() < limit:
             time.sleep(0.05)
 
     def has_offsets_topic(self) -> None:
         """Have the broker make `__consumer_offsets`."""
-        limit = time.monotonic() + 20
+        limit = time.monotonic() + 60
         while time.monotonic() < limit:
             if self._ask(FindCoordinatorRequest(key="g"), 0).error_code == 0:
                 break
