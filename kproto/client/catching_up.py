@@ -146,8 +146,9 @@ class CatchingUp:
         for place, machine in list(self.machines.items()):
             if place in self.paused:
                 continue
-            self._settle(place, machine)
-            if machine.phase is not Phase.NORMAL and machine.ready:
+            if not machine.run():
+                self._settle(place, machine)
+            if machine.phase is not Phase.NORMAL:
                 records = machine.take(count - len(taken))
                 taken = taken + records if taken else records
                 if len(taken) >= count:
@@ -162,8 +163,7 @@ class CatchingUp:
     @property
     def wants_past(self) -> bool:
         """Whether there is something to fetch for someone who has nothing to hand out."""
-        ready = (machine.ready for place, machine in self.machines.items() if place not in self.paused)
-        return self._side.is_open and not any(ready)
+        return self._side.is_open
 
     def pause(self, places: Collection[Place]) -> None:
         """The user pauses: neither buffer is handed out, and the side consumer waits too."""
