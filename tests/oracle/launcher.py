@@ -4,7 +4,9 @@ A folder has `cluster.json` (version, ports), `node-1`, `node-2`, ... and, for o
 holds the process's settings, data, output and pid.
 """
 
+import contextlib
 import json
+import random
 import shutil
 import socket
 import struct
@@ -20,6 +22,8 @@ from tests.oracle.releases import CACHE, OracleError, fetch, find_class, number
 
 RUNNING = CACHE / "running"
 HOST = "127.0.0.1"
+PORTS = range(12_000, 32_000)
+"""Below those that Linux and others give to connections."""
 START_LIMIT_S = 90.0
 CLUSTER_ID = "a3Byb3RvLW9yYWNsZS0wMQ"
 SMALL = {  # a test broker, not a production one
@@ -166,10 +170,12 @@ def processes(folder: Path) -> list[Path]:
 
 
 def free_port() -> int:
-    with socket.socket() as s:
-        s.bind((HOST, 0))
-        port: int = s.getsockname()[1]
-        return port
+    """A port that nobody has, and none of those that connections get: a broker takes seconds until it listens."""
+    while True:
+        port = random.choice(PORTS)  # noqa: S311 - no secret
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind((HOST, port))
+            return port
 
 
 def ask(port: int, api_key: int, api_version: int, body: bytes) -> bytes:
