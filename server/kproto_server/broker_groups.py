@@ -46,7 +46,7 @@ class BrokerGroups:
         return self._broker._call(lambda server: _members(server, group_id))
 
     def wait_stable(
-        self, group_id: str, *, members: int | None = None, partitions: int | None = None, timeout_s: float = 10.0
+        self, group_id: str, *, members: int | None = None, partitions: int | None = None, timeout_s: float = 30.0
     ) -> None:
         """Wait until a group is Stable, with so many members if told, which own so many partitions in all if told.
 

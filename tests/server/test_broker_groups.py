@@ -22,7 +22,11 @@ def consuming(broker: Broker, *client_ids: str) -> Iterator[None]:
 
     def consume(client_id: str) -> None:
         consumer = KafkaConsumer(
-            "orders", bootstrap_servers=broker.bootstrap_servers, group_id="billing", client_id=client_id
+            "orders",
+            bootstrap_servers=broker.bootstrap_servers,
+            group_id="billing",
+            client_id=client_id,
+            heartbeat_interval_ms=100,  # how soon it hears of a rebalance
         )
         while not ended.is_set():
             consumer.poll(50)
