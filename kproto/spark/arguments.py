@@ -17,6 +17,8 @@ MINUTES_MAX = 2**31 - 1
 """Kafka's own limit of offsets.retention.minutes."""
 END = "end"
 """Of --at: the newest timestamp of the offsets topic."""
+DERIVED_OPTIONS = ("retention_minutes", "release", "at", "minutes", "moments")
+"""Of the jobs whose answers `tables --derived` keeps."""
 
 SUMMARY = """\
 Offset logs of any size as tables, audits and a report, on Spark.
@@ -60,6 +62,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     tables.add_argument("dir", metavar="DIR")
     tables.add_argument("-o", "--output", metavar="DIR", required=True, help="where the tables are, or are to be")
     tables.add_argument("--format", choices=("parquet", "delta"), default="parquet")
+    told = "keep the jobs' answers as tables too, made anew by this run; the options that follow are theirs"
+    tables.add_argument("--derived", action="store_true", help=told)
+    for option in DERIVED_OPTIONS:
+        _OPTIONS[option](tables)
     report = _command(jobs, "report", "a page of HTML with all of it")
     report.add_argument("dir", metavar="DIR")
     report.add_argument("-o", "--output", metavar="FILE", required=True)
@@ -67,7 +73,14 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     report.add_argument("--group", action="append", default=[], metavar="ID", help="only this group; repeatable")
     for option in ("retention_minutes", "release", "at", "minutes"):
         _OPTIONS[option](report)
-    return parser.parse_args(words)
+    asked = parser.parse_args(words)
+    if asked.job == "tables" and asked.derived and asked.format == "delta":
+        raise UsageError("kproto.spark tables: --derived goes with --format parquet only")
+    if asked.job == "tables" and not asked.derived:
+        for option in DERIVED_OPTIONS:
+            if getattr(asked, option) != tables.get_default(option):
+                raise UsageError(f"kproto.spark tables: --{option.replace('_', '-')} needs --derived")
+    return asked
 
 
 def _command(jobs: argparse._SubParsersAction[Parser], name: str, summary: str) -> Parser:

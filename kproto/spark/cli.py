@@ -189,6 +189,15 @@ def _tables(spark: SparkSession, asked: Namespace) -> None:
     for name, table in added.items():
         waiting = f"; {plural(table.held_back, 'row')} of open transactions wait" if table.held_back else ""
         _tell(f"kproto.spark: {name}: {plural(table.rows, 'row')} added{waiting}")
+    if asked.derived:
+        for name, count in _derive(spark, asked).items():
+            _tell(f"kproto.spark: {name}: {plural(count, 'row')}")
+
+
+def _derive(spark: SparkSession, asked: Namespace) -> dict[str, int]:
+    from kproto.spark.derived import derive_parquet
+
+    return derive_parquet(spark, Path(asked.output).absolute(), asked)
 
 
 def _report(spark: SparkSession, asked: Namespace) -> None:

@@ -91,6 +91,8 @@ def test_a_job_through_spark_submit(tmp_path: Path) -> None:
         (["expiry", LOGS / "2.1.1", "-o", "/nowhere/x"], "kproto.spark expiry: /nowhere: no such directory"),
         (["expiry", LOGS / "2.1.1", "-o", LOGS, "--format", "parquet"], "golden/logs is there already"),
         (["versions", "/nowhere"], "/nowhere: no report and no directory with any"),
+        (["tables", "x", "-o", "y", "--minutes", "5"], "kproto.spark tables: --minutes needs --derived"),
+        (["tables", "x", "-o", "y", "--derived", "--format", "delta"], "--derived goes with --format parquet only"),
         (["tables", FIXTURES, "-o", "x"], "no segments and no directories like __consumer_offsets-0 in it"),
     ],
 )

@@ -108,6 +108,37 @@ def test_who_dies_while_finishing_is_finished_by_the_next(tmp_path: Path, monkey
         assert len(in_place(root)) == 3
 
 
+def test_a_file_of_the_same_name_is_the_former_one_or_the_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(monkeypatch)
+
+    def replace(root: Path, text: str) -> None:
+        publication = Publication(root)
+        with publication.writing():
+            for name in ("lag", "rates"):
+                (publication.staged / name).mkdir(parents=True)
+                (publication.staged / name / f"{name}.parquet").write_text(text)
+            publication.publish({})
+
+    def found(root: Path) -> tuple[str, ...]:
+        return tuple((root / name).read_text() for name in in_place(root))
+
+    seen = set()
+    for step in count():
+        root = tmp_path / str(step)
+        replace(root, "former")
+        steps.die_at(step)
+        try:
+            replace(root, "new")
+        except Died:
+            seen.add(found(root))
+            steps.die_at(-1)
+            replace(root, "newest")
+            assert found(root) == ("newest", "newest")
+        else:
+            break
+    assert seen == {("former", "former"), ("new", "former"), ("new", "new")}
+
+
 def test_there_is_one_writer(tmp_path: Path) -> None:
     with (
         Publication(tmp_path).writing(),

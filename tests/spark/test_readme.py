@@ -55,6 +55,7 @@ def test_the_readme_in_order(
     assert "projector" in told["rates"]
     assert "breaks" in told["versions"]
     assert (tmp_path / "lag.csv").read_text().count("search,orders,") == 4 * 14
+    assert (tmp_path / "tables" / "lag" / "lag.parquet").stat().st_size
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "set offsets.retention.minutes to 40,320" in page
     assert page.count("<svg") == 3

@@ -1,0 +1,82 @@
+"""Derived tables are the jobs' answers over the whole log, by however many runs it came and whatever became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from kproto.spark import tables
+from kproto.spark.arguments import parse
+from kproto.spark.commands import JOBS
+from kproto.spark.derived import DERIVED, derive_parquet, place_of
+from kproto.spark.inputs import Input
+from kproto.spark.schemas import RATES
+from kproto.spark.tables import Marks
+from tests.spark.rows import Log, at, group
+from tests.spark.test_publish import Died, Steps
+from tests.spark.test_tables import Frames, frames, settled, source
+
+ASKED = parse(["tables", "x", "-o", "y", "--derived", "--retention-minutes", "600", "--minutes", "5", "--moments", "2"])
+BEFORE_A_RENAME = 3
+"""Steps that write the intent; then there are two for each table, of which the second one is its rename."""
+
+
+class Made(Input):
+    """A log of rows."""
+
+    def __init__(self, spark: SparkSession, of_log: Frames) -> None:
+        super().__init__(spark, "made")
+        self._frames = of_log
+
+    def table(self, name: str, after: Marks | None = None) -> DataFrame:
+        return self._frames[name]
+
+    def files(self) -> tuple[int, int]:
+        return 1, 1
+
+    def skipped(self) -> Mapping[str, int]:
+        return {}
+
+
+def assert_answers(spark: SparkSession, log: Frames, root: Path) -> None:
+    """Each table is one file that has what its job says of the log."""
+    for job, table in DERIVED.items():
+        assert [path.name for path in (root / table.name).iterdir()] == [f"{table.name}.parquet"]
+        found = spark.read.schema(table.spark()).parquet((root / table.name).as_uri())
+        assertDataFrameEqual(found, JOBS[job].run(Made(spark, log), ASKED))
+
+
+def test_each_is_the_answer_of_its_job_after_every_run(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Log(spark)
+    commits = [settled(row) for row in made.commits]
+    groups = [group(1000 + number, "orders", number, number % 2, seconds=number * 4_000) for number in range(4)]
+    half = frames(spark, commits[:250], groups[:2], [row for row in made.batches if row["max_ts"] < at(9_000)])
+    whole = frames(spark, commits, groups, made.batches)
+    tables.write_parquet(spark, source(half), tmp_path)
+    first = derive_parquet(spark, tmp_path, ASKED)
+    assert all(first.values())
+    assert derive_parquet(spark, tmp_path, ASKED) == first
+    assert_answers(spark, half, tmp_path)
+    rates = place_of(tmp_path, RATES)
+    former = rates.read_bytes()
+    assert pq.ParquetFile(rates).metadata.row_group(0).column(0).compression == "ZSTD"
+
+    # The next run dies when the tables up to this one, by name, are replaced; the one after it finishes.
+    tables.write_parquet(spark, source(whole), tmp_path)
+    names = sorted(table.name for table in DERIVED.values())
+    steps = Steps(monkeypatch)
+    steps.die_at(BEFORE_A_RENAME + 2 * names.index(RATES.name) + 1)
+    with pytest.raises(Died):
+        derive_parquet(spark, tmp_path, ASKED)
+    assert rates.read_bytes() == former
+    steps.die_at(-1)
+    tables.write_parquet(spark, source(whole), tmp_path)
+    assert rates.read_bytes() != former
+    assert_answers(spark, whole, tmp_path)
