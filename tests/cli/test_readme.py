@@ -1,6 +1,7 @@
 """Every command and program of the README does what it says: they are taken from its text and run.
 
-The commands that set up a virtual environment are run by CI itself, on a fresh clone, and by tests.spark; here the rest.
+The commands that set up a virtual environment are run by CI itself, on a fresh clone, and by tests.spark; here are the
+others.
 """
 
 from __future__ import annotations
