@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Consumer
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
@@ -14,6 +15,7 @@ from kproto.records.group_records import GroupMetadataKey, GroupMetadataValue
 from kproto.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from kproto.records.offsets_topic import read_offsets_record
 from kproto_server import Broker
+from tests.shell.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,9 +100,9 @@ def test_groups_are_read(broker: Broker) -> None:
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
     admin.create_topics([NewTopic("orders", 1, 1)])
     admin.close()
-    member = KafkaConsumer("orders", bootstrap_servers=broker.bootstrap_servers, group_id="billing", client_id="a")
-    while not member.assignment():
-        member.poll(100)
+    member = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "billing", "client.id": "a"})
+    member.subscribe(["orders"])
+    wait_until(lambda: member.poll(0.1) is None and bool(member.assignment()), "an assignment")
     broker.groups.wait_stable("billing", members=1)
     reader = Reader(broker)
     record = reader.new()[-1]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from confluent_kafka import Consumer, Producer
 
 from kproto_server import Broker
 
@@ -21,15 +21,17 @@ def consuming(broker: Broker, *client_ids: str) -> Iterator[None]:
     ended = threading.Event()
 
     def consume(client_id: str) -> None:
-        consumer = KafkaConsumer(
-            "orders",
-            bootstrap_servers=broker.bootstrap_servers,
-            group_id="billing",
-            client_id=client_id,
-            heartbeat_interval_ms=100,  # how soon it hears of a rebalance
+        consumer = Consumer(
+            {
+                "bootstrap.servers": broker.bootstrap_servers,
+                "group.id": "billing",
+                "client.id": client_id,
+                "heartbeat.interval.ms": 100,  # how soon it hears of a rebalance
+            }
         )
+        consumer.subscribe(["orders"])
         while not ended.is_set():
-            consumer.poll(50)
+            consumer.poll(0.05)
         consumer.close()
 
     threads = [threading.Thread(target=consume, args=(client_id,)) for client_id in client_ids]
@@ -45,9 +47,9 @@ def consuming(broker: Broker, *client_ids: str) -> Iterator[None]:
 
 def test_who_owns_what() -> None:
     with Broker.running(settings={"num.partitions": 4}) as broker:
-        producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
-        producer.send("orders", b"1041", partition=3).get(10)
-        producer.close()
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.produce("orders", b"1041", partition=3)
+        assert producer.flush(10) == 0
         with consuming(broker, "one", "other"):
             broker.groups.wait_stable("billing", members=2, partitions=4)
             owned = [member.partitions for member in broker.groups.members("billing")]
