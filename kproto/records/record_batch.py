@@ -11,6 +11,7 @@ uncompresses and decodes. A loader that only wants the header of most batches pa
 from __future__ import annotations
 
 import itertools
+from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto import registry
@@ -29,7 +30,9 @@ HEADER_SIZE = 61
 LOG_OVERHEAD = 12
 """Octets before and in the length: the length counts what follows it."""
 LENGTH_MIN = HEADER_SIZE - LOG_OVERHEAD
-CHECKED_FROM = 21
+UNCHECKED = Struct(">qiibI")
+"""Base offset, length, leader epoch, magic, and the checksum of all that follows."""
+CHECKED_FROM = UNCHECKED.size
 """Where the octets begin that the checksum covers."""
 
 APPEND_TIME = 1 << 3

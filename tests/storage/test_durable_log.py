@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kproto.records.record_batch import CHECKED_FROM
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.durable_log import Durability
 from kproto_server.storage.journal import NAMES
 from kproto_server.storage.log_dir import LogDir
-from kproto_server.storage.partition_log import UNCHECKED
 from tests.storage.faulty_disk import FaultyDisk, Inode
 from tests.storage.written import TOPIC, append, batch, log_values, new_log_dir, settle
 
@@ -215,7 +215,7 @@ def test_a_batch_that_is_written_by_its_checked_part_is_the_same_batch() -> None
             durable, log = log_dir.durable, log_dir.logs[TOPIC, 0]
             log.segment_bytes = 700
             disk_of(log_dir).fault = broken if fails else sound
-            checked = octets[UNCHECKED.size :]
+            checked = octets[CHECKED_FROM:]
             is_whole = log_dir is whole
             errors.append(durable.write(log, octets, count) if is_whole else durable.write_checked(log, checked, count))
             if number % 13 == 0 and (work := durable.begin_sync(log)) is not None:

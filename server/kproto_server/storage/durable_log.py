@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from kproto.codes import ErrorCode
-from kproto_server.storage.partition_log import UNCHECKED
+from kproto.records.record_batch import CHECKED_FROM
 from kproto_server.storage.segment_sync import SegmentSync, begin_syncs
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk, File
     from kproto_server.storage.journal import Journal
     from kproto_server.storage.partition_log import PartitionLog, SyncWork
-from kproto_server.storage.segment_sync import RecoveryPoints
+    from kproto_server.storage.segment_sync import RecoveryPoints
 
 Durability = Literal["os", "fsync"]
 Item = TypeVar("Item")
@@ -155,7 +155,7 @@ class DurableLog(Generic[Item]):
         """As `write`, for a batch of which this is what the checksum covers."""
         if self.failed is not None:
             return STORAGE_ERROR
-        size = UNCHECKED.size + len(checked)
+        size = CHECKED_FROM + len(checked)
         if size > self._batch_size_max_bytes and not log.takes_any_size:
             return TOO_LARGE
         try:

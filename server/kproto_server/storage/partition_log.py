@@ -9,11 +9,10 @@ no more than it must, and directories too where files were made.
 from __future__ import annotations
 
 from contextlib import suppress
-from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.checksum import crc32c
-from kproto.records.record_batch import MAGIC
+from kproto.records.record_batch import CHECKED_FROM, LOG_OVERHEAD, MAGIC, UNCHECKED
 from kproto.records.segment import RELATIVE_OFFSET_MAX
 from kproto.records.segment_files import LEADER_EPOCHS, segment_name
 from kproto_server.storage.checkpoints import Point, read_epochs, write_epochs
@@ -25,12 +24,8 @@ if TYPE_CHECKING:
 
     from kproto_server.storage.disk import Disk, File
 
-SIZE_FIELD_END = 12
-"""Octets of a batch that its length does not count."""
 EPOCH_END = 16
-UNCHECKED = Struct(">qiibI")
-"""Base offset, length, leader epoch, magic, and the checksum of all that follows."""
-UNCHECKED_SIZE, pack_unchecked = UNCHECKED.size, UNCHECKED.pack
+pack_unchecked = UNCHECKED.pack
 NO_NEW_FILES = -1
 
 
@@ -156,7 +151,7 @@ class PartitionLog:
     def append(self, batch: bytes, record_count: int) -> int:
         """Queue a batch; return its base offset. Neither it nor the leader epoch is covered by the checksum."""
         base_offset = self.next_offset
-        placed = base_offset.to_bytes(8, "big") + batch[8:SIZE_FIELD_END] + self._epoch_octets + batch[EPOCH_END:]
+        placed = base_offset.to_bytes(8, "big") + batch[8:LOG_OVERHEAD] + self._epoch_octets + batch[EPOCH_END:]
         self._queue.append(placed)
         self.queued_size += len(placed)
         self.next_offset = base_offset + record_count
@@ -200,9 +195,9 @@ class PartitionLog:
             OSError: it is as if it never had been.
         """
         base_offset, position, file = self.next_offset, self._position, self._file
-        size = UNCHECKED_SIZE + len(checked)
+        size = CHECKED_FROM + len(checked)
         next_offset, end = base_offset + record_count, position + size
-        batch = pack_unchecked(base_offset, size - SIZE_FIELD_END, self.epoch, MAGIC, crc32c(checked)) + checked
+        batch = pack_unchecked(base_offset, size - LOG_OVERHEAD, self.epoch, MAGIC, crc32c(checked)) + checked
         if (
             file is None
             or end > self.segment_bytes

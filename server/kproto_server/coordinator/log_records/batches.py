@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING
 from kproto.errors import EncodeError
 from kproto.records.checksum import crc32c
 from kproto.records.compression import Compression, compress
-from kproto.records.record_batch import LENGTH_MIN, MAGIC, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kproto.records.record_batch import (
+    CHECKED_FROM,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    UNCHECKED,
+)
 from kproto.records.varint import varint
 
 if TYPE_CHECKING:
     from kproto_server.configuration.settings import Settings
 
-UNCHECKED = Struct(">qiibI")
-"""Base offset, length, leader epoch, magic, and the checksum of all that follows."""
 CHECKED = Struct(">hiqqqhii")
 """Attributes, last offset delta, first and greatest timestamp, producer id and epoch, base sequence, record count."""
 COMMITS_BASE_SEQUENCE = 0
@@ -48,8 +53,12 @@ def sealed(
     header = CHECKED.pack(
         compression, last_delta, now_ms, now_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, base_sequence, record_count
     )
-    checked = header + records
-    return UNCHECKED.pack(0, LENGTH_MIN + len(records), 0, MAGIC, crc32c(checked)) + checked
+    return whole(header + records)
+
+
+def whole(checked: bytes) -> bytes:
+    """Return the batch with base offset 0 of which this is what the checksum covers."""
+    return UNCHECKED.pack(0, CHECKED_FROM - LOG_OVERHEAD + len(checked), 0, MAGIC, crc32c(checked)) + checked
 
 
 def string(value: str) -> bytes:
