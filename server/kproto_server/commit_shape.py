@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kproto_server.call import Call
     from kproto_server.cluster.cluster import Node
-    from kproto_server.coordinator.log_records.commits import Form
+    from kproto_server.coordinator.log_records.commits import CommitTemplate
     from kproto_server.coordinator.offsets import CommitEntries
     from kproto_server.state import BrokerState
 
@@ -52,8 +52,8 @@ class Shape:
         "_after",
         "_before",
         "_expires_after_ms",
-        "_form",
         "_offsets",
+        "_template",
         "api_version",
         "client_id",
         "cluster_version",
@@ -105,7 +105,7 @@ class Shape:
         self._expires_after_ms = None if expire_ms is None else expire_ms - first.commit_timestamp_ms
         self._before, self._after = answer[:4], answer[8:]
         self._offsets = _offsets_in(mask.to_bytes(len(frame), "big"), who)
-        self._form: Form | None = None
+        self._template: CommitTemplate | None = None
         """Made when a batch is first needed: a log that keeps nothing needs none."""
 
     def success(self, frame: bytes) -> bytes:
@@ -134,17 +134,17 @@ class Shape:
 
     def checked(self, group_id: str, frame: bytes, now_ms: int) -> bytes:
         """Return a commit as a record batch of `record_count` records, from what its checksum covers on."""
-        form = self._form or self._make_form()
+        template = self._template or self._make_template()
         expires_after_ms = self._expires_after_ms
         expire_ms = None if expires_after_ms is None else now_ms + expires_after_ms
-        return form.checked(group_id.encode(), self._offsets.unpack_from(frame), now_ms, expire_ms)
+        return template.checked(group_id.encode(), self._offsets.unpack_from(frame), now_ms, expire_ms)
 
-    def _make_form(self) -> Form:
+    def _make_template(self) -> CommitTemplate:
         from kproto_server.coordinator.log_records.commits import CommitTemplate
 
         group_size, expires = self.group.stop - self.group.start, self._expires_after_ms is not None
-        self._form = CommitTemplate(self.stored, self.state.profile).form(group_size, expires=expires)
-        return self._form
+        self._template = CommitTemplate(group_size, self.stored, self.state.profile, expires=expires)
+        return self._template
 
     def entries(self, frame: bytes, now_ms: int) -> CommitEntries:
         """Return what a commit has stored: the remembered entries with its offsets and its time."""

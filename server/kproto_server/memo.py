@@ -16,8 +16,8 @@ the plain path decides of it can only have changed if the broker has:
 - the group: `commit_error`, the plain path's own decision, is asked again for every frame.
 
 The offsets themselves are decoded when somebody looks (`OffsetStore.last_commits`), which for most commits is never.
-A log that keeps commits must see each of them. There the shape has the record batch too, as a `Form`, and takes the
-offsets from where the mask says that they are; answer and table wait for the sync.
+A log that keeps commits must see each of them. There the shape has the record batch too, as a `CommitTemplate`, and
+takes the offsets from where the mask says that they are; answer and table wait for the sync.
 
 There may be a memo a group, so each octet of one counts: it is found by the group's id, where its offsets are looked
 for too, and what groups have in common is in one place. Those of two clients of one group take turns there, but each
@@ -150,7 +150,7 @@ class CommitMemo:
         if log.keeps:
             checked = shape.checked(self.group_id, frame, now_ms)
             if type(log) is not WrittenChangeLog:
-                from kproto_server.coordinator.log_records.commits import whole
+                from kproto_server.coordinator.log_records.batches import whole
 
                 pending = PendingCommit(self, frame, now_ms, session)
                 log.append(self._partition, pending, whole(checked), shape.record_count)

@@ -19,6 +19,7 @@ from kproto.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from kproto.records.offsets_topic import read_offsets_record
 from kproto.records.record_batch import RecordBatch
 from kproto_server.coordinator.groups import Group, GroupState, Member
+from kproto_server.coordinator.log_records.batches import whole
 from kproto_server.coordinator.log_records.commits import CommitTemplate, commit_batch
 from kproto_server.coordinator.log_records.deletions import deletion_batch, tombstones
 from kproto_server.coordinator.log_records.groups import group_batch
@@ -101,9 +102,10 @@ def test_recorded_commits(release: str) -> None:
         assert commit_batch(group_id, entries, now_ms, profile) == (unplaced(data), len(records))
         stored = [found for _, partitions in entries for _, found in partitions]
         if all(found.commit_timestamp_ms == now_ms for found in stored):
-            template = CommitTemplate(entries, profile)
+            group, expire_ms = group_id.encode(), stored[0].expire_timestamp_ms
+            template = CommitTemplate(len(group), entries, profile, expires=expire_ms is not None)
             offsets = [found.offset for found in stored]
-            assert template.batch(group_id, offsets, now_ms, stored[0].expire_timestamp_ms) == unplaced(data)
+            assert whole(template.checked(group, offsets, now_ms, expire_ms)) == unplaced(data)
         count += 1
     assert count >= 8
 

@@ -10,15 +10,13 @@ from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kproto.records.checksum import crc32c
 from kproto.records.compression import Compression
-from kproto.records.record_batch import LENGTH_MIN, MAGIC, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kproto.records.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kproto.records.varint import varint
 from kproto_server.coordinator.log_records.batches import (
     CHECKED,
     COMMITS_BASE_SEQUENCE,
     NO_ATTRIBUTES_NO_TIMESTAMP_DELTA,
-    UNCHECKED,
     sealed,
     string,
 )
@@ -39,7 +37,7 @@ PARTITION_SIZE = 4
 
 FIRST_TIMESTAMP, GREATEST_TIMESTAMP = 1, 2
 GROUP, OFFSET, TIME, EXPIRE_TIME = 4, 6, 8, 9
-"""Where they stand first among the arguments of a form."""
+"""Where they stand first among the arguments of a template."""
 STEP = 5
 """How many arguments a record has besides its times."""
 
@@ -83,61 +81,20 @@ def commit_batch(
     return sealed(b"".join(parts), delta, now_ms, COMMITS_BASE_SEQUENCE, compression), delta
 
 
-def whole(checked: bytes) -> bytes:
-    """Return the batch with base offset 0 of which this is what the checksum covers."""
-    return UNCHECKED.pack(0, LENGTH_MIN - CHECKED.size + len(checked), 0, MAGIC, crc32c(checked)) + checked
-
-
 class CommitTemplate:
-    """The batch of a commit that comes again, with other offsets at another time, whichever group it is of."""
+    """A commit that comes again with other offsets at another time: the octets of its batch that stay, and where the
+    others go between them. One template does for all groups whose ids have the same size."""
 
-    __slots__ = ("_compression", "_entries", "_expiring", "_lasting", "_profile", "record_count")
-
-    def __init__(self, entries: CommitEntries, profile: Profile, compression: Compression = Compression.NONE) -> None:
-        self._entries = entries
-        self._profile = profile
-        self._compression = compression
-        self._lasting: dict[int, Form] = {}
-        """By the size of the group id: for offsets without a deadline."""
-        self._expiring: dict[int, Form] = {}
-        """And for those with one."""
-        self.record_count = sum(len(partitions) for _, partitions in entries)
-
-    def batch(self, group_id: str, offsets: Sequence[int], now_ms: int, expire_ms: int | None) -> bytes:
-        """Return the batch of a commit with these offsets, in the order of the entries.
-
-        Raises:
-            EncodeError: the group id is longer than the format has room for.
-            MissingPackage: the compression needs a package that is not installed.
-        """
-        group = group_id.encode()
-        checked = self.form(len(group), expires=expire_ms is not None).checked(group, offsets, now_ms, expire_ms)
-        if self._compression:
-            records, count = checked[CHECKED.size :], self.record_count
-            return sealed(records, count, now_ms, COMMITS_BASE_SEQUENCE, self._compression)
-        return whole(checked)
-
-    def form(self, group_size: int, *, expires: bool) -> Form:
-        """Return what is the same for all groups whose ids have so many octets, made at first use.
-
-        Raises:
-            EncodeError: the group id is longer than the format has room for.
-        """
-        forms = self._expiring if expires else self._lasting
-        form = forms.get(group_size)
-        if form is None:
-            form = forms[group_size] = Form(group_size, self._entries, self._profile, expires=expires)
-        return form
-
-
-class Form:
-    """The octets that stay for groups whose ids have one size, and where the others go between them."""
-
-    __slots__ = ("_arguments", "_has_expiry", "_pack", "_record_count", "_step")
+    __slots__ = ("_arguments", "_has_expiry", "_pack", "_step", "record_count")
 
     def __init__(self, group_size: int, entries: CommitEntries, profile: Profile, *, expires: bool) -> None:
+        """``group_size``: octets of the group's id; ``expires``: whether offsets have a deadline.
+
+        Raises:
+            EncodeError: the id is longer than the format has room for.
+        """
         records = list(_records(group_size, entries, profile, expires=expires))
-        self._record_count = len(records)
+        self.record_count = len(records)
         self._has_expiry = records[0].has_expiry
         times = [0, 0] if self._has_expiry else [0]
         self._step = STEP + len(times)
@@ -157,10 +114,10 @@ class Form:
         self._arguments: list[Any] = [*arguments, before]
 
     def checked(self, group: bytes, offsets: Sequence[int], now_ms: int, expire_ms: int | None) -> bytes:
-        """Return all that the checksum covers."""
+        """Return all that the checksum covers, with these offsets in the order of the entries."""
         arguments, step = self._arguments, self._step
         arguments[FIRST_TIMESTAMP] = arguments[GREATEST_TIMESTAMP] = now_ms
-        count = self._record_count
+        count = self.record_count
         if count == 1:
             (arguments[OFFSET],) = offsets
             arguments[GROUP], arguments[TIME] = group, now_ms
