@@ -12,7 +12,7 @@ import pytest
 from tests.cli.commands import KPROTO, LIMIT_S, kproto_started, python
 from tests.shell.raw_client import RawClient
 from tests.shell.requests import topic_names
-from tests.shell.waiting import wait_until
+from tests.waiting import wait_until
 
 FULL = Path("/dev/full")
 

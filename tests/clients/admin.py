@@ -1,13 +1,15 @@
 """What tests prepare on a broker through kafka-python, and take away: topics, and groups that only commit."""
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import MemberToRemove, NewTopic
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
+
+from tests.waiting import wait_until
 
 
 @contextmanager
@@ -28,29 +30,29 @@ def create_topic(bootstrap: str, topic: str, partitions: int, configs: Mapping[s
 
 def wait_topic(bootstrap: str, topic: str, partitions: int) -> None:
     """Wait until the broker's metadata has the topic with so many partitions; 0: until it has it no more."""
-    limit = time.monotonic() + 60
     with admin_client(bootstrap) as admin:
-        while time.monotonic() < limit:
+
+        def shows() -> bool:
             found = [t for t in admin.describe_topics() if t["name"] == topic]
-            if len(found[0]["partitions"] if found else []) == partitions:
-                return
-            time.sleep(0.02)
-    raise AssertionError(f"{topic} does not get {partitions} partitions")
+            return len(found[0]["partitions"] if found else []) == partitions
+
+        wait_until(shows, f"{topic} with {partitions} partitions")
 
 
 def wait_coordinators(bootstrap: str, groups: list[str]) -> None:
     """Wait until these groups are served: a new broker makes its offsets topic when it is asked for it first."""
-    limit = time.monotonic() + 60
     with admin_client(bootstrap) as admin:
-        while time.monotonic() < limit:
+
+        def are_served() -> bool:
             try:
                 admin.list_group_offsets(groups)
-                return
             except KafkaError as error:
                 if not error.retriable:
                     raise
-                time.sleep(0.02)
-    raise AssertionError(f"no coordinator for {groups}")
+                return False
+            return True
+
+        wait_until(are_served, f"a coordinator for {groups}")
 
 
 def topic_names(bootstrap: str) -> set[str]:
@@ -65,15 +67,15 @@ def group_names(bootstrap: str) -> set[str]:
 
 def forget_groups(bootstrap: str, groups: Iterable[str]) -> None:
     """Delete groups, and have those leave before who are still members."""
-    left = set(groups)
-    limit = time.monotonic() + 60
     with admin_client(bootstrap) as admin:
-        while left:
-            assert time.monotonic() < limit, f"{left} can't be deleted"
-            for group, told in admin.describe_groups(list(left)).items():
-                admin.remove_group_members(group, [MemberToRemove(member["member_id"]) for member in told["members"]])
-            results = admin.delete_groups(list(left))
-            left = {group for group in left if results[group] not in ("OK", "GroupIdNotFoundError")}
+        for group in groups:
+            wait_until(partial(_is_forgotten, admin, group), f"the end of group {group}")
+
+
+def _is_forgotten(admin: KafkaAdminClient, group: str) -> bool:
+    members = admin.describe_groups([group])[group]["members"]
+    admin.remove_group_members(group, [MemberToRemove(member["member_id"]) for member in members])
+    return admin.delete_groups([group])[group] in ("OK", "GroupIdNotFoundError")
 
 
 def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:

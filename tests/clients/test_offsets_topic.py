@@ -15,7 +15,7 @@ from kproto.records.group_records import GroupMetadataKey, GroupMetadataValue
 from kproto.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from kproto.records.offsets_topic import read_offsets_record
 from kproto_server import Broker
-from tests.shell.waiting import wait_until
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kafka import KafkaConsumer, KafkaProducer
 
 from tests.clients import admin
 from tests.clients.tools import Pair, Printed
+from tests.waiting import wait_until
 
 SEEN_LIMIT_S = 5.0
 """A real broker learns of a change some milliseconds after its controller."""
@@ -146,15 +148,17 @@ def joined(group: str, names: Iterable[str]) -> Action:
             chapter.stack.callback(consumer.close, autocommit=False)
             for name in names:
                 consumer.partitions_for_topic(name)  # else its first assignment may be made without the topic
-            limit = time.monotonic() + 60
-            while not consumer.assignment():
-                assert time.monotonic() < limit, f"{group} does not get its partitions from {address}"
-                consumer.poll(100)
+            wait_until(partial(_has_partitions, consumer), f"an assignment for {group} by {address}")
             consumer.poll(1000)
             consumer.commit()
             chapter.members[address, group] = consumer
 
     return join
+
+
+def _has_partitions(consumer: KafkaConsumer) -> bool:
+    consumer.poll(100)
+    return bool(consumer.assignment())
 
 
 def left(group: str) -> Action:

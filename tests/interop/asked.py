@@ -12,7 +12,7 @@ from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from tests.oracle.releases import number
 from tests.shell.raw_client import RawClient
-from tests.shell.waiting import wait_until
+from tests.waiting import wait_until
 
 NOT_YET = {14, 15, 16}
 """The coordinator loads, the offsets topic is made, or has no leader yet."""

@@ -38,7 +38,7 @@ from kproto.records.consumer_protocol import (
 from tests.interop.asked import Committed, Offsets
 from tests.oracle.releases import number
 from tests.shell.raw_client import RawClient
-from tests.shell.waiting import wait_until
+from tests.waiting import wait_until
 
 PARTITIONS = {"t": 3, "wide": 40}
 SESSION_TIMEOUT_MS = 300_000

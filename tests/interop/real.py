@@ -14,7 +14,7 @@ from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from tests.oracle.cluster import kafka
 from tests.oracle.releases import number
 from tests.shell.raw_client import RawClient
-from tests.shell.waiting import wait_until
+from tests.waiting import wait_until
 
 CLEAN_STOP = ".kafka_cleanshutdown"
 """Where it is, a broker takes indexes for right and recovers nothing (LF-62)."""

@@ -18,7 +18,7 @@ from tests.interop.ours import kproto_on, verify
 from tests.interop.real import real_broker, start_on
 from tests.oracle.cluster import NEWEST
 from tests.shell.raw_client import RawClient
-from tests.shell.waiting import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.oracle
 

@@ -15,8 +15,9 @@ from pathlib import Path
 import confluent_kafka
 
 from kproto.client.core.ranges import OPEN, Range
-from tests.kproto_client.kafka_side import LIMIT_S, Case, KafkaSide, read, wait_until
+from tests.kproto_client.kafka_side import LIMIT_S, Case, KafkaSide, read
 from tests.kproto_client.parallel_cases import ON, behind, checkpoints
+from tests.waiting import wait_until
 
 
 def run_until_killed(
@@ -31,7 +32,7 @@ def run_until_killed(
         arguments = [str(lines), str(count), str(commit_every), config, topic]
         member = subprocess.Popen([sys.executable, "-m", "tests.kproto_client.member", *arguments])
         try:
-            wait_until(lambda: "waits" in lines.read_text() or member.poll() is not None)
+            wait_until(lambda: "waits" in lines.read_text() or member.poll() is not None, "the last record")
             assert member.poll() is None, f"the member ended with {member.returncode}"
         finally:
             member.kill()

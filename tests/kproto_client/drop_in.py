@@ -8,6 +8,8 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaError, Message, TopicPartition
 
+from tests.waiting import wait_until
+
 LIMIT_S = 30.0
 
 
@@ -87,14 +89,16 @@ def poll(consumer: confluent_kafka.Consumer, count: int) -> list[Message]:
 
 
 def wait_until_told(consumer: confluent_kafka.Consumer, told: list[object], what: str) -> None:
-    limit = time.monotonic() + LIMIT_S
-    while not any(isinstance(each, tuple) and each[0] == what for each in told):
-        assert time.monotonic() < limit
+    def is_told() -> bool:
         assert consumer.poll(0.02) is None
+        return any(isinstance(each, tuple) and each[0] == what for each in told)
+
+    wait_until(is_told, what)
 
 
 def poll_until_revoked(consumer: confluent_kafka.Consumer, assigned: list[tuple[str, object]]) -> None:
-    limit = time.monotonic() + LIMIT_S
-    while assigned[-1][0] != "on_revoke":
-        assert time.monotonic() < limit
+    def is_revoked() -> bool:
         consumer.poll(0.02)
+        return assigned[-1][0] == "on_revoke"
+
+    wait_until(is_revoked, "on_revoke")

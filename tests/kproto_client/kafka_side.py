@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: 
 
 from kproto.client import Consumer
 from tests.kproto_client.tables import END, START
+from tests.waiting import wait_until
 
 NAMES = itertools.count()
 LIMIT_S = 30.0
@@ -66,7 +67,7 @@ class KafkaSide:
     def make_again(self, topic: str) -> None:
         """Delete it, and create it as soon as it is really gone."""
         self._done(self.admin.delete_topics([topic], operation_timeout=LIMIT_S))
-        wait_until(lambda: topic not in self.admin.list_topics(timeout=LIMIT_S).topics)
+        wait_until(lambda: topic not in self.admin.list_topics(timeout=LIMIT_S).topics, f"the end of {topic}")
 
         def created() -> bool:
             try:
@@ -77,7 +78,7 @@ class KafkaSide:
                 raise
             return True
 
-        wait_until(created)
+        wait_until(created, f"{topic} anew")
 
     def expand(self, topic: str, partitions: int) -> None:
         self._done(self.admin.create_partitions([NewPartitions(topic, partitions)]))
@@ -90,7 +91,7 @@ class KafkaSide:
             found = self.producer.list_topics(topic, timeout=LIMIT_S).topics.get(topic)
             return found is not None and sum(each.leader > 0 for each in found.partitions.values()) == count
 
-        wait_until(complete)
+        wait_until(complete, f"{topic} with {count} partitions")
 
     def write(self, topic: str, count: int, partition: int = 0, timestamp: int | None = None) -> None:
         failures: list[KafkaError] = []
@@ -164,13 +165,6 @@ class KafkaSide:
             future.result(LIMIT_S)
 
 
-def wait_until(is_so: Callable[[], object]) -> None:
-    limit = time.monotonic() + LIMIT_S
-    while not is_so():
-        assert time.monotonic() < limit, "not so in time"
-        time.sleep(0.02)
-
-
 def position_found(consumer: confluent_kafka.Consumer, partition: int = 0) -> int | str:
     """Where a consumer goes in a partition: its first record, or the end that it reports; or the error's name."""
     limit = time.monotonic() + LIMIT_S
@@ -213,4 +207,4 @@ def wait_for_assignment(consumer: confluent_kafka.Consumer, count: int) -> None:
         assert message is None or message.error() is not None
         return len(consumer.assignment()) == count
 
-    wait_until(assigned)
+    wait_until(assigned, f"an assignment of {count}")

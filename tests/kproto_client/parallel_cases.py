@@ -19,7 +19,8 @@ from kproto.client.checkpoint_topic import CheckpointTopic
 from kproto.client.configuration import read as read_configuration
 from kproto.client.core.ranges import OPEN, Range
 from kproto.client.facts import Facts
-from tests.kproto_client.kafka_side import LIMIT_S, Case, KafkaSide, name, read, wait_until
+from tests.kproto_client.kafka_side import LIMIT_S, Case, KafkaSide, name, read
+from tests.waiting import wait_until
 
 ON: dict[str, Any] = {"enable_parallel_rebalance": True, "enable_auto_commit": False}
 NEAREST: dict[str, Any] = {"auto_offset_reset_on_invalid_offset": "nearest", "auto_offset_reset": "none"}
@@ -60,7 +61,7 @@ def worked_example(kafka: KafkaSide) -> None:
         assert read(consumer, 1) == [70]
         assert checkpoints(kafka, group, topic) == {0: Range(70, 120), 1: Range(120, OPEN)}
         kafka.write(topic, 10)
-        wait_until(lambda: consumer.get_watermark_offsets(at[0], timeout=LIMIT_S)[1] == 130)
+        wait_until(lambda: consumer.get_watermark_offsets(at[0], timeout=LIMIT_S)[1] == 130, "the end 130")
         for offset in range(71, 120):
             assert read(consumer, 1) == [offset]
             assert consumer.position(at)[0].offset == offset + 1
@@ -89,7 +90,7 @@ def automatic_commits_follow_the_user(kafka: KafkaSide) -> None:
             committed = kafka_committed(consumer, topic)
             assert committed is None or committed <= last + 1
         consumer.poll(0.1)
-        wait_until(lambda: consumer.poll(0.02) is None and kafka_committed(consumer, topic) == 300)
+        wait_until(lambda: consumer.poll(0.02) is None and kafka_committed(consumer, topic) == 300, "the last commit")
     assert kafka.committed(group, topic) == 300
     assert checkpoints(kafka, group, topic) == {}
 
@@ -139,7 +140,7 @@ def nothing_to_catch_up_with(kafka: KafkaSide) -> None:
         with kafka.consumer(group, **ON, auto_offset_reset="earliest") as consumer:
             consumer.subscribe([topic])
             assert read(consumer, len(expected)) == expected
-            wait_until(lambda: consumer.poll(0.02) is None and consumer.assignment())
+            wait_until(lambda: consumer.poll(0.02) is None and bool(consumer.assignment()), "an assignment")
             assert not inside(consumer).machines
             assert not inside(consumer)._side.is_open
 
@@ -154,7 +155,9 @@ def pause_resume_and_seek(kafka: KafkaSide) -> None:
         consumer.pause([first])
         rest = read(consumer, 110, partition=1)
         assert rest == list(range(10, 120))
-        wait_until(lambda: consumer.poll(0.01) is None and set(inside(consumer).machines) == {(topic, 0)})
+        wait_until(
+            lambda: consumer.poll(0.01) is None and set(inside(consumer).machines) == {(topic, 0)}, "the other's end"
+        )
         assert all(m is None or m.partition() == 1 for m in (consumer.poll(0.01) for _ in range(5)))
         consumer.resume([first])
         assert read(consumer, 5, partition=0) == list(range(11, 16))
@@ -273,7 +276,7 @@ def bounded_buffer(kafka: KafkaSide) -> None:
             offsets.extend(read(consumer, 1))
             return machine.is_full
 
-        wait_until(is_full_after_one_more)
+        wait_until(is_full_after_one_more, "a full buffer")
         assert machine.ahead_bytes <= 101
         offsets += read(consumer, 5000 - len(offsets))
         assert offsets == list(range(5000))
@@ -318,7 +321,7 @@ def commits_of_the_user(kafka: KafkaSide) -> None:
         assert kafka_committed(consumer, topic) == 5
         consumer.store_offsets(message=messages[6])
         consumer.commit()
-        wait_until(lambda: (consumer.poll(0), 7 in told)[1])
+        wait_until(lambda: (consumer.poll(0), 7 in told)[1], "on_commit")
         assert kafka_committed(consumer, topic) == 7
         with pytest.raises(confluent_kafka.KafkaException, match="_NO_OFFSET"):
             consumer.commit(asynchronous=False)

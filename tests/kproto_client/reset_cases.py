@@ -11,16 +11,9 @@ import time
 from confluent_kafka import TopicPartition
 
 from kproto.client import NoOffsetForPartition
-from tests.kproto_client.kafka_side import (
-    Case,
-    KafkaSide,
-    name,
-    position_found,
-    read,
-    wait_for_assignment,
-    wait_until,
-)
+from tests.kproto_client.kafka_side import Case, KafkaSide, name, position_found, read, wait_for_assignment
 from tests.kproto_client.tables import ABOVE, BELOW, END, OUT_OF_RANGE, RESETS, START, WITHOUT_OFFSET
+from tests.waiting import wait_until
 
 HOUR_MS = 3_600_000
 FAILED = {("none", "none"): "error"}
@@ -118,7 +111,7 @@ def seek_ends_a_pending_reset(kafka: KafkaSide) -> None:
         consumer.seek(TopicPartition(topic, 0, ABOVE))
         engine = consumer._engine
         assert engine is not None
-        wait_until(lambda: consumer.poll(0) is None and engine._refused)
+        wait_until(lambda: consumer.poll(0) is None and bool(engine._refused), "a refusal")
         consumer.seek(TopicPartition(topic, 0, 200))
         assert read(consumer, 2) == [200, 201]
 
@@ -185,11 +178,15 @@ def members_that_start_together_agree(kafka: KafkaSide) -> None:
         for consumer in (first, second):
             consumer.subscribe([topic])
         assigned: dict[int, int] = {}
-        while sorted(assigned.values()) != [1, 1]:
+
+        def have_one_each() -> bool:
             for each, consumer in enumerate((first, second)):
                 message = consumer.poll(0.02)
                 assert message is None or message.error() is not None, "a record of the past"
                 assigned[each] = len(consumer.assignment())
+            return sorted(assigned.values()) == [1, 1]
+
+        wait_until(have_one_each, "a partition for each member")
 
 
 def retention_overtakes_a_paused_consumer(kafka: KafkaSide) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,10 +22,10 @@ from tests.membership.sessions import SessionLine
 from tests.membership.talk import Talk, differences
 from tests.membership.wire import WireLine
 from tests.oracle import launcher
+from tests.waiting import wait_until
 
 AT_ONCE = 8
 """Conversations; nearly all of their time is waiting."""
-READY_LIMIT_S = 60
 
 
 def record(release: str, names: Sequence[str]) -> list[Transcript]:
@@ -63,17 +62,16 @@ def play_with_ours(release: str, name: str, join_version: int) -> Transcript:
 
 def _make_ready(address: str) -> None:
     """Have the topic and the coordinator."""
-    limit = time.monotonic() + READY_LIMIT_S
     line = WireLine(address)
-    while time.monotonic() < limit:
+
+    def is_there() -> bool:
         line.send("ready", MetadataRequest(topics=(MetadataRequestTopic(name="t"),)), 0)
         line.send("ready", FindCoordinatorRequest(key="g"), 0)
         (_, metadata), (_, coordinator) = line.answers()
-        if coordinator.error_code == 0 and metadata.topics[0].error_code == 0:
-            line.close()
-            return
-        time.sleep(0.2)
-    raise SystemExit(f"no coordinator after {READY_LIMIT_S} s")
+        return bool(coordinator.error_code == 0 and metadata.topics[0].error_code == 0)
+
+    wait_until(is_there, "the topic and the coordinator")
+    line.close()
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from kproto_server import Broker
 from kproto_server.configuration.data_directory import DataDirectory, Durability
 from tests.membership.talk import SUBSCRIPTION
 from tests.shell.raw_client import RawClient
-from tests.shell.waiting import wait_until
+from tests.waiting import wait_until
 
 SESSION_MS = 10_000
 JOIN = JoinGroupRequest(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from kproto.declaration import Request
@@ -27,8 +26,8 @@ from tests.coordinator.broker_state import commit_request
 from tests.coordinator.line import DEAD, Line
 from tests.oracle.expiry_members import ClassicMember, ConsumerMember
 from tests.shell.raw_client import RawClient
+from tests.waiting import wait_until
 
-SETUP_LIMIT_S = 60.0
 HEARTBEAT_S = 2.0
 TRANSACTION_LIMIT_MS = 600_000
 GROUP, TRANSACTION = 0, 1
@@ -101,11 +100,11 @@ class WireLine(Line):
         """Have topics, and coordinators of the group and its transactions."""
         for name, partition_count in PARTITIONS.items():
             self._create_topic(self._topic_name(name), partition_count)
-        self._until(lambda: self._find_coordinator(GROUP) == 0)
-        self._until(lambda: self._see() is not None)
+        wait_until(lambda: self._find_coordinator(GROUP) == 0, "a coordinator")
+        wait_until(lambda: self._see() is not None, "the group's offsets")
         if in_transaction:
-            self._until(lambda: self._find_coordinator(TRANSACTION) == 0)
-            self._until(self._have_producer_id)
+            wait_until(lambda: self._find_coordinator(TRANSACTION) == 0, "a coordinator of transactions")
+            wait_until(self._have_producer_id, "a producer id")
 
     def _topic_name(self, name: str) -> str:
         """Of the one topic that is deleted each group has its own."""
@@ -118,7 +117,7 @@ class WireLine(Line):
         )
         self._ask(CreateTopicsRequest(topics=(topic,), timeout_ms=20_000), 2)
         asked = MetadataRequest(topics=(MetadataRequestTopic(name=name),))
-        self._until(lambda: self._ask(asked, 1).topics[0].error_code == 0)
+        wait_until(lambda: self._ask(asked, 1).topics[0].error_code == 0, f"topic {name}")
 
     def _find_coordinator(self, key_type: int) -> int:
         answer = self._ask(FindCoordinatorRequest(key=self._group_id, key_type=key_type), 1)
@@ -129,13 +128,6 @@ class WireLine(Line):
         answer = self._ask(asked, 0)
         self._producer = (answer.producer_id, answer.producer_epoch)
         return bool(answer.error_code == 0)
-
-    @staticmethod
-    def _until(is_so: Callable[[], bool]) -> None:
-        limit = time.monotonic() + SETUP_LIMIT_S
-        while not is_so():
-            assert time.monotonic() < limit, "the broker does not get ready"
-            time.sleep(0.05)
 
     def _ask(self, request: Request, version: int) -> Any:
         assert self._client is not None
@@ -270,7 +262,8 @@ class WireLine(Line):
             "producer_id": producer_id,
             "producer_epoch": producer_epoch,
         }
-        self._until(lambda: self._ask(AddOffsetsToTxnRequest(**whose, group_id=self._group_id), 0).error_code == 0)
+        asked = AddOffsetsToTxnRequest(**whose, group_id=self._group_id)
+        wait_until(lambda: self._ask(asked, 0).error_code == 0, "the group as a part of the transaction")
         sent = TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=8, committed_metadata="")
         topics = (TxnOffsetCommitRequestTopic(name="t", partitions=(sent,)),)
         answer = self._ask(TxnOffsetCommitRequest(**whose, group_id=self._group_id, topics=topics), 0)

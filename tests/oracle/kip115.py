@@ -20,7 +20,7 @@ from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from tests.coordinator.broker_state import commit_request
 from tests.shell.raw_client import RawClient
-from tests.shell.waiting import wait_until
+from tests.waiting import wait_until
 
 BROKERS = 3
 PARTITIONS = 4

@@ -23,6 +23,7 @@ from kproto_server.configuration.settings import SettingError, Settings
 from kproto_server.releases.profiles import Profile
 from tests.shell.raw_client import RawClient
 from tests.shell.requests import ALL_TOPICS, commit_offset, committed, create_topic, long_poll, topic_names
+from tests.waiting import wait_until
 
 MINUTE_MS = 60_000
 
@@ -289,8 +290,7 @@ def test_advancing_the_clock_ends_a_long_poll() -> None:
     with Broker(clock="manual") as broker, RawClient(broker.bootstrap_servers) as client:
         create_topic(client)
         client.send((long_poll(10 * MINUTE_MS), 4))
-        while broker.snapshot().clients[0].requests[0].api_key != 1:  # until it has come
-            pass
+        wait_until(lambda: broker.snapshot().clients[0].requests[0].api_key == 1, "the poll")
         broker.clock.advance(minutes=11)
         assert client.read_ids(1) == [2]
 

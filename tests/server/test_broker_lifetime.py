@@ -16,8 +16,9 @@ import pytest
 from kproto_server.broker import Broker
 from kproto_server.clock import Clock
 from kproto_server.commandline.serve import CannotListen
-from tests.shell.raw_client import LIMIT_S, RawClient
+from tests.shell.raw_client import RawClient
 from tests.shell.requests import create_topic, topic_names
+from tests.waiting import LIMIT_S
 
 BROKER_THREAD = "kproto-broker"
 

@@ -22,7 +22,7 @@ from tests.fixture_files import expiry_recordings
 from tests.oracle.expiry_line import WireLine
 from tests.server.test_expiry_timelines import SETTINGS, TOLERANCE_S, WITH_MEMBERS
 from tests.shell.raw_client import RawClient
-from tests.shell.waiting import wait_until
+from tests.waiting import wait_until
 
 GROUP = "g"
 

@@ -11,9 +11,7 @@ from typing import Any, Self
 from kproto.declaration import Request
 from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
-
-LIMIT_S = 60.0
-"""Whoever waits longer for an answer or a close hangs."""
+from tests.waiting import LIMIT_S
 
 
 class RawClient:

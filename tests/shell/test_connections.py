@@ -15,7 +15,7 @@ from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server.broker import Broker
 from tests.shell.raw_client import RawClient
 from tests.shell.requests import ALL_TOPICS, create_topic, long_poll, topic_names
-from tests.shell.waiting import wait_until
+from tests.waiting import wait_until
 
 GROUPS = (ListGroupsRequest(), 0)
 MANY = 1000

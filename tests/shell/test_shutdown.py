@@ -21,7 +21,7 @@ from tests.cli.commands import LIMIT_S, Process, kproto_started, line_of
 from tests.coordinator.broker_state import Offsets, commit_request
 from tests.shell.raw_client import RawClient
 from tests.shell.requests import commit_offset, create_topic, long_poll
-from tests.shell.waiting import wait_until
+from tests.waiting import wait_until
 
 GROUPS = (ListGroupsRequest(), 0)
 COMMIT = (commit_request("g", {"t": {0: 7}}), 2)

@@ -28,6 +28,7 @@ from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.messages.k22_init_producer_id import InitProducerIdRequest
+from tests.waiting import wait_until
 
 READ_LIMIT_S = 5.0
 
@@ -130,18 +131,8 @@ class Talk:
         version = 2
         answer = self._ask(CreateTopicsRequest(topics=(topic,), timeout_ms=5000, validate_only=False), version)
         assert answer.topics[0].error_code == 0, answer
-        newest = min(12, self.versions[3][1])
-        topics = (MetadataRequestTopic(name=name),)
-        limit = time.monotonic() + 60
-        while time.monotonic() < limit:
-            told = self._ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False), newest).topics[0]
-            if len(told.partitions) == partitions and self._leads(name, partitions):
-                break
-            time.sleep(0.02)
-        else:
-            raise AssertionError(f"{name} does not come")
-        self.topic_ids[name] = told.topic_id
-        self.rows.append({"topic": name, "id": told.topic_id.hex(), "partitions": partitions, "configs": given})
+        wait_until(lambda: len(self._metadata(name).partitions) == partitions and self._leads(name, partitions), name)
+        self._note_topic(name, partitions, given)
 
     def delete(self, name: str) -> None:
         answer = self._ask(DeleteTopicsRequest(topic_names=(name,), timeout_ms=5000), 1)
@@ -162,23 +153,22 @@ class Talk:
 
     def gets_producer_ids(self) -> None:
         """Wait until the broker has ids to give: it asks for some when it is first asked (BA-100)."""
-        limit = time.monotonic() + 60
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
-        while self._ask(request, 0).error_code and time.monotonic() < limit:
-            time.sleep(0.05)
+        wait_until(lambda: not self._ask(request, 0).error_code, "a producer id")
 
     def has_offsets_topic(self) -> None:
         """Have the broker make `__consumer_offsets`."""
-        limit = time.monotonic() + 60
-        while time.monotonic() < limit:
-            if self._ask(FindCoordinatorRequest(key="g"), 0).error_code == 0:
-                break
-            time.sleep(0.05)
-        topics = (MetadataRequestTopic(name="__consumer_offsets"),)
-        newest = min(12, self.versions[3][1])
-        told = self._ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False), newest).topics[0]
-        self.topic_ids["__consumer_offsets"] = told.topic_id
-        self.rows.append({"topic": "__consumer_offsets", "id": told.topic_id.hex(), "partitions": 0, "configs": {}})
+        wait_until(lambda: not self._ask(FindCoordinatorRequest(key="g"), 0).error_code, "the offsets topic")
+        self._note_topic("__consumer_offsets", 0, {})
+
+    def _metadata(self, topic: str) -> Any:
+        """What the broker tells of a topic, which is not made for that."""
+        request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)
+        return self._ask(request, min(12, self.versions[3][1])).topics[0]
+
+    def _note_topic(self, name: str, partitions: int, configs: dict[str, str]) -> None:
+        topic_id = self.topic_ids[name] = self._metadata(name).topic_id
+        self.rows.append({"topic": name, "id": topic_id.hex(), "partitions": partitions, "configs": configs})
 
 
 Chapter = Callable[[Talk], None]
