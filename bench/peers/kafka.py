@@ -16,7 +16,8 @@ from pathlib import Path
 
 from bench.model import Missing
 from bench.peers.durability import Durability
-from bench.peers.server import DEFAULTS, Launch, data_directory, free_port
+from bench.peers.server import DEFAULTS, Launch, data_directory
+from tests.oracle.ports import free_port
 
 SCRIPT = Path(__file__).parents[2] / "tests/oracle/kafka"
 TO_START_FAST = {"KAFKA_JVM": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", "KAFKA_HEAP": "512m"}
@@ -41,8 +42,6 @@ class Kafka:
         for tool in ("java", "mvn"):
             if shutil.which(tool) is None:
                 raise Missing(f"no `{tool}` on the PATH")
-        if not SCRIPT.exists():
-            raise Missing("no tests/oracle/kafka")
         version = Path(_script("fetch", "newest")).name
         with data_directory() as folder:
             port = free_port()

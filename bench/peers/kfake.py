@@ -10,7 +10,8 @@ from functools import partial
 
 from bench.peers.durability import AS_ASKED, Durability
 from bench.peers.go import BENCH, build
-from bench.peers.server import DEFAULTS, Launch, data_directory, emptied, free_port
+from bench.peers.server import DEFAULTS, Launch, data_directory, emptied
+from tests.oracle.ports import free_port
 
 
 class Kfake:

@@ -8,7 +8,6 @@ is made.
 from __future__ import annotations
 
 import os
-import random
 import re
 import shutil
 import socket
@@ -117,23 +116,6 @@ def emptied(directory: Path) -> None:
 def topic_prefix(partitions: int) -> str:
     """The name of the topic with so many partitions, but for the number that the load generator appends."""
     return f"load-{partitions}-"
-
-
-def free_port() -> int:
-    """A port of which nobody makes outgoing connections.
-
-    Knocking at a dead port of the ephemeral range again and again sooner or later connects a socket to
-    itself.
-    """
-    while True:
-        port = random.randrange(20000, 30000)  # noqa: S311 - no secret
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
-        return port
 
 
 class Server:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,7 +13,8 @@ import pytest
 from bench.model import BenchError, Missing
 from bench.peers.durability import AS_ASKED, Durability
 from bench.peers.fleet import Fleet, Target
-from bench.peers.server import DEFAULTS, HOST, Launch, Server, free_port, launches, started, wait_until_listening
+from bench.peers.server import DEFAULTS, Launch, Server, launches, started, wait_until_listening
+from tests.oracle.ports import free_port
 
 TELLS_ITS_PORT = """
 import signal, socket
@@ -46,13 +46,6 @@ def test_a_server_that_dies_under_the_measurement_spoils_it() -> None:
     program = "import sys; print('a:1', flush=True); sys.exit('out of memory')"
     with pytest.raises(BenchError, match="ended with 1: out of memory"), started(python(program)) as server:
         os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)
-
-
-def test_a_free_port_is_no_ephemeral_one_and_can_be_bound() -> None:
-    port = free_port()
-    assert 20000 <= port < 30000
-    with socket.socket() as listener:
-        listener.bind((HOST, port))
 
 
 def test_a_server_that_ends_before_it_listens_is_told_with_its_last_words() -> None:

@@ -4,9 +4,7 @@ A folder has `cluster.json` (version, ports), `node-1`, `node-2`, ... and, for o
 holds the process's settings, data, output and pid.
 """
 
-import contextlib
 import json
-import random
 import shutil
 import socket
 import struct
@@ -17,13 +15,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.oracle.ports import HOST, free_port
 from tests.oracle.processes import AT_ONCE, GENTLY, alive, end, heap_size, java, log_level, spawn
 from tests.oracle.releases import CACHE, OracleError, fetch, find_class, number
 
 RUNNING = CACHE / "running"
-HOST = "127.0.0.1"
-PORTS = range(12_000, 32_000)
-"""Below those that Linux and others give to connections."""
 START_LIMIT_S = 90.0
 CLUSTER_ID = "a3Byb3RvLW9yYWNsZS0wMQ"
 SMALL = {  # a test broker, not a production one
@@ -167,15 +163,6 @@ def clusters() -> list[Path]:
 def processes(folder: Path) -> list[Path]:
     """The folders of a cluster's processes, in the order of their end."""
     return [*sorted(folder.glob("node-*"), reverse=True), *folder.glob("zookeeper")]
-
-
-def free_port() -> int:
-    """A port that nobody has, and none of those that connections get: a broker takes seconds until it listens."""
-    while True:
-        port = random.choice(PORTS)  # noqa: S311 - no secret
-        with socket.socket() as s, contextlib.suppress(OSError):
-            s.bind((HOST, port))
-            return port
 
 
 def ask(port: int, api_key: int, api_version: int, body: bytes) -> bytes:
