@@ -148,6 +148,7 @@ def test_a_parked_connection_is_neither_read_nor_written(wired: Wired) -> None:
     wired.send(POLL)
     wired.client.sendall(request_frame(*GROUPS, correlation_id=2))
 
+    assert wired.turn() == READ, "it is watched until something comes"
     assert not wired.turn()
     wired.advance(499)
     assert wired.ids() == []
