@@ -175,11 +175,14 @@ class Session:
         assert parked is not None, "nothing is parked"
         call = parked.call
         try:
-            self.held.append(self._told(parked.wait.answer(), parked.endpoint, call, parked.correlation_id))
+            answer = self._told(parked.wait.answer(), parked.endpoint, call, parked.correlation_id)
         except Exception:  # a defect of ours ends this connection, never the others (BA-13)
             logger.exception(DEFECT, call.api_key, call.api_version, self._client_id)
             self._close(CLOSED_BY_DEFECT, call.api_key, call.api_version)
             return b""
+        if type(answer) is bytes and not (self.backlog or self.held or self._refused):
+            return answer
+        self.held.append(answer)
         return self.proceed(now_ms)
 
     def proceed(self, now_ms: int) -> bytes:
@@ -204,6 +207,8 @@ class Session:
 
     def _next_answer(self, frame: bytes, now_ms: int) -> bytes | Held | PendingCommit:
         """Answer one frame, from memory if it is a commit that is remembered; empty if it is parked or was the last."""
+        if self._last is None and not frame.startswith(OFFSET_COMMIT_KEY):
+            return self._answer(frame, now_ms)
         memos = self.dispatcher.memos
         try:
             memo = None if memos is None else memos.find(frame, self.node, self._last)
