@@ -103,7 +103,10 @@ class Member:
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
         """Return what the member says of itself for a protocol; empty if it does not know it."""
-        return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
+        for name, metadata in self.protocols:
+            if name == protocol_name:
+                return metadata
+        return b""
 
 
 class Group:
@@ -233,6 +236,8 @@ class Group:
 
     def set_protocols(self, member: Member, protocols: Protocols) -> None:
         """Note what a member of the group says anew."""
+        if protocols == member.protocols:
+            return
         self._count(member, -1)
         member.protocols = protocols
         self._count(member, 1)

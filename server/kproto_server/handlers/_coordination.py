@@ -18,6 +18,6 @@ def coordination_error(group_id: str, call: Call) -> int:
     if not group_id and (call.api_key == JOIN_GROUP or call.state.profile.members_name_their_group):
         return ErrorCode.INVALID_GROUP_ID
     error = coordinator_error(call.state, call.node, group_id)
-    if error == ErrorCode.NOT_COORDINATOR:
+    if error and error == ErrorCode.NOT_COORDINATOR:
         return not_coordinator(call.state.cluster, call.state.profile)
     return error

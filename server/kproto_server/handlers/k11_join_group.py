@@ -41,13 +41,13 @@ def _refusal(request: JoinGroupRequest, call: Call) -> JoinResult | None:
     limits, profile = group_limits_of(call.state.settings), call.state.profile
     fits = limits.session_timeout_min_ms <= request.session_timeout_ms <= limits.session_timeout_max_ms
     error = coordination_error(request.group_id, call)
+    if fits and not error:
+        return None
     if profile.new_group_coordinator and error != ErrorCode.INVALID_GROUP_ID:
         if not fits:
             return refused_join(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
         return refused_join(ErrorCode(error), "") if error else None
-    if error:
-        return refused_join(ErrorCode(error), request.member_id)
-    return None if fits else refused_join(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+    return refused_join(ErrorCode(error or ErrorCode.INVALID_SESSION_TIMEOUT), request.member_id)
 
 
 def _asked(request: JoinGroupRequest, call: Call) -> JoinRequest:

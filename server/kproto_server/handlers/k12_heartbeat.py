@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 def handle(request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
     state = call.state
     error = coordination_error(request.group_id, call)
-    if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-        return HeartbeatResponse(error_code=0)  # members have nothing to fear from a load (LF-30)
-    error = error or heartbeat(
+    if error:
+        # Members have nothing to fear from a load (LF-30).
+        return HeartbeatResponse(error_code=0 if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
+    error = heartbeat(
         state.groups.get(request.group_id),
         request.generation_id,
         request.member_id,

@@ -24,9 +24,9 @@ def handle(request: SyncGroupRequest, call: Call) -> SyncGroupResponse | Wait:
     if call.api_version >= NAMES_SINCE and None in (request.protocol_type, request.protocol_name):
         error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     error = error or coordination_error(request.group_id, call)
-    if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and not call.state.profile.new_group_coordinator:
-        error = ErrorCode.REBALANCE_IN_PROGRESS  # what was begun is lost, and old clients don't know 14 here
     if error:
+        if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and not call.state.profile.new_group_coordinator:
+            error = ErrorCode.REBALANCE_IN_PROGRESS  # what was begun is lost, and old clients don't know 14 here
         return _response(SyncResult(error))
     asked = SyncRequest(
         group_id=request.group_id,

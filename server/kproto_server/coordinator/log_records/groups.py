@@ -12,6 +12,8 @@ from kproto_server.coordinator.log_records.batches import sealed
 from kproto_server.coordinator.log_records.deletions import group_key
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kproto_server.coordinator.groups import Group
     from kproto_server.releases.profiles import Profile
 
@@ -19,20 +21,26 @@ NO_TIMESTAMP = -1
 
 
 def group_batch(
-    group: Group, now_ms: int, profile: Profile, compression: Compression = Compression.NONE
+    group: Group,
+    now_ms: int,
+    profile: Profile,
+    compression: Compression = Compression.NONE,
+    assignments: Mapping[str, bytes] | None = None,
 ) -> tuple[bytes, int]:
     """Return a classic group, as it is, as a batch of one record.
+
+    ``assignments``: what the members will be assigned, by member id; None: what they are.
 
     Raises:
         EncodeError: a name longer than the format has room for.
         MissingPackage: the compression needs a package that is not installed.
     """
-    record = Record(group_key(group.group_id), encode_value(_value(group), profile.group_value_version))
+    record = Record(group_key(group.group_id), encode_value(_value(group, assignments), profile.group_value_version))
     records = encode_records([record], base_timestamp=record.timestamp)
     return sealed(records, 1, now_ms, profile.base_sequence_of_groups, compression), 1
 
 
-def _value(group: Group) -> GroupMetadataValue:
+def _value(group: Group, assignments: Mapping[str, bytes] | None) -> GroupMetadataValue:
     timestamp_ms = group.state_timestamp_ms
     return GroupMetadataValue(
         protocol_type=group.protocol_type or "",
@@ -49,7 +57,7 @@ def _value(group: Group) -> GroupMetadataValue:
                 rebalance_timeout=member.rebalance_timeout_ms,
                 session_timeout=member.session_timeout_ms,
                 subscription=member.metadata,
-                assignment=member.assignment,
+                assignment=member.assignment if assignments is None else assignments[member.member_id],
             )
             for member in group.members.values()
         ),

@@ -6,18 +6,17 @@ import uuid
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.coordinator.groups import Member
+from kproto_server.coordinator.groups import Group, Member
 from kproto_server.coordinator.membership import members, static_members, timers
 from kproto_server.coordinator.membership.limits import NEW_MEMBER_TIMEOUT_MS, group_limits_of
 from kproto_server.coordinator.membership.machine import EMPTY, PREPARING, REJOIN, Rejoin
 from kproto_server.coordinator.membership.phases import FirstGathering
 from kproto_server.coordinator.membership.protocols import suits
 from kproto_server.coordinator.membership.rebalance import begin_or_complete
-from kproto_server.coordinator.membership.records import persist, snapshot
+from kproto_server.coordinator.membership.records import persist
 from kproto_server.coordinator.membership.replies import Reply, refused_join
 
 if TYPE_CHECKING:
-    from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.membership.replies import JoinRequest, JoinResult
     from kproto_server.state import BrokerState
 
@@ -26,7 +25,7 @@ def join(state: BrokerState, request: JoinRequest, now_ms: int) -> Reply[JoinRes
     """Let somebody join; the reply may know its answer already. The coordinator has been found to be the right one."""
     reply: Reply[JoinResult] = Reply()
     group = state.groups.get(request.group_id)
-    is_new_group = state.group(request.group_id) is None
+    is_new_group = group is None and state.group(request.group_id) is None
     if group is not None and group.kind == "consumer":
         # It came with the log of a real broker. An empty one makes room; members of both protocols don't go together.
         if group.members:
@@ -156,7 +155,4 @@ def _shed(state: BrokerState, group: Group, member_id: str, now_ms: int) -> None
 
 def _announce(state: BrokerState, group: Group, now_ms: int) -> None:
     """Write that there is a group now, which has no members yet (GP-12)."""
-    empty = snapshot(group)
-    empty.members.clear()
-    empty.protocol_type = empty.leader_id = None
-    persist(state, empty, now_ms, lambda log_error: None)
+    persist(state, Group(group.group_id, now_ms), now_ms, lambda log_error: None)

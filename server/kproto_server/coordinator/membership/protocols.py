@@ -20,7 +20,7 @@ def suits(group: Group, protocol_type: str, protocols: Protocols, profile: Profi
     if group.is_empty:
         return bool(protocols) and bool(protocol_type or not profile.checks_first_protocols)
     common, size = group.protocol_counts, len(group.members)
-    return protocol_type == group.protocol_type and any(common.get(name, 0) == size for name, _ in protocols)
+    return protocol_type == group.protocol_type and size in [common.get(name) for name, _ in protocols]
 
 
 def choose(group: Group) -> str:

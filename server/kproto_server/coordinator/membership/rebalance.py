@@ -16,7 +16,7 @@ from kproto_server.coordinator.membership.limits import group_limits_of
 from kproto_server.coordinator.membership.machine import COMPLETING, EMPTY, PREPARING, REBALANCES_WHEN_LEFT, move
 from kproto_server.coordinator.membership.phases import FirstGathering, Gathering, Syncing
 from kproto_server.coordinator.membership.protocols import choose, subscription_of
-from kproto_server.coordinator.membership.records import persist, snapshot
+from kproto_server.coordinator.membership.records import persist
 from kproto_server.coordinator.membership.replies import SyncResult
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _become_empty(state: BrokerState, group: Group, now_ms: int) -> None:
     if not state.profile.offsets_make_a_group:
         state.groups.remove(group.group_id)
     # If it can't be written, the members come back at the next start, and are given up then.
-    persist(state, snapshot(group), now_ms, lambda log_error: None)
+    persist(state, group, now_ms, lambda log_error: None)
 
 
 def drop_assignments(group: Group, error: int, now_ms: int) -> None:

@@ -6,19 +6,27 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.change_log import NO_BATCH, Change
-from kproto_server.coordinator.groups import Group, Member
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from kproto_server.coordinator.groups import Group
     from kproto_server.releases.profiles import Profile
     from kproto_server.state import BrokerState
 
 
-def persist(state: BrokerState, group: Group, now_ms: int, done: Callable[[int], object]) -> None:
-    """Write a group as it is in this moment; ``done`` is told the log's error, 0 once it is there."""
+def persist(
+    state: BrokerState,
+    group: Group,
+    now_ms: int,
+    done: Callable[[int], object],
+    assignments: Mapping[str, bytes] | None = None,
+) -> None:
+    """Write a group as it is in this moment; ``done`` is told the log's error, 0 once it is there.
 
+    ``assignments``: those that the members will have then, by member id (GP-32); None: they keep what they have.
+    """
     topic = state.cluster.topics.get(OFFSETS_TOPIC)
     if topic is None:
         done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -29,37 +37,9 @@ def persist(state: BrokerState, group: Group, now_ms: int, done: Callable[[int],
             from kproto_server.coordinator.log_records.batches import offsets_compression
             from kproto_server.coordinator.log_records.groups import group_batch
 
-            batch = group_batch(group, now_ms, state.profile, offsets_compression(state.settings))
+            compression = offsets_compression(state.settings)
+            batch = group_batch(group, now_ms, state.profile, compression, assignments)
         state.log.append(partition, Change(group.group_id, done), *batch)
-
-
-def snapshot(group: Group, assignments: Mapping[str, bytes] | None = None) -> Group:
-    """Return what the record says: the group as it is, or as it will be with these assignments (GP-32)."""
-    copy = Group(group.group_id, 0, group.kind)
-    copy.state = group.state
-    copy.state_timestamp_ms = group.state_timestamp_ms
-    copy.protocol_type = group.protocol_type
-    copy.protocol_name = group.protocol_name
-    copy.generation = group.generation
-    copy.leader_id = group.leader_id
-    for member in group.members.values():
-        assignment = member.assignment if assignments is None else assignments[member.member_id]
-        copy.members[member.member_id] = _with_assignment(member, assignment)
-    return copy
-
-
-def _with_assignment(member: Member, assignment: bytes) -> Member:
-    return Member(
-        member.member_id,
-        group_instance_id=member.group_instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        session_timeout_ms=member.session_timeout_ms,
-        rebalance_timeout_ms=member.rebalance_timeout_ms,
-        protocols=member.protocols,
-        metadata=member.metadata,
-        assignment=assignment,
-    )
 
 
 _GONE = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR}

@@ -10,7 +10,7 @@ from kproto_server.coordinator.membership import members
 from kproto_server.coordinator.membership.machine import COMPLETING, STABLE
 from kproto_server.coordinator.membership.protocols import choose
 from kproto_server.coordinator.membership.rebalance import begin, complete_if_all_joined
-from kproto_server.coordinator.membership.records import persist, snapshot, write_error
+from kproto_server.coordinator.membership.records import persist, write_error
 from kproto_server.coordinator.membership.replies import SyncResult, refused_join
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _answer_stable(
             members.answer_join(group, member, _as_follower(group, member, leader_id))
 
     if state.profile.stores_returned_static_members:
-        persist(state, snapshot(group), now_ms, done)
+        persist(state, group, now_ms, done)
     else:
         done(0)
 

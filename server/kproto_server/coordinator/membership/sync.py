@@ -9,7 +9,7 @@ from kproto_server.coordinator.membership import members, timers
 from kproto_server.coordinator.membership.machine import COMPLETING, STABLE, SYNC, Sync, move
 from kproto_server.coordinator.membership.phases import Syncing
 from kproto_server.coordinator.membership.rebalance import begin, drop_assignments
-from kproto_server.coordinator.membership.records import persist, snapshot, write_error
+from kproto_server.coordinator.membership.records import persist, write_error
 from kproto_server.coordinator.membership.replies import Reply, SyncResult
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _store(state: BrokerState, group: Group, told: dict[str, bytes], now_ms: int
             _hand_out(group, assignments, now_ms)
         timers.arm(state, group)
 
-    persist(state, snapshot(group, assignments), now_ms, done)
+    persist(state, group, now_ms, done, assignments)
 
 
 def _hand_out(group: Group, assignments: dict[str, bytes], now_ms: int) -> None:
