@@ -13,7 +13,7 @@ snapshot see it twice or not at all.
 from __future__ import annotations
 
 from _thread import allocate_lock
-from collections import Counter
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from kproto_server.observation.error_codes import error_codes
@@ -63,10 +63,10 @@ class _Tally:
         self.negotiated: set[str] = set()
         """Client ids that sent ApiVersions."""
         self.requests: dict[tuple[str, int, int], int] = {}
-        self.errors: Counter[tuple[str, int, int, int]] = Counter()
-        self.commits: Counter[tuple[str, int, str]] = Counter()
-        self.overrides: Counter[tuple[str, int, str]] = Counter()
-        self.closed: Counter[tuple[str, int, int, str]] = Counter()
+        self.errors: defaultdict[tuple[str, int, int, int], int] = defaultdict(int)
+        self.commits: defaultdict[tuple[str, int, str], int] = defaultdict(int)
+        self.overrides: defaultdict[tuple[str, int, str], int] = defaultdict(int)
+        self.closed: defaultdict[tuple[str, int, int, str], int] = defaultdict(int)
         self.retention: dict[str, int] = {}
 
     def known(self, client_id: str) -> str:
