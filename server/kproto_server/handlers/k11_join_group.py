@@ -51,19 +51,20 @@ def _refusal(request: JoinGroupRequest, call: Call) -> JoinResult | None:
 
 
 def _asked(request: JoinGroupRequest, call: Call) -> JoinRequest:
+    # By place, as the other values that each request makes: by name they take twice as long.
     return JoinRequest(
-        group_id=request.group_id,
-        member_id=request.member_id,
-        group_instance_id=request.group_instance_id,
-        client_id=call.client_id,
-        client_host=call.connection.client_host,
-        session_timeout_ms=request.session_timeout_ms,
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        call.client_id,
+        call.connection.client_host,
+        request.session_timeout_ms,
         # Version 0 has none (GP-2).
-        rebalance_timeout_ms=request.session_timeout_ms if call.api_version == 0 else request.rebalance_timeout_ms,
-        protocol_type=request.protocol_type,
-        protocols=tuple([(protocol.name, protocol.metadata) for protocol in request.protocols]),
-        must_know_its_id=call.api_version >= KNOWN_IDS_SINCE,
-        can_skip_assignment=call.api_version >= SKIPS_SINCE,
+        request.session_timeout_ms if call.api_version == 0 else request.rebalance_timeout_ms,
+        request.protocol_type,
+        tuple([(protocol.name, protocol.metadata) for protocol in request.protocols]),
+        call.api_version >= KNOWN_IDS_SINCE,
+        call.api_version >= SKIPS_SINCE,
     )
 
 

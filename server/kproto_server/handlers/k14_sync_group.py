@@ -29,13 +29,13 @@ def handle(request: SyncGroupRequest, call: Call) -> SyncGroupResponse | Wait:
             error = ErrorCode.REBALANCE_IN_PROGRESS  # what was begun is lost, and old clients don't know 14 here
         return _response(SyncResult(error))
     asked = SyncRequest(
-        group_id=request.group_id,
-        generation=request.generation_id,
-        member_id=request.member_id,
-        group_instance_id=request.group_instance_id,
-        protocol_type=request.protocol_type,
-        protocol_name=request.protocol_name,
-        assignments={told.member_id: told.assignment for told in request.assignments},
+        request.group_id,
+        request.generation_id,
+        request.member_id,
+        request.group_instance_id,
+        request.protocol_type,
+        request.protocol_name,
+        {told.member_id: told.assignment for told in request.assignments},
     )
     reply = sync(call.state, asked, call.now_ms)
 

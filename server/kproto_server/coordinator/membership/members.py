@@ -88,13 +88,13 @@ def generation_of(group: Group, member: Member) -> JoinResult:
     """Return what a member is told of the generation: the leader, who is there; the others, who leads."""
     leads = member.member_id == group.leader_id
     return JoinResult(
-        error=0,
-        member_id=member.member_id,
-        generation=group.generation,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
-        leader_id=group.leader_id or "",
-        members=all_members(group) if leads else (),
+        0,
+        member.member_id,
+        group.generation,
+        group.protocol_type,
+        group.protocol_name,
+        group.leader_id or "",
+        all_members(group) if leads else (),
     )
 
 

@@ -28,11 +28,13 @@ def choose(group: Group) -> str:
 
     Of two with as many votes it is the one that the earliest member has first.
     """
-    size = len(group.members)
+    size, counts = len(group.members), group.protocol_counts
     votes: dict[str, int] = {}
     for member in group.members.values():
-        vote = next(name for name, _ in member.protocols if group.protocol_counts[name] == size)
-        votes[vote] = votes.get(vote, 0) + 1
+        for name, _ in member.protocols:
+            if counts[name] == size:
+                votes[name] = votes.get(name, 0) + 1
+                break
     return max(votes, key=votes.__getitem__)
 
 
