@@ -124,11 +124,10 @@ class RealFile:
         self.size = os.fstat(fd).st_size
 
     def write_at(self, position: int, data: bytes) -> None:
-        size = len(data)
-        written = os.pwrite(self._fd, data, position)
-        while written < size:
-            written += os.pwrite(self._fd, data[written:], position + written)
-        end = position + size
+        end = position + len(data)
+        position += os.pwrite(self._fd, data, position)
+        while position < end:
+            position += os.pwrite(self._fd, data[position - end :], position)
         if end > self.size:
             self.size = end
 

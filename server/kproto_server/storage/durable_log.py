@@ -155,14 +155,12 @@ class DurableLog(Generic[Item]):
         """As `write`, for a batch of which this is what the checksum covers."""
         if self.failed is not None:
             return STORAGE_ERROR
-        size = CHECKED_FROM + len(checked)
-        if size > self._batch_size_max_bytes and not log.takes_any_size:
+        if CHECKED_FROM + len(checked) > self._batch_size_max_bytes and not log.takes_any_size:
             return TOO_LARGE
         try:
-            log.write_now(checked, record_count)
+            self._unsynced_bytes += log.write_now(checked, record_count)
         except OSError:
             return STORAGE_ERROR
-        self._unsynced_bytes += size
         return 0
 
     def begin(self) -> Round[Item] | None:

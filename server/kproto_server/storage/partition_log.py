@@ -188,8 +188,10 @@ class PartitionLog:
         self._position += size
         self._next_written = self.next_offset
 
-    def write_now(self, checked: bytes, record_count: int) -> None:
+    def write_now(self, checked: bytes, record_count: int) -> int:
         """Append and write one batch, of which this is what the checksum covers: the same with less to do.
+
+        Return the size of the batch.
 
         Raises:
             OSError: it is as if it never had been.
@@ -208,7 +210,7 @@ class PartitionLog:
         ):
             self.append(batch, record_count)
             self.write()
-            return
+            return size
         try:
             file.write_at(position, batch)
         except OSError:
@@ -216,6 +218,7 @@ class PartitionLog:
             raise
         self._position = end
         self.next_offset = self._next_written = next_offset
+        return size
 
     def _take_back_write(self) -> None:
         self.next_offset = self._next_written
