@@ -27,7 +27,8 @@ SIZE_MAX = 0x7FFFFFFF
 """The largest size that the int32 before a frame can tell."""
 
 _SIZE = struct.Struct(">I")
-_read_size = _SIZE.unpack_from
+read_size = _SIZE.unpack_from
+"""Return ``(size,)`` from the first four octets."""
 
 
 class FrameReader:
@@ -75,7 +76,7 @@ class FrameReader:
         pending = self._pending
         if len(pending) < _SIZE.size:
             return
-        (size,) = _read_size(pending)
+        (size,) = read_size(pending)
         end = _SIZE.size + size
         if size > self.limit:
             self._data = bytes(pending[: _SIZE.size])
@@ -93,7 +94,7 @@ class FrameReader:
         total = len(data)
         position = 0
         while position + 4 <= total:
-            (size,) = _read_size(data, position)
+            (size,) = read_size(data, position)
             end = position + 4 + size
             if size > limit:
                 self._failure = FrameTooLarge(size - (1 << 32) if size > SIZE_MAX else size, limit)

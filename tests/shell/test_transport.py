@@ -55,7 +55,7 @@ class Wired:
         ready = dict(self.host.poller.poll(0))
         mask = ready.get(self.connection.fd, 0)
         if mask:
-            self.connection.on_ready(mask)
+            self.connection.on_ready(mask, self.host.clock.now_ms())
             self.host.send_outgoing()
         return mask
 
@@ -134,7 +134,7 @@ def test_a_client_that_reads_nothing_is_read_no_more(wired: Wired) -> None:
 
 def test_many_answers_are_sent_before_anybody_else_is_read(wired: Wired) -> None:
     wired.client.sendall(b"".join(request_frame(*TOPICS, correlation_id=number) for number in range(2500)))
-    wired.connection.on_ready(READ)
+    wired.connection.on_ready(READ, wired.host.clock.now_ms())
     assert wired.host.outgoing == []
     assert wired.ids()[:2] == [0, 1]
     assert wired.host.burdens.unsent.total_bytes > 0

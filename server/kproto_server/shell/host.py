@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Ready(Protocol):
     """Whoever owns a registered file descriptor."""
 
-    def on_ready(self, mask: int) -> None: ...
+    def on_ready(self, mask: int, now_ms: int) -> None: ...
 
 
 class Sender(Protocol):
@@ -145,13 +145,18 @@ class Host:
     def _take_turns(self, timeout_s: float | None, owners: Mapping[int, Ready] = NOBODY) -> None:
         """Wait; give everyone whose socket is ready a turn, then all that was posted, which is trio."""
         ready = self.poller.poll(0.0 if self._posted else timeout_s)
-        self.clock.tick(real_ms())
+        clock = self.clock
+        now_ms = clock.tick(real_ms())
+        woken = 0
         for fd, mask in ready:
             owner = owners.get(fd)
             if owner is not None:
-                owner.on_ready(mask)
+                owner.on_ready(mask, now_ms)
             elif fd == self._wake_receive.fileno():
+                woken = 1
                 self._drain_wake()
+        if len(ready) > woken:
+            clock.active()
         self.send_outgoing()
         for _ in range(len(self._posted)):
             self._posted.popleft()()

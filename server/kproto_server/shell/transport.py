@@ -70,16 +70,15 @@ class Connection:
         """Whether a request waits, for time to pass or for the disk; such a connection is not idle (BA-10)."""
         return self._session.parked is not None or bool(self._session.held)
 
-    def on_ready(self, mask: int) -> None:
+    def on_ready(self, mask: int, now_ms: int) -> None:
         """Called by the loop when the socket is ready."""
+        session = self._session
         if mask & WRITE:
             self._go_on()
-        elif mask == READ and self._session.parked is not None:
+            return
+        if session.parked is not None and mask == READ:
             self._watch(0)
-        else:
-            self._read()
-
-    def _read(self) -> None:
+            return
         try:
             data = self._socket.recv(READ_SIZE_BYTES)
         except BlockingIOError:
@@ -89,18 +88,19 @@ class Connection:
         if not data:
             self.close()
             return
-        clock = self._host.clock
-        self.active_ms = clock.real_ms
-        session = self._session
-        answers = session.receive(data, clock.active())
-        if self._unfinished or not answers:
-            self._count_unfinished()
+        host = self._host
+        self.active_ms = host.clock.real_ms
+        answers = session.receive(data, now_ms)
         if answers:
-            self._host.outgoing.append((self, answers))
+            host.outgoing.append((self, answers))
+            if self._unfinished:
+                self._count_unfinished()
             if len(answers) > LARGE_ANSWERS_BYTES:
-                self._host.send_outgoing()
-        elif session.backlog or session.held or session.parked or session.closed or self._finishing:
-            self._settle()
+                host.send_outgoing()
+        else:
+            self._count_unfinished()
+            if session.backlog or session.held or session.parked or session.closed or self._finishing:
+                self._settle()
 
     def _count_unfinished(self) -> None:
         """A read has brought no answer: it may have been part of a long request."""
@@ -112,23 +112,37 @@ class Connection:
             self._unfinished = False
             burden.forget(self)
 
-    def send_out(self, data: bytes) -> None:
-        """Called by the loop when everyone was read: send what was answered."""
+    def send_out(self, data: bytes | memoryview) -> None:
+        """Send what was answered, and keep what is left. Called by the loop when everyone was read."""
         if self.fd < 0:
             return
-        if self._send(data):
-            session = self._session
-            if not (session.backlog or session.held or session.parked or session.closed or self._finishing):
-                return
-        self._settle()
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self.close()
+            return
+        if sent < len(data):
+            self._unsent = memoryview(data)[sent:]
+            self._host.burdens.unsent.hold(self, len(data) - sent, anew=sent > 0)
+            self._watch(WRITE)
+            return
+        if self._unsent:
+            self._unsent = b""
+            self._host.burdens.unsent.forget(self)
+        session = self._session
+        if self._mask != READ or session.backlog or session.held or session.parked or session.closed or self._finishing:
+            self._settle()
 
     def _go_on(self) -> None:
         """The client takes more: send what is left, then answer what waited for that."""
         self.active_ms = real_ms()
         data = self._unsent or self._session.proceed(self._host.clock.now_ms())
         if data:
-            self._send(data)
-        self._settle()
+            self.send_out(data)
+        else:
+            self._settle()
 
     def _released(self) -> None:
         """The session has something to send, or its parked request was woken."""
@@ -142,24 +156,6 @@ class Connection:
             self._resume()
         elif not self._unsent:  # else it comes by `_go_on`
             self._go_on()
-
-    def _send(self, data: bytes | memoryview) -> bool:
-        """Send, and keep what is left; return whether nothing is."""
-        try:
-            sent = self._socket.send(data)
-        except BlockingIOError:
-            sent = 0
-        except OSError:
-            self.close()
-            return False
-        if sent < len(data):
-            self._unsent = memoryview(data)[sent:]
-            self._host.burdens.unsent.hold(self, len(data) - sent, anew=sent > 0)
-            return False
-        if self._unsent:
-            self._unsent = b""
-            self._host.burdens.unsent.forget(self)
-        return True
 
     def _settle(self) -> None:
         """Bring what is watched, and the parked request's timer, in line with the session."""
@@ -199,13 +195,14 @@ class Connection:
         self.active_ms = real_ms()
         answers = self._session.resume(self._host.clock.now_ms())
         if answers:
-            self._send(answers)
-        self._settle()
+            self.send_out(answers)
+        else:
+            self._settle()
 
     def finish(self) -> None:
         """Shutdown: answer what has been read, parked requests too, and read no more; then `close_if_delivered`."""
         if self._mask == READ and self._session.parked is None:
-            self._read()
+            self.on_ready(READ, self._host.clock.now_ms())
             self._host.send_outgoing()
         self._finishing = True
         if self._deadline is not None:
