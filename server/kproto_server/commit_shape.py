@@ -49,12 +49,11 @@ class Shape:
     """What all commits of the same partitions have in common, whoever makes them."""
 
     __slots__ = (
-        "_after",
-        "_before",
         "_expires_after_ms",
-        "_offsets",
-        "_template",
+        "_offsets_of",
+        "after_id",
         "api_version",
+        "before_id",
         "client_id",
         "cluster_version",
         "expires_early",
@@ -63,11 +62,13 @@ class Shape:
         "layout",
         "mask",
         "node",
+        "own_mask",
         "record_count",
         "request",
         "size",
         "state",
         "stored",
+        "template",
         "want",
         "who",
     )
@@ -85,7 +86,10 @@ class Shape:
         self.state = state = call.state
         self.size = len(frame)
         self.mask = mask
+        """The octets that all of them have in common, and of a frame which."""
         self.want = int.from_bytes(frame, "big") & mask
+        self.own_mask = mask | int.from_bytes(b"\xff" * (who.stop - who.start), "big") << 8 * (len(frame) - who.stop)
+        """And who commits."""
         self.who = who
         self.group = group
         """Where the group's id is, which has the same size in all frames of this shape."""
@@ -103,14 +107,11 @@ class Shape:
         first = self.stored[0][1][0][1]
         expire_ms = first.expire_timestamp_ms
         self._expires_after_ms = None if expire_ms is None else expire_ms - first.commit_timestamp_ms
-        self._before, self._after = answer[:4], answer[8:]
-        self._offsets = _offsets_in(mask.to_bytes(len(frame), "big"), who)
-        self._template: CommitTemplate | None = None
+        self.before_id, self.after_id = answer[:4], answer[8:]
+        """Of the answer to one that is accepted, size included: what stands around its correlation id."""
+        self._offsets_of = _offsets_in(mask.to_bytes(len(frame), "big"), who).unpack_from
+        self.template: CommitTemplate | None = None
         """Made when a batch is first needed: a log that keeps nothing needs none."""
-
-    def success(self, frame: bytes) -> bytes:
-        """Return the answer to a commit that was accepted, size included."""
-        return self._before + frame[4:8] + self._after
 
     def refusal(self, frame: bytes, log_error: int) -> bytes:
         """Return the answer to a commit that could not be written (OC-35)."""
@@ -132,24 +133,19 @@ class Shape:
         correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
         return response_frame(correlation_id, codec.response_header_version, codec.encode_response(response))
 
-    def checked(self, group_id: str, frame: bytes, now_ms: int) -> bytes:
-        """Return a commit as a record batch of `record_count` records, from what its checksum covers on."""
-        template = self._template or self._make_template()
-        expires_after_ms = self._expires_after_ms
-        expire_ms = None if expires_after_ms is None else now_ms + expires_after_ms
-        return template.checked(group_id.encode(), self._offsets.unpack_from(frame), now_ms, expire_ms)
-
-    def _make_template(self) -> CommitTemplate:
+    def make_template(self) -> CommitTemplate:
+        """Return the template of the batches of such commits, made at first use."""
         from kproto_server.coordinator.log_records.commits import CommitTemplate
 
-        group_size, expires = self.group.stop - self.group.start, self._expires_after_ms is not None
-        self._template = CommitTemplate(group_size, self.stored, self.state.profile, expires=expires)
-        return self._template
+        self.template = CommitTemplate(
+            self.stored, self.state.profile, self.group, self._offsets_of, self._expires_after_ms
+        )
+        return self.template
 
     def entries(self, frame: bytes, now_ms: int) -> CommitEntries:
         """Return what a commit has stored: the remembered entries with its offsets and its time."""
         expire_ms = None if self._expires_after_ms is None else now_ms + self._expires_after_ms
-        offsets = iter(self._offsets.unpack_from(frame))
+        offsets = iter(self._offsets_of(frame))
         return [
             (
                 name,

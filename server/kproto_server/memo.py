@@ -91,7 +91,7 @@ class PendingCommit(Change):
             self.answer = memo.shape.refusal(frame, error)
         else:
             memo.apply(frame, self._now_ms, self._session)
-            self.answer = memo.shape.success(frame)
+            self.answer = memo.shape.before_id + frame[4:8] + memo.shape.after_id
         self._session.release()
 
 
@@ -105,6 +105,7 @@ class CommitMemo:
         "group_id",
         "is_deferred",
         "is_forgotten",
+        "own",
         "request",
         "shape",
         "use",
@@ -119,6 +120,8 @@ class CommitMemo:
         self.is_deferred = False
         """Whether the last commit is visible, and not in the table."""
         self.is_forgotten = False
+        self.own: int | None = None
+        """All that the member's commits have in common, as a masked number, while a connection brings no others."""
         self.use = FRESH
         self._partition = partition_for(request.group_id, len(cluster.topics[OFFSETS_TOPIC].partitions))
         self.frame = frame
@@ -148,7 +151,7 @@ class CommitMemo:
                 group.note_commit(self.request.member_id, now_ms)
         log = state.log
         if log.keeps:
-            checked = shape.checked(self.group_id, frame, now_ms)
+            checked = (shape.template or shape.make_template()).checked(frame, now_ms)
             if type(log) is not WrittenChangeLog:
                 from kproto_server.coordinator.log_records.batches import whole
 
@@ -161,7 +164,7 @@ class CommitMemo:
         self.frame, self._now_ms = frame, now_ms  # as `apply`, which a call would make dearer by a hundredth
         if not self.is_deferred:
             self._defer(session)
-        return shape.success(frame)
+        return shape.before_id + frame[4:8] + shape.after_id
 
     def apply(self, frame: bytes, now_ms: int, session: Session) -> None:
         """Make this commit visible."""
@@ -200,23 +203,20 @@ class Memos:
 
         ``last``: what was found last on this connection, which mostly does again.
         """
-        state = self._state
         memo: CommitMemo | None
-        if last is None or len(frame) != last.shape.size:
-            memo = state.offsets.last_commits.get(_group_id(frame))
-            if memo is None or not memo.is_by(frame):
-                return None
-        elif last.is_forgotten or frame[last.shape.who] != last.frame[last.shape.who]:
-            alike = last.shape  # mostly it is another group's commit of the same partitions
-            group_id = str(frame[alike.group], "utf-8", INJECTIVE)
-            memo = state.offsets.last_commits.get(group_id)
-            if memo is None or ((memo.shape is not alike or not alike.is_anonymous) and not memo.is_by(frame)):
-                return None
-        else:
+        if (
+            last is not None
+            and last.own is not None
+            and len(frame) == last.shape.size
+            and int.from_bytes(frame, "big") & last.shape.own_mask == last.own
+            and not last.is_forgotten
+        ):
             memo = last
-        shape = memo.shape
-        if int.from_bytes(frame, "big") & shape.mask != shape.want:
-            return None
+        else:
+            memo = self._look_up(frame, last)
+            if memo is None:
+                return None
+        state, shape = self._state, memo.shape
         if state.cluster.version != shape.cluster_version or node is not shape.node or state.unavailable:
             return None
         group = state.groups.get(memo.group_id)
@@ -224,6 +224,27 @@ class Memos:
         if group is None and shape.is_anonymous:
             return memo
         return None if commit_error(group, memo.request, shape.api_version, state.profile) else memo
+
+    def _look_up(self, frame: bytes, last: CommitMemo | None) -> CommitMemo | None:
+        """Return the memo of a commit by the same member of the same partitions, if there is one."""
+        commits = self._state.offsets.last_commits
+        if last is None or len(frame) != last.shape.size:
+            memo = commits.get(_group_id(frame))
+            if memo is None or not memo.is_by(frame):
+                return None
+        elif last.is_forgotten or frame[last.shape.who] != last.frame[last.shape.who]:
+            alike = last.shape  # mostly it is another group's commit of the same partitions
+            memo = commits.get(str(frame[alike.group], "utf-8", INJECTIVE))
+            if memo is None or ((memo.shape is not alike or not alike.is_anonymous) and not memo.is_by(frame)):
+                return None
+        else:
+            memo = last
+        shape, number = memo.shape, int.from_bytes(frame, "big")
+        if number & shape.mask != shape.want:
+            return None
+        if last is not None:
+            last.own = number & shape.own_mask if last is memo else None
+        return memo
 
     def learn(
         self,

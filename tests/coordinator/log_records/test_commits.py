@@ -15,7 +15,7 @@ from kproto.records.compression import Compression
 from kproto.records.record_batch import read_record_batch, seal
 from kproto_server.configuration.settings import SettingError, Settings
 from kproto_server.coordinator.log_records.batches import offsets_compression, whole
-from kproto_server.coordinator.log_records.commits import CommitTemplate, commit_batch
+from kproto_server.coordinator.log_records.commits import commit_batch
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.releases.profiles import Profile
 from tests.coordinator.log_records.plain import (
@@ -27,12 +27,16 @@ from tests.coordinator.log_records.plain import (
     offsets_and_metadata,
     plain_commit_batch,
 )
+from tests.coordinator.log_records.templates import request_of, template_of
 from tests.records.made import COMMIT_BATCH
 
 if TYPE_CHECKING:
+    from kproto_server.coordinator.log_records.commits import CommitTemplate
     from kproto_server.coordinator.offsets import CommitEntries
 
 ZERO = bytes(16)
+TIMES = st.integers(-(2**62), 2**62 - 1)
+"""And what is between two: their sums are times too."""
 STORED = OffsetAndMetadata(42, 5, "m", NOW, None, ZERO)
 
 
@@ -112,13 +116,14 @@ def test_a_template_makes_the_same_batch(
     group_ids: list[str], entries: CommitEntries, profile: Profile, data: st.DataObject
 ) -> None:
     """D13: for groups of any id, offsets, and times, one after the other."""
-    templates: dict[tuple[int, bool], CommitTemplate] = {}
+    templates: dict[tuple[int, int | None], CommitTemplate] = {}
     for group_id in group_ids:
-        now_ms, expire_ms = data.draw(INT64), data.draw(st.none() | INT64)
-        size, expires = len(group_id.encode()), expire_ms is not None
-        if (size, expires) not in templates:
-            templates[size, expires] = CommitTemplate(size, entries, profile, expires=expires)
-        template = templates[size, expires]
+        now_ms, expires_after_ms = data.draw(TIMES), data.draw(st.none() | TIMES)
+        size = len(group_id.encode())
+        if (size, expires_after_ms) not in templates:
+            templates[size, expires_after_ms] = template_of(size, entries, profile, expires_after_ms)
+        template = templates[size, expires_after_ms]
+        expire_ms = None if expires_after_ms is None else now_ms + expires_after_ms
         offsets = data.draw(st.lists(INT64, min_size=template.record_count, max_size=template.record_count))
         places = iter(offsets)
         again = [
@@ -134,17 +139,17 @@ def test_a_template_makes_the_same_batch(
             )
             for topic, partitions in entries
         ]
-        made = whole(template.checked(group_id.encode(), offsets, now_ms, expire_ms))
+        made = whole(template.checked(request_of(group_id, offsets), now_ms))
         assert (made, template.record_count) == commit_batch(group_id, again, now_ms, profile)
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_template_takes_as_many_offsets_as_it_has_partitions(count: int) -> None:
     entries = [("t1", [(number, STORED) for number in range(count)])]
-    template = CommitTemplate(2, entries, Profile.named("latest"), expires=False)
-    for offsets in [(1,) * (count - 1), (1,) * (count + 1)]:
+    for offset_count in [count - 1, count + 1]:
+        template = template_of(2, entries, Profile.named("latest"), offset_count=offset_count)
         with pytest.raises(ValueError, match=r"size|unpack"):
-            template.checked(b"g1", offsets, NOW, None)
+            template.checked(request_of("g1", [1] * offset_count), NOW)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +158,7 @@ def test_a_template_takes_as_many_offsets_as_it_has_partitions(count: int) -> No
         lambda long: commit_batch(long, [("t", [(0, STORED)])], NOW, Profile.named("latest")),
         lambda long: commit_batch("g", [("t", [(0, STORED._replace(metadata=long))])], NOW, Profile.named("2.0")),
         lambda long: commit_batch("g", [("t", [(0, STORED._replace(metadata=long))])], NOW, Profile.named("latest")),
-        lambda long: CommitTemplate(len(long.encode()), [("t", [(0, STORED)])], Profile.named("latest"), expires=False),
+        lambda long: template_of(len(long.encode()), [("t", [(0, STORED)])], Profile.named("latest")),
     ],
     ids=["group", "metadata", "flexible metadata", "template"],
 )

@@ -20,11 +20,12 @@ from kproto.records.offsets_topic import read_offsets_record
 from kproto.records.record_batch import RecordBatch
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.log_records.batches import whole
-from kproto_server.coordinator.log_records.commits import CommitTemplate, commit_batch
+from kproto_server.coordinator.log_records.commits import commit_batch
 from kproto_server.coordinator.log_records.deletions import deletion_batch, tombstones
 from kproto_server.coordinator.log_records.groups import group_batch
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.releases.profiles import Profile
+from tests.coordinator.log_records.templates import request_of, template_of
 from tests.fixture_files import FIXTURES
 
 if TYPE_CHECKING:
@@ -102,10 +103,11 @@ def test_recorded_commits(release: str) -> None:
         assert commit_batch(group_id, entries, now_ms, profile) == (unplaced(data), len(records))
         stored = [found for _, partitions in entries for _, found in partitions]
         if all(found.commit_timestamp_ms == now_ms for found in stored):
-            group, expire_ms = group_id.encode(), stored[0].expire_timestamp_ms
-            template = CommitTemplate(len(group), entries, profile, expires=expire_ms is not None)
-            offsets = [found.offset for found in stored]
-            assert whole(template.checked(group, offsets, now_ms, expire_ms)) == unplaced(data)
+            expire_ms = stored[0].expire_timestamp_ms
+            expires_after_ms = None if expire_ms is None else expire_ms - now_ms
+            template = template_of(len(group_id.encode()), entries, profile, expires_after_ms)
+            request = request_of(group_id, [found.offset for found in stored])
+            assert whole(template.checked(request, now_ms)) == unplaced(data)
         count += 1
     assert count >= 8
 

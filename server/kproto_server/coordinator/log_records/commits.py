@@ -35,11 +35,9 @@ NO_HEADERS = b"\0"
 
 PARTITION_SIZE = 4
 
-FIRST_TIMESTAMP, GREATEST_TIMESTAMP = 1, 2
-GROUP, OFFSET, TIME, EXPIRE_TIME = 4, 6, 8, 9
-"""Where they stand first among the arguments of a template."""
-STEP = 5
-"""How many arguments a record has besides its times."""
+GROUP, OFFSET, STEP = 1, 3, 4
+"""Where they stand first among the parts of a template, and how many parts a record has."""
+pack_time = Struct(">q").pack
 
 
 def commit_batch(
@@ -83,51 +81,79 @@ def commit_batch(
 
 class CommitTemplate:
     """A commit that comes again with other offsets at another time: the octets of its batch that stay, and where the
-    others go between them. One template does for all groups whose ids have the same size."""
+    others go between them. One template does for all groups whose ids have the same size.
 
-    __slots__ = ("_arguments", "_has_expiry", "_pack", "_step", "record_count")
+    Many commits come while the clock shows the same millisecond, so times are among what stays, for that long.
+    """
 
-    def __init__(self, group_size: int, entries: CommitEntries, profile: Profile, *, expires: bool) -> None:
-        """``group_size``: octets of the group's id; ``expires``: whether offsets have a deadline.
+    __slots__ = (
+        "_expires_after_ms",
+        "_group",
+        "_now_ms",
+        "_offsets_of",
+        "_pack",
+        "_parts",
+        "_records",
+        "record_count",
+    )
+
+    def __init__(
+        self,
+        entries: CommitEntries,
+        profile: Profile,
+        group: slice,
+        offsets_of: Callable[[bytes], Sequence[int]],
+        expires_after_ms: int | None = None,
+    ) -> None:
+        """``group``: where its id is in a request; ``offsets_of``: what reads a request's offsets, in the order of the
+        entries; ``expires_after_ms``: how long after the commit its deadline is.
 
         Raises:
             EncodeError: the id is longer than the format has room for.
         """
-        records = list(_records(group_size, entries, profile, expires=expires))
-        self.record_count = len(records)
-        self._has_expiry = records[0].has_expiry
-        times = [0, 0] if self._has_expiry else [0]
-        self._step = STEP + len(times)
-        header = CHECKED.pack(
-            0, len(records) - 1, 0, 0, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, COMMITS_BASE_SEQUENCE, len(records)
-        )
-        layout, arguments = [">6sqq"], [header[:6], 0, 0]
-        before = header[22:]
-        for record in records:
-            before += record.before_group
-            layout.append(
-                f"{len(before)}s{group_size}s{len(record.before_offset)}sq{len(record.middle)}s{'q' * len(times)}"
-            )
-            arguments += [before, b"", record.before_offset, 0, record.middle, *times]
-            before = record.end
-        self._pack = Struct("".join([*layout, f"{len(before)}s"])).pack
-        self._arguments: list[Any] = [*arguments, before]
+        self._group = group
+        self._offsets_of = offsets_of
+        group_size = group.stop - group.start
+        self._records = list(_records(group_size, entries, profile, expires=expires_after_ms is not None))
+        self.record_count = len(self._records)
+        self._expires_after_ms = expires_after_ms
+        self._now_ms = 0
+        *stay, last = self._staying(0)
+        self._parts: list[Any] = []
+        """What is packed: what stays, the group's id, what stays, and the offset, of each record; then the rest."""
+        layout = [">"]
+        for before, record in zip(stay, self._records, strict=True):
+            self._parts += [before, b"", record.before_offset, 0]
+            layout.append(f"{len(before)}s{group_size}s{len(record.before_offset)}sq")
+        self._parts.append(last)
+        self._pack = Struct("".join([*layout, f"{len(last)}s"])).pack
 
-    def checked(self, group: bytes, offsets: Sequence[int], now_ms: int, expire_ms: int | None) -> bytes:
-        """Return all that the checksum covers, with these offsets in the order of the entries."""
-        arguments, step = self._arguments, self._step
-        arguments[FIRST_TIMESTAMP] = arguments[GREATEST_TIMESTAMP] = now_ms
-        count = self.record_count
+    def checked(self, request: bytes, now_ms: int) -> bytes:
+        """Return all that the checksum covers."""
+        parts, count = self._parts, self.record_count
+        if now_ms != self._now_ms:
+            parts[::STEP] = self._staying(now_ms)
+            self._now_ms = now_ms
         if count == 1:
-            (arguments[OFFSET],) = offsets
-            arguments[GROUP], arguments[TIME] = group, now_ms
+            parts[GROUP] = request[self._group]
+            (parts[OFFSET],) = self._offsets_of(request)
         else:
-            arguments[GROUP::step] = [group] * count
-            arguments[OFFSET::step] = offsets
-            arguments[TIME::step] = [now_ms] * count
-        if self._has_expiry:
-            arguments[EXPIRE_TIME::step] = [NO_EXPIRY if expire_ms is None else expire_ms] * count
-        return self._pack(*arguments)
+            parts[GROUP::STEP] = [request[self._group]] * count
+            parts[OFFSET::STEP] = self._offsets_of(request)
+        return self._pack(*parts)
+
+    def _staying(self, now_ms: int) -> Iterator[bytes]:
+        """Return what stands before each group's id, and at the end, at this time."""
+        count, expires_after_ms = self.record_count, self._expires_after_ms
+        expire_ms = NO_EXPIRY if expires_after_ms is None else now_ms + expires_after_ms
+        time, expire_time = pack_time(now_ms), pack_time(expire_ms)
+        before = CHECKED.pack(
+            0, count - 1, now_ms, now_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, COMMITS_BASE_SEQUENCE, count
+        )
+        for record in self._records:
+            yield before + record.before_group
+            before = record.middle + time + (expire_time if record.has_expiry else b"") + record.end
+        yield before
 
 
 class _Record(NamedTuple):
