@@ -30,7 +30,7 @@ TURN_S = 0.001
 CLIENTS_TURN_S = 0.001
 """How long those that are active have the loop for themselves then: one that sends a request at a time would else get
 one answered a turn."""
-IDLE_MS = 0.2
+IDLE_MS = 1.0
 """Real time without a request after which nobody is."""
 
 
