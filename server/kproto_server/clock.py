@@ -13,7 +13,6 @@ The object is pure: real time is passed in by the shell (`tick`), which asks `de
 from __future__ import annotations
 
 import heapq
-import itertools
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -82,7 +81,8 @@ class Clock:
         """The last reading of real time."""
         self._broker_ms = float(wall_ms)
         self._active_ms = real_ms
-        self._order = itertools.count()
+        self.timers_set = 0
+        """How many timers were set so far."""
         self._by_broker: list[tuple[int, int, Timer]] = []
         self._in_background: list[tuple[int, int, Timer]] = []
         self._by_real: list[tuple[float, int, Timer]] = []
@@ -136,25 +136,25 @@ class Clock:
         self._quiet_until_ms = None
         real = self.real_ms + max(0.0, due_ms - self._broker_ms) if for_client else None
         timer = Timer(due_ms, real, action)
-        order = next(self._order)
+        order = self.timers_set = self.timers_set + 1
         heapq.heappush(self._in_background if in_background else self._by_broker, (due_ms, order, timer))
         if real is not None and self.mode.rate != 1.0:
             heapq.heappush(self._by_real, (real, order, timer))
         return timer
 
-    def run_due(self) -> None:
-        """Fire what is due."""
+    def run_due(self, first_timers: float = NEVER) -> None:
+        """Fire what is due; of the timers that were ever set only the first so many."""
         if self._quiet_until_ms is not None and self.real_ms < self._quiet_until_ms:
             return
         self._quiet_until_ms = None
-        while (timer := self._pop_broker(self._broker_ms)) is not None:
+        while (timer := self._pop_broker(self._broker_ms, first_timers)) is not None:
             self._run(timer)
-        while (real_due := self._next_real()) is not None and real_due <= self.real_ms:
+        while (due := _first(self._by_real)) is not None and due[0] <= self.real_ms and due[1] <= first_timers:
             self._run(heapq.heappop(self._by_real)[2])
         if self.mode.auto and self.quiet_ms >= AUTO_IDLE_MS:
-            due = _first(self._by_broker)
-            if due is not None:
-                self.advance(max(0.0, due[0] - self._broker_ms))
+            next_due = _first(self._by_broker)
+            if next_due is not None:
+                self.advance(max(0.0, next_due[0] - self._broker_ms))
                 self.active()
 
     def delay_ms(self) -> float | None:
@@ -167,13 +167,15 @@ class Clock:
     def _work_out_delay_ms(self) -> float | None:
         delays = []
         due = self._next_heap()
+        if due and due[0][0] <= self._broker_ms:
+            return 0.0
         if due and self.mode.rate > 0:
             delays.append((due[0][0] - self._broker_ms) / self.mode.rate)
         if self.mode.auto and _first(self._by_broker) is not None:
             delays.append(AUTO_IDLE_MS - self.quiet_ms)
-        real_due = self._next_real()
+        real_due = _first(self._by_real)
         if real_due is not None:
-            delays.append(real_due - self.real_ms)
+            delays.append(real_due[0] - self.real_ms)
         return max(0.0, min(delays)) if delays else None
 
     def _next_heap(self) -> list[tuple[int, int, Timer]]:
@@ -183,13 +185,10 @@ class Clock:
             return self._in_background
         return self._by_broker
 
-    def _next_real(self) -> float | None:
-        first = _first(self._by_real)
-        return None if first is None else first[0]
-
-    def _pop_broker(self, until_ms: float) -> Timer | None:
+    def _pop_broker(self, until_ms: float, first_timers: float = NEVER) -> Timer | None:
         heap = self._next_heap()
-        return heapq.heappop(heap)[2] if heap and heap[0][0] <= until_ms else None
+        is_due = heap and heap[0][0] <= until_ms and heap[0][1] <= first_timers
+        return heapq.heappop(heap)[2] if is_due else None
 
     def _run(self, timer: Timer) -> None:
         action, timer.action = timer.action, None

@@ -129,10 +129,10 @@ def test_a_defect_in_the_loop_is_told_to_who_asks_and_who_stops(
 ) -> None:
     """Nobody waits for an answer of a thread that is gone."""
 
-    def fail_here(clock: Clock) -> None:
+    def fail_here(clock: Clock, first_timers: float) -> None:
         if threading.current_thread() is thread:
             fail()
-        run_due(clock)
+        run_due(clock, first_timers)
 
     run_due = Clock.run_due
     broker = Broker()

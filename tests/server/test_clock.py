@@ -68,6 +68,20 @@ def test_a_clients_long_poll_ends_in_real_time_while_a_manual_clock_stands() -> 
     assert fired == ["poll"], "and only once"
 
 
+@pytest.mark.parametrize("mode", ["real", "manual"])
+def test_a_timer_that_is_due_at_once_can_be_left_for_the_next_round(mode: str) -> None:
+    made = clock(mode)
+    fired: list[str] = []
+    made.call_at(1_000_000, lambda: fired.append("first"), for_client=True)
+    before = made.timers_set
+    made.call_at(1_000_000, lambda: fired.append("second"), for_client=True)
+    made.run_due(before)
+    assert fired == ["first"]
+    assert made.delay_ms() == 0
+    made.run_due(made.timers_set)
+    assert fired == ["first", "second"]
+
+
 def test_a_brokers_own_timer_waits_for_a_manual_clock_for_ever() -> None:
     manual = clock("manual")
     manual.call_at(1_000_500, lambda: None)

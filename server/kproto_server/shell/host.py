@@ -134,11 +134,16 @@ class Host:
         self._done = True
 
     def _round(self) -> None:
-        """Wait until something is ready or due, and do it."""
+        """Wait until something is ready or due, and do it.
+
+        A timer is not due before the round after the one in which it was set: whoever has sent something by then is
+        heard first, as a real coordinator puts what is due at the end of its queue. So members that start together
+        are mostly in one generation, though no first rebalance waits.
+        """
         clock = self.clock
-        delay_ms = clock.delay_ms()
+        delay_ms, timers_set = clock.delay_ms(), clock.timers_set
         self._take_turns(None if delay_ms is None else delay_ms / 1000.0, self.owners)
-        clock.run_due()
+        clock.run_due(timers_set)
         if self.at_round_end is not None:
             self.at_round_end()
 
