@@ -204,18 +204,17 @@ class Memos:
         ``last``: what was found last on this connection, which mostly does again.
         """
         memo: CommitMemo | None
-        if (
-            last is not None
-            and last.own is not None
-            and len(frame) == last.shape.size
-            and int.from_bytes(frame, "big") & last.shape.own_mask == last.own
-            and not last.is_forgotten
-        ):
-            memo = last
+        if last is None or len(frame) != last.shape.size:
+            memo = self._look_up(frame)
         else:
-            memo = self._look_up(frame, last)
-            if memo is None:
-                return None
+            shape, number = last.shape, int.from_bytes(frame, "big")
+            if last.own is not None and number & shape.own_mask == last.own and not last.is_forgotten:
+                memo = last
+            else:
+                memo = self._next_to(frame, last) if number & shape.mask == shape.want else self._look_up(frame)
+                last.own = number & shape.own_mask if memo is last else None
+        if memo is None:
+            return None
         state, shape = self._state, memo.shape
         if state.cluster.version != shape.cluster_version or node is not shape.node or state.unavailable:
             return None
@@ -225,26 +224,22 @@ class Memos:
             return memo
         return None if commit_error(group, memo.request, shape.api_version, state.profile) else memo
 
-    def _look_up(self, frame: bytes, last: CommitMemo | None) -> CommitMemo | None:
-        """Return the memo of a commit by the same member of the same partitions, if there is one."""
-        commits = self._state.offsets.last_commits
-        if last is None or len(frame) != last.shape.size:
-            memo = commits.get(_group_id(frame))
-            if memo is None or not memo.is_by(frame):
-                return None
-        elif last.is_forgotten or frame[last.shape.who] != last.frame[last.shape.who]:
-            alike = last.shape  # mostly it is another group's commit of the same partitions
-            memo = commits.get(str(frame[alike.group], "utf-8", INJECTIVE))
-            if memo is None or ((memo.shape is not alike or not alike.is_anonymous) and not memo.is_by(frame)):
-                return None
-        else:
-            memo = last
-        shape, number = memo.shape, int.from_bytes(frame, "big")
-        if number & shape.mask != shape.want:
+    def _next_to(self, frame: bytes, last: CommitMemo) -> CommitMemo | None:
+        """Return the memo of a commit of the same partitions as the last one."""
+        shape = last.shape
+        if shape.is_anonymous:  # mostly it is another group's
+            memo = self._state.offsets.last_commits.get(str(frame[shape.group], "utf-8", INJECTIVE))
+            if memo is None or memo.shape is shape:
+                return memo
+        is_by_the_same = not last.is_forgotten and last.is_by(frame)
+        return last if is_by_the_same else self._look_up(frame)
+
+    def _look_up(self, frame: bytes) -> CommitMemo | None:
+        """Return the memo of a commit by the same member of the same partitions as its group's last one."""
+        memo = self._state.offsets.last_commits.get(_group_id(frame))
+        if memo is None or not memo.is_by(frame):
             return None
-        if last is not None:
-            last.own = number & shape.own_mask if last is memo else None
-        return memo
+        return memo if int.from_bytes(frame, "big") & memo.shape.mask == memo.shape.want else None
 
     def learn(
         self,
