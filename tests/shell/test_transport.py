@@ -63,6 +63,7 @@ class Wired:
         """Let real time pass."""
         self.host.clock.tick(real_ms)
         self.host.clock.run_due()
+        self.host.send_outgoing()
 
     def ids(self) -> list[int]:
         """The correlation ids of all answers that have come since the last time."""
@@ -80,6 +81,7 @@ class Wired:
             found += self.ids()
             self.turn()
             self.host.clock.run_due()
+            self.host.send_outgoing()
             self.connection.close_if_delivered()
         return found + self.ids()
 

@@ -195,7 +195,9 @@ class Connection:
         self.active_ms = real_ms()
         answers = self._session.resume(self._host.clock.now_ms())
         if answers:
-            self.send_out(answers)
+            self._host.outgoing.append((self, answers))
+            if len(answers) > LARGE_ANSWERS_BYTES:
+                self._host.send_outgoing()
         else:
             self._settle()
 
