@@ -27,8 +27,7 @@ SIZE_MAX = 0x7FFFFFFF
 """The largest size that the int32 before a frame can tell."""
 
 _SIZE = struct.Struct(">I")
-read_size = _SIZE.unpack_from
-"""Return ``(size,)`` from the first four octets."""
+_read_size = _SIZE.unpack_from
 
 
 class FrameReader:
@@ -76,7 +75,7 @@ class FrameReader:
         pending = self._pending
         if len(pending) < _SIZE.size:
             return
-        (size,) = read_size(pending)
+        (size,) = _read_size(pending)
         end = _SIZE.size + size
         if size > self.limit:
             self._data = bytes(pending[: _SIZE.size])
@@ -94,7 +93,7 @@ class FrameReader:
         total = len(data)
         position = 0
         while position + 4 <= total:
-            (size,) = read_size(data, position)
+            (size,) = _read_size(data, position)
             end = position + 4 + size
             if size > limit:
                 self._failure = FrameTooLarge(size - (1 << 32) if size > SIZE_MAX else size, limit)

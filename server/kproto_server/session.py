@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto import registry
 from kproto.errors import DecodeError, FrameTooLarge
-from kproto.framing import FrameReader, read_size
+from kproto.framing import FrameReader
 from kproto.headers import read_request_header, response_frame
 from kproto_server.call import AfterSync, Call, CloseConnection, ConnectionInfo, NoAnswer, Wait
 
@@ -124,7 +124,7 @@ class Session:
     def receive(self, data: bytes, now_ms: int) -> bytes:
         """Take what was read; return the answers that can be given now, in request order."""
         reader = self._reader
-        if not reader.buffered and len(data) > 4 and len(data) - 4 == read_size(data)[0] <= reader.limit:
+        if not reader.buffered and len(data) - 4 == int.from_bytes(data[:4], "big") <= reader.limit:
             # One request, whole: most of what clients send that wait for each answer.
             if not (self.backlog or self.held or self.parked or self.closed or self._refused):
                 answer = self._next_answer(data[4:], now_ms)
