@@ -66,6 +66,7 @@ def serve(options: ServeOptions) -> int:
         _tell_progress()
 
     from kproto_server.assembly import assemble
+    from kproto_server.shell.lookout import looks_worth
 
     host, server = assemble(
         sockets,
@@ -78,6 +79,7 @@ def serve(options: ServeOptions) -> int:
     for line in server.state.notes():
         tell(sys.stderr, f"kproto: {line}\n")
     _spare_the_old()
+    host.lookout.looks = looks_worth()
     node_sockets = dict(zip(server.state.cluster.nodes, sockets, strict=True))
     host.run(lambda: _until_told(server, node_sockets))
     return 0

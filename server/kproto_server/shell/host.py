@@ -20,6 +20,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kproto_server.shell.burden import Burdens
+from kproto_server.shell.lookout import Lookout
 from kproto_server.shell.poller import READ, Poller
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Host:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.poller = Poller()
+        self.lookout = Lookout(self.poller.poll)
         self.owners: dict[int, Ready] = {}
         self.burdens = Burdens()
         self.outgoing: list[tuple[Sender, bytes]] = []
@@ -152,7 +154,7 @@ class Host:
 
     def _take_turns(self, timeout_s: float | None, owners: Mapping[int, Ready] = NOBODY) -> None:
         """Wait; give everyone whose socket is ready a turn, then all that was posted, which is trio."""
-        ready = self.poller.poll(0.0 if self._posted else timeout_s)
+        ready = self.lookout.wait(0.0 if self._posted else timeout_s)
         clock = self.clock
         now_ms = clock.tick(real_ms())
         woken = 0
