@@ -49,11 +49,17 @@ def sealed(
     """
     if compression:
         records = compress(compression, records)
+    return whole(checked_header(record_count, now_ms, base_sequence, compression) + records)
+
+
+def checked_header(
+    record_count: int, now_ms: int, base_sequence: int, compression: Compression = Compression.NONE
+) -> bytes:
+    """Return what the checksum covers of a batch before its records, all written at this moment."""
     last_delta = record_count - 1
-    header = CHECKED.pack(
+    return CHECKED.pack(
         compression, last_delta, now_ms, now_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, base_sequence, record_count
     )
-    return whole(header + records)
 
 
 def whole(checked: bytes) -> bytes:

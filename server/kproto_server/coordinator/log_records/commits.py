@@ -11,12 +11,11 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.records.compression import Compression
-from kproto.records.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kproto.records.varint import varint
 from kproto_server.coordinator.log_records.batches import (
-    CHECKED,
     COMMITS_BASE_SEQUENCE,
     NO_ATTRIBUTES_NO_TIMESTAMP_DELTA,
+    checked_header,
     sealed,
     string,
 )
@@ -144,12 +143,10 @@ class CommitTemplate:
 
     def _staying(self, now_ms: int) -> Iterator[bytes]:
         """Return what stands before each group's id, and at the end, at this time."""
-        count, expires_after_ms = self.record_count, self._expires_after_ms
+        expires_after_ms = self._expires_after_ms
         expire_ms = NO_EXPIRY if expires_after_ms is None else now_ms + expires_after_ms
         time, expire_time = pack_time(now_ms), pack_time(expire_ms)
-        before = CHECKED.pack(
-            0, count - 1, now_ms, now_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, COMMITS_BASE_SEQUENCE, count
-        )
+        before = checked_header(self.record_count, now_ms, COMMITS_BASE_SEQUENCE)
         for record in self._records:
             yield before + record.before_group
             before = record.middle + time + (expire_time if record.has_expiry else b"") + record.end
