@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,16 @@ from tests.oracle.ports import HOST, PORTS, free_port
 
 EPHEMERAL_FROM = 32_768
 """Linux's default."""
+ROOT = Path(__file__).parents[2]
+PRINT_SOME = "from tests.oracle.ports import free_port\nfor _ in range(100): print(free_port())"
+
+
+@pytest.fixture
+def last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of the last one given, for this test alone; there is none yet."""
+    file = tmp_path / "cache" / "last-port"
+    monkeypatch.setattr(ports, "LAST", file)
+    return file
 
 
 def test_a_free_port_is_no_ephemeral_one_and_can_be_bound() -> None:
@@ -21,9 +34,26 @@ def test_a_free_port_is_no_ephemeral_one_and_can_be_bound() -> None:
         listener.bind((HOST, port))
 
 
-def test_a_port_that_somebody_has_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_somebody_has_is_not_given(last: Path) -> None:
+    before = free_port()
     with socket.socket() as listener:
-        listener.bind((HOST, free_port()))
-        taken, free = listener.getsockname()[1], free_port()
-        monkeypatch.setattr(ports, "PORTS", (taken, free))
-        assert {free_port() for _ in range(50)} == {free}
+        taken = free_port()
+        listener.bind((HOST, taken))
+        last.write_text(str(before))
+        assert free_port() not in (before, taken)
+
+
+def test_after_the_last_comes_the_first(last: Path) -> None:
+    free_port()
+    last.write_text(str(PORTS[-1]))
+    assert free_port() - PORTS.start in range(100)
+
+
+def test_no_two_processes_are_given_the_same() -> None:
+    asking = [
+        subprocess.Popen([sys.executable, "-c", PRINT_SOME], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        for _ in range(3)
+    ]
+    given = [line for process in asking for line in process.communicate()[0].splitlines()]
+    assert len(given) == 300
+    assert len(set(given)) == 300
