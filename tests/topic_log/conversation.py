@@ -141,7 +141,7 @@ class Talk:
     def commit(self, group_id: str, topic: str, offset: int) -> None:
         partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
         topics = (OffsetCommitRequestTopic(name=topic, partitions=(partition,)),)
-        answer = self._ask(OffsetCommitRequest(group_id=group_id, topics=topics), 5)
+        answer = self._ask(OffsetCommitRequest(group_id=group_id, topics=topics), min(5, self.versions[8][1]))
         assert answer.topics[0].partitions[0].error_code == 0, answer
 
     def _leads(self, topic: str, partitions: int) -> bool:
@@ -175,10 +175,10 @@ Chapter = Callable[[Talk], None]
 
 
 def main(address: str, release: str, out: str) -> None:
-    from tests.topic_log.conversation_chapters import CHAPTERS
+    from tests.topic_log import conversation_chapters, conversation_mistakes
 
     talk = Talk(address)
-    for chapter in CHAPTERS:
+    for chapter in (*conversation_chapters.CHAPTERS, *conversation_mistakes.CHAPTERS):
         chapter(talk)
     Path(out).write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in talk.rows))
     print(f"{release}: {len(talk.rows)} rows")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 RECORDED = FIXTURES / "golden" / "records"
 FETCH, PRODUCE, INIT_PRODUCER_ID = 1, 0, 22
-BOUNDS = re.compile(r"\[\d{13}, \d{13}\]|acceptable time range .*")
+BOUNDS = re.compile(r"\[-?\d{13,}, -?\d{13,}\]|acceptable time range .*")
 """Of timestamps, by the broker's clock."""
 NEAR_MS = 60_000
 """A time this near to the recording's is one of its broker's clock."""

@@ -46,7 +46,7 @@ def replaced(topic_name: str, wanted: Iterable[tuple[str, str | None]], profile:
 
 def null_value(name: str, profile: Profile) -> Refusal:
     """Refuse a config without value, where all configs are told."""
-    if profile.is_kraft:
+    if profile.looks_through_changes:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
     return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -72,12 +72,14 @@ def unclear(changes: Sequence[Alteration], profile: Profile) -> Refusal | None:
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         told = "Error due to duplicate config keys"
-        return Refusal(ErrorCode.INVALID_REQUEST, told if profile.is_kraft else f"{told} : {twice[0]}")
+        return Refusal(ErrorCode.INVALID_REQUEST, told if profile.looks_through_changes else f"{told} : {twice[0]}")
     for name, operation, value in changes:
         if operation not in Operation.__members__.values():
-            return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None if profile.refuses_to_set_null else "null")
         if value is None and operation != Operation.DELETE:
-            told = name if profile.is_kraft else f"{Operation(operation).name}:{name}"
+            if not profile.refuses_to_set_null:
+                return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+            told = name if profile.looks_through_changes else f"{Operation(operation).name}:{name}"
             return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {told}")
     return None
 
@@ -117,5 +119,5 @@ def _checked(topic_name: str, configs: dict[str, str], profile: Profile) -> dict
         return configs
     if profile.is_kraft or problem.startswith("Unknown topic config name"):
         return Refusal(ErrorCode.INVALID_CONFIG, problem)
-    resource = f"ConfigResource(type=TOPIC, name='{topic_name}')"
+    resource = profile.words_resource("TOPIC", topic_name)
     return Refusal(ErrorCode.INVALID_REQUEST, f"Invalid config value for resource {resource}: {problem}")

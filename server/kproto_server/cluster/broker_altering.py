@@ -98,5 +98,5 @@ def _parsed(name: str, value: str) -> str:
 def _worded(problem: Refusal, name: str, profile: Profile) -> Refusal:
     if profile.is_kraft:
         return problem
-    resource = f"ConfigResource(type=BROKER, name='{name}')"
+    resource = profile.words_resource("BROKER", name)
     return problem._replace(message=f"Invalid config value for resource {resource}: {problem.message}")

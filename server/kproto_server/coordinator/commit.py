@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.groups import GroupState
+from kproto_server.int64 import wrapped
 
 if TYPE_CHECKING:
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
@@ -25,8 +26,6 @@ DEFAULT = -1
 
 MEMBER_EPOCHS = 9
 """From this version of OffsetCommit and OffsetFetch on the generation may be a KIP-848 member epoch."""
-
-INT64_SIGN = 1 << 63
 
 
 class CommitLimits(NamedTuple):
@@ -138,11 +137,6 @@ def timestamps_of_v1(timestamp_ms: int, now_ms: int, limits: CommitLimits, profi
     commit_timestamp_ms = timestamp_ms if profile.commit_timestamp_is_the_clients else now_ms
     expires = wrapped(timestamp_ms + limits.retention_ms) if profile.offsets_carry_expiry else None
     return commit_timestamp_ms, expires
-
-
-def wrapped(timestamp_ms: int) -> int:
-    """A sum in Java's 64 bits: the largest retention time ends before it began."""
-    return (timestamp_ms + INT64_SIGN) % (2 * INT64_SIGN) - INT64_SIGN
 
 
 _APPEND_ERRORS = {

@@ -13,15 +13,14 @@ if TYPE_CHECKING:
 TOPIC, BROKER = 2, 4
 KNOWN_TYPES = frozenset({2, 4, 8, 16, 32})
 NOT_THESE = "kproto changes the configs of topics and brokers only"
-MISSING_IN_OLD_WORDS = 'Topic "{}" does not exist.'
-MISSING = "The topic '{}' does not exist."
 
 
 def topic_to_alter(resource_type: int, name: str, call: Call) -> Topic | Refusal:
     """Return the topic that is to be altered, or why it can't be."""
     profile = call.state.profile
     if resource_type not in KNOWN_TYPES:
-        told = f"Unknown resource type {resource_type}" if profile.is_kraft else "Unexpected resource type UNKNOWN"
+        anew = f"Unknown resource type {resource_type}"
+        told = anew if profile.looks_through_changes else "Unexpected resource type UNKNOWN"
         return Refusal(ErrorCode.INVALID_REQUEST, told)
     if resource_type != TOPIC:
         return Refusal(ErrorCode.POLICY_VIOLATION, NOT_THESE)
@@ -31,9 +30,8 @@ def topic_to_alter(resource_type: int, name: str, call: Call) -> Topic | Refusal
     problem = name_problem(name, profile)
     if problem is not None and profile.words_missing_topics_by_name:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-    if not profile.at_least(2, 3):
-        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, MISSING_IN_OLD_WORDS.format(name))
-    return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, MISSING.format(name))
+    error, message = profile.missing_topic_to_alter
+    return Refusal(ErrorCode(error), message and message.format(name))
 
 
 def broker_to_alter(name: str, call: Call) -> Refusal | None:
@@ -50,8 +48,8 @@ def broker_to_alter(name: str, call: Call) -> Refusal | None:
 
 
 def told_type(resource_type: int, call: Call) -> int:
-    """Return what an answer to AlterConfigs has for a type: of one that is not known, 2.1 does not remember which."""
-    return resource_type if resource_type in KNOWN_TYPES or call.state.profile.at_least(2, 3) else 0
+    """Return what an answer to AlterConfigs has for a type."""
+    return resource_type if resource_type in KNOWN_TYPES or call.state.profile.remembers_unknown_types else 0
 
 
 def keep(topic: Topic, configs: dict[str, str], call: Call) -> None:

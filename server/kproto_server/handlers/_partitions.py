@@ -47,3 +47,14 @@ def leader_error(
     if partition.leader == node_id or (any_replica and node_id in partition.replicas):
         return ErrorCode.NONE
     return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def end_of_epoch(partition: Partition, leader_epoch: int) -> tuple[int, int] | None:
+    """Where the records of a leader's epoch end: the greatest epoch up to it that has records, or it is the present
+    one, and the offset after its last record (BA-83). None: there was no such epoch."""
+    if not 0 <= leader_epoch <= partition.leader_epoch:
+        return None
+    end = partition.data.end_of_epoch(leader_epoch)
+    if end is None or leader_epoch == partition.leader_epoch:
+        return leader_epoch, partition.high_watermark
+    return end

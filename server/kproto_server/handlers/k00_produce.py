@@ -24,12 +24,11 @@ from kproto.records.record_batch import TRANSACTIONAL
 from kproto_server.call import NO_ANSWER, CloseConnection
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.handlers._partitions import leader_error
+from kproto_server.topic_log.glance import BATCHES_SINCE, Glance, glance, why_unreadable
 from kproto_server.topic_log.producers import NO_PRODUCER_ID, Written, sequence_after
-from kproto_server.topic_log.validation import BATCHES_SINCE, Accepted, Refused, Terms, accept
+from kproto_server.topic_log.validation import Accepted, Refused, Terms, accept
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from kproto.messages.k00_produce import ProduceRequest
     from kproto_server.call import AfterSync, Call, NoAnswer
     from kproto_server.cluster.topics import Partition, Topic
@@ -48,18 +47,11 @@ ADMIN_CLIENT_ID = "__admin_client"
 """The one client that may write to internal topics (BA-63)."""
 MAGIC_AT, ATTRIBUTES = 16, 22
 """Where magic and the lower half of the attributes stand in a batch."""
-BEFORE_ANYTHING = frozenset(
-    {ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE}
-)
-"""What records are refused for whatever they are meant for."""
 
 
 def handle(request: ProduceRequest, call: Call) -> ProduceResponse | AfterSync | NoAnswer:
-    if request.acks not in (NO_ACKS, LEADER_ACKS, ALL_ACKS):
-        return _response(_all_refused(request, Refused(ErrorCode.INVALID_REQUIRED_ACKS)), call)
-    if request.transactional_id is None and any(_is_transactional(data.records) for data in _data_of(request)):
-        topics = _all_refused(request, Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-    else:
+    topics = _refused_as_a_whole(request, call)
+    if topics is None:
         topics = [(topic, _topic(topic, request, call)) for topic in request.topic_data]
     if request.acks == NO_ACKS:
         if any(partition.error_code for _, partitions in topics for partition in partitions):
@@ -68,18 +60,32 @@ def handle(request: ProduceRequest, call: Call) -> ProduceResponse | AfterSync |
     return call.state.log.then(lambda: _response(topics, call))
 
 
-def _data_of(request: ProduceRequest) -> Iterator[PartitionProduceData]:
-    return (data for topic in request.topic_data for data in topic.partition_data)
+def _refused_as_a_whole(request: ProduceRequest, call: Call) -> Answers | None:
+    """Answer a request of which one partition's records spoil all; None: each partition is judged by itself.
+
+    Raises:
+        CloseConnection: records that the release finds out it can't read before it knows whom to answer what.
+    """
+    profile, version = call.state.profile, call.api_version
+    found = [data.records for topic in request.topic_data for data in topic.partition_data if data.records is not None]
+    for records in found:
+        seen = glance(records, version)
+        if profile.closes_on(seen, version):
+            raise CloseConnection(f"Produce: {seen.value}")
+        if seen is Glance.UNREADABLE and profile.unreadable_records_spoil_all:
+            return _all_refused(request, Refused(ErrorCode.CORRUPT_MESSAGE, why_unreadable(records)))
+    if (
+        request.transactional_id is None
+        and profile.refuses_transactions_without_id
+        and any(map(_is_transactional, found))
+    ):
+        return _all_refused(request, Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    return None
 
 
-def _is_transactional(records: bytes | None) -> bool:
+def _is_transactional(records: bytes) -> bool:
     """Whether a first batch of magic 2 says that it is of a transaction."""
-    return (
-        records is not None
-        and len(records) > ATTRIBUTES
-        and records[MAGIC_AT] == 2
-        and bool(records[ATTRIBUTES] & TRANSACTIONAL)
-    )
+    return len(records) > ATTRIBUTES and records[MAGIC_AT] == 2 and bool(records[ATTRIBUTES] & TRANSACTIONAL)
 
 
 def _all_refused(request: ProduceRequest, refused: Refused) -> Answers:
@@ -120,20 +126,17 @@ def _partition(
     topic: Topic, asked: PartitionProduceData, terms: Terms, request: ProduceRequest, call: Call
 ) -> PartitionProduceResponse | Pending:
     partition = topic.partition(asked.index)
-    if not asked.records:
-        nothing = _nothing(asked, call)
-        if nothing is not None:
-            return nothing
-    judged = accept(asked.records, call.api_version, terms, call.now_ms, call.state.profile)
-    if isinstance(judged, Refused) and judged.error is ErrorCode.CORRUPT_MESSAGE:
-        judged = Refused(judged.error)
-    if isinstance(judged, Refused) and not judged.reached_log and judged.error in BEFORE_ANYTHING:
-        return _refused(asked.index, judged)
+    answer = _at_sight(partition, asked, request, call)
+    if answer is not None:
+        return answer
+    assert partition is not None, "seen at sight"
+    assert asked.records is not None, "seen at sight"
     if topic.internal and call.client_id != ADMIN_CLIENT_ID:
         return _refused(asked.index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION))
     error = leader_error(partition, call.node.node_id, NO_EPOCH)
-    if error or partition is None:
+    if error:
         return _refused(asked.index, Refused(error), partition if call.api_version >= LEADER_HINTS_SINCE else None)
+    judged = accept(asked.records, terms, call.now_ms, call.state.profile)
     if request.acks == ALL_ACKS and len(partition.isr) < _min_in_sync(topic, call):
         judged = Refused(ErrorCode.NOT_ENOUGH_REPLICAS, reached_log=True)
     if isinstance(judged, Refused):
@@ -141,15 +144,29 @@ def _partition(
     return _write(topic, partition, judged, terms, call)
 
 
-def _nothing(asked: PartitionProduceData, call: Call) -> PartitionProduceResponse | None:
-    """Answer no records at all as real brokers do, who trip over them; None: as records like others."""
+def _at_sight(
+    partition: Partition | None, asked: PartitionProduceData, request: ProduceRequest, call: Call
+) -> PartitionProduceResponse | None:
+    """Answer what a broker sees before it opens the log, in the order in which it does; None: the log is opened."""
     if asked.records is None:
         return _refused(asked.index, Refused(ErrorCode.UNKNOWN_SERVER_ERROR))
-    if call.state.profile.closes_on_no_records:
-        raise CloseConnection("Produce: no records")
-    if call.api_version >= BATCHES_SINCE:
-        return None
-    return PartitionProduceResponse(index=asked.index, error_code=0, base_offset=NO_OFFSET)
+    profile, seen = call.state.profile, glance(asked.records, call.api_version)
+    has_batches = call.api_version >= BATCHES_SINCE
+    has_wrong_acks = request.acks not in (NO_ACKS, LEADER_ACKS, ALL_ACKS)
+    error = ErrorCode.NONE
+    if partition is None and not (has_wrong_acks and profile.checks_acks_before_partitions):
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif seen is Glance.SEVERAL or (seen is Glance.NOTHING and has_batches):
+        error = profile.invalid_records_error
+    elif seen is Glance.TRAILED:
+        error = ErrorCode.CORRUPT_MESSAGE
+    elif seen is Glance.TOO_NEW and profile.knows_zstd:
+        error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    elif has_wrong_acks:
+        error = ErrorCode.INVALID_REQUIRED_ACKS
+    if error or seen is Glance.NOTHING:
+        return _refused(asked.index, Refused(error))
+    return None
 
 
 class Pending:
@@ -190,6 +207,7 @@ def _write(
         if isinstance(checked, Written):
             return _answer(partition, checked.base_offset, checked.timestamp_ms)
         if checked:
+            checked = call.state.profile.sequence_error(checked)
             return _refused(partition.index, Refused(checked, reached_log=True), log_start=partition.log_start_offset)
     if data.is_in_memory:
         call.state.wrote_to_memory(len(accepted.batch))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
 from kproto.messages.k01_fetch import (
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -25,7 +26,7 @@ from kproto.messages.k01_fetch import (
     PartitionData as PartitionAnswer,
 )
 from kproto_server.call import Wait, Waker
-from kproto_server.handlers._partitions import leader_error
+from kproto_server.handlers._partitions import end_of_epoch, leader_error
 from kproto_server.topic_log.conversion import down_converted
 from kproto_server.topic_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Wanted
 
@@ -41,6 +42,8 @@ TIMESTAMPS_SINCE, MAX_BYTES_SINCE, BATCHES_SINCE = 2, 3, 4
 SESSIONS_SINCE = 7
 FOLLOWERS_SINCE = 11
 """From here on consumers may read from any replica (KIP-392)."""
+DIVERGENCE_SINCE = 12
+"""From here on a fetcher may say in which epoch it has read last, and is told where its log leaves the leader's."""
 IDS_SINCE = 13
 LEADER_HINTS_SINCE = 16
 """From here on an answer names the leader that a client should have asked (KIP-951)."""
@@ -48,6 +51,8 @@ LEADER_HINTS_SINCE = 16
 NO_EPOCH = -1
 NO_LIMIT = 2**31 - 1
 UNKNOWN_OFFSET = -1
+IN_LINE = EpochEndOffset()
+"""What the fetcher has read is what the log holds."""
 
 
 class Budget:
@@ -107,9 +112,14 @@ def _begin(request: FetchRequest, call: Call) -> Fetch | ErrorCode:
     session.update(wanted, forgotten)
     if not len(session):
         sessions.close(session.session_id)
-        return Fetch(request, [], None, call)
+        return Fetch(request, wanted, None, call)
     session.next_epoch()
-    return Fetch(request, list(session.wanted()), session, call, is_incremental=True)
+    wanted = list(session.wanted())
+    if not call.state.profile.fetch_sessions_check_epochs:
+        wanted = [one._replace(asked=one.asked.replace(current_leader_epoch=NO_EPOCH)) for one in wanted]
+    if call.api_version < DIVERGENCE_SINCE:
+        wanted = [one._replace(asked=one.asked.replace(last_fetched_epoch=NO_EPOCH)) for one in wanted]
+    return Fetch(request, wanted, session, call, is_incremental=True)
 
 
 class Fetch:
@@ -154,7 +164,7 @@ class Fetch:
     def is_enough(self, reads: list[Read]) -> bool:
         """Whether nobody has to wait: something is wrong, or there is as much as was asked for."""
         existing = [read for read in reads if not read.is_missing]
-        if not existing or any(read.data.error_code for read in existing):
+        if not existing or any(read.data.error_code or read.data.diverging_epoch != IN_LINE for read in existing):
             return True
         return sum(len(read.data.records or b"") for read in existing) >= self.request.min_bytes
 
@@ -219,22 +229,30 @@ def _partition(topic: Topic | None, asked: FetchPartition, request: FetchRequest
     error = _error(partition, asked, call)
     if error:
         return Read(_failed(partition, asked, error, call), is_missing=False)
+    diverging = _diverging(partition, asked)
+    records = _records(partition, asked, budget, call) if diverging == IN_LINE else b""
+    if records is None:
+        failed = _failed(partition, asked, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, call)
+        return Read(failed.replace(records=call.state.profile.records_of_unknown_compression), is_missing=False)
+    knows_stable = request.isolation_level or call.state.profile.tells_stable_offset_to_all
     return Read(
         PartitionAnswer(
             partition_index=asked.partition,
             error_code=ErrorCode.NONE,
             high_watermark=partition.high_watermark,
-            last_stable_offset=partition.high_watermark,
+            last_stable_offset=partition.high_watermark if knows_stable else UNKNOWN_OFFSET,
             log_start_offset=partition.log_start_offset,
-            aborted_transactions=() if request.isolation_level else None,
-            records=_records(partition, asked, budget, call),
+            diverging_epoch=diverging,
+            aborted_transactions=() if request.isolation_level and diverging == IN_LINE else None,
+            records=records,
         ),
         is_missing=False,
     )
 
 
-def _records(partition: Partition, asked: FetchPartition, budget: Budget, call: Call) -> bytes:
-    """Read what there is, as far as it may be; the first records of an answer whatever their size (BA-72)."""
+def _records(partition: Partition, asked: FetchPartition, budget: Budget, call: Call) -> bytes | None:
+    """Read what there is, as far as it may be; the first records of an answer whatever their size (BA-72). None: they
+    are compressed as this version does not know."""
     whole = budget.is_untouched and call.api_version >= MAX_BYTES_SINCE
     limit = min(asked.partition_max_bytes, budget.left)
     records = partition.data.read(asked.fetch_offset, limit, whole=whole)
@@ -242,7 +260,10 @@ def _records(partition: Partition, asked: FetchPartition, budget: Budget, call: 
         # Before version 3 a batch that is too large was cut off, and the client asked again for more.
         records = partition.data.read(asked.fetch_offset, 0, whole=True)[:limit]
     if records and call.api_version < BATCHES_SINCE:
-        records = down_converted(records, asked.fetch_offset, magic=0 if call.api_version < TIMESTAMPS_SINCE else 1)
+        converted = down_converted(records, asked.fetch_offset, magic=0 if call.api_version < TIMESTAMPS_SINCE else 1)
+        if converted is None:
+            return None
+        records = converted
     budget.take(len(records))
     return records
 
@@ -252,10 +273,20 @@ def _error(partition: Partition, asked: FetchPartition, call: Call) -> ErrorCode
     error = leader_error(partition, call.node.node_id, asked.current_leader_epoch, any_replica=any_replica)
     if error:
         return error
-    in_range = partition.log_start_offset <= asked.fetch_offset <= partition.high_watermark
-    if not in_range or asked.last_fetched_epoch > partition.leader_epoch:
-        return ErrorCode.OFFSET_OUT_OF_RANGE
-    return ErrorCode.NONE
+    if asked.last_fetched_epoch >= 0:  # then an end before the offset is no error, but where they diverge
+        in_range = asked.fetch_offset >= partition.log_start_offset
+        in_range = in_range and asked.last_fetched_epoch <= partition.leader_epoch
+    else:
+        in_range = partition.log_start_offset <= asked.fetch_offset <= partition.high_watermark
+    return ErrorCode.NONE if in_range else ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def _diverging(partition: Partition, asked: FetchPartition) -> EpochEndOffset:
+    """Where the log of one who has read up to here, in that epoch, leaves this one (KIP-595)."""
+    end = end_of_epoch(partition, asked.last_fetched_epoch)
+    if end is None or (end[0] == asked.last_fetched_epoch and end[1] >= asked.fetch_offset):
+        return IN_LINE
+    return EpochEndOffset(epoch=end[0], end_offset=end[1])
 
 
 def _missing(asked: FetchPartition, error: int, call: Call) -> Read:

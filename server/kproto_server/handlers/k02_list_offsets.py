@@ -33,6 +33,7 @@ SINCE_VERSION = {
 }
 """The special timestamps, and the version that brought each (BA-80)."""
 
+LIST_OFFSETS = 2
 EPOCH_SINCE = 4
 
 NONE_FOUND = -1
@@ -95,7 +96,7 @@ def _partition(topic_name: str, asked: ListOffsetsPartition, call: Call) -> List
         error_code=error,
         offset=position.offset,
         timestamp=position.timestamp,
-        leader_epoch=position.leader_epoch if _tells_epoch(partition, call) else NO_EPOCH,
+        leader_epoch=position.leader_epoch if _tells_epoch(call) else NO_EPOCH,
     )
 
 
@@ -105,12 +106,19 @@ def _refused(index: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
 
 def _is_refused(timestamp: int, call: Call) -> bool:
     """Whether a special timestamp means nothing in this version; old releases take it for a time (BA-81)."""
-    unknown = timestamp not in SINCE_VERSION or SINCE_VERSION[timestamp] > call.api_version
-    return unknown and call.state.profile.rejects_unknown_special_timestamps
+    return call.state.profile.rejects_unknown_special_timestamps and not _means_something(timestamp, call)
+
+
+def _means_something(timestamp: int, call: Call) -> bool:
+    """Whether a special timestamp does: in the version; up to 3.8 in all, if in the newest that the broker has."""
+    profile = call.state.profile
+    rejects = profile.rejects_unknown_special_timestamps
+    newest = call.api_version if rejects else profile.api_versions[LIST_OFFSETS][1]
+    return timestamp in SINCE_VERSION and SINCE_VERSION[timestamp] <= newest
 
 
 def _position(partition: Partition, timestamp: int, call: Call) -> Position:
-    known = SINCE_VERSION.get(timestamp, call.api_version + 1) <= call.api_version
+    known = _means_something(timestamp, call)
     if known and timestamp in (EARLIEST, EARLIEST_LOCAL):
         return Position(partition.log_start_offset, partition.leader_epoch)
     if known and timestamp == LATEST:
@@ -135,9 +143,8 @@ def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | Non
     return Position()
 
 
-def _tells_epoch(partition: Partition, call: Call) -> bool:
-    has_epoch = partition.high_watermark > 0 or call.state.profile.empty_log_has_an_epoch
-    return call.api_version >= EPOCH_SINCE and has_epoch and call.state.profile.list_offsets_tells_epochs
+def _tells_epoch(call: Call) -> bool:
+    return call.api_version >= EPOCH_SINCE and call.state.profile.list_offsets_tells_epochs
 
 
 def _old_style(asked: ListOffsetsPartition, partition: Partition, call: Call) -> ListOffsetsPartitionResponse:
@@ -149,7 +156,7 @@ def _old_style(asked: ListOffsetsPartition, partition: Partition, call: Call) ->
     found: tuple[int, ...] = ()
     if asked.timestamp == LATEST or asked.timestamp >= call.now_ms:
         found = (end, start) if end > start else (end,)
-    elif asked.timestamp == EARLIEST:
+    elif asked.timestamp == EARLIEST or (asked.timestamp == EARLIEST_LOCAL and _means_something(EARLIEST_LOCAL, call)):
         found = (start,)
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,

@@ -53,11 +53,13 @@ def _delete(topic_name: str, index: int, offset: int, call: Call) -> tuple[Error
     error = leader_error(partition, call.node.node_id, NO_EPOCH)
     if error:
         return error, NO_OFFSET
-    if "delete" not in topic_config(state.profile, state.settings, topic.configs, "cleanup.policy"):
-        return ErrorCode.POLICY_VIOLATION, NO_OFFSET
     end = partition.high_watermark
     wanted = end if offset == TO_THE_END else offset
-    if not 0 <= wanted <= end:
+    is_out_of_range = not 0 <= wanted <= end
+    may_not = "delete" not in topic_config(state.profile, state.settings, topic.configs, "cleanup.policy")
+    if may_not and not (is_out_of_range and state.profile.checks_offset_before_policy(wanted)):
+        return ErrorCode.POLICY_VIOLATION, NO_OFFSET
+    if is_out_of_range:
         return ErrorCode.OFFSET_OUT_OF_RANGE, NO_OFFSET
     if wanted > partition.log_start_offset:
         state.data_of(topic, partition).delete_before(wanted)

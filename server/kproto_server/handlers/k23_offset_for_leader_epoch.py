@@ -1,6 +1,5 @@
 """OffsetForLeaderEpoch: where a leader's epoch ended, by which a consumer sees whether its position still is one.
 
-Nothing can be written to a topic yet: every epoch up to the present one ends at offset 0.
 Consumers ask before they read from a position that was committed with an epoch (Java from 2.1 on).
 """
 
@@ -16,7 +15,7 @@ from kproto.messages.k23_offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from kproto_server.handlers._partitions import leader_error
+from kproto_server.handlers._partitions import end_of_epoch, leader_error
 
 if TYPE_CHECKING:
     from kproto_server.call import Call
@@ -38,11 +37,8 @@ def _partition(topic_name: str, asked: OffsetForLeaderPartition, call: Call) -> 
     topic = call.state.topic_to_read(topic_name)
     partition = (topic and topic.partition(asked.partition)) or None
     error = leader_error(partition, call.node.node_id, asked.current_leader_epoch)
-    if error or partition is None or not 0 <= asked.leader_epoch <= partition.leader_epoch:
+    end = None if error or partition is None else end_of_epoch(partition, asked.leader_epoch)
+    if end is None or (end[1] == 0 and call.state.profile.epochs_begin_with_records):
         return EpochEndOffset(error_code=error, partition=asked.partition)
-    end = partition.data.end_of_epoch(asked.leader_epoch)
-    if end is None or asked.leader_epoch == partition.leader_epoch:
-        epoch, offset = asked.leader_epoch, partition.high_watermark
-    else:
-        epoch, offset = end
+    epoch, offset = end
     return EpochEndOffset(error_code=ErrorCode.NONE, partition=asked.partition, leader_epoch=epoch, end_offset=offset)

@@ -26,7 +26,7 @@ TWICE = Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most on
 
 def handle(request: IncrementalAlterConfigsRequest, call: Call) -> IncrementalAlterConfigsResponse:
     resources = {(asked.resource_type, asked.resource_name): asked for asked in request.resources}
-    asked_for = request.resources if call.state.profile.is_kraft else tuple(resources.values())
+    asked_for = request.resources if call.state.profile.looks_through_changes else tuple(resources.values())
     names = [(asked.resource_type, asked.resource_name) for asked in asked_for]
     responses = []
     for resource, name in zip(asked_for, names, strict=True):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from kproto.codes import ErrorCode
+    from kproto_server.topic_log.glance import Glance
 
 __all__ = ["Mode", "Quirks"]
 
@@ -59,16 +60,70 @@ class Quirks:
 
         return ErrorCode.INVALID_RECORD if self.at_least(2, 4) else ErrorCode.CORRUPT_MESSAGE
 
+    def closes_on(self, seen: Glance, api_version: int) -> bool:
+        """Whether a Produce request with such records closes the connection, rather than that they are refused: up to
+        2.7 where no batch can be read, but before 2.1 not if it is a message set; before 2.1 also where something
+        follows (M[2.0.1, 2.1.1], M[2.7.2, 2.8.2])."""
+        from kproto_server.topic_log.glance import BATCHES_SINCE, Glance
+
+        if seen in (Glance.SEVERAL, Glance.TRAILED):
+            return not self.at_least(2, 1)
+        is_nothing = seen in (Glance.NOTHING, Glance.UNREADABLE)
+        return is_nothing and not self.at_least(2, 8) and (self.at_least(2, 1) or api_version >= BATCHES_SINCE)
+
     @cached_property
-    def closes_on_no_records(self) -> bool:
-        """Whether no records at all, in version 3 and later, close the connection (M[2.1.1]); since then they are
-        records like others that are not exactly one batch (M[2.8.2])."""
-        return not self.at_least(2, 4)
+    def unreadable_records_spoil_all(self) -> bool:
+        """Whether records that can't be a batch have a whole Produce request refused (M[2.7.2, 2.8.2])."""
+        return self.at_least(2, 8)
+
+    def sequence_error(self, error: ErrorCode) -> ErrorCode:
+        """The error of an idempotent producer's sequence: a producer that is not known came with 1.0 (M[0.11.0.3,
+        1.0.2])."""
+        from kproto.codes import ErrorCode
+
+        is_unknown = error is ErrorCode.UNKNOWN_PRODUCER_ID
+        return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if is_unknown and not self.at_least(1, 0) else error
+
+    @cached_property
+    def epochs_begin_with_records(self) -> bool:
+        """Whether the epoch of a partition that never had a record is not known (M[1.1.1, 2.0.1])."""
+        return not self.at_least(2, 0)
+
+    @cached_property
+    def checks_acks_before_partitions(self) -> bool:
+        """Whether acks that mean nothing are told before a partition that does not exist (M[1.1.1, 2.0.1])."""
+        return not self.at_least(2, 0)
+
+    @cached_property
+    def refuses_transactions_without_id(self) -> bool:
+        """Whether records of a transaction in a request without transactional id are refused (M[2.0.1, 2.1.1])."""
+        return self.at_least(2, 1)
+
+    @cached_property
+    def knows_zstd(self) -> bool:
+        """Whether records may be compressed by zstd at all; a codec that is not known is an error of its own (KIP-110;
+        M[2.0.1, 2.1.1])."""
+        return self.at_least(2, 1)
+
+    @cached_property
+    def checks_message_sets(self) -> bool:
+        """Whether message sets of two magics are refused, and several of which one is compressed (M[2.3.1, 2.4.1])."""
+        return self.at_least(2, 4)
 
     @cached_property
     def words_refused_records_anew(self) -> bool:
-        """Whether the first three refused records are told in a text, too (M[2.8.2, 3.9.2])."""
-        return self.at_least(3, 0)
+        """Whether the first three refused records are told in a text, too (M[3.1.2, 3.2.3])."""
+        return self.at_least(3, 2)
+
+    @cached_property
+    def missing_key_ends_with_a_stop(self) -> bool:
+        """Whether the text for a record without key in a compacted topic does (M[3.4.1, 3.5.2])."""
+        return not self.at_least(3, 5)
+
+    @cached_property
+    def names_first_refused_record(self) -> bool:
+        """Whether only the first refused record is named, and its fault is the text of all (M[2.4.1, 2.5.1])."""
+        return not self.at_least(2, 5)
 
     @cached_property
     def names_refused_records(self) -> bool:
@@ -80,17 +135,75 @@ class Quirks:
         """Whether an idempotent producer that is not known must begin with sequence 0 (BA-65)."""
         return not self.at_least(2, 5)
 
+    def words_resource(self, kind: str, name: str) -> str:
+        """What texts call a topic or broker whose configs are refused (M[1.1.1, 2.0.1])."""
+        if self.at_least(2, 0):
+            return f"ConfigResource(type={kind}, name='{name}')"
+        return f"Resource(type={kind}, name='{name}'}}"
+
     @cached_property
     def words_missing_topics_by_name(self) -> bool:
         """Whether configs of a topic with a bad name are refused for that name, not because there is no such topic: all
-        but the last ZooKeeper releases (M[2.1.1, 2.8.2, 3.9.2])."""
-        return self.is_kraft or not self.at_least(2, 3)
+        but ZooKeeper releases from 2.7 on (M[2.6.3, 2.7.2], M[2.8.2, 3.9.2])."""
+        return self.is_kraft or not self.at_least(2, 7)
+
+    @cached_property
+    def missing_topic_to_alter(self) -> tuple[int, str | None]:
+        """Error and text for a topic that is to be altered and does not exist (M[2.5.1, 2.6.3], M[2.6.3, 2.7.2])."""
+        if self.at_least(2, 7):
+            return 3, "The topic '{}' does not exist."
+        return -1, None if self.at_least(2, 6) else 'Topic "{}" does not exist.'
+
+    @cached_property
+    def remembers_unknown_types(self) -> bool:
+        """Whether an answer to AlterConfigs repeats a resource type that is not known, rather than 0 (M[2.5.1,
+        2.6.3])."""
+        return self.at_least(2, 6)
+
+    @cached_property
+    def refuses_to_set_null(self) -> bool:
+        """Whether IncrementalAlterConfigs says what is wrong with a change without value or of an unknown kind
+        (M[2.5.1, 2.6.3])."""
+        return self.at_least(2, 6)
+
+    @cached_property
+    def looks_through_changes(self) -> bool:
+        """Whether changes of configs are looked through in one way, in whichever mode the broker is (M[3.0.2,
+        3.2.3])."""
+        return self.is_kraft or self.at_least(3, 2)
+
+    @cached_property
+    def words_missing_partitions(self) -> bool:
+        """Whether DescribeProducers has a text for a topic that does not exist (M[2.8.2, 3.0.2], M[3.2.3, 3.3.2])."""
+        return self.is_kraft or (self.at_least(3, 0) and not self.at_least(3, 3))
 
     @cached_property
     def list_offsets_tells_epochs(self) -> bool:
-        """Whether ListOffsets tells the leader epoch of what it found: not in 2.1, which has the field (M[2.1.1,
-        2.8.2])."""
+        """Whether ListOffsets tells the leader epoch of what it found, also for the ends of an empty log: not in 2.1,
+        which has the field (BA-82; M[2.1.1, 2.2.2])."""
         return self.at_least(2, 2)
+
+    @cached_property
+    def tells_stable_offset_to_all(self) -> bool:
+        """Whether Fetch tells the last stable offset to those too who read uncommitted records; else it is -1 for them
+        (M[2.0.1, 2.1.1])."""
+        return self.at_least(2, 1)
+
+    @cached_property
+    def records_of_unknown_compression(self) -> bytes | None:
+        """What stands for records that a version of Fetch can't have, beside the error (M[2.8.2, 3.0.2])."""
+        return None if self.at_least(3, 0) else b""
+
+    @cached_property
+    def fetch_sessions_check_epochs(self) -> bool:
+        """Whether a fetch session heeds the leader epoch that its consumer knows; its first fetch always does (M[2.4.1,
+        2.5.1])."""
+        return self.at_least(2, 5)
+
+    def checks_offset_before_policy(self, offset: int) -> bool:
+        """Whether DeleteRecords refuses an offset that is out of range before a topic that is not to be deleted from:
+        any up to 1.0, negative ones up to 2.0 (M[1.0.2, 1.1.1], M[2.0.1, 2.1.1])."""
+        return not self.at_least(2, 1) if offset < 0 else not self.at_least(1, 1)
 
     # ApiVersions.
 
@@ -113,6 +226,11 @@ class Quirks:
         OF-17). There the answers stand in the order of a hash map; since, those that were refused before the
         coordinator was asked come first, the others in the order of the request."""
         return not self.new_group_coordinator
+
+    @cached_property
+    def merges_unknown_partitions(self) -> bool:
+        """Whether that is so for partitions that do not exist as well (M[3.4.1, 3.5.2])."""
+        return not self.at_least(3, 5)
 
     def unknown_group_error(self, api_version: int) -> int:
         """The error of an OffsetCommit with a generation into a group that does not exist (OC-21)."""
@@ -522,12 +640,6 @@ class Quirks:
         """Whether ListOffsets refuses a partition as often as it stands in the request, from 2.8 to 3.9; others once
         (BA-82; M[2.4.1, 2.8.2, 3.9.2, 4.4.0])."""
         return self.at_least(2, 8) and not self.at_least(4, 0)
-
-    @cached_property
-    def empty_log_has_an_epoch(self) -> bool:
-        """Whether ListOffsets tells the leader epoch for the ends of an empty partition, rather than -1 (BA-82;
-        M[2.1.1, 2.4.1])."""
-        return self.at_least(2, 4)
 
     @cached_property
     def missing_partition_lists_no_aborts(self) -> bool:

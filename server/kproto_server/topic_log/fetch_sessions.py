@@ -58,6 +58,7 @@ class _Cached:
         news = (
             bool(answer.records)
             or bool(answer.error_code)
+            or answer.diverging_epoch.epoch >= 0
             or answer.high_watermark != self.high_watermark
             or answer.log_start_offset != self.log_start_offset
         )

@@ -1,8 +1,9 @@
 """What a producer sent, judged and made ready for the log (BA-61, BA-62).
 
-Theory of operation. From version 3 of Produce on, a partition's records are exactly one batch of magic 2. It is stored
-as it came: its checksum was checked, and compressed records are not opened unless something has to be known of them.
-Before that, records are a message set, which is taken apart and made a batch, as every broker since 0.11 does.
+Theory of operation. What can be told at a glance was looked at before (`topic_log.glance`). From version 3 of Produce
+on, a partition's records are exactly one batch of magic 2; what follows it is cut off. It is stored as it came: its
+checksum was checked, and compressed records are not opened unless something has to be known of them. Before that,
+records are a message set, which is taken apart and made a batch, as every broker since 0.11 does.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from kproto.records.record_batch import (
     read_record_batch,
     seal,
 )
+from kproto_server.int64 import wrapped
+from kproto_server.topic_log.glance import CODEC_MASK
 
 if TYPE_CHECKING:
     from kproto.records.record import Record
     from kproto.records.record_batch import RecordBatchHeader
     from kproto_server.releases.profiles import Profile
 
-BATCHES_SINCE = 3
-"""The version of Produce from which on records are one batch of magic 2."""
-ZSTD_SINCE = 7
-CODEC_MASK = 0b111
 NO_BOUND = 2**63 - 1
 CODECS = frozenset(Compression)
+BASE_OFFSET_SIZE = 8
+"""It stands first, and a client's is 0."""
 
 
 class Terms(NamedTuple):
@@ -55,10 +56,6 @@ class Terms(NamedTuple):
     before_max_ms: int | None = None
     """`message.timestamp.before.max.ms`: how far behind."""
 
-    @property
-    def has_bounds(self) -> bool:
-        return self.after_max_ms is not None or self.before_max_ms is not None
-
 
 class Accepted(NamedTuple):
     """A batch that may be appended."""
@@ -77,7 +74,8 @@ class RecordError(NamedTuple):
 
     number: int
     """Which one it is, from 0 on."""
-    message: str
+    error: ErrorCode
+    message: str | None
 
 
 class Refused(NamedTuple):
@@ -90,35 +88,33 @@ class Refused(NamedTuple):
     """Whether it was the log that refused: the answer tells its start then."""
 
 
-def accept(records: bytes | None, api_version: int, terms: Terms, now_ms: int, profile: Profile) -> Accepted | Refused:
-    """Judge the records of one partition of a Produce request."""
+def accept(records: bytes, terms: Terms, now_ms: int, profile: Profile) -> Accepted | Refused:
+    """Judge the records of one partition of a Produce request, which begin with a whole batch or message."""
     try:
-        if api_version >= BATCHES_SINCE:
-            return _accept_batch(records or b"", api_version, terms, now_ms, profile)
-        if records and len(records) > MAGIC_POSITION and records[MAGIC_POSITION] == MAGIC:
-            return _accept_batch(records, ZSTD_SINCE, terms, now_ms, profile)  # it is not said that it may be one
-        return _accept_message_set(records or b"", terms, now_ms, profile)
+        if records[MAGIC_POSITION] == MAGIC:
+            return _accept_batch(records, terms, now_ms, profile)
+        return _accept_message_set(records, terms, now_ms, profile)
     except MissingPackage as error:
         return Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error))
-    except DecodeError as error:
-        return Refused(ErrorCode.CORRUPT_MESSAGE, error.reason)
+    except DecodeError:
+        return Refused(ErrorCode.CORRUPT_MESSAGE)
 
 
-def _accept_batch(records: bytes, api_version: int, terms: Terms, now_ms: int, profile: Profile) -> Accepted | Refused:
+def _accept_batch(records: bytes, terms: Terms, now_ms: int, profile: Profile) -> Accepted | Refused:
     invalid = profile.invalid_records_error
-    end = batch_end(records) if records else None
-    if end is None or end != len(records) or records[MAGIC_POSITION] != MAGIC:
-        return Refused(invalid)
-    batch = read_record_batch(records)[0]
-    header = batch.header
-    if header.attributes & CODEC_MASK == Compression.ZSTD and api_version < ZSTD_SINCE:
-        return Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    refused = Refused(invalid, reached_log=invalid is ErrorCode.INVALID_RECORD)
+    records = records[: batch_end(records)]
+    if records[:BASE_OFFSET_SIZE] != bytes(BASE_OFFSET_SIZE):
+        return refused
     if len(records) > terms.size_max_bytes:
         return Refused(ErrorCode.MESSAGE_TOO_LARGE)
+    batch = read_record_batch(records)[0]
+    header = batch.header
     wrong_count = header.record_count < 1 or header.last_offset_delta != header.record_count - 1
-    if header.base_offset != 0 or wrong_count or batch.is_control or _has_wrong_sequence(header):
-        return Refused(invalid, reached_log=invalid is ErrorCode.INVALID_RECORD)
-    if header.attributes & CODEC_MASK not in CODECS:
+    if wrong_count or batch.is_control or _has_wrong_sequence(header):
+        return refused
+    codec = header.attributes & CODEC_MASK
+    if codec not in CODECS or (codec == Compression.ZSTD and not profile.knows_zstd):
         return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
     refusal = _refuse_records(batch, terms, now_ms, profile)
     if refusal is not None:
@@ -133,54 +129,60 @@ def _has_wrong_sequence(header: RecordBatchHeader) -> bool:
 
 def _refuse_records(batch: RecordBatch, terms: Terms, now_ms: int, profile: Profile) -> Refused | None:
     """Look at the records one by one, where the topic asks for something that only they can tell."""
-    if terms.is_compacted:
-        keyless = [index for index, record in enumerate(batch.records()) if record.key is None]
-        if keyless:
-            return _keyless(keyless, terms, profile)
-    if terms.has_append_time or not terms.has_bounds:
+    header_tells = terms.before_max_ms is None and not _is_late(batch.header.max_timestamp, terms, now_ms)
+    if not terms.is_compacted and (header_tells or terms.has_append_time):
         return None
-    if terms.before_max_ms is None and not _is_late(batch.header.max_timestamp, terms, now_ms):
-        return None
-    return _untimely(batch.records(), terms, now_ms, profile)
+    return _refuse_any(batch.records(), terms, now_ms, profile)
 
 
-def _keyless(indexes: list[int], terms: Terms, profile: Profile) -> Refused:
+def _refuse_any(records: list[Record], terms: Terms, now_ms: int, profile: Profile) -> Refused | None:
+    """Refuse all if one can't be taken: each that can't is named, for its missing key before its time."""
+    faults = [
+        RecordError(index, error, message)
+        for index, record in enumerate(records)
+        for error, message in [_fault(index, record, terms, now_ms, profile)]
+        if error
+    ]
+    if not faults:
+        return None
     if not profile.names_refused_records:
-        return Refused(profile.invalid_records_error)
-    message = f"Compacted topic cannot accept message without key in topic partition {terms.name}"
-    if not profile.words_refused_records_anew:
-        errors = tuple(RecordError(index, f"{message}.") for index in indexes)
-        return Refused(ErrorCode.INVALID_RECORD, "One or more records have been rejected", errors, reached_log=True)
-    errors = tuple(RecordError(index, message) for index in indexes)
-    shown = ", ".join(f"RecordError(batchIndex={error.number}, message='{error.message}')" for error in errors[:3])
-    told = (
-        f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing the "
-        f"first three errors at most: [{shown}]"
+        return Refused(faults[0].error)
+    if profile.names_first_refused_record:
+        first = faults[0]
+        return Refused(first.error, first.message, (first._replace(message=None),), reached_log=True)
+    if any(fault.error is ErrorCode.INVALID_TIMESTAMP for fault in faults):
+        told = "One or more records have been rejected due to invalid timestamp"
+        return Refused(ErrorCode.INVALID_TIMESTAMP, told, tuple(faults), reached_log=True)
+    told = "One or more records have been rejected"
+    if profile.words_refused_records_anew:
+        shown = ", ".join(f"RecordError(batchIndex={fault.number}, message='{fault.message}')" for fault in faults[:3])
+        told += (
+            f" due to {len(faults)} record errors in total, and only showing the first three errors at most: [{shown}]"
+        )
+    return Refused(ErrorCode.INVALID_RECORD, told, tuple(faults), reached_log=True)
+
+
+def _fault(index: int, record: Record, terms: Terms, now_ms: int, profile: Profile) -> tuple[ErrorCode, str]:
+    """What is wrong with a record; 0 if nothing is."""
+    if terms.is_compacted and record.key is None:
+        stop = "." if profile.missing_key_ends_with_a_stop else ""
+        message = f"Compacted topic cannot accept message without key in topic partition {terms.name}{stop}"
+        return profile.invalid_records_error, message
+    untimely = _is_late(record.timestamp, terms, now_ms) or _is_early(record.timestamp, terms, now_ms)
+    if terms.has_append_time or not untimely:
+        return ErrorCode.NONE, ""
+    return ErrorCode.INVALID_TIMESTAMP, (
+        f"Timestamp {record.timestamp} of message with offset {index} is out of range. "
+        f"The timestamp should be within {_bounds(terms, now_ms)}"
     )
-    return Refused(ErrorCode.INVALID_RECORD, told, errors, reached_log=True)
 
 
-def _untimely(records: list[Record], terms: Terms, now_ms: int, profile: Profile) -> Refused | None:
-    """Refuse records whose time is out of bounds: all of them are named."""
+def _bounds(terms: Terms, now_ms: int) -> str:
+    """The times that are in bounds, as brokers tell them: without a bound the sum wraps around."""
     before_max_ms, after_max_ms = (
         NO_BOUND if bound is None else bound for bound in (terms.before_max_ms, terms.after_max_ms)
     )
-    bounds = f"[{now_ms - before_max_ms}, {now_ms + after_max_ms}]"
-    errors = tuple(
-        RecordError(
-            index,
-            f"Timestamp {record.timestamp} of message with offset {index} is out of range. "
-            f"The timestamp should be within {bounds}",
-        )
-        for index, record in enumerate(records)
-        if _is_late(record.timestamp, terms, now_ms) or _is_early(record.timestamp, terms, now_ms)
-    )
-    if not errors:
-        return None
-    if not profile.names_refused_records:
-        return Refused(ErrorCode.INVALID_TIMESTAMP)
-    told = "One or more records have been rejected due to invalid timestamp"
-    return Refused(ErrorCode.INVALID_TIMESTAMP, told, errors, reached_log=True)
+    return f"[{now_ms - before_max_ms}, {wrapped(now_ms + after_max_ms)}]"
 
 
 def _is_late(timestamp: int, terms: Terms, now_ms: int) -> bool:
@@ -216,28 +218,26 @@ def _accept_message_set(records: bytes, terms: Terms, now_ms: int, profile: Prof
     """Make a batch of a message set; what is cut off at its end is left out, as it may be there."""
     found: list[Record] = []
     magics: set[int] = set()
-    compression = Compression.NONE
+    compressions: list[Compression] = []
     position = 0
     while (read := read_batch(records, position)) is not None:
         batch, position = read
-        compression = batch.compression
+        compressions.append(batch.compression)
         magics.add(batch.magic)
         found += batch.records()
-    if not found or (len(magics) > 1 and profile.names_refused_records):
+    is_mixed = len(magics) > 1 or (len(compressions) > 1 and any(compressions))
+    if not found or (is_mixed and profile.checks_message_sets):
         return Refused(profile.invalid_records_error, reached_log=True)
-    keyless = [index for index, record in enumerate(found) if record.key is None]
-    if terms.is_compacted and keyless:
-        return _keyless(keyless, terms, profile)
     numbered = [record._replace(offset=offset) for offset, record in enumerate(found)]
+    refusal = _refuse_any(numbered, terms, now_ms, profile)
+    if refusal is not None:
+        return refusal
     greatest = max(record.timestamp for record in numbered)
-    untimely = None if terms.has_append_time else _untimely(numbered, terms, now_ms, profile)
-    if untimely is not None:
-        return untimely
     made = build_record_batch(
         numbered,
         base_offset=0,
         max_timestamp=now_ms if terms.has_append_time else greatest,
-        compression=compression if terms.compression is None else terms.compression,
+        compression=compressions[-1] if terms.compression is None else terms.compression,
         flags=APPEND_TIME if terms.has_append_time else 0,
     )
     if len(made) > terms.size_max_bytes:

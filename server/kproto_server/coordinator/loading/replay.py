@@ -16,11 +16,12 @@ from kproto.records.offset_records import (
 )
 from kproto.records.offsets_topic import read_offsets_record
 from kproto.records.record_batch import NO_EPOCH, RecordBatch
-from kproto_server.coordinator.commit import limits_of, wrapped
+from kproto_server.coordinator.commit import limits_of
 from kproto_server.coordinator.loading.restored_groups import CONSUMER_GROUP_TYPES, GROUP_TYPE, RestoredGroups
 from kproto_server.coordinator.loading.rows import quick_row
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
+from kproto_server.int64 import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
