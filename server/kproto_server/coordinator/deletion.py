@@ -47,18 +47,22 @@ def delete_offsets(
     now_ms: int,
     done: Callable[[int], object],
 ) -> None:
-    """Delete those of these offsets that there are; ``done`` as in `delete_group`."""
+    """Delete those of these offsets that there are; ``done`` as in `delete_group`.
+
+    Up to 3.9 an empty group without offsets goes, whether or not any was deleted: those who were about to join it are
+    no longer known.
+    """
     known = _known(state, group_id)
     doomed: list[tuple[str, list[int]]] = []
     for topic, partitions in topics.items():
         there = [partition for partition in dict.fromkeys(partitions) if partition in known.get(topic, {})]
         if there:
             doomed.append((topic, there))
-    if not doomed:
-        done(0)
-        return
     leaves_nothing = sum(len(partitions) for _, partitions in doomed) == sum(map(len, known.values()))
     removes_group = leaves_nothing and _goes_when_bare(state, group_id)
+    if not doomed and not removes_group:
+        done(0)
+        return
     _delete(state, group_id, doomed, now_ms, done, removes_group=removes_group)
 
 

@@ -95,6 +95,8 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
     else:
         error = state.unavailable.get(partition, 0) or commit_error(group, request, version, profile)
     entries, answered, refused = _decide(topics, request, call, error)
+    if refused and topics is not request.topics and not profile.merges_unknown_partitions:
+        refused = _decide(request.topics, request, call, error)[2]
 
     if partition is None or not answered:
         return _response(answered, refused)

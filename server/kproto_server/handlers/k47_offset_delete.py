@@ -14,7 +14,9 @@ from kproto_server.coordinator.deletion import delete_offsets, offset_delete_err
 from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
-    from kproto.messages.k47_offset_delete import OffsetDeleteRequest
+    from collections.abc import Iterable
+
+    from kproto.messages.k47_offset_delete import OffsetDeleteRequest, OffsetDeleteRequestTopic
     from kproto_server.call import AfterSync, Call
 
 
@@ -29,7 +31,7 @@ def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse | A
     error = offset_delete_error(group)
     if group is None or error:
         return _refused(error)
-    answers, existing = _by_existence(request, call)
+    unknown, existing = _by_existence(request, call)
     kept = [topic for topic in existing if group.is_subscribed_to(topic)]
     doomed = {topic: indexes for topic, indexes in existing.items() if topic not in kept}
     failure = 0
@@ -38,15 +40,22 @@ def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse | A
         nonlocal failure
         failure = error
 
-    delete_offsets(state, request.group_id, doomed, call.now_ms, done)
+    if existing:
+        delete_offsets(state, request.group_id, doomed, call.now_ms, done)
+
+    def judged(topic: str, indexes: Iterable[int]) -> list[tuple[int, int]]:
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic in kept else ErrorCode.NONE
+        return [(index, error) for index in indexes]
 
     def reply() -> OffsetDeleteResponse:
         if failure:
             return _refused(failure)
+        if not unknown and not state.profile.merges_duplicate_partitions:
+            return _response([(one.name, judged(one.name, _indexes(one))) for one in request.topics], call)
+        answers = unknown
         for topic, indexes in existing.items():
-            error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic in kept else ErrorCode.NONE
-            answers.setdefault(topic, []).extend((index, error) for index in indexes)
-        return _response(answers, call)
+            answers.setdefault(topic, []).extend(judged(topic, indexes))
+        return _response(list(answers.items()), call)
 
     return state.log.then(reply)
 
@@ -68,17 +77,23 @@ def _by_existence(request: OffsetDeleteRequest, call: Call) -> tuple[Answers, di
         known = topics.get(topic.name)
         if known is None and profile.answers_unknown_topics_without_partitions:
             unknown.setdefault(topic.name, [])
-        for partition in topic.partitions:
-            index = partition.partition_index
+        for index in _indexes(topic):
             if known is None or not 0 <= index < len(known.partitions):
-                unknown.setdefault(topic.name, []).append((index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                refusal = (index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                if not (profile.merges_unknown_partitions and refusal in unknown.get(topic.name, ())):
+                    unknown.setdefault(topic.name, []).append(refusal)
             elif not (profile.merges_duplicate_partitions and index in existing.get(topic.name, ())):
                 existing.setdefault(topic.name, []).append(index)
     return unknown, existing
 
 
-def _response(answers: Answers, call: Call) -> OffsetDeleteResponse:
-    topics = [_topic(name, partitions) for name, partitions in answers.items()]
+def _indexes(topic: OffsetDeleteRequestTopic) -> list[int]:
+    return [partition.partition_index for partition in topic.partitions]
+
+
+def _response(answers: list[tuple[str, list[tuple[int, int]]]], call: Call) -> OffsetDeleteResponse:
+    """Topics stand as often as they were asked for where there is nothing else to be told of any, from 4.0 on."""
+    topics = [_topic(name, partitions) for name, partitions in answers]
     if call.state.profile.repeats_topics_of_offset_delete:
         topics = [topic for topic in topics for _ in topic.partitions]
     return OffsetDeleteResponse(error_code=0, throttle_time_ms=0, topics=tuple(topics))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kproto.messages.k42_delete_groups import DeleteGroupsRequest
 from kproto.messages.k47_offset_delete import (
     OffsetDeleteRequest,
@@ -18,20 +19,26 @@ from tests.coordinator.broker_state import NOW_MS, ask, commit, group_with, new_
 from tests.coordinator.change_logs import Appended, RecordingLog
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kproto_server.state import BrokerState
 
 OLD_AND_NEW = pytest.mark.parametrize("profile", ["2.8", "3.9", "4.4", "latest"])
 
 
-def delete_offsets(state: BrokerState, group_id: str, topics: dict[str, list[int]], node_id: int = 1) -> Any:
-    """Return the top-level error and the answers of an OffsetDelete."""
+def offset_delete(group_id: str, *topics: tuple[str, Iterable[int]]) -> OffsetDeleteRequest:
     asked = tuple(
         OffsetDeleteRequestTopic(
             name=name, partitions=tuple(OffsetDeleteRequestPartition(partition_index=index) for index in indexes)
         )
-        for name, indexes in topics.items()
+        for name, indexes in topics
     )
-    response = ask(state, OffsetDeleteRequest(group_id=group_id, topics=asked), 0, node_id=node_id)
+    return OffsetDeleteRequest(group_id=group_id, topics=asked)
+
+
+def delete_offsets(state: BrokerState, group_id: str, topics: dict[str, list[int]], node_id: int = 1) -> Any:
+    """Return the top-level error and the answers of an OffsetDelete."""
+    response = ask(state, offset_delete(group_id, *topics.items()), 0, node_id=node_id)
     return response.error_code, [
         (topic.name, p.partition_index, p.error_code) for topic in response.topics for p in topic.partitions
     ]
@@ -72,15 +79,26 @@ def test_partition_named_twice(profile: str, times: int) -> None:
     """Measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0: each topic once, what does not exist first, no topic without any."""
     state = new_state(profile)
     commit(state, "g", {"t": {0: 1, 1: 1}})
-    asked = tuple(
-        OffsetDeleteRequestTopic(
-            name=name, partitions=tuple(OffsetDeleteRequestPartition(partition_index=index) for index in indexes)
-        )
-        for name, indexes in (("u", ()), ("t", (1, 1, 9)), ("t", (0,)))
-    )
-    (topic,) = ask(state, OffsetDeleteRequest(group_id="g", topics=asked), 0).topics
+    (topic,) = ask(state, offset_delete("g", ("u", ()), ("t", (1, 1, 9)), ("t", (0,))), 0).topics
     told = [(p.partition_index, p.error_code) for p in topic.partitions]
     assert told == [(9, 3), *[(1, 0)] * times, (0, 0)]
+
+
+@pytest.mark.parametrize(("profile", "times"), [("2.8", 1), ("3.4", 1), ("3.5", 2), ("3.9", 2), ("4.4", 2)])
+def test_unknown_partition_named_twice(profile: str, times: int) -> None:
+    """Measured on 2.8.2, 3.0.2, 3.4.1, 3.5.2, 3.9.2 and 4.4.0."""
+    state = new_state(profile)
+    commit(state, "g", {"t": {0: 1}})
+    assert delete_offsets(state, "g", {"t": [9, 9]}) == (0, [("t", 9, 3)] * times)
+
+
+@pytest.mark.parametrize(("profile", "expected"), [("3.9", [("t", [1, 2])]), ("4.4", [("t", [1, 2]), ("t", [1])])])
+def test_topic_named_twice(profile: str, expected: list[tuple[str, list[int]]]) -> None:
+    """From 4.0 on it is answered as it was asked, if all that was asked for exists; measured on both."""
+    state = new_state(profile)
+    commit(state, "g", {"t": {0: 1}})
+    topics = ask(state, offset_delete("g", ("t", (1, 2)), ("t", (1,))), 0).topics
+    assert [(topic.name, [p.partition_index for p in topic.partitions]) for topic in topics] == expected
 
 
 @pytest.mark.parametrize(("profile", "expected"), [("3.4", []), ("3.5", ["nope"]), ("4.4", ["nope"])])
@@ -142,6 +160,23 @@ def test_last_offset_takes_its_empty_group_along(profile: str, goes: bool) -> No
     assert delete_offsets(state, "g", {"t": [0, 1]}) == (0, [("t", 0, 0), ("t", 1, 0)])
     assert (state.group("g") is None) is goes
     assert log.appended == [Appended(3, "g", [("t", 0, None)], removes_group=goes)]
+
+
+@pytest.mark.parametrize(("profile", "goes"), [("2.8", True), ("3.9", True), ("4.4", False)])
+@pytest.mark.parametrize("index", [0, 9])
+def test_who_was_about_to_join_is_forgotten_with_the_group(profile: str, goes: bool, index: int) -> None:
+    """Nothing is there to be deleted, but up to 3.9 an empty group without offsets goes with what exists: 25 (GP-15).
+
+    Measured on 2.4.1, 2.8.2, 3.9.2, 4.0.0 and 4.4.0.
+    """
+    state = new_state(profile)
+    protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
+    asked = JoinGroupRequest(
+        group_id="g", session_timeout_ms=10_000, member_id="", protocol_type="consumer", protocols=protocols
+    )
+    assert ask(state, asked, 4).error_code == 79
+    assert delete_offsets(state, "g", {"t": [index]}) == (0, [("t", index, 3 if index == 9 else 0)])
+    assert (state.group("g") is None) is (goes and index == 0)
 
 
 @OLD_AND_NEW

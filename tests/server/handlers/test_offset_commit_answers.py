@@ -104,6 +104,13 @@ def test_partition_named_twice(profile: str, answers: int) -> None:
     assert written == ([(0, 6)] if answers == 1 else [(0, 5), (0, 6)])
 
 
+@pytest.mark.parametrize(("profile", "answers"), [("2.8", 1), ("3.4", 1), ("3.5", 2), ("3.9", 2), ("4.4", 2)])
+def test_unknown_partition_named_twice(profile: str, answers: int) -> None:
+    """OC-14; measured on 2.8.2, 3.0.2, 3.4.1, 3.5.2, 3.9.2 and 4.4.0."""
+    asked = repeated(("t", 9, 5), ("t", 9, 6), ("nope", 0, 1), ("nope", 0, 2))
+    assert codes(ask(new_state(profile), asked, 5)) == [*[("t", 9, 3)] * answers, *[("nope", 0, 3)] * answers]
+
+
 @OLD_AND_NEW
 def test_topic_without_partitions_is_left_out(profile: str) -> None:
     """OC-16 has partitions in mind; measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0."""
