@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto.codes import ErrorCode
 from kproto.messages.k42_delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from kproto_server.coordinator.deletion import delete_group, group_delete_error
 from kproto_server.coordinator.partitioning import coordinator_error
@@ -30,6 +31,9 @@ def handle(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse | A
 
 def _delete(group_id: str, call: Call, errors: dict[str, int]) -> None:
     state = call.state
+    if not group_id and state.profile.deletes_no_group_without_id:
+        errors[group_id] = ErrorCode.INVALID_GROUP_ID
+        return
     errors[group_id] = coordinator_error(state, call.node, group_id) or group_delete_error(state.group(group_id))
     if not errors[group_id]:
         delete_group(state, group_id, call.now_ms, lambda error: errors.update({group_id: error}))

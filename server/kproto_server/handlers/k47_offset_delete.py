@@ -51,7 +51,7 @@ def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse | A
         if failure:
             return _refused(failure)
         if not unknown and not state.profile.merges_duplicate_partitions:
-            return _response([(one.name, judged(one.name, _indexes(one))) for one in request.topics], call)
+            return _response([(t.name, judged(t.name, _indexes(t))) for t in request.topics if t.partitions], call)
         answers = unknown
         for topic, indexes in existing.items():
             answers.setdefault(topic, []).extend(judged(topic, indexes))

@@ -384,6 +384,11 @@ class Quirks:
         return self.at_least(3, 8)
 
     @cached_property
+    def deletes_no_group_without_id(self) -> bool:
+        """Whether DeleteGroups refuses the empty id: in 1.1, which has it first (M[1.1.1, 2.0.1])."""
+        return not self.at_least(2, 0)
+
+    @cached_property
     def deleting_last_offset_removes_group(self) -> bool:
         """Whether an Empty group goes at once with the last offset that OffsetDelete or the deletion of a topic takes
         from it, rather than at the next sweep: up to 3.9 (M[2.8.2, 3.9.2, 4.4.0])."""

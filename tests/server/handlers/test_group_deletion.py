@@ -295,3 +295,11 @@ def test_offsets_stay_if_their_tombstones_cannot_be_written() -> None:
     state.log = RecordingLog(error=6)
     forget_topics(state, ["t"], NOW_MS)
     assert offsets_of(state, "g") == {"t": [0]}
+
+
+@pytest.mark.parametrize(("profile", "errors"), [("1.1", [24, 24]), ("2.0", [0, 69]), ("4.4", [0, 69])])
+def test_the_group_of_no_name_is_deleted(profile: str, errors: list[int]) -> None:
+    """Measured on 1.1.1, 2.0.1, 3.9.2 and 4.4.0."""
+    state = new_state(profile)
+    commit(state, "", {"t": {0: 1}}, version=2)
+    assert [ask(state, DeleteGroupsRequest(groups_names=("",)), 0).results[0].error_code for _ in errors] == errors

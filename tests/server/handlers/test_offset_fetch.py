@@ -209,6 +209,12 @@ def test_duplicates_and_topics_without_partitions(profile: str, merges: bool) ->
     assert shape == ([("t", [0, 1])] if merges else [("t", [0, 0]), ("u", []), ("t", [1])])
 
 
+@pytest.mark.parametrize("profile", ["3.0", "3.9", "4.4"])
+def test_no_groups_are_answered(profile: str) -> None:
+    """Measured on 3.0.2 to 4.0.0 as never answered, on 4.4.0 as here."""
+    assert ask(new_state(profile), OffsetFetchRequest(groups=()), 8).groups == ()
+
+
 @BATCHED
 def test_several_groups_are_answered_each_by_itself(version: int) -> None:
     """OF-3, OF-31, OF-39: in order, a group twice if it was asked twice, an error where it belongs."""
