@@ -1,0 +1,33 @@
+"""The families of random requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from tests.differential import groups, records
+from tests.differential.history import Found, History, campaign, versions_of
+from tests.differential.pair import Side
+from tests.oracle.releases import number
+
+
+class Family(NamedTuple):
+    """One kind of history, and the settings that both brokers need for it."""
+
+    kind: type[History]
+    settings: Mapping[str, str]
+
+
+FAMILIES = {
+    "groups": Family(groups.GroupHistory, groups.SETTINGS),
+    "records": Family(records.RecordHistory, records.SETTINGS),
+}
+
+
+def compare(
+    family: str, tested: str, real: str, release: str, seeds: Iterable[int], steps: int
+) -> tuple[int, list[Found]]:
+    """Put histories to the brokers at two addresses; return how much was said, and what differs."""
+    versions = versions_of(tested, real)
+    sides = Side(tested), Side(real)
+    return campaign(lambda seed: FAMILIES[family].kind(*sides, versions, number(release)[:2], seed), seeds, steps)

@@ -1,0 +1,315 @@
+"""Random members of one group: they join, sync, leave, commit and are described, rightly and wrongly."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from kproto.declaration import Struct
+from kproto.messages.k08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kproto.messages.k09_offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from kproto.messages.k12_heartbeat import HeartbeatRequest
+from kproto.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
+from kproto.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kproto.messages.k15_describe_groups import DescribeGroupsRequest
+from kproto.messages.k16_list_groups import ListGroupsRequest, ListGroupsResponse
+from kproto.messages.k42_delete_groups import DeleteGroupsRequest
+from kproto.messages.k47_offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from tests.differential.history import History, make_topics, topic_id
+from tests.differential.pair import Difference, Side
+
+MEMBERS = 5
+ADMIN = 9
+"""The slot of who is no member."""
+SESSION_MS, LONG_MS = 600_000, 900_000
+SETTINGS = {
+    "offsets.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.max.session.timeout.ms": "3600000",
+    "auto.create.topics.enable": "false",
+}
+SUBSCRIPTIONS = (
+    struct.pack(">hih", 0, 1, 1) + b"t" + struct.pack(">i", -1),
+    struct.pack(">hih", 1, 2, 1) + b"t" + struct.pack(">h", 1) + b"u" + struct.pack(">ii", -1, 0),
+)
+Topics = list[tuple[str, list[int]]]
+
+
+class Member:
+    """What a connection knows of itself."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.asked = ""
+        """The member that its last JoinGroup or SyncGroup was for."""
+        self.generation = 0
+        self.protocol: str | None = None
+        self.leads = False
+        self.instance: str | None = None
+
+
+class GroupHistory(History):
+    def prepare(self) -> None:
+        pick = self.random
+        for side in self.pair.sides:
+            make_topics(side, {"t": (3, {}), "u": (1, {})}, self.versions)
+        self.group = f"g{self.seed}"
+        self.members = {slot: Member() for slot in range(MEMBERS)}
+        self.names: list[str] = []
+        """Of all members that there were."""
+        self.protocols = pick.choice([["range"], ["range", "roundrobin"], ["roundrobin", "range"], ["x"]])
+        self.protocol_type = self.mostly("consumer", "connect", percent=80)
+        self.is_static = pick.random() < 0.4 and self.versions[11][1] >= 5
+        if self.is_static:
+            for slot, member in self.members.items():
+                member.instance = pick.choice([None, f"i{slot}"])
+
+    def step(self) -> None:
+        free = [slot for slot in range(MEMBERS) if not self.pair.waits(slot)]
+        by_members = {self.join: 30, self.sync: 22, self.heartbeat: 8, self.leave: 6, self.commit: 14}
+        by_admins = {self.fetch: 9, self.describe: 6, self.list: 2, self.delete: 2, self.delete_offsets: 2}
+        actions = by_admins if not free else {**by_members, **by_admins}
+        (action,) = self.random.choices(list(actions), list(actions.values()))
+        action(ADMIN if action in by_admins else self.random.choice(free))
+
+    def learn(self, side: Side, slot: int, answer: Any) -> None:
+        if not isinstance(answer, JoinGroupResponse) or answer.error_code not in (0, 79):
+            return
+        if not side.knows(answer.member_id):
+            count = sum(1 for name in self.names if side.value(name) != name)
+            side.note(f"m{count}", answer.member_id)
+        member = self.members[slot]
+        member.name = side.named(answer.member_id)[1:-1]
+        if member.name not in self.names:
+            self.names.append(member.name)
+        if answer.error_code == 0:
+            member.generation, member.protocol = answer.generation_id, answer.protocol_name
+            member.leads = answer.leader == answer.member_id
+
+    def shown(self, struct: Struct, fields: dict[str, Any]) -> None:
+        if isinstance(struct, ListGroupsResponse):
+            fields["groups"] = [group for group in fields["groups"] if group["group_id"].startswith(self.group)]
+
+    def excuses(self, difference: Difference) -> bool:
+        """Whether it is who leads, or which protocol wins a tie: the order of a hash map decides in real brokers."""
+        if difference.question.api != "JoinGroup":
+            return False
+        paths = {path for path, *_ in difference.parts}
+        return bool(paths & {".leader", ".protocol_name"}) and ".error_code" not in paths
+
+    # Who asks, about what.
+
+    def _group(self) -> str:
+        return str(self.mostly(self.group, f"{self.group}b", "", f"{self.group}c", percent=92))
+
+    def _member(self, slot: int) -> str:
+        own = self.members[slot].name if slot in self.members else ""
+        return str(self.mostly(own, self.random.choice(self.names or [""]), "", "bogus"))
+
+    def _generation(self, slot: int) -> int:
+        own = self.members[slot].generation if slot in self.members else 0
+        newest = max(member.generation for member in self.members.values())
+        return int(self.mostly(own, newest, -1, own + 1, own - 1, 0))
+
+    def _instance(self, slot: int) -> str | None:
+        own = self.members[slot].instance
+        instance: str | None = self.mostly(own, None, "i0", "i1", "", percent=90) if self.is_static else None
+        return instance
+
+    def _is_waited_for(self, name: str) -> bool:
+        """Whether this member's answer is still to come: real brokers forget the earlier of two requests."""
+        return name != "" and any(
+            member.asked == name and self.pair.waits(slot) for slot, member in self.members.items()
+        )
+
+    def _topics(self) -> Topics:
+        found: Topics = []
+        for _ in range(self.mostly(1, 2, 0, percent=60)):
+            name = self.random.choices(["t", "u", "nope", ""], [60, 25, 10, 5])[0]
+            wild = self.random.random() < 0.3
+            numbers = [0, 1, 2, 7, -1] if wild else [0, 1, 2]
+            found.append((name, self.random.choices(numbers, k=self.random.randint(0 if wild else 1, 3))))
+        return found
+
+    # What is asked.
+
+    def join(self, slot: int) -> None:
+        version = self.version(11, 5 if self.is_static else 0)
+        member, name = self.members[slot], self._member(slot)
+        if self._is_waited_for(name):
+            return
+        instance = self._instance(slot)
+        if instance is not None and name in self.names and member.instance is None:
+            return  # real brokers fail where an instance id comes second
+        member.asked = name
+        offered = self.mostly(self.protocols, [], ["other"], [""], self.protocols[::-1], percent=90)
+        protocol_type = self.mostly(self.protocol_type, "consumer", "connect", "", percent=94)
+        session_ms = self.mostly(SESSION_MS, LONG_MS, 5, 10_000_000, percent=88)
+        group, metadata = self._group(), self.random.choice(SUBSCRIPTIONS)
+        protocols = tuple(JoinGroupRequestProtocol(name=each, metadata=metadata) for each in offered)
+
+        def build(side: Side) -> JoinGroupRequest:
+            return JoinGroupRequest(
+                group_id=group,
+                session_timeout_ms=session_ms,
+                rebalance_timeout_ms=LONG_MS,
+                member_id=side.value(name),
+                group_instance_id=instance,
+                protocol_type=protocol_type,
+                protocols=protocols,
+            )
+
+        self.pair.ask(slot, build, version)
+
+    def sync(self, slot: int) -> None:
+        version = self.version(14)
+        member, name = self.members[slot], self._member(slot)
+        if self._is_waited_for(name):
+            return
+        member.asked = name
+        instance = self._instance(slot) if version >= 3 else None
+        assigned = list(self.names) if member.leads or self.random.random() < 0.05 else []
+        share = bytes([self.random.randint(0, 255)]) * self.random.randint(0, 5)
+        protocol_type = self.mostly(self.protocol_type, None, "zz", percent=90) if version >= 5 else None
+        protocol = self.mostly(member.protocol, None, "zz", percent=90) if version >= 5 else None
+        group, generation = self._group(), self._generation(slot)
+
+        def build(side: Side) -> SyncGroupRequest:
+            return SyncGroupRequest(
+                group_id=group,
+                generation_id=generation,
+                member_id=side.value(name),
+                group_instance_id=instance,
+                protocol_type=protocol_type,
+                protocol_name=protocol,
+                assignments=tuple(
+                    SyncGroupRequestAssignment(member_id=side.value(each), assignment=share) for each in assigned
+                ),
+            )
+
+        self.pair.ask(slot, build, version)
+
+    def heartbeat(self, slot: int) -> None:
+        version = self.version(12)
+        group, generation, name = self._group(), self._generation(slot), self._member(slot)
+        instance = self._instance(slot) if version >= 3 else None
+        self.pair.ask(
+            slot,
+            lambda side: HeartbeatRequest(
+                group_id=group, generation_id=generation, member_id=side.value(name), group_instance_id=instance
+            ),
+            version,
+        )
+
+    def leave(self, slot: int) -> None:
+        version, group = self.version(13), self._group()
+        names = [self._member(slot) for _ in range(self.mostly(1, 2, 0))] if version >= 3 else [self._member(slot)]
+        if any(map(self._is_waited_for, names)):
+            return  # real brokers up to 2.5 never answer who leaves meanwhile
+        if version < 3:
+            self.pair.ask(slot, lambda side: LeaveGroupRequest(group_id=group, member_id=side.value(names[0])), version)
+            return
+        instances = [self._instance(slot) for _ in names]
+
+        def build(side: Side) -> LeaveGroupRequest:
+            leaving = zip(names, instances, strict=True)
+            members = [MemberIdentity(member_id=side.value(name), group_instance_id=each) for name, each in leaving]
+            return LeaveGroupRequest(group_id=group, members=tuple(members))
+
+        self.pair.ask(slot, build, version)
+
+    def commit(self, slot: int) -> None:
+        version, group, topics = self.version(8, 1), self._group(), self._topics()
+        is_simple = self.random.random() < 0.25
+        name, generation = ("", -1) if is_simple else (self._member(slot), self._generation(slot))
+        instance = self._instance(slot) if version >= 7 else None
+        metadata = self.mostly("m", "", None)
+        offset = self.random.choice([0, 5, 100, -1, -5])
+        epoch = self.random.choice([-1, 0, 3]) if version >= 6 else -1
+
+        def build(side: Side) -> OffsetCommitRequest:
+            return OffsetCommitRequest(
+                group_id=group,
+                generation_id_or_member_epoch=generation,
+                member_id=side.value(name),
+                group_instance_id=instance,
+                topics=tuple(
+                    OffsetCommitRequestTopic(
+                        **named(side, topic, by_id=version >= 10),
+                        partitions=tuple(
+                            OffsetCommitRequestPartition(
+                                partition_index=index,
+                                committed_offset=offset,
+                                committed_leader_epoch=epoch,
+                                committed_metadata=metadata,
+                            )
+                            for index in indexes
+                        ),
+                    )
+                    for topic, indexes in topics
+                ),
+            )
+
+        self.pair.ask(slot, build, version)
+
+    def fetch(self, slot: int) -> None:
+        version = self.version(9, 1)
+        topics = None if version >= 2 and self.random.random() < 0.4 else self._topics()
+        groups = [self._group() for _ in range(self.mostly(1, 2))]
+
+        def build(side: Side) -> OffsetFetchRequest:
+            if version < 8:
+                old = [OffsetFetchRequestTopic(name=name, partition_indexes=tuple(p)) for name, p in topics or ()]
+                return OffsetFetchRequest(group_id=groups[0], topics=None if topics is None else tuple(old))
+            new = [
+                OffsetFetchRequestTopics(**named(side, name, by_id=version >= 10), partition_indexes=tuple(indexes))
+                for name, indexes in topics or ()
+            ]
+            wanted = None if topics is None else tuple(new)
+            return OffsetFetchRequest(groups=tuple(OffsetFetchRequestGroup(group_id=g, topics=wanted) for g in groups))
+
+        self.pair.ask(slot, build, version)
+
+    def describe(self, slot: int) -> None:
+        groups = (self.group,) if self.random.random() < 0.8 else (self._group(), self._group())
+        self.pair.ask(slot, lambda side: DescribeGroupsRequest(groups=groups), self.version(15))
+
+    def list(self, slot: int) -> None:
+        version = self.version(16)
+        states = self.mostly((), ("Stable",), ("Empty", "Dead"), ("stable",), percent=50) if version >= 4 else ()
+        self.pair.ask(slot, lambda side: ListGroupsRequest(states_filter=states), version)
+
+    def delete(self, slot: int) -> None:
+        if self.serves(42):
+            groups = tuple(self._group() for _ in range(self.mostly(1, 2, 0)))
+            self.pair.ask(slot, lambda side: DeleteGroupsRequest(groups_names=groups), self.version(42))
+
+    def delete_offsets(self, slot: int) -> None:
+        if not self.serves(47):
+            return
+        topics = tuple(
+            OffsetDeleteRequestTopic(
+                name=name, partitions=tuple(OffsetDeleteRequestPartition(partition_index=index) for index in indexes)
+            )
+            for name, indexes in self._topics()
+        )
+        group = self._group()
+        self.pair.ask(slot, lambda side: OffsetDeleteRequest(group_id=group, topics=topics), self.version(47))
+
+
+def named(side: Side, topic: str, *, by_id: bool) -> dict[str, Any]:
+    return {"topic_id": topic_id(side, topic)} if by_id else {"name": topic}

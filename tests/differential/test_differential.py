@@ -1,0 +1,56 @@
+"""Random requests to two brokers: the newest Kafka and ours, ours twice, and ours as two releases, which differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.cli.commands import kproto_started, line_of
+from tests.differential.families import FAMILIES, compare
+from tests.interop.ours import LISTENING
+from tests.oracle.cluster import NEWEST, real_kafka
+
+STEPS = 30
+BOTH_FAMILIES = pytest.mark.parametrize("family", FAMILIES)
+
+
+@contextmanager
+def kproto_as(profile: str, family: str) -> Iterator[str]:
+    """Yield the address of a broker with the settings of a family."""
+    flags = [word for name, value in FAMILIES[family].settings.items() for word in ("--set", f"{name}={value}")]
+    with kproto_started("serve", "--port", "0", "--profile", profile, *flags) as process:
+        yield line_of(process).removeprefix(LISTENING).split()[0]
+
+
+def seen(family: str, one: str, other: str, release: str, histories: int) -> tuple[int, list[str]]:
+    """How much was said, and what differs, for people."""
+    lines, found = compare(family, one, other, release, range(1, histories + 1), STEPS)
+    return lines, ["\n".join([f"seed {each.seed}", *each.talk[-12:], str(each.difference)]) for each in found]
+
+
+@pytest.mark.oracle
+@BOTH_FAMILIES
+def test_nothing_differs_from_real_kafka(family: str) -> None:
+    with (
+        real_kafka(NEWEST, props=FAMILIES[family].settings) as real,
+        kproto_as("4.4", family) as tested,
+    ):
+        lines, differences = seen(family, tested, real.bootstrap, NEWEST, histories=25)
+    assert differences == []
+    assert lines > 25 * STEPS
+
+
+@BOTH_FAMILIES
+def test_nothing_differs_from_itself(family: str) -> None:
+    with kproto_as("2.8", family) as one, kproto_as("2.8", family) as other:
+        lines, differences = seen(family, one, other, "2.8.2", histories=8)
+    assert differences == []
+    assert lines > 8 * STEPS
+
+
+@BOTH_FAMILIES
+def test_releases_differ(family: str) -> None:
+    with kproto_as("2.0", family) as one, kproto_as("2.8", family) as other:
+        assert seen(family, one, other, "2.0.1", histories=8)[1] != []
