@@ -11,7 +11,7 @@ import sys
 from tests.cli.commands import kproto_started, line_of
 from tests.differential.families import FAMILIES, compare
 from tests.interop.ours import LISTENING
-from tests.oracle.cluster import NEWEST, real_kafka
+from tests.oracle.cluster import AS_DELIVERED, NEWEST, real_kafka
 from tests.oracle.releases import number
 
 
@@ -28,7 +28,7 @@ def main() -> int:
     flags = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     profile = ".".join(map(str, number(arguments.release)[: 3 if number(arguments.release) < (1,) else 2]))
     with (
-        real_kafka(arguments.release, props=settings) as real,
+        real_kafka(arguments.release, props={**settings, **AS_DELIVERED}) as real,
         kproto_started("serve", "--port", "0", "--profile", profile, *flags) as process,
     ):
         tested = line_of(process).removeprefix(LISTENING).split()[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from tests.differential import groups, records
+from tests.differential import groups, records, topics
 from tests.differential.history import Found, History, campaign, versions_of
 from tests.differential.pair import Side
 from tests.oracle.releases import number
@@ -21,6 +21,7 @@ class Family(NamedTuple):
 FAMILIES = {
     "groups": Family(groups.GroupHistory, groups.SETTINGS),
     "records": Family(records.RecordHistory, records.SETTINGS),
+    "topics": Family(topics.TopicHistory, topics.SETTINGS),
 }
 
 

@@ -20,6 +20,8 @@ from tests.shell.raw_client import RawClient
 
 BOTH_LIMIT_S = 20.0
 """How long a broker may answer later than the other."""
+LOOK_LIMIT_S = 5.0
+"""How long after a change the brokers may tell of it differently."""
 QUIET_S = 0.12
 """How long after the last answer nobody is expected to answer any more."""
 UNKNOWN_YET = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -144,6 +146,19 @@ class Pair:
         for slot_, answers in sorted(found.items()):
             self._compare(slot_, answers)
         return found
+
+    def look(self, slot: int, build: Build, version: int) -> None:
+        """Ask for what changes nothing, again and again for a moment: a real broker may know of a change later."""
+        limit = time.monotonic() + LOOK_LIMIT_S
+        while True:
+            try:
+                self.ask(slot, build, version)
+            except Difference:
+                if time.monotonic() > limit:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
 
     def _gathered(self) -> Iterator[tuple[int, Answers]]:
         came: tuple[dict[int, Any], dict[int, Any]] = ({}, {})

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.commands import kproto_started, line_of
 from tests.differential.families import FAMILIES, compare
 from tests.interop.ours import LISTENING
-from tests.oracle.cluster import NEWEST, real_kafka
+from tests.oracle.cluster import AS_DELIVERED, NEWEST, real_kafka
 
 STEPS = 30
 BOTH_FAMILIES = pytest.mark.parametrize("family", FAMILIES)
@@ -34,7 +34,7 @@ def seen(family: str, one: str, other: str, release: str, histories: int) -> tup
 @BOTH_FAMILIES
 def test_nothing_differs_from_real_kafka(family: str) -> None:
     with (
-        real_kafka(NEWEST, props=FAMILIES[family].settings) as real,
+        real_kafka(NEWEST, props={**FAMILIES[family].settings, **AS_DELIVERED}) as real,
         kproto_as("4.4", family) as tested,
     ):
         lines, differences = seen(family, tested, real.bootstrap, NEWEST, histories=25)

@@ -34,14 +34,16 @@ class Alteration(NamedTuple):
     value: str | None
 
 
-def replaced(topic_name: str, wanted: Iterable[tuple[str, str | None]], profile: Profile) -> dict[str, str] | Refusal:
-    """Return a topic's configs when these are all it has."""
+def replaced(
+    topic_name: str, wanted: Iterable[tuple[str, str | None]], profile: Profile, problem: Refusal | None = None
+) -> dict[str, str] | Refusal:
+    """Return a topic's configs when these are all it has; ``problem``: its own, told before that of a value."""
     configs: dict[str, str] = {}
     for name, value in wanted:
         if value is None:
             return null_value(name, profile)
         configs[name] = value
-    return _checked(topic_name, configs, profile)
+    return problem or _checked(topic_name, configs, profile)
 
 
 def null_value(name: str, profile: Profile) -> Refusal:
@@ -52,9 +54,14 @@ def null_value(name: str, profile: Profile) -> Refusal:
 
 
 def altered(
-    topic_name: str, configs: Mapping[str, str], changes: Sequence[Alteration], profile: Profile, settings: Settings
+    topic_name: str,
+    configs: Mapping[str, str],
+    changes: Sequence[Alteration],
+    profile: Profile,
+    settings: Settings,
+    problem: Refusal | None = None,
 ) -> dict[str, str] | Refusal:
-    """Return a topic's configs after some changes."""
+    """Return a topic's configs after some changes; ``problem``: its own, told before that of a value."""
     refusal = unclear(changes, profile)
     if refusal is not None:
         return refusal
@@ -63,7 +70,7 @@ def altered(
         refusal = _change(after, change, profile, settings)
         if refusal is not None:
             return refusal
-    return _checked(topic_name, after, profile)
+    return problem or _checked(topic_name, after, profile)
 
 
 def unclear(changes: Sequence[Alteration], profile: Profile) -> Refusal | None:
@@ -93,7 +100,9 @@ def _change(after: dict[str, str], change: Alteration, profile: Profile, setting
         after[name] = value
         return None
     config = topic_configs(profile).get(name)
-    if config is not None and config.type is not ConfigType.LIST:
+    if config is None and not profile.is_kraft:
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+    if config is None or config.type is not ConfigType.LIST:
         return _not_a_list(name, Operation(operation), profile)
     items = [item for item in topic_config(profile, settings, after, name).split(",") if item]
     given = [item.strip() for item in value.split(",")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import Refusal, Topic, name_problem
@@ -15,23 +15,35 @@ KNOWN_TYPES = frozenset({2, 4, 8, 16, 32})
 NOT_THESE = "kproto changes the configs of topics and brokers only"
 
 
-def topic_to_alter(resource_type: int, name: str, call: Call) -> Topic | Refusal:
-    """Return the topic that is to be altered, or why it can't be."""
+class Target(NamedTuple):
+    """The topic that is to be altered, and what is wrong with it, by the time at which it is told."""
+
+    topic: Topic | None = None
+    at_once: Refusal | None = None
+    before_values: Refusal | None = None
+    at_last: Refusal | None = None
+
+
+def topic_to_alter(resource_type: int, name: str, call: Call) -> Target:
+    """Find the topic. That there is none is told when the changes are judged, in KRaft when their values are, too."""
     profile = call.state.profile
     if resource_type not in KNOWN_TYPES:
         anew = f"Unknown resource type {resource_type}"
         told = anew if profile.looks_through_changes else "Unexpected resource type UNKNOWN"
-        return Refusal(ErrorCode.INVALID_REQUEST, told)
+        return Target(at_once=Refusal(ErrorCode.INVALID_REQUEST, told))
     if resource_type != TOPIC:
-        return Refusal(ErrorCode.POLICY_VIOLATION, NOT_THESE)
+        return Target(at_once=Refusal(ErrorCode.POLICY_VIOLATION, NOT_THESE))
     topic = call.state.cluster.topic(name)
     if topic is not None:
-        return topic
-    problem = name_problem(name, profile)
-    if problem is not None and profile.words_missing_topics_by_name:
-        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        return Target(topic)
     error, message = profile.missing_topic_to_alter
-    return Refusal(ErrorCode(error), message and message.format(name))
+    missing = Refusal(ErrorCode(error), message and message.format(name))
+    problem = name_problem(name, profile)
+    refusal = None if problem is None else Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if profile.is_kraft:
+        no_name = Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        return Target(before_values=refusal if name else no_name, at_last=missing)
+    return Target(before_values=refusal if refusal is not None and profile.words_missing_topics_by_name else missing)
 
 
 def broker_to_alter(name: str, call: Call) -> Refusal | None:

@@ -55,6 +55,10 @@ def handle(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsRespon
     resources: Iterable[DescribeConfigsResource] = request.resources
     if not call.state.profile.describes_configs_anew:
         resources = {(_known(asked.resource_type, call), asked.resource_name): asked for asked in resources}.values()
+    elif any(_known(asked.resource_type, call) is ResourceType.UNKNOWN for asked in resources):
+        error = ErrorCode.INVALID_REQUEST  # of the whole request
+        refused = tuple(_described(asked, error, error.message) for asked in resources)
+        return DescribeConfigsResponse(throttle_time_ms=0, results=refused)
     return DescribeConfigsResponse(
         throttle_time_ms=0, results=tuple(_result(asked, request.include_synonyms, call) for asked in resources)
     )
@@ -64,7 +68,7 @@ def _result(asked: DescribeConfigsResource, with_synonyms: bool, call: Call) -> 
     anew = call.state.profile.describes_configs_anew
     resource_type = _known(asked.resource_type, call)
     if resource_type is ResourceType.UNKNOWN:
-        return _unknown_type(asked, call)
+        return _unknown_type(asked)
     entries = _DESCRIBED[resource_type](asked.resource_name, call)
     if isinstance(entries, Refusal):
         message = entries.message or ("" if anew else None)
@@ -91,12 +95,10 @@ def _described(
     )
 
 
-def _unknown_type(asked: DescribeConfigsResource, call: Call) -> DescribeConfigsResult:
-    error = ErrorCode.INVALID_REQUEST
-    if call.state.profile.describes_configs_anew:
-        return _described(asked, error, error.message)
+def _unknown_type(asked: DescribeConfigsResource) -> DescribeConfigsResult:
+    """Refuse one resource, as releases do that tell it by itself."""
     message = f"Unexpected resource type UNKNOWN for resource {asked.resource_name}"
-    return _described(asked.replace(resource_type=ResourceType.UNKNOWN), error, message)
+    return _described(asked.replace(resource_type=ResourceType.UNKNOWN), ErrorCode.INVALID_REQUEST, message)
 
 
 def _known(number: int, call: Call) -> ResourceType:

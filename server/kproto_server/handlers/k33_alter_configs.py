@@ -37,15 +37,17 @@ def handle(request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
 def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
     if resource.resource_type == BROKER:
         return _alter_broker(resource, call, validate_only=validate_only)
-    topic = topic_to_alter(resource.resource_type, resource.resource_name, call)
-    if isinstance(topic, Refusal):
-        return topic
+    target = topic_to_alter(resource.resource_type, resource.resource_name, call)
+    if target.at_once is not None:
+        return target.at_once
     wanted = ((config.name, config.value) for config in resource.configs)
-    configs = replaced(topic.name, wanted, call.state.profile)
+    configs = replaced(resource.resource_name, wanted, call.state.profile, target.before_values)
     if isinstance(configs, Refusal):
         return configs
+    if target.topic is None:
+        return target.at_last
     if not validate_only:
-        keep(topic, configs, call)
+        keep(target.topic, configs, call)
     return None
 
 

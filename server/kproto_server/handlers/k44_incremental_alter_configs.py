@@ -46,12 +46,18 @@ def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -
     state = call.state
     if resource.resource_type == BROKER:
         return _alter_broker(resource, call, validate_only=validate_only)
-    topic = topic_to_alter(resource.resource_type, resource.resource_name, call)
-    if isinstance(topic, Refusal):
-        return topic
-    configs = altered(topic.name, topic.configs, _changes(resource), state.profile, state.settings)
+    target = topic_to_alter(resource.resource_type, resource.resource_name, call)
+    if target.at_once is not None:
+        return target.at_once
+    topic = target.topic
+    before = {} if topic is None else topic.configs
+    changes = _changes(resource)
+    name, problem = resource.resource_name, target.before_values
+    configs = altered(name, before, changes, state.profile, state.settings, problem)
     if isinstance(configs, Refusal):
         return configs
+    if topic is None:
+        return target.at_last
     if not validate_only:
         keep(topic, configs, call)
     return None

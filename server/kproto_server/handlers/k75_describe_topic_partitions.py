@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kproto_server.call import Call
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.releases.profiles import Profile
 
 PAGE_PARTITIONS_MAX = 2000
 """Kafka's max.request.partition.size.limit: more are never sent at once, whatever the client asks for."""
@@ -33,8 +34,8 @@ def handle(request: DescribeTopicPartitionsRequest, call: Call) -> DescribeTopic
     asked = [topic.name for topic in request.topics]
     if cursor is not None and (cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)):
         return _refused(asked, ErrorCode.INVALID_REQUEST)
-    if any(name_problem(name, call.state.profile) is not None for name in asked):
-        return _refused(asked, ErrorCode.UNKNOWN_SERVER_ERROR)  # what 4.4.0 answers, for all of them
+    if "" in asked:
+        return _refused(asked, ErrorCode.UNKNOWN_SERVER_ERROR)  # what real brokers answer, for all of them
     names = sorted(set(asked or cluster.topics))
     first_partition = 0
     if cursor is not None:
@@ -50,7 +51,7 @@ def _page(cluster: Cluster, names: Sequence[str], first_partition: int, limit: i
     for name in names:
         topic = cluster.topic(name)
         if topic is None:
-            topics.append(_unknown(name))
+            topics.append(_unknown(name, cluster.profile))
             continue
         left = topic.partitions[first_partition:]
         if not room:
@@ -92,9 +93,10 @@ def _partition(cluster: Cluster, partition: Partition) -> DescribeTopicPartition
     )
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(name: str, profile: Profile) -> DescribeTopicPartitionsResponseTopic:
+    is_bad = name_problem(name, profile) is not None
     return DescribeTopicPartitionsResponseTopic(
-        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if is_bad else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         name=name,
         topic_id=ZERO_UUID,
         is_internal=name in INTERNAL_TOPICS,

@@ -1,0 +1,252 @@
+"""Random admins of a few topics: they are made, altered, described and deleted, rightly and wrongly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kproto.declaration import Struct
+from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kproto.messages.k19_create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kproto.messages.k32_describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+)
+from kproto.messages.k33_alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from kproto.messages.k37_create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from kproto.messages.k44_incremental_alter_configs import AlterableConfig as Alteration
+from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource as AlteredResource
+from kproto.messages.k44_incremental_alter_configs import IncrementalAlterConfigsRequest
+from kproto.messages.k75_describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from tests.differential.history import History, topic_id
+from tests.differential.pair import Difference, Side
+
+TOPIC = 2
+SETTINGS = {"offsets.topic.num.partitions": "1", "auto.create.topics.enable": "false"}
+GOOD_CONFIGS = {
+    "cleanup.policy": ["compact", "delete", "compact,delete"],
+    "retention.ms": ["60000", "-1"],
+    "segment.bytes": ["1048576"],
+    "compression.type": ["gzip", "producer"],
+    "min.insync.replicas": ["1"],
+    "max.message.bytes": ["100", "2000000"],
+    "message.timestamp.type": ["LogAppendTime"],
+}
+BAD_CONFIGS = [
+    ("no.such", "1"),
+    ("retention.ms", "soon"),
+    ("cleanup.policy", "shred"),
+    ("segment.bytes", "1"),
+    ("min.insync.replicas", "0"),
+    ("", "1"),
+]
+LAYOUTS: list[dict[int, tuple[int, ...]]] = [
+    {0: (1,)},
+    {0: (1,), 1: (1,)},
+    {0: (1, 1)},
+    {0: (9,)},
+    {0: ()},
+    {1: (1,)},
+]
+"""Brokers of each partition."""
+BAD_NAMES = ["with space", "x" * 250, "ä"]
+NO_PATHS = ["", ".", ".."]
+"""Bad names of which ZooKeeper tells in its own way (DEVIATIONS)."""
+
+
+class TopicHistory(History):
+    def prepare(self) -> None:
+        self.bad_names = BAD_NAMES + NO_PATHS * (self.release >= (3, 3))
+        self.made: list[str] = []
+        self.deleted: list[str] = []
+        self.count = 0
+
+    def step(self) -> None:
+        actions = {
+            self.create: 24,
+            self.delete: 5,
+            self.add_partitions: 8,
+            self.describe: 14,
+            self.alter: 8,
+            self.alter_incrementally: 14,
+            self.metadata: 16,
+            self.describe_partitions: 4,
+        }
+        self.random.choices(list(actions), list(actions.values()))[0]()
+
+    def learn(self, side: Side, slot: int, answer: Any) -> None:
+        if isinstance(answer, (CreateTopicsResponse, MetadataResponse)):
+            for topic in answer.topics:
+                if any(topic.topic_id):
+                    side.note(f"id of {topic.name}", topic.topic_id)
+
+    def shown(self, struct: Struct, fields: dict[str, Any]) -> None:
+        match struct:
+            case MetadataResponse():
+                fields["brokers"] = [broker.node_id for broker in struct.brokers]
+                fields["cluster_id"] = struct.cluster_id is not None
+                fields["topics"] = [one for one in fields["topics"] if not str(one["name"]).startswith("_")]
+            case DescribeConfigsResourceResult():
+                fields["documentation"] = None
+
+    def excuses(self, difference: Difference) -> bool:
+        """Whether it is which of several faults is told, or the name of a collection (DEVIATIONS)."""
+        texts = all(path.endswith(".error_message") for path, *_ in difference.parts)
+        return texts and (
+            difference.question.api == "IncrementalAlterConfigs"
+            or all("HashMap" in str(real) for *_, real in difference.parts)
+        )
+
+    # Of what.
+
+    def _new_name(self) -> str:
+        self.count += 1
+        return f"t{self.seed}-{self.count}"
+
+    def _name(self) -> str:
+        usual = self.random.choice(self.made) if self.made else "nope"
+        return str(self.mostly(usual, "nope", *self.deleted, *self.bad_names, percent=80))
+
+    def _configs(self) -> list[tuple[str, str | None]]:
+        names = self.random.sample(list(GOOD_CONFIGS), self.mostly(0, 1, 2, percent=40))
+        found: list[tuple[str, str | None]] = [(name, self.random.choice(GOOD_CONFIGS[name])) for name in names]
+        if self.random.random() < 0.15:
+            found.append(self.random.choice(BAD_CONFIGS))
+        return found
+
+    # What is asked.
+
+    def create(self) -> None:
+        version = self.version(19)
+        names = [self.mostly(self._new_name(), self._name(), *self.bad_names) for _ in range(self.mostly(1, 2))]
+        topics = tuple(self._creatable(name, version) for name in dict.fromkeys(names))
+        validate_only = version >= 1 and self.random.random() < 0.15
+        asked = CreateTopicsRequest(topics=topics, timeout_ms=10_000, validate_only=validate_only)
+        (answers,) = self.pair.ask(0, lambda side: asked, version).values()
+        if not validate_only:
+            self.made += [topic.name for topic in answers.real.topics if topic.error_code == 0]
+            self._settle()
+
+    def _creatable(self, name: str, version: int) -> CreatableTopic:
+        defaults = [-1] if version >= 4 else []
+        if self.random.random() < 0.12:
+            layout = self.random.choice(LAYOUTS)
+            assignments = tuple(
+                CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
+                for index, brokers in layout.items()
+            )
+            partitions, replicas = self.mostly((-1, -1), (1, -1), (-1, 1), (2, 1), percent=70)
+        else:
+            assignments = ()
+            partitions = self.mostly(self.random.choice([1, 2, 3]), 0, -2, *defaults, percent=85)
+            replicas = self.mostly(1, 2, 0, -2, *defaults, percent=85)
+        return CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=replicas,
+            assignments=assignments,
+            configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in self._configs()),
+        )
+
+    def delete(self) -> None:
+        version = self.version(20)
+        names = list(dict.fromkeys(self._name() for _ in range(self.mostly(1, 2))))
+        by_id = version >= 6 and self.random.random() < 0.5
+
+        def build(side: Side) -> DeleteTopicsRequest:
+            if version < 6:
+                return DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=10_000)
+            states = [
+                DeleteTopicState(name=None, topic_id=topic_id(side, name))
+                if by_id
+                else DeleteTopicState(name=name, topic_id=bytes(16))
+                for name in names
+            ]
+            return DeleteTopicsRequest(topics=tuple(states), timeout_ms=10_000)
+
+        (answers,) = self.pair.ask(0, build, version).values()
+        codes = {topic.name: topic.error_code for topic in answers.real.responses}
+        gone = [name for name in names if codes.get(name) == 0]
+        self.deleted += gone
+        self.made = [name for name in self.made if name not in gone]
+        self._settle()
+
+    def add_partitions(self) -> None:
+        if not self.serves(37):
+            return
+        new = self.mostly(None, ((1,),), ((1,), (1,)), ((9,),), ((1, 1),), ((),), percent=75)
+        assignments = None if new is None else tuple(CreatePartitionsAssignment(broker_ids=ids) for ids in new)
+        count = self.random.choice([1, 2, 3, 4, 5, 0, -1])
+        topic = CreatePartitionsTopic(name=self._name(), count=count, assignments=assignments)
+        validate_only = self.random.random() < 0.2
+        asked = CreatePartitionsRequest(topics=(topic,), timeout_ms=10_000, validate_only=validate_only)
+        self.pair.ask(0, lambda side: asked, self.version(37))
+        self._settle()
+
+    def describe(self) -> None:
+        if not self.serves(32):
+            return
+        version = self.version(32)
+        keys = self.mostly(None, ("retention.ms", "cleanup.policy"), ("no.such",), (), percent=60)
+        resources = tuple(
+            DescribeConfigsResource(resource_type=self.mostly(TOPIC, 77), resource_name=name, configuration_keys=keys)
+            for name in dict.fromkeys(self._name() for _ in range(self.mostly(1, 2)))
+        )
+        synonyms = version >= 1 and self.random.random() < 0.5
+        asked = DescribeConfigsRequest(resources=resources, include_synonyms=synonyms)
+        self.pair.look(0, lambda side: asked, version)
+
+    def alter(self) -> None:
+        if not self.serves(33):
+            return
+        configs = tuple(AlterableConfig(name=name, value=value) for name, value in self._configs())
+        resource = AlterConfigsResource(resource_type=TOPIC, resource_name=self._name(), configs=configs)
+        asked = AlterConfigsRequest(resources=(resource,), validate_only=self.random.random() < 0.2)
+        self.pair.ask(0, lambda side: asked, self.version(33))
+
+    def alter_incrementally(self) -> None:
+        if not self.serves(44):
+            return
+        changes = []
+        for name, value in self._configs():
+            operation = self.mostly(0, 1, 2, 3, 9, percent=60)
+            changes.append(Alteration(name=name, config_operation=operation, value=None if operation == 1 else value))
+        resource = AlteredResource(resource_type=TOPIC, resource_name=self._name(), configs=tuple(changes))
+        asked = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=self.random.random() < 0.2)
+        self.pair.ask(0, lambda side: asked, self.version(44))
+
+    def metadata(self) -> None:
+        version = self.version(3, 4)
+        names = list(dict.fromkeys(self._name() for _ in range(self.random.randint(1, 3))))
+        by_id = version >= 12 and self.random.random() < 0.3
+
+        def build(side: Side) -> MetadataRequest:
+            ids = [MetadataRequestTopic(name=None, topic_id=topic_id(side, name)) for name in names]
+            topics = ids if by_id else [MetadataRequestTopic(name=name) for name in names]
+            return MetadataRequest(topics=tuple(topics), allow_auto_topic_creation=False)
+
+        self.pair.look(0, build, version)
+
+    def describe_partitions(self) -> None:
+        if self.serves(75):
+            topics = tuple(TopicRequest(name=name) for name in dict.fromkeys([self._name(), self._name()]))
+            self.pair.look(0, lambda side: DescribeTopicPartitionsRequest(topics=topics), self.version(75))
+
+    def _settle(self) -> None:
+        """Look at all topics there ever were, until both brokers show the same: what changed takes a moment."""
+        names = [*self.made, *self.deleted]
+        if names:
+            topics = tuple(MetadataRequestTopic(name=name) for name in names)
+            asked = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+            self.pair.look(0, lambda side: asked, self.versions[3][1])
