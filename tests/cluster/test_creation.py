@@ -50,7 +50,7 @@ def test_a_name_that_differs_in_dots_and_underscores_only_collides(profile: str)
 def test_an_existing_name_is_said_to_exist_rather_than_to_collide(profile: str) -> None:
     cluster = new_cluster(profile=profile)
     made(cluster, "a.b")
-    found = cluster.create_topic("a.b")
+    found = cluster.create_topic("a.b", partition_count=1, replication_factor=1)
     assert found == Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'a.b' already exists.")
 
 

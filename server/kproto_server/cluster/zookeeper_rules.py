@@ -29,15 +29,19 @@ if TYPE_CHECKING:
 
 class ZooKeeperRules:
     def check_new(self, cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
-        if topic.name in cluster.topics:
-            return exists_already(topic.name)
-        refusal = check_nulls(cluster, topic.configs)
+        profile = cluster.profile
+        exists = exists_already(topic.name) if topic.name in cluster.topics else None
+        if exists is not None and profile.looks_for_new_topics_first:
+            return exists
+        of_configs = check_configs(cluster, topic.configs)
+        refusal = check_nulls(cluster, topic.configs) or (of_configs if profile.checks_new_configs_first else None)
         if refusal is not None:
             return refusal
-        placed = _place_as_told(cluster, topic) if topic.assignments else _place_by_count(cluster, topic)
+        placed = _place_as_told(topic) if topic.assignments else _place_by_count(cluster, topic)
         if isinstance(placed, Refusal):
             return placed
-        return _check_name(cluster, topic.name) or check_configs(cluster, topic.configs) or placed
+        uneven = _check_even(cluster, dict(topic.assignments)) if topic.assignments else None
+        return _check_name(cluster, topic.name) or exists or uneven or of_configs or placed
 
     def check_growth(
         self, cluster: Cluster, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None
@@ -53,11 +57,14 @@ class ZooKeeperRules:
             factor = topic.replication_factor
             refusal = check_new_partition_count(count - present) or _check_factor(cluster, factor)
             return refusal or cluster.stripe(count - present, factor, first_partition=present)
+        unknown = _check_unknown(cluster, assignments)
+        if unknown is not None:
+            return unknown
         if len(assignments) != count - present:
             return _wrong_assignment(
                 f"Increasing the number of partitions by {count - present} but {len(assignments)} assignments provided."
             )
-        return _check_unknown(cluster, assignments) or _check_new_partitions(topic, assignments)
+        return _check_new_partitions(topic, assignments)
 
 
 def _check_name(cluster: Cluster, name: str) -> Refusal | None:
@@ -89,7 +96,7 @@ def _check_factor(cluster: Cluster, factor: int) -> Refusal | None:
     return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, message)
 
 
-def _place_as_told(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
+def _place_as_told(topic: NewTopic) -> Placement | Refusal:
     if topic.partition_count != BROKER_DEFAULT or topic.replication_factor != BROKER_DEFAULT:
         return Refusal(
             ErrorCode.INVALID_REQUEST,
@@ -98,7 +105,7 @@ def _place_as_told(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
         )
     placed = dict(topic.assignments)  # of a partition that stands twice the last counts
     # Brokers that there are not, and no brokers at all, are accepted: the topic is made, and waits for a leader.
-    return _check_even(cluster, placed) or [list(placed[index]) for index in sorted(placed)]
+    return [list(placed[index]) for index in sorted(placed)]
 
 
 def _check_even(cluster: Cluster, placed: Mapping[int, Sequence[int]]) -> Refusal | None:

@@ -55,10 +55,9 @@ def handle(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsRespon
     resources: Iterable[DescribeConfigsResource] = request.resources
     if not call.state.profile.describes_configs_anew:
         resources = {(_known(asked.resource_type, call), asked.resource_name): asked for asked in resources}.values()
-    elif any(_known(asked.resource_type, call) is ResourceType.UNKNOWN for asked in resources):
-        error = ErrorCode.INVALID_REQUEST  # of the whole request
-        refused = tuple(_described(asked, error, error.message) for asked in resources)
-        return DescribeConfigsResponse(throttle_time_ms=0, results=refused)
+    unknown = [asked for asked in resources if _known(asked.resource_type, call) is ResourceType.UNKNOWN]
+    if unknown:
+        return DescribeConfigsResponse(throttle_time_ms=0, results=_all_refused(resources, unknown[0], call))
     return DescribeConfigsResponse(
         throttle_time_ms=0, results=tuple(_result(asked, request.include_synonyms, call) for asked in resources)
     )
@@ -66,10 +65,7 @@ def handle(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsRespon
 
 def _result(asked: DescribeConfigsResource, with_synonyms: bool, call: Call) -> DescribeConfigsResult:
     anew = call.state.profile.describes_configs_anew
-    resource_type = _known(asked.resource_type, call)
-    if resource_type is ResourceType.UNKNOWN:
-        return _unknown_type(asked)
-    entries = _DESCRIBED[resource_type](asked.resource_name, call)
+    entries = _DESCRIBED[_known(asked.resource_type, call)](asked.resource_name, call)
     if isinstance(entries, Refusal):
         message = entries.message or ("" if anew else None)
         return _described(asked, entries.error, message)
@@ -95,10 +91,16 @@ def _described(
     )
 
 
-def _unknown_type(asked: DescribeConfigsResource) -> DescribeConfigsResult:
-    """Refuse one resource, as releases do that tell it by itself."""
-    message = f"Unexpected resource type UNKNOWN for resource {asked.resource_name}"
-    return _described(asked.replace(resource_type=ResourceType.UNKNOWN), ErrorCode.INVALID_REQUEST, message)
+def _all_refused(
+    resources: Iterable[DescribeConfigsResource], unknown: DescribeConfigsResource, call: Call
+) -> tuple[DescribeConfigsResult, ...]:
+    """Refuse a request for one type that is not known; old releases have forgotten which types those are."""
+    error = ErrorCode.INVALID_REQUEST
+    if call.state.profile.describes_configs_anew:
+        return tuple(_described(asked, error, error.message) for asked in resources)
+    message = f"Unexpected resource type UNKNOWN for resource {unknown.resource_name}"
+    typed = (asked.replace(resource_type=_known(asked.resource_type, call)) for asked in resources)
+    return tuple(_described(asked, error, message) for asked in typed)
 
 
 def _known(number: int, call: Call) -> ResourceType:

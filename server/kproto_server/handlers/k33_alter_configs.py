@@ -35,6 +35,9 @@ def handle(request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
 
 
 def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
+    names = [config.name for config in resource.configs]
+    if call.state.profile.looks_through_changes and len(set(names)) < len(names):
+        return Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     if resource.resource_type == BROKER:
         return _alter_broker(resource, call, validate_only=validate_only)
     target = topic_to_alter(resource.resource_type, resource.resource_name, call)

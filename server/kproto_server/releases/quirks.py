@@ -606,16 +606,27 @@ class Quirks:
 
     @cached_property
     def describes_configs_of_missing_topics(self) -> bool:
-        """Whether DescribeConfigs tells the defaults of a topic that does not exist, rather than error 3: before 2.1
-        (BA-92; M[1.1.1, 2.1.1])."""
-        return not self.at_least(2, 1)
+        """Whether DescribeConfigs tells the defaults of a topic that does not exist, rather than error 3: before 2.0
+        (BA-92; M[1.1.1, 2.0.1])."""
+        return not self.at_least(2, 0)
+
+    @cached_property
+    def looks_for_new_topics_first(self) -> bool:
+        """Whether CreateTopics tells before anything else that the topic is there, where ZooKeeper has it (BA-50;
+        M[2.2.2, 2.3.1])."""
+        return self.at_least(2, 3)
+
+    @cached_property
+    def checks_new_configs_first(self) -> bool:
+        """Whether, after that, it judges the configs before the partitions and the name (BA-50; M[2.6.3, 2.7.2])."""
+        return not self.at_least(2, 7)
 
     @cached_property
     def describes_configs_anew(self) -> bool:
         """Whether DescribeConfigs takes no keys for all keys, answers a resource as often as it is asked for, has an
-        empty text for success, and in v0 says of nothing that it is a default: from 2.8 on. Before: no keys for none,
-        once, null, and the truth (BA-92; M[2.4.1, 2.8.2])."""
-        return self.at_least(2, 8)
+        empty text for success, and in v0 says of nothing that it is a default: from 2.7 on. Before: no keys for none,
+        once, null, and the truth (BA-92; M[2.6.3, 2.7.2])."""
+        return self.at_least(2, 7)
 
     @cached_property
     def has_broker_loggers(self) -> bool:

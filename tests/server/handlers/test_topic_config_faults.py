@@ -29,9 +29,9 @@ def change(state: BrokerState, topic: str, *changes: tuple[str, int, str]) -> To
     return answer.error_code, answer.error_message
 
 
-def replace(state: BrokerState, topic: str, name: str, value: str) -> int:
-    config = AlterableConfig(name=name, value=value)
-    resource = AlterConfigsResource(resource_type=2, resource_name=topic, configs=(config,))
+def replace(state: BrokerState, topic: str, name: str, *values: str) -> int:
+    configs = tuple(AlterableConfig(name=name, value=value) for value in values)
+    resource = AlterConfigsResource(resource_type=2, resource_name=topic, configs=configs)
     answer = ask(state, AlterConfigsRequest(resources=(resource,), validate_only=False), 2)
     return int(answer.responses[0].error_code)
 
@@ -42,6 +42,12 @@ def test_kraft_judges_values_before_it_looks_for_the_topic(profile: str, value_f
     assert replace(state, "nope", "retention.ms", "soon") == (40 if value_first else 3)
     assert replace(state, "nope", "retention.ms", "1000") == 3
     assert change(state, "nope", ("retention.ms", SET, "soon"))[0] == (40 if value_first else 3)
+
+
+@pytest.mark.parametrize(("profile", "error"), [("2.8", 0), ("3.9", 42), ("4.4", 42)])
+def test_a_config_given_twice_is_refused(profile: str, error: int) -> None:
+    """Before, the last one counts."""
+    assert replace(new_state(profile), "t", "retention.ms", "soon", "1000") == error
 
 
 @pytest.mark.parametrize(
