@@ -1,4 +1,4 @@
-"""Put random requests to kproto and to a real Kafka: `python -m tests.differential groups|records [RELEASE]`.
+"""Put random requests to kproto and to a real Kafka: `python -m tests.differential FAMILY [RELEASE]`.
 
 Needs Java and Maven. Prints what differs, with the talk that led to it; exits with 1 if anything does.
 """
@@ -8,11 +8,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.cli.commands import kproto_started, line_of
-from tests.differential.families import FAMILIES, compare
-from tests.interop.ours import LISTENING
+from tests.differential.families import FAMILIES, compare, kproto_as
 from tests.oracle.cluster import AS_DELIVERED, NEWEST, real_kafka
-from tests.oracle.releases import number
 
 
 def main() -> int:
@@ -24,16 +21,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="the first history's")
     parser.add_argument("--lines", type=int, default=12, help="of talk that are shown before a difference")
     arguments = parser.parse_args()
-    settings = FAMILIES[arguments.family].settings
-    flags = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    profile = ".".join(map(str, number(arguments.release)[: 3 if number(arguments.release) < (1,) else 2]))
+    family, release = arguments.family, arguments.release
+    seeds = range(arguments.seed, arguments.seed + arguments.histories)
     with (
-        real_kafka(arguments.release, props={**settings, **AS_DELIVERED}) as real,
-        kproto_started("serve", "--port", "0", "--profile", profile, *flags) as process,
+        real_kafka(release, props={**FAMILIES[family].settings, **AS_DELIVERED}) as real,
+        kproto_as(release, family) as tested,
     ):
-        tested = line_of(process).removeprefix(LISTENING).split()[0]
-        seeds = range(arguments.seed, arguments.seed + arguments.histories)
-        lines, found = compare(arguments.family, tested, real.bootstrap, arguments.release, seeds, arguments.steps)
+        lines, found = compare(family, tested, real.bootstrap, release, seeds, arguments.steps)
     for one in found:
         print(
             f"seed {one.seed}:", *one.talk[-arguments.lines :], "differs (kproto | real):", one.difference, sep="\n  "

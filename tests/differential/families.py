@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from tests.cli.commands import kproto_started, line_of
 from tests.differential import groups, records, topics
 from tests.differential.history import Found, History, campaign, versions_of
 from tests.differential.pair import Side
+from tests.interop.ours import LISTENING
 from tests.oracle.releases import number
 
 
@@ -23,6 +26,16 @@ FAMILIES = {
     "records": Family(records.RecordHistory, records.SETTINGS),
     "topics": Family(topics.TopicHistory, topics.SETTINGS),
 }
+
+
+@contextmanager
+def kproto_as(release: str, family: str) -> Iterator[str]:
+    """Yield the address of a broker in the profile of a release, with the settings of a family."""
+    numbers = number(release)
+    profile = ".".join(map(str, numbers[: 3 if numbers < (1,) else 2]))
+    flags = [word for name, value in FAMILIES[family].settings.items() for word in ("--set", f"{name}={value}")]
+    with kproto_started("serve", "--port", "0", "--profile", profile, *flags) as process:
+        yield line_of(process).removeprefix(LISTENING).split()[0]
 
 
 def compare(
