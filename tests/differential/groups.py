@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 from typing import Any
 
 from kproto.declaration import Struct
@@ -17,6 +18,7 @@ from kproto.messages.k09_offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
@@ -31,6 +33,8 @@ from kproto.messages.k47_offset_delete import (
 )
 from tests.differential.history import History, make_topics, topic_id
 from tests.differential.pair import Difference, Side
+from tests.shell.raw_client import RawClient
+from tests.waiting import wait_until
 
 MEMBERS = 5
 ADMIN = 9
@@ -56,6 +60,8 @@ class Member:
         self.name = ""
         self.asked = ""
         """The member that its last JoinGroup or SyncGroup was for."""
+        self.asked_as: str | None = None
+        """The instance id of that."""
         self.generation = 0
         self.protocol: str | None = None
         self.leads = False
@@ -67,10 +73,13 @@ class GroupHistory(History):
         pick = self.random
         for side in self.pair.sides:
             make_topics(side, {"t": (3, {}), "u": (1, {})}, self.versions)
+            wait_until(partial(_coordinates, side), "a coordinator")
         self.group = f"g{self.seed}"
         self.members = {slot: Member() for slot in range(MEMBERS)}
         self.names: list[str] = []
         """Of all members that there were."""
+        self.static: set[str] = set()
+        """Of those that came with an instance id."""
         self.protocols = pick.choice([["range"], ["range", "roundrobin"], ["roundrobin", "range"], ["x"]])
         self.protocol_type = self.mostly("consumer", "connect", percent=80)
         self.is_static = pick.random() < 0.4 and self.versions[11][1] >= 5
@@ -96,6 +105,8 @@ class GroupHistory(History):
         member.name = side.named(answer.member_id)[1:-1]
         if member.name not in self.names:
             self.names.append(member.name)
+            if member.asked_as is not None:
+                self.static.add(member.name)
         if answer.error_code == 0:
             member.generation, member.protocol = answer.generation_id, answer.protocol_name
             member.leads = answer.leader == answer.member_id
@@ -153,9 +164,9 @@ class GroupHistory(History):
         if self._is_waited_for(name):
             return
         instance = self._instance(slot)
-        if instance is not None and name in self.names and member.instance is None:
+        if instance is not None and name in self.names and name not in self.static:
             return  # real brokers fail where an instance id comes second
-        member.asked = name
+        member.asked, member.asked_as = name, instance
         offered = self.mostly(self.protocols, [], ["other"], [""], self.protocols[::-1], percent=90)
         protocol_type = self.mostly(self.protocol_type, "consumer", "connect", "", percent=94)
         session_ms = self.mostly(SESSION_MS, LONG_MS, 5, 10_000_000, percent=88)
@@ -309,6 +320,14 @@ class GroupHistory(History):
         )
         group = self._group()
         self.pair.ask(slot, lambda side: OffsetDeleteRequest(group_id=group, topics=topics), self.version(47))
+
+
+def _coordinates(side: Side) -> bool:
+    """Whether a broker answers for groups; it makes the offsets topic when it is first asked who does."""
+    with RawClient(side.address) as client:
+        found = client.ask(FindCoordinatorRequest(key="g"), 0)
+        described = client.ask(DescribeGroupsRequest(groups=("g",)), 0)
+    return {found.error_code, described.groups[0].error_code} == {0}
 
 
 def named(side: Side, topic: str, *, by_id: bool) -> dict[str, Any]:

@@ -24,9 +24,9 @@ def test_nothing_differs_from_real_kafka(family: str) -> None:
         real_kafka(NEWEST, props={**FAMILIES[family].settings, **AS_DELIVERED}) as real,
         kproto_as(NEWEST, family) as tested,
     ):
-        lines, differences = seen(family, tested, real.bootstrap, NEWEST, histories=25)
+        lines, differences = seen(family, tested, real.bootstrap, NEWEST, histories=15)
     assert differences == []
-    assert lines > 25 * STEPS
+    assert lines > 15 * STEPS
 
 
 @BOTH_FAMILIES
