@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from tests.coordinator.broker_state import commit
 from tests.coordinator.membership.gathering import Coordinator, error_of, joined
@@ -35,6 +37,16 @@ def test_an_empty_one_becomes_a_classic_group() -> None:
     assert error_of(coordinator.join("m")) == 25
     assert joined(coordinator.join()).generation == 1
     assert (coordinator.group.kind, coordinator.group_state) == ("classic", GroupState.COMPLETING_REBALANCE)
+
+
+@pytest.mark.parametrize("profile", ["2.8", "3.9", "4.4"])
+def test_in_a_simple_group_protocols_are_judged_before_the_member(profile: str) -> None:
+    """GP-10 rows 10 and 11; measured on 3.9.2 and 4.4.0."""
+    coordinator = Coordinator(profile)
+    assert error_of(coordinator.join("nobody", protocols=())) == 25  # there is no group
+    commit(coordinator.state, "g", {"t": {0: 7}})
+    assert error_of(coordinator.join("nobody", protocols=())) == 23
+    assert error_of(coordinator.join("nobody")) == 25
 
 
 def test_a_simple_group_that_is_joined_keeps_its_offsets() -> None:

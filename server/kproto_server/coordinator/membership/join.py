@@ -25,7 +25,8 @@ def join(state: BrokerState, request: JoinRequest, now_ms: int) -> Reply[JoinRes
     """Let somebody join; the reply may know its answer already. The coordinator has been found to be the right one."""
     reply: Reply[JoinResult] = Reply()
     group = state.groups.get(request.group_id)
-    is_new_group = group is None and state.group(request.group_id) is None
+    by_offsets = state.group(request.group_id) if group is None else None
+    is_new_group = group is None and by_offsets is None
     if group is not None and group.kind == "consumer":
         # It came with the log of a real broker. An empty one makes room; members of both protocols don't go together.
         if group.members:
@@ -34,7 +35,8 @@ def join(state: BrokerState, request: JoinRequest, now_ms: int) -> Reply[JoinRes
         group = None
     if group is None:
         if request.member_id:
-            reply.answer(refused_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+            error = None if by_offsets is None else _error(state, by_offsets, request)
+            reply.answer(error or refused_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
             return reply
         group = state.groups.create(request.group_id, now_ms)
     if not _has_room(state, group, request.member_id):
