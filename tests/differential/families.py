@@ -31,10 +31,8 @@ FAMILIES = {
 @contextmanager
 def kproto_as(release: str, family: str) -> Iterator[str]:
     """Yield the address of a broker in the profile of a release, with the settings of a family."""
-    numbers = number(release)
-    profile = ".".join(map(str, numbers[: 3 if numbers < (1,) else 2]))
     flags = [word for name, value in FAMILIES[family].settings.items() for word in ("--set", f"{name}={value}")]
-    with kproto_started("serve", "--port", "0", "--profile", profile, *flags) as process:
+    with kproto_started("serve", "--port", "0", "--profile", release, *flags) as process:
         yield line_of(process).removeprefix(LISTENING).split()[0]
 
 

@@ -31,7 +31,7 @@ from kproto.messages.k47_offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from tests.differential.history import History, make_topics, topic_id
+from tests.differential.history import History, make_topics, named
 from tests.differential.pair import Difference, Side
 from tests.shell.raw_client import RawClient
 from tests.waiting import wait_until
@@ -328,7 +328,3 @@ def _coordinates(side: Side) -> bool:
         found = client.ask(FindCoordinatorRequest(key="g"), 0)
         described = client.ask(DescribeGroupsRequest(groups=("g",)), 0)
     return {found.error_code, described.groups[0].error_code} == {0}
-
-
-def named(side: Side, topic: str, *, by_id: bool) -> dict[str, Any]:
-    return {"topic_id": topic_id(side, topic)} if by_id else {"name": topic}

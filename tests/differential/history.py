@@ -131,6 +131,11 @@ def topic_id(side: Side, name: str) -> bytes:
     return found if isinstance(found, bytes) else NO_ID
 
 
+def named(side: Side, topic: str, field: str = "name", *, by_id: bool) -> dict[str, Any]:
+    """A topic as a request has it: by the field of its name, or by id."""
+    return {"topic_id": topic_id(side, topic)} if by_id else {field: topic}
+
+
 class Found(NamedTuple):
     """A difference, and what led to it."""
 

@@ -40,7 +40,7 @@ from kproto.records.compression import Compression
 from kproto.records.record import Record, RecordHeader
 from kproto.records.record_batch import CONTROL, TRANSACTIONAL
 from tests.differential.batches import Batch, readable
-from tests.differential.history import Configs, History, make_topics, topic_id
+from tests.differential.history import Configs, History, make_topics, named, topic_id
 from tests.differential.pair import CLOSED, Difference, Side
 from tests.waiting import wait_until
 
@@ -362,10 +362,6 @@ class RecordHistory(History):
         for side, answer in zip(self.pair.sides, answers, strict=True):
             side.note(name, answer.producer_id, is_shown=False)
         self.producers.append(name)
-
-
-def named(side: Side, topic: str, field: str, *, by_id: bool) -> dict[str, Any]:
-    return {"topic_id": topic_id(side, topic)} if by_id else {field: topic}
 
 
 def flat(responses: list[dict[str, Any]]) -> list[list[Any]]:

@@ -73,13 +73,20 @@ def altered(
     return problem or _checked(topic_name, after, profile)
 
 
+def repeated(names: Sequence[str], profile: Profile) -> Refusal | None:
+    """Refuse configs of which one is named more than once."""
+    twice = [name for name in names if names.count(name) > 1]
+    if not twice:
+        return None
+    told = "Error due to duplicate config keys"
+    return Refusal(ErrorCode.INVALID_REQUEST, told if profile.looks_through_changes else f"{told} : {twice[0]}")
+
+
 def unclear(changes: Sequence[Alteration], profile: Profile) -> Refusal | None:
     """Refuse changes that say no value, or several of one config."""
-    names = [change.name for change in changes]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        told = "Error due to duplicate config keys"
-        return Refusal(ErrorCode.INVALID_REQUEST, told if profile.looks_through_changes else f"{told} : {twice[0]}")
+    refusal = repeated([change.name for change in changes], profile)
+    if refusal is not None:
+        return refusal
     for name, operation, value in changes:
         if operation not in Operation.__members__.values():
             return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None if profile.refuses_to_set_null else "null")

@@ -20,11 +20,10 @@ from kproto.messages.k00_produce import (
     TopicProduceResponse,
 )
 from kproto.records.compression import Compression
-from kproto.records.record_batch import TRANSACTIONAL
 from kproto_server.call import NO_ANSWER, CloseConnection
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.handlers._partitions import leader_error
-from kproto_server.topic_log.glance import BATCHES_SINCE, Glance, glance, why_unreadable
+from kproto_server.topic_log.glance import BATCHES_SINCE, Glance, glance, is_transactional, why_unreadable
 from kproto_server.topic_log.producers import NO_PRODUCER_ID, Written, sequence_after
 from kproto_server.topic_log.validation import Accepted, Refused, Terms, accept
 
@@ -45,8 +44,6 @@ NO_BOUND = 2**63 - 1
 NO_EPOCH = -1
 ADMIN_CLIENT_ID = "__admin_client"
 """The one client that may write to internal topics (BA-63)."""
-MAGIC_AT, ATTRIBUTES = 16, 22
-"""Where magic and the lower half of the attributes stand in a batch."""
 
 
 def handle(request: ProduceRequest, call: Call) -> ProduceResponse | AfterSync | NoAnswer:
@@ -77,15 +74,10 @@ def _refused_as_a_whole(request: ProduceRequest, call: Call) -> Answers | None:
     if (
         request.transactional_id is None
         and profile.refuses_transactions_without_id
-        and any(map(_is_transactional, found))
+        and any(map(is_transactional, found))
     ):
         return _all_refused(request, Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     return None
-
-
-def _is_transactional(records: bytes) -> bool:
-    """Whether a first batch of magic 2 says that it is of a transaction."""
-    return len(records) > ATTRIBUTES and records[MAGIC_AT] == 2 and bool(records[ATTRIBUTES] & TRANSACTIONAL)
 
 
 def _all_refused(request: ProduceRequest, refused: Refused) -> Answers:

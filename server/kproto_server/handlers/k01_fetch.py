@@ -117,8 +117,6 @@ def _begin(request: FetchRequest, call: Call) -> Fetch | ErrorCode:
     wanted = list(session.wanted())
     if not call.state.profile.fetch_sessions_check_epochs:
         wanted = [one._replace(asked=one.asked.replace(current_leader_epoch=NO_EPOCH)) for one in wanted]
-    if call.api_version < DIVERGENCE_SINCE:
-        wanted = [one._replace(asked=one.asked.replace(last_fetched_epoch=NO_EPOCH)) for one in wanted]
     return Fetch(request, wanted, session, call, is_incremental=True)
 
 
@@ -229,7 +227,7 @@ def _partition(topic: Topic | None, asked: FetchPartition, request: FetchRequest
     error = _error(partition, asked, call)
     if error:
         return Read(_failed(partition, asked, error, call), is_missing=False)
-    diverging = _diverging(partition, asked)
+    diverging = _diverging(partition, asked, call)
     records = _records(partition, asked, budget, call) if diverging == IN_LINE else b""
     if records is None:
         failed = _failed(partition, asked, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, call)
@@ -273,7 +271,7 @@ def _error(partition: Partition, asked: FetchPartition, call: Call) -> ErrorCode
     error = leader_error(partition, call.node.node_id, asked.current_leader_epoch, any_replica=any_replica)
     if error:
         return error
-    if asked.last_fetched_epoch >= 0:  # then an end before the offset is no error, but where they diverge
+    if _tells_epoch(asked, call):  # then an end before the offset is no error, but where they diverge
         in_range = asked.fetch_offset >= partition.log_start_offset
         in_range = in_range and asked.last_fetched_epoch <= partition.leader_epoch
     else:
@@ -281,9 +279,14 @@ def _error(partition: Partition, asked: FetchPartition, call: Call) -> ErrorCode
     return ErrorCode.NONE if in_range else ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def _diverging(partition: Partition, asked: FetchPartition) -> EpochEndOffset:
+def _tells_epoch(asked: FetchPartition, call: Call) -> bool:
+    """Whether the fetcher says in which epoch it has read last; a session may remember it from a later version."""
+    return asked.last_fetched_epoch >= 0 and call.api_version >= DIVERGENCE_SINCE
+
+
+def _diverging(partition: Partition, asked: FetchPartition, call: Call) -> EpochEndOffset:
     """Where the log of one who has read up to here, in that epoch, leaves this one (KIP-595)."""
-    end = end_of_epoch(partition, asked.last_fetched_epoch)
+    end = end_of_epoch(partition, asked.last_fetched_epoch) if _tells_epoch(asked, call) else None
     if end is None or (end[0] == asked.last_fetched_epoch and end[1] >= asked.fetch_offset):
         return IN_LINE
     return EpochEndOffset(epoch=end[0], end_offset=end[1])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k33_alter_configs import AlterConfigsResourceResponse, AlterConfigsResponse
-from kproto_server.cluster.altering import null_value, replaced
+from kproto_server.cluster.altering import null_value, repeated, replaced
 from kproto_server.cluster.broker_altering import replaced_settings
 from kproto_server.cluster.topics import Refusal
 from kproto_server.handlers._alterations import BROKER, broker_to_alter, keep, told_type, topic_to_alter
@@ -35,16 +35,17 @@ def handle(request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
 
 
 def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
-    names = [config.name for config in resource.configs]
-    if call.state.profile.looks_through_changes and len(set(names)) < len(names):
-        return Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    profile = call.state.profile
+    refusal = repeated([config.name for config in resource.configs], profile) if profile.looks_through_changes else None
+    if refusal is not None:
+        return refusal
     if resource.resource_type == BROKER:
         return _alter_broker(resource, call, validate_only=validate_only)
     target = topic_to_alter(resource.resource_type, resource.resource_name, call)
     if target.at_once is not None:
         return target.at_once
     wanted = ((config.name, config.value) for config in resource.configs)
-    configs = replaced(resource.resource_name, wanted, call.state.profile, target.before_values)
+    configs = replaced(resource.resource_name, wanted, profile, target.before_values)
     if isinstance(configs, Refusal):
         return configs
     if target.topic is None:

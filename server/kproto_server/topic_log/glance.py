@@ -7,12 +7,13 @@ from enum import Enum
 from kproto.errors import DecodeError
 from kproto.records.batches import LOG_OVERHEAD, MAGIC_POSITION, SIZE_MIN, SIZE_POSITION, batch_end
 from kproto.records.compression import Compression
-from kproto.records.record_batch import MAGIC
+from kproto.records.record_batch import MAGIC, TRANSACTIONAL
 
 BATCHES_SINCE = 3
 """The version of Produce from which on records are one batch of magic 2."""
 ZSTD_SINCE = 7
-CODEC_POSITION, CODEC_MASK = 22, 0b111
+ATTRIBUTES_POSITION, CODEC_MASK = 22, 0b111
+"""The lower half of the attributes of a batch of magic 2, and what of it names the codec."""
 UNREADABLE = -1
 
 
@@ -41,8 +42,14 @@ def glance(records: bytes, api_version: int) -> Glance:
     after = _end(records, end)
     if after is not None:
         return Glance.TRAILED if after == UNREADABLE else Glance.SEVERAL
-    is_zstd = records[CODEC_POSITION] & CODEC_MASK == Compression.ZSTD
+    is_zstd = records[ATTRIBUTES_POSITION] & CODEC_MASK == Compression.ZSTD
     return Glance.TOO_NEW if is_zstd and api_version < ZSTD_SINCE else Glance.FINE
+
+
+def is_transactional(records: bytes) -> bool:
+    """Whether a first batch of magic 2 says that it is of a transaction."""
+    is_batch = len(records) > ATTRIBUTES_POSITION and records[MAGIC_POSITION] == MAGIC
+    return is_batch and bool(records[ATTRIBUTES_POSITION] & TRANSACTIONAL)
 
 
 def why_unreadable(records: bytes) -> str:
