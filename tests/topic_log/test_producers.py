@@ -42,7 +42,7 @@ def test_a_batch_that_is_there_is_answered_as_it_was_then() -> None:
 def test_only_the_last_five_batches_are_known() -> None:
     producers = producers_with(1, 1, 1, 1, 1, 1)
     assert check(producers, 1) == Written(1, 1, 101, 0)
-    assert check(producers, 0) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER  # BA-65 says 46; M[2.1.1, 4.4.0]: 45
+    assert check(producers, 0) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER  # not 46: measured on 2.1.1, 4.4.0
 
 
 def test_sequences_start_over() -> None:

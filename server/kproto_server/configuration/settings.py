@@ -205,7 +205,7 @@ class Settings(_Values):
 
 def first_dynamic_configs(profile: Profile) -> dict[str, str]:
     """What all brokers have as if it had been changed: a cluster with eligible leader replicas keeps one of its own
-    (M[4.0.2, 4.1.2])."""
+    (measured on 4.0.2 and 4.1.2)."""
     return {"min.insync.replicas": "1"} if profile.keeps_min_in_sync_for_all else {}
 
 

@@ -28,7 +28,8 @@ __all__ = ["ConfigSource", "TopicConfig", "TopicConfigEntry", "config_problem", 
 
 
 TOLD_IF_GIVEN = {"retention.ms": "log.retention.ms"}
-"""The broker setting, of several in other units, without which DescribeConfigs names none (BA-92; M[3.9.2, 4.4.0])."""
+"""The broker setting, of several in other units, without which DescribeConfigs names none (BA-92; measured on 3.9.2 and
+4.4.0)."""
 NO_TIERED_STORAGE = (
     "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
 )

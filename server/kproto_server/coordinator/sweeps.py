@@ -236,7 +236,7 @@ class Sweeps:
 
 def _spare_pending(verdict: Verdict, group_id: str, pending: PendingOffsets, now_ms: int, profile: Profile) -> Verdict:
     """A group of which an offset waits for the end of a transaction stays (EX-23, OC-57), and in the new coordinator
-    the visible offset of the same partition too; the old one takes that (M[1.1.1 to 3.9.2])."""
+    the visible offset of the same partition too; the old one takes that (measured on 1.1.1 to 3.9.2)."""
     if not pending.has_group(group_id):
         return verdict
     expired = verdict.expired

@@ -33,7 +33,8 @@ BEFORE_OTHERS = (
 )
 """Names that share a bucket with others and were put in before them, in this order (DescribeConfigs of 4.4.0)."""
 CHANGED_PLACES = ("index.interval.bytes", "min.cleanable.dirty.ratio")
-"""One of them and its neighbour in the bucket, which older releases put in before (M[2.8.2, 3.9.2, 4.0.2, 4.1.2])."""
+"""One of them and its neighbour in the bucket, which older releases put in before (measured on 2.8.2, 3.9.2, 4.0.2 and
+4.1.2)."""
 
 
 def in_hash_order(entries: Iterable[N], profile: Profile) -> list[N]:

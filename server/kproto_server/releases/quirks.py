@@ -1,7 +1,7 @@
 """Where releases of Kafka differ: one named switch for each question that a handler has (D3).
 
-Every switch names the rule or the measurement it rests on: M[2.2.2, 2.3.1] was asked of running brokers on both sides
-of the turn. Where only one side is named, the switch turns at the first release that is known to be so.
+Every switch names the rule or the measurement it rests on: "measured on 2.2.2 and 2.3.1" means that running brokers on
+both sides of the change were asked. Where only one side is named, the switch turns at the first release known to be so.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Quirks:
     @cached_property
     def invalid_records_error(self) -> ErrorCode:
         """The error of records that are not exactly one good batch: INVALID_RECORD from 2.4 on, CORRUPT_MESSAGE before
-        (BA-62; M[2.1.1, 2.8.2])."""
+        (BA-62; measured on 2.1.1 and 2.8.2)."""
         from kproto.codes import ErrorCode
 
         return ErrorCode.INVALID_RECORD if self.at_least(2, 4) else ErrorCode.CORRUPT_MESSAGE
@@ -63,7 +63,7 @@ class Quirks:
     def closes_on(self, seen: Glance, api_version: int) -> bool:
         """Whether a Produce request with such records closes the connection, rather than that they are refused: up to
         2.7 where no batch can be read, but before 2.1 not if it is a message set; before 2.1 also where something
-        follows (M[2.0.1, 2.1.1], M[2.7.2, 2.8.2])."""
+        follows (measured on 2.0.1 and 2.1.1, and on 2.7.2 and 2.8.2)."""
         from kproto_server.topic_log.glance import BATCHES_SINCE, Glance
 
         if seen in (Glance.SEVERAL, Glance.TRAILED):
@@ -73,12 +73,12 @@ class Quirks:
 
     @cached_property
     def unreadable_records_spoil_all(self) -> bool:
-        """Whether records that can't be a batch have a whole Produce request refused (M[2.7.2, 2.8.2])."""
+        """Whether records that can't be a batch have a whole Produce request refused (measured on 2.7.2 and 2.8.2)."""
         return self.at_least(2, 8)
 
     def sequence_error(self, error: ErrorCode) -> ErrorCode:
-        """The error of an idempotent producer's sequence: a producer that is not known came with 1.0 (M[0.11.0.3,
-        1.0.2])."""
+        """The error of an idempotent producer's sequence: a producer that is not known came with 1.0 (measured on
+        0.11.0.3 and 1.0.2)."""
         from kproto.codes import ErrorCode
 
         is_unknown = error is ErrorCode.UNKNOWN_PRODUCER_ID
@@ -86,43 +86,47 @@ class Quirks:
 
     @cached_property
     def epochs_begin_with_records(self) -> bool:
-        """Whether the epoch of a partition that never had a record is not known (M[1.1.1, 2.0.1])."""
+        """Whether the epoch of a partition that never had a record is not known (measured on 1.1.1 and 2.0.1)."""
         return not self.at_least(2, 0)
 
     @cached_property
     def checks_acks_before_partitions(self) -> bool:
-        """Whether acks that mean nothing are told before a partition that does not exist (M[1.1.1, 2.0.1])."""
+        """Whether acks that mean nothing are told before a partition that does not exist (measured on 1.1.1 and
+        2.0.1)."""
         return not self.at_least(2, 0)
 
     @cached_property
     def refuses_transactions_without_id(self) -> bool:
-        """Whether records of a transaction in a request without transactional id are refused (M[2.0.1, 2.1.1])."""
+        """Whether records of a transaction in a request without transactional id are refused (measured on 2.0.1 and
+        2.1.1)."""
         return self.at_least(2, 1)
 
     @cached_property
     def knows_zstd(self) -> bool:
         """Whether records may be compressed by zstd at all; a codec that is not known is an error of its own (KIP-110;
-        M[2.0.1, 2.1.1])."""
+        measured on 2.0.1 and 2.1.1)."""
         return self.at_least(2, 1)
 
     @cached_property
     def checks_message_sets(self) -> bool:
-        """Whether message sets of two magics are refused, and several of which one is compressed (M[2.3.1, 2.4.1])."""
+        """Whether message sets of two magics are refused, and several of which one is compressed (measured on 2.3.1 and
+        2.4.1)."""
         return self.at_least(2, 4)
 
     @cached_property
     def words_refused_records_anew(self) -> bool:
-        """Whether the first three refused records are told in a text, too (M[3.1.2, 3.2.3])."""
+        """Whether the first three refused records are told in a text, too (measured on 3.1.2 and 3.2.3)."""
         return self.at_least(3, 2)
 
     @cached_property
     def missing_key_ends_with_a_stop(self) -> bool:
-        """Whether the text for a record without key in a compacted topic does (M[3.4.1, 3.5.2])."""
+        """Whether the text for a record without key in a compacted topic does (measured on 3.4.1 and 3.5.2)."""
         return not self.at_least(3, 5)
 
     @cached_property
     def names_first_refused_record(self) -> bool:
-        """Whether only the first refused record is named, and its fault is the text of all (M[2.4.1, 2.5.1])."""
+        """Whether only the first refused record is named, and its fault is the text of all (measured on 2.4.1 and
+        2.5.1)."""
         return not self.at_least(2, 5)
 
     @cached_property
@@ -136,7 +140,7 @@ class Quirks:
         return not self.at_least(2, 5)
 
     def words_resource(self, kind: str, name: str) -> str:
-        """What texts call a topic or broker whose configs are refused (M[1.1.1, 2.0.1])."""
+        """What texts call a topic or broker whose configs are refused (measured on 1.1.1 and 2.0.1)."""
         if self.at_least(2, 0):
             return f"ConfigResource(type={kind}, name='{name}')"
         return f"Resource(type={kind}, name='{name}'}}"
@@ -144,65 +148,68 @@ class Quirks:
     @cached_property
     def words_missing_topics_by_name(self) -> bool:
         """Whether configs of a topic with a bad name are refused for that name, not because there is no such topic: all
-        but ZooKeeper releases from 2.7 on (M[2.6.3, 2.7.2], M[2.8.2, 3.9.2])."""
+        but ZooKeeper releases from 2.7 on (measured on 2.6.3 and 2.7.2, and on 2.8.2 and 3.9.2)."""
         return self.is_kraft or not self.at_least(2, 7)
 
     @cached_property
     def missing_topic_to_alter(self) -> tuple[int, str | None]:
-        """Error and text for a topic that is to be altered and does not exist (M[2.5.1, 2.6.3], M[2.6.3, 2.7.2])."""
+        """Error and text for a topic that is to be altered and does not exist (measured on 2.5.1 and 2.6.3, and on
+        2.6.3 and 2.7.2)."""
         if self.at_least(2, 7):
             return 3, "The topic '{}' does not exist."
         return -1, None if self.at_least(2, 6) else 'Topic "{}" does not exist.'
 
     @cached_property
     def remembers_unknown_types(self) -> bool:
-        """Whether an answer to AlterConfigs repeats a resource type that is not known, rather than 0 (M[2.5.1,
-        2.6.3])."""
+        """Whether an answer to AlterConfigs repeats a resource type that is not known, rather than 0 (measured on 2.5.1
+        and 2.6.3)."""
         return self.at_least(2, 6)
 
     @cached_property
     def refuses_to_set_null(self) -> bool:
         """Whether IncrementalAlterConfigs says what is wrong with a change without value or of an unknown kind
-        (M[2.5.1, 2.6.3])."""
+        (measured on 2.5.1 and 2.6.3)."""
         return self.at_least(2, 6)
 
     @cached_property
     def looks_through_changes(self) -> bool:
-        """Whether changes of configs are looked through in one way, in whichever mode the broker is (M[3.0.2,
-        3.2.3])."""
+        """Whether changes of configs are looked through in one way, in whichever mode the broker is (measured on 3.0.2
+        and 3.2.3)."""
         return self.is_kraft or self.at_least(3, 2)
 
     @cached_property
     def words_missing_partitions(self) -> bool:
-        """Whether DescribeProducers has a text for a topic that does not exist (M[2.8.2, 3.0.2], M[3.2.3, 3.3.2])."""
+        """Whether DescribeProducers has a text for a topic that does not exist (measured on 2.8.2 and 3.0.2, and on
+        3.2.3 and 3.3.2)."""
         return self.is_kraft or (self.at_least(3, 0) and not self.at_least(3, 3))
 
     @cached_property
     def list_offsets_tells_epochs(self) -> bool:
         """Whether ListOffsets tells the leader epoch of what it found, also for the ends of an empty log: not in 2.1,
-        which has the field (BA-82; M[2.1.1, 2.2.2])."""
+        which has the field (BA-82; measured on 2.1.1 and 2.2.2)."""
         return self.at_least(2, 2)
 
     @cached_property
     def tells_stable_offset_to_all(self) -> bool:
         """Whether Fetch tells the last stable offset to those too who read uncommitted records; else it is -1 for them
-        (M[2.0.1, 2.1.1])."""
+        (measured on 2.0.1 and 2.1.1)."""
         return self.at_least(2, 1)
 
     @cached_property
     def records_of_unknown_compression(self) -> bytes | None:
-        """What stands for records that a version of Fetch can't have, beside the error (M[2.8.2, 3.0.2])."""
+        """What stands for records that a version of Fetch can't have, beside the error (measured on 2.8.2 and
+        3.0.2)."""
         return None if self.at_least(3, 0) else b""
 
     @cached_property
     def fetch_sessions_check_epochs(self) -> bool:
-        """Whether a fetch session heeds the leader epoch that its consumer knows; its first fetch always does (M[2.4.1,
-        2.5.1])."""
+        """Whether a fetch session heeds the leader epoch that its consumer knows; its first fetch always does (measured
+        on 2.4.1 and 2.5.1)."""
         return self.at_least(2, 5)
 
     def checks_offset_before_policy(self, offset: int) -> bool:
         """Whether DeleteRecords refuses an offset that is out of range before a topic that is not to be deleted from:
-        any up to 1.0, negative ones up to 2.0 (M[1.0.2, 1.1.1], M[2.0.1, 2.1.1])."""
+        any up to 1.0, negative ones up to 2.0 (measured on 1.0.2 and 1.1.1, and on 2.0.1 and 2.1.1)."""
         return not self.at_least(2, 1) if offset < 0 else not self.at_least(1, 1)
 
     # ApiVersions.
@@ -229,7 +236,7 @@ class Quirks:
 
     @cached_property
     def merges_unknown_partitions(self) -> bool:
-        """Whether that is so for partitions that do not exist as well (M[3.4.1, 3.5.2])."""
+        """Whether that is so for partitions that do not exist as well (measured on 3.4.1 and 3.5.2)."""
         return not self.at_least(3, 5)
 
     def unknown_group_error(self, api_version: int) -> int:
@@ -261,7 +268,7 @@ class Quirks:
     @cached_property
     def forgets_since_when_groups_are_empty(self) -> bool:
         """Whether after a restart nobody knows since when a group is Empty: 2.3 to 2.5 write that time in version 3 of
-        the group's value, and look for it in version 2 only (EX-16; M[2.3.1, 2.4.1, 2.5.1], not 2.6.3)."""
+        the group's value, and look for it in version 2 only (EX-16; measured on 2.3.1, 2.4.1 and 2.5.1, not 2.6.3)."""
         return self.at_least(2, 3) and not self.at_least(2, 6)
 
     @cached_property
@@ -273,43 +280,44 @@ class Quirks:
     @cached_property
     def checks_partitions_of_commit(self) -> bool:
         """Whether a commit to a partition that its topic does not have is refused: from 2.0 on. Before, the topic is
-        all that is looked for (OC-10 row 7; M[1.1.1, 2.0.1])."""
+        all that is looked for (OC-10 row 7; measured on 1.1.1 and 2.0.1)."""
         return self.at_least(2, 0)
 
     @cached_property
     def stores_any_commit(self) -> bool:
         """Whether a commit v1 is stored without a look at topic, partition, generation or member: up to 0.8.2, whose
-        coordinator knows no members (M[0.8.2.2, 0.9.0.1])."""
+        coordinator knows no members (measured on 0.8.2.2 and 0.9.0.1)."""
         return not self.at_least(0, 9)
 
     @cached_property
     def fetch_of_unknown_topic_error(self) -> int:
-        """The error of OffsetFetch v1 and later for a topic that does not exist: none (OF-10), but 3 in 0.8.2
-        (M[0.8.2.2, 0.9.0.1])."""
+        """The error of OffsetFetch v1 and later for a topic that does not exist: none (OF-10), but 3 in 0.8.2 (measured
+        on 0.8.2.2 and 0.9.0.1)."""
         return 0 if self.at_least(0, 9) else 3
 
     @cached_property
     def empty_fetch_means_all(self) -> bool:
         """Whether OffsetFetch v1 without topics is answered with all that the group has: from 0.9 to 0.10.1. After that
-        v2 with null topics says so (OF-13; M[0.8.2.2, 0.9.0.1, 0.10.1.1, 0.10.2.2])."""
+        v2 with null topics says so (OF-13; measured on 0.8.2.2, 0.9.0.1, 0.10.1.1 and 0.10.2.2)."""
         return self.at_least(0, 9) and not self.at_least(0, 10, 2)
 
     @cached_property
     def no_offsets_topic_error(self) -> int:
-        """The error of a commit while there is no offsets topic: 16, but 15 in 0.8.2 (OC-10 row 12; M[0.8.2.2,
-        0.11.0.3])."""
+        """The error of a commit while there is no offsets topic: 16, but 15 in 0.8.2 (OC-10 row 12; measured on 0.8.2.2
+        and 0.11.0.3)."""
         return 16 if self.at_least(0, 9) else 15
 
     @cached_property
     def answers_unknown_topics_without_partitions(self) -> bool:
         """Whether OffsetCommit and OffsetDelete answer an unknown topic of which no partition was named, without any:
-        from 3.5 on. A known one is left out in all releases (M[2.8.2, 3.2.3, 3.9.2, 4.4.0]; KafkaApis of 3.4, 3.5)."""
+        from 3.5 on. A known one is left out in all releases (measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0; KafkaApis of
+        3.4, 3.5)."""
         return self.at_least(3, 5)
 
     @cached_property
     def repeats_topics_of_offset_delete(self) -> bool:
         """Whether OffsetDelete answers a topic once for each of its partitions, all of them each time: in 2.4 and 2.5
-        (M[2.4.1, 2.5.1, 2.6.3])."""
+        (measured on 2.4.1, 2.5.1 and 2.6.3)."""
         return not self.at_least(2, 6)
 
     # Groups.
@@ -317,18 +325,18 @@ class Quirks:
     @cached_property
     def offsets_make_a_group(self) -> bool:
         """Whether a group that only commits exists, Empty: from 0.10.1 on. Before, its offsets are all there is of it:
-        DescribeGroups says Dead, and a generation gets 22 (M[0.10.0.1, 0.10.1.1])."""
+        DescribeGroups says Dead, and a generation gets 22 (measured on 0.10.0.1 and 0.10.1.1)."""
         return self.at_least(0, 10, 1)
 
     @cached_property
     def merges_repeated_groups(self) -> bool:
-        """Whether DescribeGroups answers a group named twice once: up to 2.2 (M[2.2.2, 2.3.1])."""
+        """Whether DescribeGroups answers a group named twice once: up to 2.2 (measured on 2.2.2 and 2.3.1)."""
         return not self.at_least(2, 3)
 
     @cached_property
     def unasked_authorized_operations(self) -> int:
         """What stands for authorized operations that were not asked for, in DescribeGroups and Metadata: 0 in 2.3 and
-        2.4, which have them first, then the least int32 (BA-36; M[2.4.1, 2.5.1])."""
+        2.4, which have them first, then the least int32 (BA-36; measured on 2.4.1 and 2.5.1)."""
         return -(2**31) if self.at_least(2, 5) else 0
 
     @cached_property
@@ -346,7 +354,7 @@ class Quirks:
     @cached_property
     def checks_instance_of_commit(self) -> bool:
         """Whether a commit with a group instance id that the group does not know is refused, from 3.0 on. Before, only
-        one that another member has is (OC-23; M[2.8.2, 3.9.2])."""
+        one that another member has is (OC-23; measured on 2.8.2 and 3.9.2)."""
         return self.at_least(3, 0)
 
     @cached_property
@@ -357,41 +365,42 @@ class Quirks:
 
     @cached_property
     def completing_rebalance_name(self) -> str:
-        """What the state between join and sync is called: renamed in 1.1 (M[0.11.0.3, 1.1.1])."""
+        """What the state between join and sync is called: renamed in 1.1 (measured on 0.11.0.3 and 1.1.1)."""
         return "CompletingRebalance" if self.at_least(1, 1) else "AwaitingSync"
 
     @cached_property
     def group_authorized_operations(self) -> int:
         """Everything that may be done with a group, as bits: read, delete, describe, and from 4.0 on describe and alter
-        its configs (M[3.9.2, 4.4.0])."""
+        its configs (measured on 3.9.2 and 4.4.0)."""
         return 0b1101_0100_1000 if self.at_least(4, 0) else 0b0001_0100_1000
 
     @cached_property
     def describes_assignments_of_old(self) -> bool:
-        """Whether DescribeGroups tells members' last assignments while they rebalance: from 4.0 on (GP-40; M[2.1.1,
-        3.9.2, 4.4.0])."""
+        """Whether DescribeGroups tells members' last assignments while they rebalance: from 4.0 on (GP-40; measured on
+        2.1.1, 3.9.2 and 4.4.0)."""
         return self.new_group_coordinator
 
     @cached_property
     def describes_assignment_as_metadata(self) -> bool:
         """Whether DescribeGroups tells a member's assignment in the place of its metadata too: a mistake of 2.3 (GP-40;
-        M[2.2.2, 2.3.1, 2.4.1])."""
+        measured on 2.2.2, 2.3.1 and 2.4.1)."""
         return self.release == (2, 3)
 
     @cached_property
     def group_filters_ignore_case(self) -> bool:
-        """Whether the filters of ListGroups take a name in any letters: from 3.8 on (GP-42; M[3.7.2, 3.8.1])."""
+        """Whether the filters of ListGroups take a name in any letters: from 3.8 on (GP-42; measured on 3.7.2 and
+        3.8.1)."""
         return self.at_least(3, 8)
 
     @cached_property
     def deletes_no_group_without_id(self) -> bool:
-        """Whether DeleteGroups refuses the empty id: in 1.1, which has it first (M[1.1.1, 2.0.1])."""
+        """Whether DeleteGroups refuses the empty id: in 1.1, which has it first (measured on 1.1.1 and 2.0.1)."""
         return not self.at_least(2, 0)
 
     @cached_property
     def deleting_last_offset_removes_group(self) -> bool:
         """Whether an Empty group goes at once with the last offset that OffsetDelete or the deletion of a topic takes
-        from it, rather than at the next sweep: up to 3.9 (M[2.8.2, 3.9.2, 4.4.0])."""
+        from it, rather than at the next sweep: up to 3.9 (measured on 2.8.2, 3.9.2 and 4.4.0)."""
         return not self.new_group_coordinator
 
     # Membership.
@@ -404,7 +413,7 @@ class Quirks:
     @cached_property
     def members_name_their_group(self) -> bool:
         """Whether Heartbeat, LeaveGroup and SyncGroup refuse a group without a name, from 2.0 on; before, it has no
-        members (M[1.1.1, 2.0.1])."""
+        members (measured on 1.1.1 and 2.0.1)."""
         return self.at_least(2, 0)
 
     @cached_property
@@ -427,19 +436,20 @@ class Quirks:
 
     @cached_property
     def checks_first_protocols(self) -> bool:
-        """Whether the first member of a group has to name a protocol type: from 1.0 on (GP-13; M[0.11.0.3, 1.1.1];
-        GroupCoordinator of 1.0.2)."""
+        """Whether the first member of a group has to name a protocol type: from 1.0 on (GP-13; measured on 0.11.0.3 and
+        1.1.1; GroupCoordinator of 1.0.2)."""
         return self.at_least(1, 0)
 
     @cached_property
     def rebalance_hides_heartbeats(self) -> bool:
         """Whether every heartbeat is told to join again while the group is not Stable, whoever sends it, and none of
-        these counts: up to 0.10.0 (GP-35; M[0.10.0.1, 0.10.1.1])."""
+        these counts: up to 0.10.0 (GP-35; measured on 0.10.0.1 and 0.10.1.1)."""
         return not self.at_least(0, 10, 1)
 
     @cached_property
     def commits_are_heartbeats(self) -> bool:
-        """Whether a member that commits need not send heartbeats: from 0.10.0 on (OC-25; M[0.9.0.1, 0.10.0.1])."""
+        """Whether a member that commits need not send heartbeats: from 0.10.0 on (OC-25; measured on 0.9.0.1 and
+        0.10.0.1)."""
         return self.at_least(0, 10)
 
     @cached_property
@@ -474,24 +484,25 @@ class Quirks:
     # FindCoordinator.
 
     def find_coordinator_success_message(self, api_version: int) -> str | None:
-        """The error_message of a coordinator that was found; v0 has no such field (BA-41; M[2.2.2, 2.3.1])."""
+        """The error_message of a coordinator that was found; v0 has no such field (BA-41; measured on 2.2.2 and
+        2.3.1)."""
         if api_version >= 4:
             return ""
         return "NONE" if self.at_least(2, 3) else None
 
     def find_coordinator_error_message(self, error: ErrorCode) -> str | None:
-        """The error_message of v1 to v3 where no coordinator was found (BA-42; M[2.2.2, 2.3.1])."""
+        """The error_message of v1 to v3 where no coordinator was found (BA-42; measured on 2.2.2 and 2.3.1)."""
         return error.message if self.at_least(2, 3) else None
 
     @cached_property
     def answers_unknown_coordinator_type(self) -> bool:
-        """Whether a type that there is not is answered: from 2.3 on. Before, it closes the connection (BA-43; M[2.2.2,
-        2.3.1])."""
+        """Whether a type that there is not is answered: from 2.3 on. Before, it closes the connection (BA-43; measured
+        on 2.2.2 and 2.3.1)."""
         return self.at_least(2, 3)
 
     @cached_property
     def unknown_coordinator_type_error(self) -> int:
-        """The error of that answer: -1 up to 2.7, then 42 (M[2.3.1 to 2.7.2, 2.8.2])."""
+        """The error of that answer: -1 up to 2.7, then 42 (measured on 2.3.1 to 2.7.2 and 2.8.2)."""
         return 42 if self.at_least(2, 8) else -1
 
     # Topics.
@@ -499,47 +510,51 @@ class Quirks:
     @cached_property
     def isr_shrink_is_an_epoch(self) -> bool:
         """Whether the leader epoch of a partition grows also when a follower stops: ZooKeeper, and KRaft before 3.6
-        (M[2.8.2, 4.4.0]; PartitionChangeBuilder of 3.6)."""
+        (measured on 2.8.2 and 4.4.0; PartitionChangeBuilder of 3.6)."""
         return not self.is_kraft or not self.at_least(3, 6)
 
     @cached_property
     def has_eligible_leader_replicas(self) -> bool:
         """Whether the last replica in sync of a partition without a leader is told as eligible rather than in sync
-        (KIP-966): where eligible.leader.replicas.version is finalized, from 4.1 on (M[4.0.2, 4.1.2, 4.4.0])."""
+        (KIP-966): where eligible.leader.replicas.version is finalized, from 4.1 on (measured on 4.0.2, 4.1.2 and
+        4.4.0)."""
         return self.at_least(4, 1)
 
     @cached_property
     def words_topic_names_anew(self) -> bool:
-        """Whether the refusal of a topic's name is worded as "Topic name is invalid: ..." (M[3.2.3, 3.3.2])."""
+        """Whether the refusal of a topic's name is worded as "Topic name is invalid: ..." (measured on 3.2.3 and
+        3.3.2)."""
         return self.at_least(3, 3)
 
     @cached_property
     def can_cordon(self) -> bool:
-        """Whether log directories can be cordoned, which the text on too few brokers mentions (M[4.2.2, 4.3.1])."""
+        """Whether log directories can be cordoned, which the text on too few brokers mentions (measured on 4.2.2 and
+        4.3.1)."""
         return self.at_least(4, 3)
 
     @cached_property
     def checks_topic_name_first(self) -> bool:
         """Whether Metadata answers 17 to a name that cannot be even where no topic may be created, rather than 3: from
-        2.8 on, in both modes (BA-32; M[2.7.2, 2.8.2])."""
+        2.8 on, in both modes (BA-32; measured on 2.7.2 and 2.8.2)."""
         return self.at_least(2, 8)
 
     @cached_property
     def metadata_makes_internal_topics_unasked(self) -> bool:
         """Whether Metadata that names an internal topic makes it, whatever settings and request allow: up to 2.7. From
         2.8 on that goes by the rules of other topics, and the answer is 3 where none may be made. Too few brokers for
-        it are error 38 with ZooKeeper, 3 with KRaft (BA-50; M[2.7.2, 2.8.2, 3.3.2, 3.9.2, 4.4.0])."""
+        it are error 38 with ZooKeeper, 3 with KRaft (BA-50; measured on 2.7.2, 2.8.2, 3.3.2, 3.9.2 and 4.4.0)."""
         return not self.at_least(2, 8)
 
     @cached_property
     def creates_topics_with_defaults(self) -> bool:
         """Whether CreateTopics takes -1 partitions or replicas for the broker's default, in any version: from 2.4 on
-        (BA-90; M[2.3.1, 2.4.1])."""
+        (BA-90; measured on 2.3.1 and 2.4.1)."""
         return self.at_least(2, 4)
 
     @cached_property
     def bad_config_error(self) -> int:
-        """The error of CreateTopics for a config value that cannot be: 40, but -1 up to 2.0 (M[2.0.1, 2.1.1])."""
+        """The error of CreateTopics for a config value that cannot be: 40, but -1 up to 2.0 (measured on 2.0.1 and
+        2.1.1)."""
         return 40 if self.at_least(2, 1) else -1
 
     @cached_property
@@ -555,8 +570,8 @@ class Quirks:
 
     @cached_property
     def null_config_error(self) -> int:
-        """The error of CreateTopics for a config without a value: -1, 42 from 2.6 on, 40 from 3.3 on (M[2.5.1, 2.6.3,
-        3.2.3, 3.3.2])."""
+        """The error of CreateTopics for a config without a value: -1, 42 from 2.6 on, 40 from 3.3 on (measured on
+        2.5.1, 2.6.3, 3.2.3 and 3.3.2)."""
         if self.at_least(3, 3):
             return 40
         return 42 if self.at_least(2, 6) else -1
@@ -564,17 +579,17 @@ class Quirks:
     @cached_property
     def refuses_disabled_deletion(self) -> bool:
         """Whether DeleteTopics refuses every topic where deletion is off; before 2.1 those that exist time out, 7
-        (BA-91; M[2.0.1, 2.1.1])."""
+        (BA-91; measured on 2.0.1 and 2.1.1)."""
         return self.at_least(2, 1)
 
     @cached_property
     def answers_each_repeated_topic(self) -> bool:
         """Whether CreateTopics and DeleteTopics answer a topic as often as it stands in the request: ZooKeeper brokers
-        from 2.3 on; others once (M[2.2.2, 2.3.1, 3.9.2])."""
+        from 2.3 on; others once (measured on 2.2.2, 2.3.1 and 3.9.2)."""
         return self.at_least(2, 3) and not self.is_kraft
 
     def repeated_topic_message(self, name: str, client_id: str) -> str:
-        """Why CreateTopics refuses a topic that stands twice (M[2.2.2, 2.3.1, 3.3.2])."""
+        """Why CreateTopics refuses a topic that stands twice (measured on 2.2.2, 2.3.1 and 3.3.2)."""
         if self.is_kraft:
             return "Duplicate topic name."
         if self.at_least(2, 3):
@@ -584,63 +599,65 @@ class Quirks:
 
     @cached_property
     def repeated_growth_message(self) -> str:
-        """The same of CreatePartitions (M[2.1.1, 3.9.2 in both modes])."""
+        """The same of CreatePartitions (measured on 2.1.1 and 3.9.2 in both modes)."""
         return "Duplicate topic name." if self.is_kraft else "Duplicate topic in request."
 
     @cached_property
     def word_for_added_partitions(self) -> str:
-        """What the refusal of too many of them calls them, with a space (M[3.9.2, 4.4.0])."""
+        """What the refusal of too many of them calls them, with a space (measured on 3.9.2 and 4.4.0)."""
         return "additional " if self.at_least(4, 4) else ""
 
     # Configurations.
 
     @cached_property
     def tells_index_interval_early(self) -> bool:
-        """Whether index.interval.bytes comes before a config that shares its hash (M[4.1.2, 4.2.2])."""
+        """Whether index.interval.bytes comes before a config that shares its hash (measured on 4.1.2 and 4.2.2)."""
         return self.at_least(4, 2)
 
     @cached_property
     def keeps_min_in_sync_for_all(self) -> bool:
-        """Whether min.insync.replicas is one for all brokers, as eligible leader replicas need it (M[4.4.0])."""
+        """Whether min.insync.replicas is one for all brokers, as eligible leader replicas need it (measured on
+        4.4.0)."""
         return self.is_kraft and self.at_least(4, 1)
 
     @cached_property
     def describes_configs_of_missing_topics(self) -> bool:
         """Whether DescribeConfigs tells the defaults of a topic that does not exist, rather than error 3: before 2.0
-        (BA-92; M[1.1.1, 2.0.1])."""
+        (BA-92; measured on 1.1.1 and 2.0.1)."""
         return not self.at_least(2, 0)
 
     @cached_property
     def looks_for_new_topics_first(self) -> bool:
         """Whether CreateTopics tells before anything else that the topic is there, where ZooKeeper has it (BA-50;
-        M[2.2.2, 2.3.1])."""
+        measured on 2.2.2 and 2.3.1)."""
         return self.at_least(2, 3)
 
     @cached_property
     def checks_new_configs_first(self) -> bool:
-        """Whether, after that, it judges the configs before the partitions and the name (BA-50; M[2.6.3, 2.7.2])."""
+        """Whether, after that, it judges the configs before the partitions and the name (BA-50; measured on 2.6.3 and
+        2.7.2)."""
         return not self.at_least(2, 7)
 
     @cached_property
     def describes_configs_anew(self) -> bool:
         """Whether DescribeConfigs takes no keys for all keys, answers a resource as often as it is asked for, has an
         empty text for success, and in v0 says of nothing that it is a default: from 2.7 on. Before: no keys for none,
-        once, null, and the truth (BA-92; M[2.6.3, 2.7.2])."""
+        once, null, and the truth (BA-92; measured on 2.6.3 and 2.7.2)."""
         return self.at_least(2, 7)
 
     @cached_property
     def has_broker_loggers(self) -> bool:
-        """Whether DescribeConfigs knows resource type 8 (BA-92; M[2.1.1, 2.4.1])."""
+        """Whether DescribeConfigs knows resource type 8 (BA-92; measured on 2.1.1 and 2.4.1)."""
         return self.at_least(2, 4)
 
     @cached_property
     def has_client_metrics(self) -> bool:
-        """Whether it knows type 16 (BA-92; M[3.3.2, 3.7.2])."""
+        """Whether it knows type 16 (BA-92; measured on 3.3.2 and 3.7.2)."""
         return self.at_least(3, 7)
 
     @cached_property
     def has_group_configs(self) -> bool:
-        """Whether it knows type 32 (BA-92; M[3.9.2, 4.4.0])."""
+        """Whether it knows type 32 (BA-92; measured on 3.9.2 and 4.4.0)."""
         return self.at_least(4, 0)
 
     # Reading.
@@ -648,19 +665,19 @@ class Quirks:
     @cached_property
     def answers_unknown_isolation_level(self) -> bool:
         """Whether a ListOffsets with an isolation level that there is not is answered, with error -1; before 2.8 it
-        closes the connection (M[2.4.1, 2.8.2])."""
+        closes the connection (measured on 2.4.1 and 2.8.2)."""
         return self.at_least(2, 8)
 
     @cached_property
     def answers_each_repeated_position(self) -> bool:
         """Whether ListOffsets refuses a partition as often as it stands in the request, from 2.8 to 3.9; others once
-        (BA-82; M[2.4.1, 2.8.2, 3.9.2, 4.4.0])."""
+        (BA-82; measured on 2.4.1, 2.8.2, 3.9.2 and 4.4.0)."""
         return self.at_least(2, 8) and not self.at_least(4, 0)
 
     @cached_property
     def missing_partition_lists_no_aborts(self) -> bool:
         """Whether the aborted transactions that Fetch tells of a partition that there is not are an empty list, rather
-        than null (M[2.8.2, 3.0.2])."""
+        than null (measured on 2.8.2 and 3.0.2)."""
         return self.at_least(3, 0)
 
     # Records.
@@ -668,10 +685,10 @@ class Quirks:
     @cached_property
     def rejects_unknown_special_timestamps(self) -> bool:
         """Whether ListOffsets answers 35 to a negative timestamp that means nothing in the version, before it looks for
-        the topic. Earlier releases take it for a time (BA-81; M[3.8.1, 3.9.2])."""
+        the topic. Earlier releases take it for a time (BA-81; measured on 3.8.1 and 3.9.2)."""
         return self.at_least(3, 9)
 
     def unknown_topic_fetch_error(self, api_version: int) -> int:
         """The error of a Fetch by name from a topic or partition that there is not: 3, but by mistake 76 in 2.1 below
-        v10 (BA-74; M[2.1.1, 2.2.2])."""
+        v10 (BA-74; measured on 2.1.1 and 2.2.2)."""
         return 76 if self.release == (2, 1) and api_version < 10 else 3

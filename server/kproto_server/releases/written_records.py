@@ -48,5 +48,6 @@ class WrittenRecords:
     @cached_property
     def base_sequence_of_groups(self) -> int:
         """The base sequence of batches of tombstones and groups, which has no meaning without a producer: -1, but 0 in
-        the coordinator that 4.0 brought. Batches of commits have 0 in all (LF-5; M[2.0.1, 2.1.1, 4.4.0])."""
+        the coordinator that 4.0 brought. Batches of commits have 0 in all (LF-5; measured on 2.0.1, 2.1.1 and
+        4.4.0)."""
         return 0 if self.release >= (4, 0) else -1
