@@ -50,7 +50,7 @@ def running() -> Iterator[int]:
     """
     if importlib.util.find_spec("kproto_server") is None:
         raise Missing("kproto is not installed in this Python (pip install -e .)")
-    from kproto_server.broker import Broker
+    from kproto_server.broker.broker import Broker
 
     with Broker.running() as broker:
         yield int(broker.bootstrap_servers.rpartition(":")[2])

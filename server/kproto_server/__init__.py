@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kproto_server.broker import Broker as Broker
+    from kproto_server.broker.broker import Broker as Broker
 
 __all__ = ["Broker"]
 
@@ -13,7 +13,7 @@ __all__ = ["Broker"]
 def __getattr__(name: str) -> Any:
     """Import `Broker` when it is asked for: ``kproto serve`` starts without it."""
     if name == "Broker":
-        from kproto_server.broker import Broker
+        from kproto_server.broker.broker import Broker
 
         return Broker
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kproto_server.broker import Broker, BrokerOptions
+    from kproto_server.broker.broker import Broker, BrokerOptions
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def kafka_broker_options() -> BrokerOptions:
 
 @pytest.fixture(scope="session")
 def _kafka_broker_server(kafka_broker_options: BrokerOptions) -> Iterator[Broker]:
-    from kproto_server.broker import Broker
+    from kproto_server.broker.broker import Broker
 
     with Broker.running(**kafka_broker_options) as broker:
         yield broker

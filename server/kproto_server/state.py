@@ -17,8 +17,8 @@ from kproto_server.configuration.settings import first_dynamic_configs
 from kproto_server.coordinator.change_log import MemoryChangeLog
 from kproto_server.coordinator.offsets import OffsetStore
 from kproto_server.coordinator.registry import GroupRegistry, simple_group
-from kproto_server.topic_log.fetch_sessions import FetchSessions
-from kproto_server.topic_log.retention import MemoryBound
+from kproto_server.partition_log.fetch_sessions import FetchSessions
+from kproto_server.partition_log.retention import MemoryBound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.change_log import ChangeLog
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.pending_offsets import PendingOffsets
-    from kproto_server.releases.profiles import Profile
-    from kproto_server.topic_log.partition_data import PartitionData
+    from kproto_server.partition_log.partition_data import PartitionData
+    from kproto_server.releases.kafka_version import Profile
 
 
 class BrokerState:
@@ -142,7 +142,7 @@ class BrokerState:
 
     def reset(self) -> None:
         """Forget topics, groups and offsets; nodes and their addresses stay."""
-        from kproto_server.coordinator.membership.handover import dissolve
+        from kproto_server.coordinator.membership.unloading import dissolve
 
         dissolve(self)
         if isinstance(self.log, MemoryChangeLog):

@@ -12,7 +12,7 @@ import pytest
 
 from kproto_server.clock import ClockMode
 from kproto_server.commandline import cli
-from kproto_server.releases.profiles import profile_names
+from kproto_server.releases.kafka_version import profile_names
 
 CONFIG = "# ours\noffsets.retention.minutes = 60\nnum.partitions: 3\n"
 

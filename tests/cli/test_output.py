@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import KPROTO, LIMIT_S, kproto_started, python
-from tests.shell.raw_client import RawClient
-from tests.shell.requests import topic_names
+from tests.network.raw_client import RawClient
+from tests.network.requests import topic_names
 from tests.waiting import wait_until
 
 FULL = Path("/dev/full")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from kproto_server.cluster.cluster import Cluster, Node, Topic, TopicDefaults
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 
 
 def new_cluster(

@@ -11,7 +11,7 @@ from kproto.codes import ErrorCode
 from kproto_server.cluster.auto_creation import missing_topic_error
 from kproto_server.cluster.cluster import Cluster, Refusal, Topic, TopicDefaults
 from kproto_server.cluster.topics import name_problem
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.cluster.clusters import made, new_cluster, placed
 
 MODES = pytest.mark.parametrize("profile", ["2.1", "2.8", "3.9-zookeeper", "3.9", "4.4", "latest"])

@@ -6,7 +6,7 @@ import pytest
 
 from kproto_server.cluster.cluster import Cluster, Node, TopicDefaults
 from kproto_server.configuration.settings import Settings
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.cluster.clusters import made, new_cluster
 
 ENFORCING = ["0.11", "2.1", "2.8", "3.9-zookeeper", "3.9", "4.4", "latest"]

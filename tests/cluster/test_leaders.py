@@ -83,7 +83,7 @@ def test_an_added_broker_gets_partitions_of_topics_made_from_then_on() -> None:
 
 
 def test_every_change_is_a_new_version() -> None:
-    """What was remembered of the cluster before is looked at again (`kproto_server.memo`)."""
+    """What was remembered of the cluster before is looked at again (`kproto_server.commit_cache.cache`)."""
     cluster = new_cluster(2)
     topic = made(cluster, "t")
     seen = [cluster.version]

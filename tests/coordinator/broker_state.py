@@ -9,12 +9,12 @@ from kproto.messages.k08_offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from kproto_server.call import Call, ConnectionInfo
 from kproto_server.cluster.cluster import Cluster, Topic
 from kproto_server.configuration.settings import Settings
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.handlers import handler
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
+from kproto_server.requests.context import Call, ConnectionInfo
 from kproto_server.state import BrokerState
 
 if TYPE_CHECKING:

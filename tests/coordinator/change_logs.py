@@ -9,7 +9,7 @@ from kproto.records.coordinator import UnknownRecord
 from kproto.records.group_records import GroupMetadataKey
 from kproto.records.offset_records import OffsetCommitKey
 from kproto.records.offsets_topic import read_offsets_record
-from kproto_server.call import AfterSync
+from kproto_server.requests.context import AfterSync
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 
 DEAD = "Dead"
 EMPTY = "Empty"

@@ -8,7 +8,7 @@ import pytest
 
 from kproto_server.coordinator.commit import commit_error
 from kproto_server.coordinator.groups import Group, GroupState, Member
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.coordinator.broker_state import commit_request
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = (

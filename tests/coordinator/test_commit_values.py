@@ -13,7 +13,7 @@ from kproto_server.coordinator.commit import (
     metadata_too_large,
     timestamps_of_v1,
 )
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 
 NOW = 1_000_000
 RETENTION = 60_000

@@ -16,11 +16,11 @@ from kproto.messages.k47_offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from kproto_server.coordinator.deletion import forget_topics
-from kproto_server.coordinator.expiry import judge
+from kproto_server.coordinator.expiration import judge
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.coordinator.broker_state import NOW_MS, ask, commit
 from tests.coordinator.change_logs import Appended, RecordingLog
 from tests.coordinator.timeline import SECOND_MS, Timeline

@@ -16,13 +16,13 @@ from kproto.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from kproto.records.offsets_topic import read_offsets_record
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
-from kproto_server.coordinator.expiry import judge
+from kproto_server.coordinator.expiration import judge
 from kproto_server.coordinator.groups import Group, GroupState
 from kproto_server.coordinator.loading.load import PartitionLoad
-from kproto_server.coordinator.log_records.commits import commit_batch
-from kproto_server.coordinator.log_records.groups import group_batch
 from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.releases.profiles import Profile, profile_names
+from kproto_server.coordinator.offsets_log.commits import commit_batch
+from kproto_server.coordinator.offsets_log.groups import group_batch
+from kproto_server.releases.kafka_version import Profile, profile_names
 from tests.coordinator.broker_state import NOW_MS, new_state
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.coordinator.expiry_table import COLUMNS, FIRST, NEW, OLD, TABLE
 from tests.coordinator.line import DEAD, Line, Outcome, Script, differences
 from tests.coordinator.timeline import Timeline

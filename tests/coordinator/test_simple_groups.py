@@ -12,12 +12,12 @@ from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.coordinator.deletion import forget_topics
+from kproto_server.coordinator.expiration_task import GROUPS_AT_ONCE, Sweeps
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.membership.join import join
 from kproto_server.coordinator.membership.replies import JoinRequest
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC
-from kproto_server.coordinator.sweeps import GROUPS_AT_ONCE, Sweeps
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import NOW_MS, ask, commit, commit_request, group_with, new_state
 from tests.coordinator.timeline import Timeline

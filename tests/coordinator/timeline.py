@@ -7,11 +7,11 @@ from typing import Any
 from kproto.declaration import ZERO_UUID, Request
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto_server.clock import Clock, ClockMode
+from kproto_server.coordinator.expiration_task import Sweeps
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
-from kproto_server.coordinator.sweeps import Sweeps
 from tests.coordinator.broker_state import NOW_MS, ask, commit_request, new_state
 from tests.coordinator.line import SESSION_S, Line
 

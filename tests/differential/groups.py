@@ -33,7 +33,7 @@ from kproto.messages.k47_offset_delete import (
 )
 from tests.differential.history import History, make_topics, named
 from tests.differential.pair import Difference, Side
-from tests.shell.raw_client import RawClient
+from tests.network.raw_client import RawClient
 from tests.waiting import wait_until
 
 MEMBERS = 5

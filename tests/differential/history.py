@@ -13,7 +13,7 @@ from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tests.differential.pair import Difference, Pair, Side
-from tests.shell.raw_client import RawClient
+from tests.network.raw_client import RawClient
 from tests.waiting import wait_until
 
 CREATE_TOPICS, LIST_OFFSETS, METADATA = 19, 2, 3

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from kproto.declaration import Request, Struct, fields_of
 from kproto.headers import read_response
-from tests.shell.raw_client import RawClient
+from tests.network.raw_client import RawClient
 
 BOTH_LIMIT_S = 20.0
 """How long a broker may answer later than the other."""

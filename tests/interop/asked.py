@@ -10,8 +10,8 @@ from kproto.messages.k09_offset_fetch import OffsetFetchRequest
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
+from tests.network.raw_client import RawClient
 from tests.oracle.releases import number
-from tests.shell.raw_client import RawClient
 from tests.waiting import wait_until
 
 NOT_YET = {14, 15, 16}

@@ -36,8 +36,8 @@ from kproto.records.consumer_protocol import (
     encode_member_data,
 )
 from tests.interop.asked import Committed, Offsets
+from tests.network.raw_client import RawClient
 from tests.oracle.releases import number
-from tests.shell.raw_client import RawClient
 from tests.waiting import wait_until
 
 PARTITIONS = {"t": 3, "wide": 40}

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from tests.network.raw_client import RawClient
 from tests.oracle.cluster import kafka
 from tests.oracle.releases import number
-from tests.shell.raw_client import RawClient
 from tests.waiting import wait_until
 
 CLEAN_STOP = ".kafka_cleanshutdown"

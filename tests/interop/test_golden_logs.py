@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kproto_server.broker import Broker, DataDirectory
+from kproto_server.broker.broker import Broker, DataDirectory
 from tests.fixture_files import golden_log
 from tests.interop.asked import Committed, Group, Offsets, what_is_served
 from tests.interop.ours import verify

@@ -16,8 +16,8 @@ from tests.interop.dumped import check_dump, has_lost_records, offsets_segments,
 from tests.interop.filled import Filler, fill, fill_members
 from tests.interop.ours import kproto_on, verify
 from tests.interop.real import real_broker, start_on
+from tests.network.raw_client import RawClient
 from tests.oracle.cluster import NEWEST
-from tests.shell.raw_client import RawClient
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.oracle

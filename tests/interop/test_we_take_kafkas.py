@@ -16,8 +16,8 @@ from tests.interop.dumped import check_dump
 from tests.interop.filled import Filler, fill, fill_members, fill_transactions
 from tests.interop.ours import kproto_on, verify
 from tests.interop.real import real_broker
+from tests.network.raw_client import RawClient
 from tests.oracle.cluster import NEWEST
-from tests.shell.raw_client import RawClient
 
 pytestmark = pytest.mark.oracle
 

@@ -6,7 +6,7 @@ from kproto.records.control import ControlType, build_end_marker
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server import Broker
-from kproto_server.shell.server import Server
+from kproto_server.network.server import Server
 from tests.kproto_client.kafka_side import KafkaSide, read
 from tests.kproto_client.parallel_cases import ON, behind, inside
 

@@ -2,8 +2,8 @@
 
 from kproto.records.record_batch import read_record_batch
 from kproto_server import Broker
-from kproto_server.shell.server import Server
-from kproto_server.topic_log.partition_data import PartitionData
+from kproto_server.network.server import Server
+from kproto_server.partition_log.partition_data import PartitionData
 from tests.kproto_client.kafka_side import KafkaSide, name, read
 from tests.kproto_client.reset_cases import resets, start_of
 from tests.kproto_client.tables import END

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.membership.recorded import SETTINGS, Transcript, transcripts, versions_of, write
 from tests.membership.scripts import SCRIPTS
 from tests.membership.sessions import SessionLine

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.fixture_files import FIXTURES
 from tests.membership.scripts import SCRIPTS
 from tests.membership.talk import Step

@@ -8,10 +8,10 @@ from typing import Any
 from kproto.declaration import Request
 from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
-from kproto_server.call import ConnectionInfo
-from kproto_server.dispatch import Dispatcher
 from kproto_server.observation.observe import Observations
-from kproto_server.session import Session
+from kproto_server.requests.connection import Session
+from kproto_server.requests.context import ConnectionInfo
+from kproto_server.requests.dispatcher import Dispatcher
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import new_state
 

@@ -26,7 +26,7 @@ from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.messages.k42_delete_groups import DeleteGroupsRequest
 from kproto.records.consumer_protocol import ConsumerProtocolSubscription, encode_member_data
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 
 SESSION_MS = 30_000
 REBALANCE_MS = 60_000

@@ -14,7 +14,7 @@ from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto_server import Broker
 from kproto_server.configuration.data_directory import DataDirectory, Durability
 from tests.membership.talk import SUBSCRIPTION
-from tests.shell.raw_client import RawClient
+from tests.network.raw_client import RawClient
 from tests.waiting import wait_until
 
 SESSION_MS = 10_000

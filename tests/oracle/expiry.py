@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.coordinator.expiry_table import TABLE
 from tests.coordinator.line import Down, Outcome, Script, differences
 from tests.fixture_files import FIXTURES

@@ -24,8 +24,8 @@ from kproto.messages.k28_txn_offset_commit import (
 from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
 from tests.coordinator.broker_state import commit_request
 from tests.coordinator.line import DEAD, Line
+from tests.network.raw_client import RawClient
 from tests.oracle.expiry_members import ClassicMember, ConsumerMember
-from tests.shell.raw_client import RawClient
 from tests.waiting import wait_until
 
 HEARTBEAT_S = 2.0

@@ -19,7 +19,7 @@ from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from tests.coordinator.broker_state import commit_request
-from tests.shell.raw_client import RawClient
+from tests.network.raw_client import RawClient
 from tests.waiting import wait_until
 
 BROKERS = 3

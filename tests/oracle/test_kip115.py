@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from kproto_server.broker import Broker
+from kproto_server.broker.broker import Broker
 from tests.oracle.cluster import real_kafka
 from tests.oracle.kip115 import BROKERS, SETTINGS, GrowingCluster, Step, grow, make_by_hand
 

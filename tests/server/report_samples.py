@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kproto.headers import read_request_header
 from kproto.messages.k18_api_versions import ApiVersionsRequest
-from kproto_server.call import ConnectionInfo
 from kproto_server.observation.observe import API_VERSIONS, Observations
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from kproto_server.report.model import Report, Run, build
 from kproto_server.report.verdict import target_named
+from kproto_server.requests.context import ConnectionInfo
 from tests.fixture_files import conversations
 
 DEFAULT_RETENTION_MINUTES = 10080

@@ -13,11 +13,11 @@ from contextlib import suppress
 import anyio
 import pytest
 
-from kproto_server.broker import Broker
+from kproto_server.broker.broker import Broker
 from kproto_server.clock import Clock
 from kproto_server.commandline.serve import CannotListen
-from tests.shell.raw_client import RawClient
-from tests.shell.requests import create_topic, topic_names
+from tests.network.raw_client import RawClient
+from tests.network.requests import create_topic, topic_names
 from tests.waiting import LIMIT_S
 
 BROKER_THREAD = "kproto-broker"
@@ -115,7 +115,7 @@ def test_a_failure_at_start_is_told_and_leaves_nothing(
         pass  # what is imported and kept at the first start is there
     descriptors = open_descriptors()
 
-    monkeypatch.setattr("kproto_server.shell.server.NodeListener", fail)
+    monkeypatch.setattr("kproto_server.network.server.NodeListener", fail)
     with pytest.raises(RuntimeError, match="this broker failed") as failure, caplog.at_level(logging.CRITICAL + 1):
         Broker().start()
 

@@ -15,8 +15,8 @@ from kproto.headers import read_response, request_frame
 from kproto.messages.k00_produce import ProduceRequest
 from kproto.messages.k03_metadata import MetadataResponse
 from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kproto_server.call import ConnectionInfo
-from kproto_server.session import Session
+from kproto_server.requests.connection import Session
+from kproto_server.requests.context import ConnectionInfo
 from tests.coordinator.broker_state import NOW_MS, commit_request
 from tests.fixture_files import golden
 from tests.server.sessions import (

@@ -12,8 +12,8 @@ from kproto.messages.k01_fetch import FetchResponse
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto_server import handlers
-from kproto_server.call import CloseConnection, ConnectionInfo, Wait
-from kproto_server.session import ANSWERS_SIZE_MAX_BYTES, Session
+from kproto_server.requests.connection import ANSWERS_SIZE_MAX_BYTES, Session
+from kproto_server.requests.context import CloseConnection, ConnectionInfo, Wait
 from tests.coordinator.broker_state import NOW_MS, commit_request
 from tests.server.sessions import (
     HTTP,
@@ -169,7 +169,7 @@ def test_a_defect_of_the_memory_closes_its_connection_and_keeps_the_answers_befo
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """BA-13, D13: the shorter way of a repeated commit is in nobody's care but the session's."""
-    monkeypatch.setattr("kproto_server.memo.CommitMemo.answer", defective)
+    monkeypatch.setattr("kproto_server.commit_cache.cache.CommitMemo.answer", defective)
     session = new_session()
     commits = [request_frame(commit_request("g", {"t": {0: i}}), 5, correlation_id=i) for i in range(4)]
 

@@ -8,10 +8,10 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from kproto_server.broker import Broker
+from kproto_server.broker.broker import Broker
 from kproto_server.configuration.data_directory import DataDirectory, Durability
-from tests.shell.raw_client import RawClient
-from tests.shell.requests import commit_offset, committed
+from tests.network.raw_client import RawClient
+from tests.network.requests import commit_offset, committed
 
 ORDERS = TopicPartition("orders", 0)
 

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from kproto.messages.k15_describe_groups import DescribeGroupsRequest
-from kproto_server import assembly
-from kproto_server.broker import Broker
+from kproto_server.broker import assembly
+from kproto_server.broker.broker import Broker
 from kproto_server.configuration.data_directory import DataDirectory
 from tests.coordinator.expiry_table import TABLE
 from tests.coordinator.line import Outcome, Script, differences
 from tests.fixture_files import expiry_recordings
+from tests.network.raw_client import RawClient
 from tests.oracle.expiry_line import WireLine
 from tests.server.test_expiry_timelines import SETTINGS, TOLERANCE_S, WITH_MEMBERS
-from tests.shell.raw_client import RawClient
 from tests.waiting import wait_until
 
 GROUP = "g"

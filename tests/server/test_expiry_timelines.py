@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kproto_server.broker import Broker
+from kproto_server.broker.broker import Broker
 from kproto_server.handlers import HANDLED
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.coordinator.expiry_table import COLUMNS, TABLE
 from tests.coordinator.line import Outcome, Script, differences
 from tests.fixture_files import expiry_recordings

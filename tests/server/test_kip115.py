@@ -22,9 +22,9 @@ from kafka.structs import OffsetAndMetadata
 
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from kproto_server.broker import Broker
-from tests.shell.raw_client import RawClient
-from tests.shell.requests import committed, create_topic, find_coordinator
+from kproto_server.broker.broker import Broker
+from tests.network.raw_client import RawClient
+from tests.network.requests import committed, create_topic, find_coordinator
 from tests.waiting import LIMIT_S, wait_until
 
 OFFSETS = "__consumer_offsets"

@@ -27,17 +27,17 @@ from kproto.messages.k47_offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from kproto_server.call import ConnectionInfo
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster
+from kproto_server.commit_cache.cache import MEMO_SIZE_BYTES, USED
 from kproto_server.configuration.settings import Settings
+from kproto_server.coordinator.expiration_task import Sweeps
 from kproto_server.coordinator.groups import Group, GroupState, Member
-from kproto_server.coordinator.sweeps import Sweeps
-from kproto_server.dispatch import Dispatcher
-from kproto_server.memo import MEMO_SIZE_BYTES, USED
 from kproto_server.observation.observe import Observations
-from kproto_server.releases.profiles import Profile
-from kproto_server.session import Session
+from kproto_server.releases.kafka_version import Profile
+from kproto_server.requests.connection import Session
+from kproto_server.requests.context import ConnectionInfo
+from kproto_server.requests.dispatcher import Dispatcher
 from kproto_server.state import BrokerState
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def test_memos_are_bounded_and_those_that_are_used_stay(monkeypatch: pytest.Monk
     node = side.sessions[0].node
     mine = [g for g in (f"g{n:03}" for n in range(400)) if side.state.cluster.coordinator_of(g) is node][:100]
     size = MEMO_SIZE_BYTES + len(simple_commit("g000"))
-    monkeypatch.setattr("kproto_server.memo.MEMOS_SIZE_MAX_BYTES", 60 * size)
+    monkeypatch.setattr("kproto_server.commit_cache.cache.MEMOS_SIZE_MAX_BYTES", 60 * size)
 
     def remembered() -> set[str]:
         return {group for group in mine if memos.find(simple_commit(group)[4:], node) is not None}

@@ -17,10 +17,10 @@ from kproto.messages.k08_offset_commit import (
 )
 from kproto.messages.k12_heartbeat import HeartbeatResponse
 from kproto.messages.k15_describe_groups import DescribedGroup, DescribeGroupsResponse
-from kproto_server.call import ConnectionInfo
 from kproto_server.observation.error_codes import error_codes
 from kproto_server.observation.observe import CLIENT_IDS_MAX, OTHER_REASONS, OTHERS, REASONS_MAX, Observations
 from kproto_server.observation.observed import ClientSeen, ClosedSeen, CommitsSeen, ErrorsSeen, RequestsSeen
+from kproto_server.requests.context import ConnectionInfo
 
 API_VERSIONS = 18
 OFFSET_COMMIT = 8

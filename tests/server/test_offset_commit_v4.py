@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kproto_server.broker import Broker
-from tests.shell.raw_client import RawClient
-from tests.shell.requests import committed, create_topic, find_coordinator
+from kproto_server.broker.broker import Broker
+from tests.network.raw_client import RawClient
+from tests.network.requests import committed, create_topic, find_coordinator
 
 RETENTION_MS = 1
 CORRELATION_ID = 7

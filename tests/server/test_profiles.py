@@ -6,7 +6,7 @@ A switch is tested at the releases at which it was measured.
 import pytest
 
 from kproto.codes import ErrorCode
-from kproto_server.releases.profiles import (
+from kproto_server.releases.kafka_version import (
     Mode,
     Profile,
     UnknownProfile,

@@ -5,7 +5,7 @@ import pytest
 from kproto.messages.k18_api_versions import ApiVersionsResponse
 from kproto.registry import codec
 from kproto_server.releases.features import features_of
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.fixture_files import GoldenPair, api_versions, golden_releases
 
 API_VERSIONS = 18

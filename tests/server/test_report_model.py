@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kproto_server.call import ConnectionInfo
 from kproto_server.observation.observe import Observations
 from kproto_server.report import words
 from kproto_server.report.model import Retention, error_name
 from kproto_server.report.verdict import Verdict
+from kproto_server.requests.context import ConnectionInfo
 from tests.server.report_samples import everything, report_of
 
 OFFSET_COMMIT = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kproto_server.releases.profiles import Profile, UnknownProfile, profile_names
+from kproto_server.releases.kafka_version import Profile, UnknownProfile, profile_names
 from kproto_server.report.verdict import Releases, Verdict, releases, served_versions, target_named, verdict
 from tests.fixture_files import conversations
 from tests.server.report_samples import conversation, old_consumer, report_of

@@ -14,13 +14,13 @@ from kproto.codes import ErrorCode
 from kproto.errors import ProtocolError
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto_server import Broker
-from kproto_server.call import ConnectionInfo
 from kproto_server.configuration.data_directory import DataDirectory
 from kproto_server.observation.logged import NotKept
 from kproto_server.observation.request_log import FRAME_KEPT_MAX_BYTES, SIZE_MAX_BYTES, RequestLog
+from kproto_server.requests.context import ConnectionInfo
 from tests.coordinator.broker_state import commit_request
-from tests.shell.raw_client import RawClient
-from tests.shell.requests import create_topic, find_coordinator, long_poll, topic_names
+from tests.network.raw_client import RawClient
+from tests.network.requests import create_topic, find_coordinator, long_poll, topic_names
 
 if TYPE_CHECKING:
     from pathlib import Path

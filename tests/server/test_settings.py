@@ -4,7 +4,7 @@ import pytest
 
 from kproto_server.configuration.properties import PropertiesError, read_properties
 from kproto_server.configuration.settings import SETTINGS, ConfigSource, ConfigType, SettingError, Settings
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 
 
 def test_values_are_typed() -> None:

@@ -15,7 +15,7 @@ from kproto_server.configuration.topic_configs import (
     describe_topic,
     topic_configs,
 )
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.fixture_files import configs
 
 NEVER_SHOWN = {"internal.segment.bytes"}

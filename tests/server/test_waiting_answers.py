@@ -9,10 +9,10 @@ import pytest
 from kproto import registry
 from kproto.headers import request_frame
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from kproto_server.call import ConnectionInfo
-from kproto_server.dispatch import Dispatcher
 from kproto_server.observation.observe import Observations
-from kproto_server.session import HELD_MAX, HELD_SIZE_MAX_BYTES, Session
+from kproto_server.requests.connection import HELD_MAX, HELD_SIZE_MAX_BYTES, Session
+from kproto_server.requests.context import ConnectionInfo
+from kproto_server.requests.dispatcher import Dispatcher
 from tests.coordinator.broker_state import NOW_MS, Offsets, commit_request, new_state
 from tests.coordinator.change_logs import RecordingLog
 from tests.server.sessions import frames

@@ -18,12 +18,12 @@ from kproto_server.storage import compaction, interrupted, recovery
 from kproto_server.storage.disk import Disk
 from kproto_server.storage.durable_log import Durability, Round
 from kproto_server.storage.errors import StorageError
+from kproto_server.storage.fast_retained_records import QuickWay
 from kproto_server.storage.partition_log import PartitionLog, SyncWork
-from kproto_server.storage.quick_survivors import QuickWay
 from kproto_server.storage.recovery import Recovery
+from kproto_server.storage.retained_records import Survivors
 from kproto_server.storage.scan import End, Scan
 from kproto_server.storage.segment_sync import RecoveryPoints, SegmentSync
-from kproto_server.storage.survivors import Survivors
 from tests.storage.crash_driver import Driver
 from tests.storage.simulated_nodes import Directory, Inode
 

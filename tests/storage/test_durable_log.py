@@ -7,8 +7,8 @@ import pytest
 from kproto.records.record_batch import CHECKED_FROM
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.durable_log import Durability
-from kproto_server.storage.journal import NAMES
 from kproto_server.storage.log_dir import LogDir
+from kproto_server.storage.write_ahead_log import NAMES
 from tests.storage.faulty_disk import FaultyDisk, Inode
 from tests.storage.written import TOPIC, append, batch, log_values, new_log_dir, settle
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kproto_server.storage.checkpoints import Point
-from kproto_server.storage.journal import NAMES, Journal
-from kproto_server.storage.journal_reading import JournalContent, read_journal
 from kproto_server.storage.partition_log import PartitionLog
+from kproto_server.storage.write_ahead_log import NAMES, Journal
+from kproto_server.storage.write_ahead_log_reading import JournalContent, read_journal
 from tests.storage.faulty_disk import FaultyDisk, Inode
 from tests.storage.written import batch, values
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kproto_server.log.directory import find_logs
-from kproto_server.log.verify import verify
+from kproto_server.inspect.directory import find_logs
+from kproto_server.inspect.verify import verify
 from kproto_server.storage.disk import RealDisk
 from kproto_server.storage.durable_log import Durability
 from kproto_server.storage.errors import DirectoryInUse

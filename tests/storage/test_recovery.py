@@ -8,8 +8,8 @@ from kproto.records.errors import CorruptBatch
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.durable_log import Durability
 from kproto_server.storage.errors import CorruptLog
-from kproto_server.storage.journal import NAMES
 from kproto_server.storage.log_dir import LogDir
+from kproto_server.storage.write_ahead_log import NAMES
 from tests.storage.faulty_disk import FaultyDisk, Inode
 from tests.storage.written import TOPIC, append, log_values, new_log_dir
 

@@ -23,9 +23,9 @@ from kproto.records.record import Record, RecordHeader
 from kproto.records.record_batch import APPEND_TIME, DELETE_HORIZON, TRANSACTIONAL, RecordBatch, build_record_batch
 from kproto_server.storage.compaction import Compaction, Terms
 from kproto_server.storage.disk import read_all
+from kproto_server.storage.fast_retained_records import QuickWay
 from kproto_server.storage.log_dir import LogDir
-from kproto_server.storage.quick_survivors import QuickWay
-from kproto_server.storage.survivors import Survivors
+from kproto_server.storage.retained_records import Survivors
 from tests.storage.simulated_disk import SimulatedDisk
 
 NOW_MS = 1_700_000_000_000

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kproto_server.cluster.altering import Alteration
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
 MIN_IN_SYNC = "min.insync.replicas"
 IN_SYNC_FIXED = "{}-level min.insync.replicas cannot be {} while ELR is enabled."

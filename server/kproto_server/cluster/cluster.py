@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kproto_server.configuration.settings import Settings
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
 __all__ = ["Cluster", "Node", "Partition", "Refusal", "Topic", "TopicDefaults"]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Topic
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
 BROKER_DEFAULT = -1
 """As a number of partitions or replicas: what the broker's settings say."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto_server.topic_log.partition_data import NO_DATA, PartitionData
+from kproto_server.partition_log.partition_data import NO_DATA, PartitionData
 
 if TYPE_CHECKING:
     from kproto.codes import ErrorCode
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kproto_server.commandline.options import RunOptions, ServeOptions
     from kproto_server.configuration.data_directory import DataDirectory
     from kproto_server.configuration.settings import Settings
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
     Given = dict[str, list[str]]
     T = TypeVar("T")
@@ -267,7 +267,7 @@ def _checked(command: Command, name: str, read: Callable[[], T]) -> T:
 
 
 def _profile(command: Command, given: Given) -> Profile:
-    from kproto_server.releases.profiles import LATEST, Profile
+    from kproto_server.releases.kafka_version import LATEST, Profile
 
     return _checked(command, "--profile", lambda: Profile.named(_last(given, "--profile") or LATEST))
 

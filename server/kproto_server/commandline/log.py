@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kproto_server.log.directory import PartitionLog
+    from kproto_server.inspect.directory import PartitionLog
 
     Given = dict[str, list[str]]
 
@@ -101,8 +101,8 @@ def _dump(words: Sequence[str]) -> int:
     form = _last(given, "--format") or "text"
     partition = _number(DUMP, given, "--partition", 0)
 
-    from kproto_server.log.directory import find_logs
-    from kproto_server.log.dump import FORMATS, dump
+    from kproto_server.inspect.directory import find_logs
+    from kproto_server.inspect.dump import FORMATS, dump
 
     if form not in FORMATS:
         raise DUMP.error(f"--format can't be {form!r}: use {' or '.join(FORMATS)}")
@@ -122,14 +122,14 @@ def _verify(words: Sequence[str]) -> int:
     given, name = _parse(VERIFY, words)
     partitions = _number(VERIFY, given, "--partitions", 1)
 
-    from kproto_server.log.directory import find_logs
+    from kproto_server.inspect.directory import find_logs
 
     return _ending(VERIFY, lambda: _verify_logs(find_logs(name), partitions))
 
 
 def _verify_logs(logs: list[PartitionLog], partitions: int | None) -> None:
-    from kproto_server.log.progress import Progress
-    from kproto_server.log.verify import verify
+    from kproto_server.inspect.progress import Progress
+    from kproto_server.inspect.verify import verify
 
     progress = Progress(sum(found.size for found in logs), sys.stderr)
 
@@ -150,7 +150,7 @@ def _export(words: Sequence[str]) -> int:
     partition = _number(EXPORT, given, "--partition", 0)
     output = _last(given, "--output")
     try:
-        from kproto_server.log import export
+        from kproto_server.inspect import export
     except ModuleNotFoundError as error:
         if error.name not in ("numpy", "pyarrow"):
             raise
@@ -175,7 +175,7 @@ def _note(text: str) -> None:
 def _ending(command: Command, act: Callable[[], None]) -> int:
     """Do it; return the exit code that tells how it went."""
     from kproto.records.errors import MissingPackage
-    from kproto_server.log.errors import CorruptLog, NoLog
+    from kproto_server.inspect.errors import CorruptLog, NoLog
 
     try:
         act()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kproto_server.clock import ClockMode
     from kproto_server.configuration.data_directory import DataDirectory
     from kproto_server.configuration.settings import Settings
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
 DEFAULT_HOST = "127.0.0.1"
 """Nothing listens beyond loopback unless told (D9)."""

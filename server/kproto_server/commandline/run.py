@@ -15,7 +15,7 @@ from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from kproto_server.broker import Broker
+from kproto_server.broker.broker import Broker
 from kproto_server.commandline.output import tell
 from kproto_server.report import files, text
 from kproto_server.report.model import Run, build

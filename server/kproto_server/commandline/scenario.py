@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kproto_server.reset_lab.accidents import Accident
-    from kproto_server.reset_lab.lab import Findings
+    from kproto_server.scenarios.accidents import Accident
+    from kproto_server.scenarios.lab import Findings
 
 SKIPPED = 1
 TIMEOUT_S = 30
@@ -77,7 +77,7 @@ def scenario(words: Sequence[str]) -> int:
 
 
 def _list() -> int:
-    from kproto_server.reset_lab.accidents import ACCIDENTS
+    from kproto_server.scenarios.accidents import ACCIDENTS
 
     width = max(map(len, ACCIDENTS))
     tell(sys.stdout, "".join(f"{one.name.ljust(width)}  {one.what}\n" for one in ACCIDENTS.values()))
@@ -100,7 +100,7 @@ def _run(words: Sequence[str]) -> int:
         raise RUN.error(f"--report can't be {path!r}: its name has to end with .html")
 
     found = [_one(accident, command, profile, timeout_s) for accident in accidents]
-    from kproto_server.reset_lab import text
+    from kproto_server.scenarios import text
 
     tell(sys.stdout, text.render(found))
     if path is not None:
@@ -110,7 +110,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _one(accident: Accident, command: list[str], profile: str, timeout_s: int) -> Findings:
-    from kproto_server.reset_lab.lab import CannotStart, run_accident
+    from kproto_server.scenarios.lab import CannotStart, run_accident
 
     tell(sys.stderr, f"{accident.name} ...\n")
     try:
@@ -120,7 +120,7 @@ def _one(accident: Accident, command: list[str], profile: str, timeout_s: int) -
 
 
 def _accidents(name: str) -> list[Accident]:
-    from kproto_server.reset_lab.accidents import ACCIDENTS
+    from kproto_server.scenarios.accidents import ACCIDENTS
 
     if name == ALL:
         return list(ACCIDENTS.values())
@@ -144,7 +144,7 @@ def _command(given: dict[str, list[str]]) -> list[str]:
 
 
 def _profile(given: dict[str, list[str]]) -> str:
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
     name = given["--profile"][-1] if "--profile" in given else "latest"
     try:
@@ -161,7 +161,7 @@ def _timeout(given: dict[str, list[str]]) -> int:
 
 
 def _write(found: list[Findings], path: str) -> None:
-    from kproto_server.reset_lab import page
+    from kproto_server.scenarios import page
 
     try:
         with open(path, "w", encoding="utf-8") as file:

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kproto_server.commandline.output import tell
-from kproto_server.shell.listening import listen, reserve
+from kproto_server.network.listening import listen, reserve
 
 if TYPE_CHECKING:
     import socket
 
     from kproto_server.commandline.options import ServeOptions
-    from kproto_server.shell.server import Server
+    from kproto_server.network.server import Server
 
 ENDS = (signal.SIGTERM, signal.SIGINT)
 
@@ -65,8 +65,8 @@ def serve(options: ServeOptions) -> int:
     if options.data is not None:
         _tell_progress()
 
-    from kproto_server.assembly import assemble
-    from kproto_server.shell.lookout import looks_worth
+    from kproto_server.broker.assembly import assemble
+    from kproto_server.network.busy_poll import looks_worth
 
     host, server = assemble(
         sockets,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto_server.configuration.properties import PropertiesError, read_properties
 from kproto_server.configuration.setting_table import SETTINGS, ConfigType, Setting, SettingError, whole_number
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

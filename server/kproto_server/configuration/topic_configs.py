@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kproto_server.configuration.settings import Settings
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
 __all__ = ["ConfigSource", "TopicConfig", "TopicConfigEntry", "config_problem", "describe_topic", "topic_configs"]
 

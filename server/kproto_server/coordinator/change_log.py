@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from kproto.declaration import Response
-    from kproto_server.call import AfterSync
     from kproto_server.coordinator.offsets import CommitEntries
+    from kproto_server.partition_log.stored_data import TopicAppend
+    from kproto_server.requests.context import AfterSync
     from kproto_server.storage.durable_log import DurableLog
     from kproto_server.storage.partition_log import PartitionLog
-    from kproto_server.topic_log.stored_data import TopicAppend
 
     Batch = tuple[bytes, int]
     """A record batch with base offset 0, and the number of its records."""

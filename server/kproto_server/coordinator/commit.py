@@ -12,14 +12,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
+from kproto.java_arithmetic import wrapped
 from kproto_server.coordinator.groups import GroupState
-from kproto_server.int64 import wrapped
 
 if TYPE_CHECKING:
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
     from kproto_server.configuration.settings import Settings
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
 DEFAULT = -1
 """The value of a retention time or timestamp that means "as the broker is set"; no other negative does (OC-41)."""

@@ -128,8 +128,8 @@ def _delete(
 
     batch = NO_BATCH
     if state.log.keeps:
-        from kproto_server.coordinator.log_records.batches import offsets_compression
-        from kproto_server.coordinator.log_records.deletions import deletion_batch
+        from kproto_server.coordinator.offsets_log.batches import offsets_compression
+        from kproto_server.coordinator.offsets_log.deletions import deletion_batch
 
         batch = deletion_batch(group_id, topics, removes_group, now_ms, profile, offsets_compression(state.settings))
     state.log.append(partition, Change(group_id, settle), *batch)

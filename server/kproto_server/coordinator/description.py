@@ -8,7 +8,7 @@ from kproto_server.coordinator.groups import GroupState
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
 
 def state_name(group: Group, profile: Profile) -> str:

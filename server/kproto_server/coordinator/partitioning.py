@@ -10,7 +10,7 @@ from kproto.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster, Node
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
     from kproto_server.state import BrokerState
 
 OFFSETS_TOPIC = "__consumer_offsets"

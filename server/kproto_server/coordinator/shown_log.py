@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from kproto_server.coordinator.change_log import MemoryChangeLog
 from kproto_server.coordinator.groups import NO_GENERATION, GroupState
-from kproto_server.coordinator.log_records.commits import commit_batch
-from kproto_server.coordinator.log_records.groups import group_batch
+from kproto_server.coordinator.offsets_log.commits import commit_batch
+from kproto_server.coordinator.offsets_log.groups import group_batch
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, V0_PARTITION, partition_for
 
 if TYPE_CHECKING:

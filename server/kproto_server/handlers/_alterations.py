@@ -8,7 +8,7 @@ from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import Refusal, Topic, name_problem
 
 if TYPE_CHECKING:
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 TOPIC, BROKER = 2, 4
 KNOWN_TYPES = frozenset({2, 4, 8, 16, 32})

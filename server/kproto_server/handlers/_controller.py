@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 T = TypeVar("T", str, bytes)
 

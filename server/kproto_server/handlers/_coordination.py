@@ -8,7 +8,7 @@ from kproto.codes import ErrorCode
 from kproto_server.coordinator.partitioning import coordinator_error, not_coordinator
 
 if TYPE_CHECKING:
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 JOIN_GROUP = 11
 

@@ -12,7 +12,7 @@ from kproto_server.coordinator.partitioning import java_hash
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
 
 class Named(Protocol):

@@ -20,18 +20,18 @@ from kproto.messages.k00_produce import (
     TopicProduceResponse,
 )
 from kproto.records.compression import Compression
-from kproto_server.call import NO_ANSWER, CloseConnection
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.handlers._partitions import leader_error
-from kproto_server.topic_log.glance import BATCHES_SINCE, Glance, glance, is_transactional, why_unreadable
-from kproto_server.topic_log.producers import NO_PRODUCER_ID, Written, sequence_after
-from kproto_server.topic_log.validation import Accepted, Refused, Terms, accept
+from kproto_server.partition_log.precheck import BATCHES_SINCE, Glance, glance, is_transactional, why_unreadable
+from kproto_server.partition_log.producers import NO_PRODUCER_ID, Written, sequence_after
+from kproto_server.partition_log.validation import Accepted, Refused, Terms, accept
+from kproto_server.requests.context import NO_ANSWER, CloseConnection
 
 if TYPE_CHECKING:
     from kproto.messages.k00_produce import ProduceRequest
-    from kproto_server.call import AfterSync, Call, NoAnswer
     from kproto_server.cluster.topics import Partition, Topic
-    from kproto_server.topic_log.partition_data import Append
+    from kproto_server.partition_log.partition_data import Append
+    from kproto_server.requests.context import AfterSync, Call, NoAnswer
 
     Answers = list[tuple[TopicProduceData, list["PartitionProduceResponse | Pending"]]]
 

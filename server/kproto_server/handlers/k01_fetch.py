@@ -25,18 +25,18 @@ from kproto.messages.k01_fetch import (
 from kproto.messages.k01_fetch import (
     PartitionData as PartitionAnswer,
 )
-from kproto_server.call import Wait, Waker
 from kproto_server.handlers._partitions import end_of_epoch, leader_error
-from kproto_server.topic_log.conversion import down_converted
-from kproto_server.topic_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Wanted
+from kproto_server.partition_log.conversion import down_converted
+from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Wanted
+from kproto_server.requests.context import Wait, Waker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kproto_server.call import Call
     from kproto_server.cluster.topics import Partition, Topic
-    from kproto_server.topic_log.fetch_sessions import FetchSession
-    from kproto_server.topic_log.partition_data import PartitionData
+    from kproto_server.partition_log.fetch_sessions import FetchSession
+    from kproto_server.partition_log.partition_data import PartitionData
+    from kproto_server.requests.context import Call
 
 TIMESTAMPS_SINCE, MAX_BYTES_SINCE, BATCHES_SINCE = 2, 3, 4
 SESSIONS_SINCE = 7

@@ -14,12 +14,12 @@ from kproto.messages.k02_list_offsets import (
     ListOffsetsTopicResponse,
 )
 from kproto.records.batches import read_records
-from kproto_server.call import CloseConnection
 from kproto_server.handlers._partitions import leader_error
+from kproto_server.requests.context import CloseConnection
 
 if TYPE_CHECKING:
-    from kproto_server.call import Call
     from kproto_server.cluster.topics import Partition
+    from kproto_server.requests.context import Call
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 

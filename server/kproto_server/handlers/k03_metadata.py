@@ -22,9 +22,9 @@ from kproto_server.handlers._partitions import in_sync_replicas, offline_replica
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kproto_server.call import Call
     from kproto_server.cluster.cluster import Cluster, Node
     from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.requests.context import Call
 
 BY_ID_SINCE = 12
 OPERATIONS_ON_TOPICS = range(8, 14)

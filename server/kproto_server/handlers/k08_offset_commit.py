@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
-    from kproto_server.call import AfterSync, Call
     from kproto_server.coordinator.change_log import Batch
+    from kproto_server.requests.context import AfterSync, Call
 
 TOPIC_IDS = 10
 """The first version that names topics by id."""
@@ -130,8 +130,8 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
 def _batch(group_id: str, entries: Entries, call: Call) -> Batch:
     if not call.state.log.keeps:
         return NO_BATCH
-    from kproto_server.coordinator.log_records.batches import offsets_compression
-    from kproto_server.coordinator.log_records.commits import commit_batch
+    from kproto_server.coordinator.offsets_log.batches import offsets_compression
+    from kproto_server.coordinator.offsets_log.commits import commit_batch
 
     state = call.state
     return commit_batch(group_id, entries, call.now_ms, state.profile, offsets_compression(state.settings))

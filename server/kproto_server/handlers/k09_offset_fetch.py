@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         OffsetFetchRequestTopic,
         OffsetFetchRequestTopics,
     )
-    from kproto_server.call import Call
     from kproto_server.coordinator.offsets import OffsetAndMetadata
+    from kproto_server.requests.context import Call
 
 GROUP_ERROR_AT_TOP = 2
 """The first version with an error for the group as a whole (OF-31)."""

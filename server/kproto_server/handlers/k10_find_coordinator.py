@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from kproto.codes import ErrorCode
 from kproto.messages.k10_find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from kproto_server.call import CloseConnection
 from kproto_server.cluster.topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kproto_server.requests.context import CloseConnection
 
 if TYPE_CHECKING:
-    from kproto_server.call import Call
     from kproto_server.cluster.cluster import Node
+    from kproto_server.requests.context import Call
 
 BATCHED_SINCE = 4
 SHARE_SINCE = 6

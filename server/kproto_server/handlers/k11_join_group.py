@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k11_join_group import JoinGroupResponse, JoinGroupResponseMember
-from kproto_server.call import Wait
 from kproto_server.coordinator.membership.join import join
 from kproto_server.coordinator.membership.limits import group_limits_of
 from kproto_server.coordinator.membership.replies import JoinRequest, JoinResult, refused_join
 from kproto_server.handlers._coordination import coordination_error
+from kproto_server.requests.context import Wait
 
 if TYPE_CHECKING:
     from kproto.messages.k11_join_group import JoinGroupRequest
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 KNOWN_IDS_SINCE = 4
 """From here on a new member is told its id first (KIP-394)."""

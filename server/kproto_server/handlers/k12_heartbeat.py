@@ -11,7 +11,7 @@ from kproto_server.handlers._coordination import coordination_error
 
 if TYPE_CHECKING:
     from kproto.messages.k12_heartbeat import HeartbeatRequest
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 
 def handle(request: HeartbeatRequest, call: Call) -> HeartbeatResponse:

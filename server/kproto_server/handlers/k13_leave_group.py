@@ -10,7 +10,7 @@ from kproto_server.handlers._coordination import coordination_error
 
 if TYPE_CHECKING:
     from kproto.messages.k13_leave_group import LeaveGroupRequest
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 SEVERAL_SINCE = 3
 """From here on a request names several members, and each has an error of its own."""

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k14_sync_group import SyncGroupResponse
-from kproto_server.call import Wait
 from kproto_server.coordinator.membership.replies import SyncRequest, SyncResult
 from kproto_server.coordinator.membership.sync import sync
 from kproto_server.handlers._coordination import coordination_error
+from kproto_server.requests.context import Wait
 
 if TYPE_CHECKING:
     from kproto.messages.k14_sync_group import SyncGroupRequest
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 NAMES_SINCE = 5
 """From here on a member says which protocol it takes for the chosen one (KIP-559)."""

@@ -12,8 +12,8 @@ from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from kproto.messages.k15_describe_groups import DescribeGroupsRequest
-    from kproto_server.call import Call
     from kproto_server.coordinator.groups import Group
+    from kproto_server.requests.context import Call
 
 NOT_FOUND_IS_AN_ERROR = 6
 """The first version that has a message, and an error for groups that are not there."""

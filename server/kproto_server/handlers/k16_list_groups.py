@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from kproto.messages.k16_list_groups import ListGroupsRequest
-    from kproto_server.call import Call
     from kproto_server.coordinator.groups import Group
+    from kproto_server.requests.context import Call
 
 
 def handle(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:

@@ -16,8 +16,8 @@ from kproto.messages.k18_api_versions import (
 from kproto_server.releases.features import features_of
 
 if TYPE_CHECKING:
-    from kproto_server.call import Call
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.requests.context import Call
 
 API_VERSIONS = 18
 

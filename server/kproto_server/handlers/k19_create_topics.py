@@ -20,8 +20,8 @@ from kproto_server.handlers._controller import names_standing_twice, not_control
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kproto_server.call import Call
     from kproto_server.cluster.topics import Topic
+    from kproto_server.requests.context import Call
 
 DETAILS_SINCE = 5
 """From here on the answer says what was made: counts and configs."""

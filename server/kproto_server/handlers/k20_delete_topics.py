@@ -16,9 +16,9 @@ from kproto_server.handlers._controller import names_standing_twice, not_control
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kproto_server.call import AfterSync, Call
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Topic
+    from kproto_server.requests.context import AfterSync, Call
 
 
 DISABLED_SINCE = 3

@@ -15,7 +15,7 @@ from kproto_server.handlers._partitions import leader_error
 
 if TYPE_CHECKING:
     from kproto.messages.k21_delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 NO_EPOCH = -1
 NO_OFFSET = -1

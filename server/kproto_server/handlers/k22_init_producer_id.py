@@ -12,7 +12,7 @@ from kproto.messages.k22_init_producer_id import InitProducerIdResponse
 
 if TYPE_CHECKING:
     from kproto.messages.k22_init_producer_id import InitProducerIdRequest
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 UNKNOWN = -1
 FIRST_EPOCH = 0

@@ -18,7 +18,7 @@ from kproto.messages.k23_offset_for_leader_epoch import (
 from kproto_server.handlers._partitions import end_of_epoch, leader_error
 
 if TYPE_CHECKING:
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 
 def handle(request: OffsetForLeaderEpochRequest, call: Call) -> OffsetForLeaderEpochResponse:

@@ -25,8 +25,8 @@ from kproto_server.handlers._hash_order import in_hash_order
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from kproto_server.call import Call
     from kproto_server.configuration.settings import ConfigType
+    from kproto_server.requests.context import Call
 
 
 class ResourceType(enum.IntEnum):

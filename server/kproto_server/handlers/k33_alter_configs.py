@@ -16,7 +16,7 @@ from kproto_server.handlers._alterations import BROKER, broker_to_alter, keep, t
 
 if TYPE_CHECKING:
     from kproto.messages.k33_alter_configs import AlterConfigsRequest, AlterConfigsResource
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 
 def handle(request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:

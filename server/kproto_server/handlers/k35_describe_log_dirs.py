@@ -17,7 +17,7 @@ from kproto.messages.k35_describe_log_dirs import (
 
 if TYPE_CHECKING:
     from kproto.messages.k35_describe_log_dirs import DescribeLogDirsRequest
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 
 def handle(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:

@@ -15,7 +15,7 @@ from kproto_server.cluster.topics import Refusal
 from kproto_server.handlers._controller import names_standing_twice, not_controller
 
 if TYPE_CHECKING:
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 
 def handle(request: CreatePartitionsRequest, call: Call) -> CreatePartitionsResponse:

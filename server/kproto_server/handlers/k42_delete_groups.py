@@ -11,7 +11,7 @@ from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from kproto.messages.k42_delete_groups import DeleteGroupsRequest
-    from kproto_server.call import AfterSync, Call
+    from kproto_server.requests.context import AfterSync, Call
 
 
 def handle(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse | AfterSync:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kproto.messages.k43_elect_leaders import ElectLeadersRequest
-    from kproto_server.call import Call
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Partition
+    from kproto_server.requests.context import Call
 
 Results = list[tuple[str, list[tuple[int, Refusal]]]]
 

@@ -19,7 +19,7 @@ from kproto_server.handlers._alterations import BROKER, broker_to_alter, keep, t
 
 if TYPE_CHECKING:
     from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 TWICE = Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 

@@ -11,7 +11,7 @@ from kproto.messages.k46_list_partition_reassignments import (
 )
 
 if TYPE_CHECKING:
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 
 def handle(request: ListPartitionReassignmentsRequest, call: Call) -> ListPartitionReassignmentsResponse:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kproto.messages.k47_offset_delete import OffsetDeleteRequest, OffsetDeleteRequestTopic
-    from kproto_server.call import AfterSync, Call
+    from kproto_server.requests.context import AfterSync, Call
 
 
 def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse | AfterSync:

@@ -13,7 +13,7 @@ from kproto.messages.k60_describe_cluster import (
 from kproto_server.handlers import _operations
 
 if TYPE_CHECKING:
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 BROKERS, CONTROLLERS = 1, 2
 """Types of endpoint: what the client believes to speak to."""

@@ -15,7 +15,7 @@ from kproto_server.handlers._partitions import leader_error
 
 if TYPE_CHECKING:
     from kproto.messages.k61_describe_producers import DescribeProducersRequest
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 UNKNOWN = -1
 

@@ -16,8 +16,8 @@ from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
-    from kproto_server.call import Call
     from kproto_server.coordinator.groups import Group
+    from kproto_server.requests.context import Call
 
 
 def handle(request: ConsumerGroupDescribeRequest, call: Call) -> ConsumerGroupDescribeResponse:

@@ -14,7 +14,7 @@ from kproto_server.handlers.k32_describe_configs import ResourceType
 
 if TYPE_CHECKING:
     from kproto.messages.k74_list_config_resources import ListConfigResourcesRequest
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 
 def handle(request: ListConfigResourcesRequest, call: Call) -> ListConfigResourcesResponse:

@@ -20,10 +20,10 @@ from kproto_server.handlers._partitions import in_sync_replicas, offline_replica
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kproto_server.call import Call
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Partition, Topic
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.requests.context import Call
 
 PAGE_PARTITIONS_MAX = 2000
 """Kafka's max.request.partition.size.limit: more are never sent at once, whatever the client asks for."""

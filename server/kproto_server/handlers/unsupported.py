@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto.declaration import Request, Response
-    from kproto_server.call import Call
+    from kproto_server.requests.context import Call
 
 
 UNKNOWN = -1

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from kproto.declaration import Response
-    from kproto_server.call import ConnectionInfo
     from kproto_server.observation.observed import ClientSeen
     from kproto_server.observation.observed import Snapshot as Snapshot
+    from kproto_server.requests.context import ConnectionInfo
 
 API_VERSIONS = 18
 NO_OVERRIDE = -1

@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kproto_server.call import ConnectionInfo
+    from kproto_server.requests.context import ConnectionInfo
 
 REQUESTS_MAX = 10_000
 """How many requests are kept unless told otherwise: those of a long test, and a few megabytes."""

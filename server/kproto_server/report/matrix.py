@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from kproto_server.report.model import api_name
 from kproto_server.report.verdict import Releases, Verdict, releases
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from kproto_server.observation.observed import ClientSeen, ClosedSeen, CommitsSeen, ErrorsSeen, Snapshot
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
 MINUTE_MS = 60_000
 

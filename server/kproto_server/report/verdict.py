@@ -17,7 +17,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from kproto_server.releases.profiles import LATEST, Profile, profile_names, releases_serving, removed_in
+from kproto_server.releases.kafka_version import LATEST, Profile, profile_names, releases_serving, removed_in
 
 API_VERSIONS = 18
 

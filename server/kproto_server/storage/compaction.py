@@ -20,11 +20,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.records.segment import RELATIVE_OFFSET_MAX
+from kproto_server.storage.fast_retained_records import QuickWay
 from kproto_server.storage.interrupted import CLEANED_SUFFIX, SWAP_SUFFIX, finish_compaction, finish_swap
 from kproto_server.storage.kafkas_files import remove_index
-from kproto_server.storage.quick_survivors import QuickWay
+from kproto_server.storage.retained_records import Survivors
 from kproto_server.storage.segment_reading import SegmentReader, first_offset
-from kproto_server.storage.survivors import Survivors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kproto_server.storage.disk import Disk, File
-    from kproto_server.storage.journal import Journal
     from kproto_server.storage.partition_log import PartitionLog, SyncWork
     from kproto_server.storage.segment_sync import RecoveryPoints
+    from kproto_server.storage.write_ahead_log import Journal
 
 Durability = Literal["os", "fsync"]
 Item = TypeVar("Item")

@@ -26,12 +26,12 @@ from kproto_server.storage.checkpoints import (
 )
 from kproto_server.storage.disk import read_all, replace_file
 from kproto_server.storage.durable_log import UNSYNCED_MAX_BYTES, DurableLog
-from kproto_server.storage.journal import NAMES, SIZE_BYTES, Journal, remove_journal
-from kproto_server.storage.journal_reading import read_journal
 from kproto_server.storage.kafkas_files import kafka_was_here, recovery_points, take_over
 from kproto_server.storage.recovery import Known, Recovery
 from kproto_server.storage.segment_sync import START, RecoveryPoints
 from kproto_server.storage.topics_file import partition_directories, read_topics, write_topics
+from kproto_server.storage.write_ahead_log import NAMES, SIZE_BYTES, Journal, remove_journal
+from kproto_server.storage.write_ahead_log_reading import read_journal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from kproto_server.storage.checkpoints import Offsets
     from kproto_server.storage.disk import Disk
     from kproto_server.storage.durable_log import Durability
-    from kproto_server.storage.journal_reading import JournalContent, Journaled
     from kproto_server.storage.partition_log import PartitionLog
     from kproto_server.storage.topics_file import StoredTopic
+    from kproto_server.storage.write_ahead_log_reading import JournalContent, Journaled
 
 CLEAN_END = "kproto.clean"
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from kproto_server.storage.checkpoints import Epochs
     from kproto_server.storage.disk import Disk, File
-    from kproto_server.storage.journal_reading import Journaled
     from kproto_server.storage.scan import End
+    from kproto_server.storage.write_ahead_log_reading import Journaled
 
 
 class Known(NamedTuple):

@@ -15,10 +15,10 @@ from kproto.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from kproto.records.record import Record
 from kproto.records.record_batch import TRANSACTIONAL, build_record_batch
 from kproto_server.coordinator.loading.load import PartitionLoad
-from kproto_server.coordinator.log_records.commits import commit_batch
-from kproto_server.coordinator.log_records.deletions import deletion_batch
 from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.releases.profiles import Profile
+from kproto_server.coordinator.offsets_log.commits import commit_batch
+from kproto_server.coordinator.offsets_log.deletions import deletion_batch
+from kproto_server.releases.kafka_version import Profile
 from tests.coordinator.broker_state import new_state
 
 if TYPE_CHECKING:

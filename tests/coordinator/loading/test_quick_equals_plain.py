@@ -21,7 +21,7 @@ from kproto.records.group_records import GroupMetadataKey
 from kproto.records.offset_records import OffsetCommitKey
 from kproto_server.coordinator.groups import Group
 from kproto_server.coordinator.loading import load, shapes
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.coordinator.loading.group_values import MEMBER, group_value
 from tests.coordinator.loading.logs import NOW, Loaded, Log, attempted, offset, stored
 

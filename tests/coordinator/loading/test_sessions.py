@@ -8,10 +8,10 @@ import pytest
 
 from kproto.records.group_records import GroupMetadataKey
 from kproto_server.clock import Clock, ClockMode
+from kproto_server.coordinator.expiration_task import Sweeps
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.loading.load import PartitionLoad
 from kproto_server.coordinator.loading.sessions import CONSUMER_SESSION_TIMEOUT_MS, take_over
-from kproto_server.coordinator.sweeps import Sweeps
 from tests.coordinator.broker_state import new_state
 from tests.coordinator.loading.group_values import MEMBER, consumer_group, group_value
 from tests.coordinator.loading.logs import NOW, Log, stored

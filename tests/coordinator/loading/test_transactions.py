@@ -10,7 +10,7 @@ from kproto.records.control import ControlType
 from kproto.records.offset_records import (
     OffsetCommitKey,
 )
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.coordinator.loading.logs import Log, both_ways, loaded, numbers, offset, stored
 
 if TYPE_CHECKING:

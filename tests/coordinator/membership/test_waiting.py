@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kproto_server.coordinator.groups import GroupState, Member
 from kproto_server.coordinator.membership import timers
-from kproto_server.coordinator.membership.handover import dissolve, hand_over
 from kproto_server.coordinator.membership.replies import SyncResult
+from kproto_server.coordinator.membership.unloading import dissolve, hand_over
 from tests.coordinator.membership.gathering import RANGE, Coordinator, error_of, joined
 
 

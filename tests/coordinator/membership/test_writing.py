@@ -11,7 +11,7 @@ from kproto.records.offsets_topic import read_offsets_record
 from kproto_server.coordinator.change_log import Change
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.membership.records import write_error
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.coordinator.change_logs import RecordingLog
 from tests.coordinator.membership.gathering import Coordinator, error_of, joined
 

@@ -14,7 +14,7 @@ from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource a
 from kproto.messages.k44_incremental_alter_configs import IncrementalAlterConfigsRequest
 from kproto.messages.k74_list_config_resources import ListConfigResourcesRequest
 from tests.coordinator.broker_state import ask, new_state
-from tests.topic_log.conversation_chapters import batch
+from tests.partition_log.conversation_chapters import batch
 
 if TYPE_CHECKING:
     from kproto_server.state import BrokerState

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.fixture_files import golden_cluster
 from tests.server.handlers.recorded_topics import answer_of, difference, fresh_state, take_topic_ids
 

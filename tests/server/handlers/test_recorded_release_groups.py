@@ -10,7 +10,7 @@ import pytest
 
 from kproto.headers import read_response
 from kproto.messages.k16_list_groups import ListGroupsResponse
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import commit, new_state
 from tests.fixture_files import GoldenPair, golden_releases

@@ -98,7 +98,7 @@ IN_DEPTH_SETTINGS = {
 }
 
 REASONS = {
-    ("Fetch", "session opened"): "session ids are random: see tests/topic_log/test_recorded_records.py",
+    ("Fetch", "session opened"): "session ids are random: see tests/partition_log/test_recorded_records.py",
     ("Fetch", "session used"): "session ids are random",
     ("Fetch", "session, wrong epoch"): "session ids are random",
     ("Fetch", "replica 5"): "there are no followers: who asks as one is a consumer that calls itself so",

@@ -17,11 +17,11 @@ from kproto.messages.k75_describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
-from kproto_server.call import Call, ConnectionInfo, Wait
 from kproto_server.configuration.topic_configs import describe_topic
 from kproto_server.handlers import k18_api_versions
 from kproto_server.handlers._hash_order import in_hash_order
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
+from kproto_server.requests.context import Call, ConnectionInfo, Wait
 from tests.coordinator.broker_state import NOW_MS, ask, commit, new_state
 from tests.fixture_files import golden_topics
 from tests.server.handlers.recorded_topics import NOT_OURS, answer_of

@@ -14,7 +14,7 @@ from kproto.messages import APIS
 from kproto_server.handlers import HANDLED
 from kproto_server.handlers.unsupported import ANSWERS
 from kproto_server.observation.error_codes import error_codes
-from kproto_server.releases.profiles import Profile
+from kproto_server.releases.kafka_version import Profile
 from tests.coordinator.broker_state import ask, new_state
 from tests.fixture_files import golden_topics
 from tests.server.handlers.recorded_topics import answer_of, differences, fresh_state

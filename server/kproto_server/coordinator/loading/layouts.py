@@ -23,8 +23,8 @@ from kproto.declaration import ZERO_UUID
 from kproto.records.record_batch import CONTROL, TRANSACTIONAL
 from kproto.records.varint import more_varlong
 from kproto.runtime import FAILURES, malformed, more_uvarint
-from kproto_server.coordinator.log_records.batches import STRING_SIZE_MAX
 from kproto_server.coordinator.offsets import OffsetAndMetadata
+from kproto_server.coordinator.offsets_log.batches import STRING_SIZE_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kproto.declaration import ZERO_UUID
+from kproto.java_arithmetic import wrapped
 from kproto.records.control import ControlType, control_type
 from kproto.records.coordinator import CoordinatorRecord
 from kproto.records.offset_records import (
@@ -21,7 +22,6 @@ from kproto_server.coordinator.loading.restored_groups import CONSUMER_GROUP_TYP
 from kproto_server.coordinator.loading.rows import quick_row
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
-from kproto_server.int64 import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kproto.records.group_records import MemberMetadata
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.registry import GroupRegistry
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
 GROUP_TYPE = 2
 CONSUMER_GROUP_TYPES = frozenset({3, 4, 5, 6, 7, 8, 16})

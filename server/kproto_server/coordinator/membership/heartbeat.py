@@ -10,7 +10,7 @@ from kproto_server.coordinator.membership.machine import COMPLETING, HEARTBEAT, 
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
 
 def heartbeat(

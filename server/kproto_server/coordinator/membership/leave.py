@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
     from kproto_server.state import BrokerState
 
     Leaving = tuple[str, str | None]

@@ -10,7 +10,7 @@ from kproto_server.coordinator.membership.replies import JoinedMember, JoinResul
 if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group, Member
     from kproto_server.coordinator.membership.replies import JoinRequest, Reply
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
 
 def member_error(group: Group, member_id: str, group_instance_id: str | None, profile: Profile) -> int:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kproto_server.coordinator.groups import Group, Protocols
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
 
 
 def suits(group: Group, protocol_type: str, protocols: Protocols, profile: Profile) -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.profiles import Profile
+    from kproto_server.releases.kafka_version import Profile
     from kproto_server.state import BrokerState
 
 
@@ -34,8 +34,8 @@ def persist(
         partition = partition_for(group.group_id, len(topic.partitions))
         batch = NO_BATCH
         if state.log.keeps:
-            from kproto_server.coordinator.log_records.batches import offsets_compression
-            from kproto_server.coordinator.log_records.groups import group_batch
+            from kproto_server.coordinator.offsets_log.batches import offsets_compression
+            from kproto_server.coordinator.offsets_log.groups import group_batch
 
             compression = offsets_compression(state.settings)
             batch = group_batch(group, now_ms, state.profile, compression, assignments)

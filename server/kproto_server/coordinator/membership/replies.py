@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from kproto.codes import ErrorCode
-from kproto_server.call import Waker
+from kproto_server.requests.context import Waker
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Protocols

@@ -1,0 +1,1 @@
+"""The broker as users have it: `Broker`, and how its parts are put together."""

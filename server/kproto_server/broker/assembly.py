@@ -1,0 +1,68 @@
+"""Put a broker together: clock, cluster, state, observations, server. The one place that knows all the parts."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from kproto_server.clock import Clock, ClockMode
+from kproto_server.cluster.cluster import Cluster, Node, topic_defaults
+from kproto_server.coordinator.expiration_task import Sweeps
+from kproto_server.network.event_loop import Host, real_ms
+from kproto_server.network.server import Server
+from kproto_server.observation.observe import Observations
+from kproto_server.partition_log.housekeeping import Housekeeping
+from kproto_server.state import BrokerState
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+
+    from kproto_server.configuration.data_directory import DataDirectory
+    from kproto_server.configuration.settings import Settings
+    from kproto_server.releases.kafka_version import Profile
+
+
+def assemble(
+    sockets: Sequence[socket.socket],
+    *,
+    advertised_host: str,
+    profile: Profile,
+    settings: Settings,
+    clock_mode: ClockMode,
+    started: int | None = None,
+    data: DataDirectory | None = None,
+    requests_kept: int = 0,
+) -> tuple[Host, Server]:
+    """Return the loop and the server for these sockets, one node each, in the order of node ids from 1.
+
+    The first ``started`` nodes are up and their sockets listen; the others have never been up (BA-52). The newest
+    ``requests_kept`` requests are kept as they came.
+
+    Raises:
+        LogError: the data directory is in use, damaged, or can't be read.
+    """
+    clock = Clock(time.time() * 1000.0, real_ms(), clock_mode)
+    rack = settings.str("broker.rack") if settings.is_set("broker.rack") else None
+    up = len(sockets) if started is None else started
+    nodes = [
+        Node(number, advertised_host, sock.getsockname()[1], rack, alive=number <= up)
+        for number, sock in enumerate(sockets, 1)
+    ]
+    cluster = Cluster(nodes, profile, topic_defaults(settings, len(nodes)))
+    state = BrokerState(profile, settings, cluster, clock)
+    sweeps = Sweeps(state, clock)
+    sweeps.start()
+    host = Host(clock)
+    persistence = None
+    if data is not None:
+        from kproto_server.persistence.persistence import Persistence
+
+        persistence = Persistence(data, state, host)
+    Housekeeping(state, None if persistence is None else persistence.topic_logs.drop_expired).start()
+    request_log = None
+    if requests_kept:
+        from kproto_server.observation.request_log import RequestLog
+
+        request_log = RequestLog(requests_kept)
+    return host, Server(host, state, Observations(), sweeps, persistence, request_log)

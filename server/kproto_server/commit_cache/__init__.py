@@ -1,0 +1,1 @@
+"""The commit cache: repeated OffsetCommit requests are answered without being decoded."""

@@ -1,0 +1,57 @@
+"""Tombstones of offsets and groups as record batches (EX-30, EX-31)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.records.compression import Compression
+from kproto_server.coordinator.offsets_log.batches import sealed, string, tombstone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kproto_server.releases.kafka_version import Profile
+
+GROUP_KEY_TYPE = (2).to_bytes(2, "big")
+
+
+def deletion_batch(
+    group_id: str,
+    entries: Iterable[tuple[str, Iterable[int]]],
+    removes_group: bool,
+    now_ms: int,
+    profile: Profile,
+    compression: Compression = Compression.NONE,
+) -> tuple[bytes, int]:
+    """Return the tombstones of a group's offsets, and last of the group itself if it goes, and how many they are.
+
+    Raises:
+        EncodeError: a name longer than the format has room for.
+        MissingPackage: the compression needs a package that is not installed.
+    """
+    keys = list(offset_keys(group_id, entries, profile))
+    if removes_group:
+        keys.append(group_key(group_id))
+    return tombstones(keys, now_ms, profile, compression), len(keys)
+
+
+def tombstones(
+    keys: Iterable[bytes], now_ms: int, profile: Profile, compression: Compression = Compression.NONE
+) -> bytes:
+    """Return a batch that takes away what these keys name, in this order."""
+    records = [tombstone(key, delta) for delta, key in enumerate(keys)]
+    return sealed(b"".join(records), len(records), now_ms, profile.base_sequence_of_groups, compression)
+
+
+def offset_keys(group_id: str, entries: Iterable[tuple[str, Iterable[int]]], profile: Profile) -> Iterator[bytes]:
+    """Yield the keys of offsets."""
+    head = profile.offset_key_type.to_bytes(2, "big") + string(group_id)
+    for name, partitions in entries:
+        topic = head + string(name)
+        for partition in partitions:
+            yield topic + partition.to_bytes(4, "big", signed=True)
+
+
+def group_key(group_id: str) -> bytes:
+    """Return the key of a group."""
+    return GROUP_KEY_TYPE + string(group_id)

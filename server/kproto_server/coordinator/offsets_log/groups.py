@@ -1,0 +1,64 @@
+"""A group as a record batch: what of it outlives the broker (LF-14, EX-50)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.records.compression import Compression
+from kproto.records.coordinator import encode_value
+from kproto.records.group_records import GroupMetadataValue, MemberMetadata
+from kproto.records.record import Record, encode_records
+from kproto_server.coordinator.offsets_log.batches import sealed
+from kproto_server.coordinator.offsets_log.deletions import group_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kproto_server.coordinator.groups import Group
+    from kproto_server.releases.kafka_version import Profile
+
+NO_TIMESTAMP = -1
+
+
+def group_batch(
+    group: Group,
+    now_ms: int,
+    profile: Profile,
+    compression: Compression = Compression.NONE,
+    assignments: Mapping[str, bytes] | None = None,
+) -> tuple[bytes, int]:
+    """Return a classic group, as it is, as a batch of one record.
+
+    ``assignments``: what the members will be assigned, by member id; None: what they are.
+
+    Raises:
+        EncodeError: a name longer than the format has room for.
+        MissingPackage: the compression needs a package that is not installed.
+    """
+    record = Record(group_key(group.group_id), encode_value(_value(group, assignments), profile.group_value_version))
+    records = encode_records([record], base_timestamp=record.timestamp)
+    return sealed(records, 1, now_ms, profile.base_sequence_of_groups, compression), 1
+
+
+def _value(group: Group, assignments: Mapping[str, bytes] | None) -> GroupMetadataValue:
+    timestamp_ms = group.state_timestamp_ms
+    return GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation,
+        protocol=group.protocol_name,
+        leader=group.leader_id,
+        current_state_timestamp=NO_TIMESTAMP if timestamp_ms is None else timestamp_ms,
+        members=tuple(
+            MemberMetadata(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout=member.rebalance_timeout_ms,
+                session_timeout=member.session_timeout_ms,
+                subscription=member.metadata,
+                assignment=member.assignment if assignments is None else assignments[member.member_id],
+            )
+            for member in group.members.values()
+        ),
+    )

@@ -1,0 +1,58 @@
+"""The value of a committed offset, around what differs from one commit to the next (LF-12, OC-43).
+
+All versions have offset, metadata and commit timestamp in this order; what else they have stands between.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto.declaration import ZERO_UUID
+from kproto.records.varint import varint
+from kproto.runtime import uvarint
+from kproto_server.coordinator.offsets_log.batches import string, string_octets
+
+if TYPE_CHECKING:
+    from kproto_server.releases.kafka_version import Profile
+
+HAS_EPOCH = 3
+HAS_EXPIRY = 1
+IS_FLEXIBLE = 4
+TIME_SIZE = 8
+OFFSET_SIZE = 8
+
+
+class ValueForm(NamedTuple):
+    """An encoded value without offset and times."""
+
+    sized: int
+    """Octets of all of it, with its size before it."""
+    head: bytes
+    """The value's size and version, before the offset."""
+    middle: bytes
+    """Leader epoch and metadata, between offset and commit timestamp."""
+    has_expiry: bool
+    """Whether an expire timestamp follows the commit timestamp."""
+    end: bytes
+    """Tags."""
+
+
+def value_form(metadata: str, leader_epoch: int, topic_id: bytes, *, expires: bool, profile: Profile) -> ValueForm:
+    """Return the value that this release writes.
+
+    Raises:
+        EncodeError: the metadata are longer than any reader takes.
+    """
+    version = profile.expiring_offset_value_version if expires else profile.offset_value_version
+    epoch = leader_epoch.to_bytes(4, "big", signed=True) if version >= HAS_EPOCH else b""
+    end = b""
+    if version >= IS_FLEXIBLE:
+        octets = string_octets(metadata)
+        middle = epoch + uvarint(len(octets) + 1) + octets
+        end = b"\0" if topic_id == ZERO_UUID else b"\1\0\x10" + topic_id
+    else:
+        middle = epoch + string(metadata)
+    has_expiry = version == HAS_EXPIRY
+    size = 2 + OFFSET_SIZE + len(middle) + (2 if has_expiry else 1) * TIME_SIZE + len(end)
+    before = varint(size)
+    return ValueForm(len(before) + size, before + version.to_bytes(2, "big"), middle, has_expiry, end)

@@ -1,0 +1,116 @@
+"""What the records of the coordinators' logs say, as plain values: `kproto log dump` prints them.
+
+Names are Kafka's, in snake case. A field that the record's version lacks is left out; one that it has is always there.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+from kproto.declaration import Struct, fields_of
+from kproto.errors import DecodeError
+from kproto.records.consumer_group_records import ConsumerGroupMemberMetadataValue
+from kproto.records.consumer_protocol import PROTOCOL_TYPE, read_assignment, read_subscription
+from kproto.records.coordinator import CoordinatorKey, CoordinatorRecord, UnknownRecord
+from kproto.records.group_records import GroupMetadataValue
+from kproto.records.offsets_topic import read_offsets_record
+from kproto.records.transaction_state import read_transaction_record
+from kproto_server.inspect.directory import TRANSACTIONS_TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kproto.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+    Read = Callable[[bytes | None, bytes | None], CoordinatorRecord | UnknownRecord]
+    Said = tuple[int, ConsumerProtocolSubscription | ConsumerProtocolAssignment]
+
+NEWEST_MEMBER_VERSION = 3
+MEMBERS_SAY: dict[str, Callable[[bytes], Said]] = {"subscription": read_subscription, "assignment": read_assignment}
+"""Fields of a classic group's members that hold a message of the consumer protocol."""
+
+
+def reader_of(topic: str) -> Read:
+    """Return the function that reads the keys and values of a topic."""
+    return read_transaction_record if topic == TRANSACTIONS_TOPIC else read_offsets_record
+
+
+def owner_of(key: CoordinatorKey) -> str:
+    """Return the id by which a record is put in a partition: of its group, or its transactional id."""
+    owner: str = key[0]  # type: ignore[index]  # a struct is a tuple underneath, and each key begins with it
+    return owner
+
+
+def type_name(key: CoordinatorKey) -> str:
+    """Return Kafka's name of a record's type."""
+    return type(key).__name__.removesuffix("Key")
+
+
+def key_content(found: CoordinatorRecord | UnknownRecord) -> dict[str, Any]:
+    """Return type, name and fields of a key; of a type that is not known, its octets."""
+    if isinstance(found, UnknownRecord):
+        return {"type": found.record_type, "base64": in_base64(found.key)}
+    return {"type": type(found.key)._record_type, "name": type_name(found.key), "data": content(found.key, 0)}
+
+
+def value_content(found: CoordinatorRecord | UnknownRecord) -> dict[str, Any] | None:
+    """Return version and fields of a value; None for a tombstone."""
+    if found.value is None:
+        return None
+    if isinstance(found, UnknownRecord):
+        return {"base64": in_base64(found.value)}
+    return {"version": found.value_version, "data": value_fields(found)}
+
+
+def value_fields(found: CoordinatorRecord) -> dict[str, Any]:
+    """Return the fields of a value that is there; what members of consumers' groups said is taken apart."""
+    value = found.value
+    assert value is not None, "a tombstone has no fields"
+    fields = content(value, found.value_version)
+    if isinstance(value, GroupMetadataValue) and value.protocol_type == PROTOCOL_TYPE:
+        for member, told in zip(value.members, fields["members"], strict=True):
+            told |= {name: _said(read, getattr(member, name)) for name, read in MEMBERS_SAY.items()}
+    if isinstance(value, ConsumerGroupMemberMetadataValue):
+        fields.pop("unknown_tagged_fields", None)
+        classic = value.classic_member_metadata
+        fields["classic_member_metadata"] = None if classic is None else content(classic, 0)
+    return fields
+
+
+def content(value: Struct, version: int) -> dict[str, Any]:
+    """Return the fields that a version has, by name."""
+    found = {
+        field.name: _plain(field.name, getattr(value, field.name), version)
+        for field in fields_of(type(value))
+        if field.versions.covers(version)
+    }
+    if value.unknown_tagged_fields:
+        found["unknown_tagged_fields"] = [
+            {"tag": field.tag, "base64": in_base64(field.data)} for field in value.unknown_tagged_fields
+        ]
+    return found
+
+
+def in_base64(octets: bytes | None) -> str | None:
+    """Return octets as text; null stays null."""
+    return None if octets is None else base64.b64encode(octets).decode()
+
+
+def _plain(name: str, value: Any, version: int) -> Any:
+    if isinstance(value, Struct):
+        return content(value, version)
+    if isinstance(value, tuple):
+        return [_plain(name, item, version) for item in value]
+    if isinstance(value, bytes):  # topic ids in the form that Kafka's tools have
+        return base64.urlsafe_b64encode(value).decode().rstrip("=") if name.endswith("_id") else in_base64(value)
+    return value
+
+
+def _said(read: Callable[[bytes], Said], octets: bytes) -> Any:
+    """Return version and fields of what a member said; if it is not of its layout, the octets, as for other types."""
+    try:
+        version, said = read(octets)
+    except DecodeError:
+        return in_base64(octets)
+    return {"version": version, **content(said, min(version, NEWEST_MEMBER_VERSION))}

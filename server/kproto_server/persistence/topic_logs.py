@@ -1,0 +1,194 @@
+"""The logs of topics in a data directory, kept in step with the topics that there are.
+
+A partition's log is made when it is written to for the first time: most topics of a test are never. A log whose topic
+is gone, or is another one of the same name, is removed before the change is answered for.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kproto_server.cluster.topics import OFFSETS_TOPIC
+from kproto_server.configuration.topic_configs import topic_config
+from kproto_server.partition_log.retention import expired_count
+from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
+from kproto_server.storage.checkpoints import read_offsets, write_offsets
+from kproto_server.storage.disk import read_all, replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.partition_log.partition_data import PartitionData
+    from kproto_server.partition_log.retention import Limits
+    from kproto_server.partition_log.stored_data import TopicWriter
+    from kproto_server.state import BrokerState
+    from kproto_server.storage.checkpoints import Offsets
+    from kproto_server.storage.log_dir import LogDir
+    from kproto_server.storage.partition_log import PartitionLog
+    from kproto_server.storage.segment_sync import SegmentSync
+
+START_OFFSETS = "log-start-offset-checkpoint"
+"""By Kafka's name and in its form (LF-54): where logs begin that begin within a segment."""
+
+logger = logging.getLogger("kproto.log")
+
+
+class TopicLogs:
+    """What topics have on disk."""
+
+    def __init__(
+        self,
+        state: BrokerState,
+        log_dir: LogDir,
+        writer: TopicWriter,
+        save_topics: Callable[[], object],
+        run: Callable[[Callable[[], object], Callable[[], object]], object],
+    ) -> None:
+        """``save_topics``: has topics remembered that have changed; ``run``: does what blocks, then the rest."""
+        self._run = run
+        self._state = state
+        self._log_dir = log_dir
+        self._writer = writer
+        self._save_topics = save_topics
+        self._topic_ids: dict[str, bytes] = {}
+        """Whose the logs are."""
+        self._start_offsets = self._read_start_offsets()
+        state.make_data = self.data_of
+        for (name, number), log in log_dir.logs.items():
+            topic = state.cluster.topic(name)
+            partition = topic and topic.partition(number)
+            if topic and partition:
+                self._attach(topic, partition, log)
+
+    def data_of(self, topic: Topic, partition: Partition) -> PartitionData:
+        """Return the log of a partition, to be written to.
+
+        Raises:
+            OSError: it can't be made.
+        """
+        if not isinstance(partition.data, StoredData):
+            self._save_topics()
+            log_dir = self._log_dir
+            log_dir.create_log(topic.name, partition.index)
+            self._attach(topic, partition, log_dir.logs[topic.name, partition.index])
+        return partition.data
+
+    def _attach(self, topic: Topic, partition: Partition, log: PartitionLog) -> None:
+        self._topic_ids[topic.name] = topic.topic_id
+        made = OffsetsTopicData if topic.name == OFFSETS_TOPIC else StoredData
+        start_offset = self._start_offsets.get((topic.name, partition.index), 0)
+        data = made(log, self._log_dir.disk, self._writer, start_offset)
+        data.waiters = partition.data.waiters
+        partition.data = data
+        partition.leader_epoch = max(partition.leader_epoch, log.epoch)
+        if made is StoredData:
+            log.takes_any_size = True
+            log.segment_bytes = self._segment_bytes(topic, partition)
+
+    def _segment_bytes(self, topic: Topic, partition: Partition) -> int:
+        settings = self._state.settings_of(partition.leader)
+        return int(topic_config(self._state.profile, settings, topic.configs, "segment.bytes"))
+
+    def take_configs(self) -> None:
+        """Have the logs go by the configs that topics have now."""
+        for topic, partition, data in self._stored():
+            data.log.segment_bytes = self._segment_bytes(topic, partition)
+
+    def attach_offsets(self) -> None:
+        """Have the offsets topic be read as any other."""
+        topic = self._state.cluster.topic(OFFSETS_TOPIC)
+        for partition in topic.partitions if topic else ():
+            log = self._log_dir.logs.get((OFFSETS_TOPIC, partition.index))
+            if topic and log and not (isinstance(partition.data, StoredData) and partition.data.log is log):
+                self._attach(topic, partition, log)
+
+    def gone(self) -> list[str]:
+        """Return the topics whose logs are to be removed, as they are not those of the topics that there are."""
+        topics = self._state.cluster.topics
+        return [
+            name
+            for name, topic_id in self._topic_ids.items()
+            if name != OFFSETS_TOPIC and (name not in topics or topics[name].topic_id != topic_id)
+        ]
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove the logs of topics; nothing may be queued.
+
+        Raises:
+            OSError: not all of them could be.
+        """
+        for name in names:
+            self._log_dir.remove_logs(name)
+            del self._topic_ids[name]
+        if any(topic in names for topic, _ in self._start_offsets):
+            self.save_start_offsets()
+
+    def forget_all(self) -> list[str]:
+        """Return all topics with logs but for the offsets topic, to be removed."""
+        return [name for name in self._topic_ids if name != OFFSETS_TOPIC]
+
+    def _stored(self) -> list[tuple[Topic, Partition, StoredData]]:
+        return [
+            (topic, partition, partition.data)
+            for topic in self._state.cluster.topics.values()
+            for partition in topic.partitions
+            if isinstance(partition.data, StoredData) and not isinstance(partition.data, OffsetsTopicData)
+        ]
+
+    def drop_expired(self, data: StoredData, limits: Limits, now_ms: int) -> None:
+        """Close a segment that is old or full of what is, and have the oldest ones removed that are to go.
+
+        What is removed is synced before: a start after a crash must not take what is missing for lost.
+        """
+        log = data.log
+        runs = data.runs()
+        count = expired_count(runs, now_ms, data.start_offset, limits)
+        try:
+            if runs and (count == len(runs) or now_ms - data.first_timestamp_of_newest() > limits.segment_ms):
+                log.roll()
+        except OSError as error:
+            logger.error("%s can't be rolled: %s", log.directory, error)
+            return
+        ends = [run.next_offset for run in runs[:count]]
+        if not ends:
+            return
+        sync = self._log_dir.durable.begin_sync(log)
+        if sync is None:
+            self._drop(data, ends[-1])
+        else:
+            self._run(sync.run, partial(self._synced, sync, data, ends[-1]))
+
+    def _synced(self, sync: SegmentSync, data: StoredData, end_offset: int) -> None:
+        if self._log_dir.durable.end_sync(sync):
+            self._drop(data, end_offset)
+
+    def _drop(self, data: StoredData, end_offset: int) -> None:
+        data.delete_before(end_offset)
+        log = data.log
+        try:
+            while log.closed_segments() and data.begins_behind(log.closed_segments()[0]):
+                log.drop_oldest()
+        except OSError as error:
+            logger.error("old segments of %s can't be removed: %s", log.directory, error)
+        data.keep_index()
+        self.save_start_offsets()
+
+    def save_start_offsets(self) -> None:
+        """Note where logs begin that begin within a segment."""
+        begin = {
+            (data.log.topic, data.log.partition): data.start_offset
+            for _, _, data in self._stored()
+            if data.start_offset > data.log.start_offset
+        }
+        if begin != self._start_offsets:
+            with suppress(OSError):  # then deleted records are there again after the next start
+                replace_file(self._log_dir.disk, START_OFFSETS, write_offsets(begin))
+                self._start_offsets = begin
+
+    def _read_start_offsets(self) -> Offsets:
+        disk = self._log_dir.disk
+        return read_offsets(read_all(disk, START_OFFSETS)) if disk.exists(START_OFFSETS) else {}

@@ -1,0 +1,1 @@
+"""The way of a request: from a frame to its response."""

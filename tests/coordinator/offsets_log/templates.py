@@ -1,0 +1,31 @@
+"""Commit templates, and what stands for a request to them: a group's id, and offsets behind it."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from kproto_server.coordinator.offsets_log.commits import CommitTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kproto_server.coordinator.offsets import CommitEntries
+    from kproto_server.releases.kafka_version import Profile
+
+
+def template_of(
+    group_size: int,
+    entries: CommitEntries,
+    profile: Profile,
+    expires_after_ms: int | None = None,
+    offset_count: int | None = None,
+) -> CommitTemplate:
+    """The template of requests with so many offsets; as many as the entries have, if not told."""
+    count = sum(len(partitions) for _, partitions in entries) if offset_count is None else offset_count
+    offsets_of = Struct(f">{group_size}x{count}q").unpack_from
+    return CommitTemplate(entries, profile, slice(0, group_size), offsets_of, expires_after_ms)
+
+
+def request_of(group_id: str, offsets: Sequence[int]) -> bytes:
+    return group_id.encode() + Struct(f">{len(offsets)}q").pack(*offsets)

@@ -1,0 +1,139 @@
+"""What clients make the broker hold for them has a bound, for all connections together; the slowest one goes first."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from contextlib import ExitStack
+
+import pytest
+
+from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from kproto_server import Broker
+from kproto_server.network.buffer_quota import Burden
+from tests.cli.commands import kproto_started, line_of
+from tests.coordinator.broker_state import Offsets, commit_request
+from tests.network.raw_client import RawClient
+from tests.network.requests import create_topic, find_coordinator, topic_names
+from tests.network.test_backpressure import resident_bytes
+
+FRAME_MAX_BYTES = 104857600
+"""The default of ``socket.request.max.bytes``."""
+ANNOUNCERS = 200
+PIECE = bytes(200)
+GROWTH_MAX_BYTES = 16 << 20
+"""What 200 connections may cost; what they have announced is 20 GB."""
+PART_BYTES = 60_000
+"""Less than one read, and more than half of the limit that the test sets."""
+LIMIT = {"queued.max.request.bytes": 100_000}
+LONG_REQUEST = OffsetFetchRequest(
+    group_id="g", topics=(OffsetFetchRequestTopic(name="t", partition_indexes=tuple(range(PART_BYTES // 2))),)
+)
+"""Twice that long."""
+PARTITIONS = 3000
+"""With 4 kB of metadata each their offsets are more than the kernel keeps of one answer."""
+
+
+class Client:
+    """Whoever holds something; what became of it."""
+
+    def __init__(self, burden: Burden) -> None:
+        self._burden = burden
+        self.reason: str | None = None
+
+    def give_up(self, reason: str) -> None:
+        self.reason = reason
+        self._burden.forget(self)
+
+
+def test_whoever_holds_some_for_the_longest_time_goes() -> None:
+    burden = Burden("answers", 100)
+    first, second, third = clients = [Client(burden) for _ in range(3)]
+    burden.hold(first, 40, anew=False)
+    burden.hold(second, 40, anew=False)
+    burden.hold(first, 50, anew=False)
+    burden.hold(third, 20, anew=False)
+    assert [client.reason for client in clients] == ["answers: 50 bytes, and 110 in all, which is too much", None, None]
+    assert burden.total_bytes == 60
+
+
+def test_whoever_moves_on_is_the_last_to_go() -> None:
+    burden = Burden("answers", 100)
+    first, second, third = (Client(burden) for _ in range(3))
+    burden.hold(first, 40, anew=True)
+    burden.hold(second, 40, anew=True)
+    burden.hold(first, 30, anew=True)
+    burden.hold(third, 50, anew=True)
+    assert (first.reason, third.reason) == (None, None)
+    assert second.reason is not None
+    burden.forget(first)
+    burden.forget(first)
+    assert burden.total_bytes == 50
+
+
+def test_one_alone_may_have_more() -> None:
+    burden = Burden("answers", 100)
+    alone = Client(burden)
+    burden.hold(alone, 1000, anew=False)
+    assert alone.reason is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /proc tells a process's memory")
+def test_what_is_announced_takes_no_memory_and_no_time_of_others() -> None:
+    with kproto_started("serve", "--port", "0") as process, ExitStack() as stack:
+        address = line_of(process).removeprefix("kproto: listening on ")
+        other = stack.enter_context(RawClient(address))
+        create_topic(other)
+        before = resident_bytes(process)
+        slow = [stack.enter_context(RawClient(address)) for _ in range(ANNOUNCERS)]
+        for client in slow:
+            client.socket.sendall(struct.pack(">i", FRAME_MAX_BYTES))
+        for _ in range(5):
+            for client in slow:
+                client.socket.sendall(PIECE)
+            assert topic_names(other) == {"t"}
+        assert resident_bytes(process) - before < GROWTH_MAX_BYTES
+
+
+def test_of_requests_that_never_end_the_oldest_is_given_up() -> None:
+    with Broker.running(settings=LIMIT) as broker, ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(broker.bootstrap_servers)) for _ in range(3)]
+        other = stack.enter_context(RawClient(broker.bootstrap_servers))
+        frames = [client.frame(LONG_REQUEST, 3, number) for number, client in enumerate(clients)]
+        for client, frame in zip(clients[:2], frames, strict=False):
+            client.socket.sendall(frame[:PART_BYTES])
+            topic_names(other)  # what was sent has been read, at the latest with the next round
+            topic_names(other)
+        assert clients[0].read_ids_to_the_end() == []
+        clients[1].socket.sendall(frames[1][PART_BYTES:])
+        assert clients[1].read_ids(1) == [1], "the other one may end its request"
+        clients[2].socket.sendall(frames[2])
+        assert clients[2].read_ids(1) == [2], "and what is held no more counts no more"
+        (reason,) = [closed.reason for client in broker.snapshot().clients for closed in client.closed]
+        assert reason.startswith(f"unfinished requests: {PART_BYTES} bytes")
+        assert broker._call(lambda server: server.host.burdens.unfinished.total_bytes) == 0
+
+
+def test_of_clients_that_read_no_answers_the_one_that_stopped_first_is_given_up() -> None:
+    offsets: Offsets = {"t": dict.fromkeys(range(PARTITIONS), (7, "x" * 4000))}
+    all_offsets = (OffsetFetchRequest(group_id="g", topics=None), 3)
+    with Broker.running(settings={"num.partitions": PARTITIONS}) as broker, ExitStack() as stack:
+        other = stack.enter_context(RawClient(broker.bootstrap_servers))
+        create_topic(other)
+        find_coordinator(other, "g")
+        other.ask(commit_request("g", offsets), 2)
+        unsent = broker._call(lambda server: server.host.burdens.unsent)
+        unsent.max_bytes = 1000
+        slow = [stack.enter_context(RawClient(broker.bootstrap_servers, receive_buffer_bytes=4096)) for _ in range(2)]
+        for client in slow:
+            client.send(all_offsets)
+            broker.requests.wait(count=slow.index(client) + 1, api="OffsetFetch", error=0)
+            topic_names(other)  # its answer has been sent, as far as it could be
+            assert unsent.total_bytes > 1000
+        with pytest.raises(ConnectionError):
+            slow[0].read_frame()
+        assert topic_names(other) == {"t", "__consumer_offsets"}
+        assert slow[1].read_ids(1) == [1]
+        assert broker._call(lambda _: unsent.total_bytes) == 0
+        (reason,) = [closed.reason for client in broker.snapshot().clients for closed in client.closed]
+        assert reason.startswith("unsent answers: ")

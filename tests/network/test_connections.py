@@ -1,0 +1,210 @@
+"""Many connections, their limits, and clients that go in every way there is, on real sockets.
+
+Method: with max.connections 1 or 2, whether a connection is gone shows by whether another one is let in.
+"""
+
+from __future__ import annotations
+
+import resource
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from kproto.messages.k16_list_groups import ListGroupsRequest
+from kproto_server.broker.broker import Broker
+from tests.network.raw_client import RawClient
+from tests.network.requests import ALL_TOPICS, create_topic, long_poll, topic_names
+from tests.waiting import wait_until
+
+GROUPS = (ListGroupsRequest(), 0)
+MANY = 1000
+HALF_A_MINUTE_MS = 30_000
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker.running() as running:
+        yield running
+
+
+def is_let_in(address: str) -> bool:
+    """Whether a further client is answered; if not it is closed without a word (BA-11)."""
+    with RawClient(address) as client:
+        try:
+            client.ask(*GROUPS)
+        except ConnectionError:
+            return False
+        return True
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    """Both ends of all connections are in this process."""
+    needed = 2 * MANY + 500
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard not in (resource.RLIM_INFINITY, -1) and hard < needed:
+        pytest.skip(f"needs a limit of {needed} open files: ulimit -Hn says {hard}")
+    if soft not in (resource.RLIM_INFINITY, -1) and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_descriptors")
+def test_a_thousand_idle_connections_stay_and_each_is_answered(broker: Broker) -> None:
+    clients = [RawClient(broker.bootstrap_servers) for _ in range(MANY)]
+    for client in reversed(clients):
+        client.send(GROUPS)
+    assert [client.read_ids(1) for client in clients] == [[1]] * MANY
+    for client in clients:
+        client.socket.close()
+    assert is_let_in(broker.bootstrap_servers)
+
+
+# Limits.
+
+
+@pytest.mark.parametrize("setting", ["max.connections", "max.connections.per.ip"])
+def test_connections_above_the_limit_are_closed_at_once(setting: str) -> None:
+    """BA-11."""
+    with Broker(settings={setting: 2}) as broker, RawClient(broker.bootstrap_servers) as first:
+        second = RawClient(broker.bootstrap_servers)
+        assert topic_names(first) == topic_names(second) == set()
+        assert not is_let_in(broker.bootstrap_servers)
+        assert topic_names(first) == topic_names(second) == set(), "those before it stay"
+
+        second.socket.close()
+
+        wait_until(lambda: is_let_in(broker.bootstrap_servers), "a place")
+
+
+def test_the_limit_for_an_address_is_that_addresss_own() -> None:
+    """BA-11."""
+    with Broker(settings={"max.connections.per.ip": 1}) as broker, RawClient(broker.bootstrap_servers) as first:
+        topic_names(first)
+        assert not is_let_in(broker.bootstrap_servers)
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        try:
+            other = socket.create_connection((host, int(port)), source_address=("127.0.0.2", 0))
+        except OSError:
+            pytest.skip("needs 127.0.0.2 as a second loopback address")
+        with other:
+            other.sendall(bytes.fromhex("0000000a 0012 0000 00000001 ffff"))  # ApiVersions v0
+            assert other.recv(8)[4:] == b"\0\0\0\1"
+
+
+def test_each_broker_of_a_cluster_has_limits_of_its_own() -> None:
+    """BA-11."""
+    with Broker(brokers=2, settings={"max.connections": 1}) as broker:
+        first, second = broker.bootstrap_servers.split(",")
+        with RawClient(first) as one, RawClient(second) as two:
+            assert topic_names(one) == topic_names(two) == set()
+            assert not is_let_in(first)
+            assert not is_let_in(second)
+
+
+# Idle connections.
+
+
+def test_an_idle_connection_is_closed_and_a_parked_one_is_not() -> None:
+    """BA-10."""
+    with (
+        Broker(settings={"connections.max.idle.ms": 300}) as broker,
+        RawClient(broker.bootstrap_servers) as parked,
+        RawClient(broker.bootstrap_servers) as idle,
+    ):
+        create_topic(parked)
+        topic_names(idle)
+        (correlation_id,) = parked.send((long_poll(1500), 4))
+        idle.wait_closed()
+        assert parked.is_open()
+        assert parked.read_ids(1) == [correlation_id]
+        parked.wait_closed()
+
+
+def test_a_connection_without_a_single_request_is_idle() -> None:
+    """BA-10."""
+    with Broker(settings={"connections.max.idle.ms": 100}) as broker, RawClient(broker.bootstrap_servers) as client:
+        client.wait_closed()
+
+
+def test_idle_connections_stay_where_that_is_set() -> None:
+    """BA-10: -1 is no limit."""
+    with Broker(settings={"connections.max.idle.ms": -1}) as broker, RawClient(broker.bootstrap_servers) as client:
+        assert topic_names(client) == set()
+        assert client.is_open()
+
+
+# Clients that go.
+
+
+@pytest.fixture
+def small() -> Iterator[Broker]:
+    """A broker with room for one connection."""
+    with Broker.running(settings={"max.connections": 1}) as running:
+        yield running
+
+
+def test_a_client_that_closes_is_forgotten(small: Broker) -> None:
+    with RawClient(small.bootstrap_servers) as client:
+        topic_names(client)
+    wait_until(lambda: is_let_in(small.bootstrap_servers), "a place")
+
+
+def test_a_client_that_resets_is_forgotten(small: Broker) -> None:
+    client = RawClient(small.bootstrap_servers)
+    topic_names(client)
+    client.reset()
+    wait_until(lambda: is_let_in(small.bootstrap_servers), "a place")
+
+
+def test_a_client_that_resets_while_it_is_parked_is_forgotten_at_once(small: Broker) -> None:
+    client = RawClient(small.bootstrap_servers)
+    create_topic(client)
+    client.send((long_poll(HALF_A_MINUTE_MS), 4), GROUPS)
+    client.reset()
+    wait_until(lambda: is_let_in(small.bootstrap_servers), "a place")
+
+
+def test_a_client_that_closes_while_it_is_parked_is_forgotten_after_its_wait(small: Broker) -> None:
+    """A parked connection is not read, so its end shows when the answer is due; as with a real broker."""
+    client = RawClient(small.bootstrap_servers)
+    create_topic(client)
+    client.send((long_poll(300), 4), GROUPS)
+    client.socket.close()
+    wait_until(lambda: is_let_in(small.bootstrap_servers), "a place")
+
+
+def test_a_client_that_resets_with_answers_unread_is_forgotten(small: Broker) -> None:
+    client = RawClient(small.bootstrap_servers, receive_buffer_bytes=4096)
+    client.send(*[GROUPS] * 1000)
+    client.read_ids(1)
+    client.reset()
+    wait_until(lambda: is_let_in(small.bootstrap_servers), "a place")
+
+
+def test_a_client_that_closes_its_sending_half_gets_all_answers(small: Broker) -> None:
+    with RawClient(small.bootstrap_servers) as client:
+        create_topic(client)
+        sent = client.send(*[GROUPS] * 500, (long_poll(200), 4), (ALL_TOPICS, 1))
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.read_ids_to_the_end() == sent
+    wait_until(lambda: is_let_in(small.bootstrap_servers), "a place")
+
+
+def test_nonsense_closes_its_own_connection_only(broker: Broker) -> None:
+    """BA-6."""
+    with RawClient(broker.bootstrap_servers) as good, RawClient(broker.bootstrap_servers) as bad:
+        topic_names(good)
+        bad.socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        bad.wait_closed()
+        assert topic_names(good) == set()
+
+
+def test_what_closed_connections_did_is_still_observed(broker: Broker) -> None:
+    for number in range(10):
+        with RawClient(broker.bootstrap_servers, client_id=f"app-{number % 2}") as client:
+            topic_names(client)
+    counts = {client.client_id: [seen.count for seen in client.requests] for client in broker.snapshot().clients}
+    assert counts == {"app-0": [5], "app-1": [5]}

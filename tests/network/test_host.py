@@ -1,0 +1,56 @@
+"""The event loop by itself: who gets a turn before whom."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import trio
+
+from kproto_server.clock import Clock, ClockMode
+from kproto_server.network.event_loop import Host
+from kproto_server.network.poller import READ
+
+NOW_MS = 1_000_000
+LIMIT_S = 10.0
+
+
+class Reader:
+    """Reads a byte a turn."""
+
+    def __init__(self, sock: socket.socket, then: Callable[[bytes], object]) -> None:
+        self._socket = sock
+        self._then = then
+
+    def on_ready(self, *_: int) -> None:
+        self._then(self._socket.recv(1))
+
+
+def test_a_timer_that_is_due_when_it_is_set_lets_in_what_has_come_by_the_next_round() -> None:
+    """Kafka puts it at the end of the coordinator's queue: so members that start together are in one generation."""
+    client, sock = socket.socketpair()
+    host = Host(Clock(NOW_MS, 0.0, ClockMode(rate=0.0)))
+    seen: list[str] = []
+    over = trio.Event()
+    tokens: list[trio.lowlevel.TrioToken] = []
+
+    def read(data: bytes) -> None:
+        seen.append(data.decode())
+        if len(seen) == 1:
+            host.clock.call_at(NOW_MS, due)
+            client.send(b"b")  # while the round is under way
+
+    def due() -> None:
+        seen.append("due")
+        tokens[0].run_sync_soon(over.set)
+
+    async def main() -> None:
+        tokens.append(trio.lowlevel.current_trio_token())
+        client.send(b"a")
+        with trio.fail_after(LIMIT_S):
+            await over.wait()
+
+    with client, sock:
+        host.add(sock.fileno(), Reader(sock, read), READ)
+        host.run(main)
+    assert seen == ["a", "b", "due"]

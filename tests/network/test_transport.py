@@ -1,0 +1,273 @@
+"""One connection's socket by hand: a socket pair, a loop that does not run, and a clock that the test moves.
+
+Method: the test makes the kernel's readiness into calls of `on_ready` itself, so that each step is one step.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from kproto.framing import FrameReader
+from kproto.headers import request_frame
+from kproto.messages.k01_fetch import FetchRequest
+from kproto.messages.k16_list_groups import ListGroupsRequest
+from kproto_server import handlers
+from kproto_server.clock import Clock, ClockMode
+from kproto_server.network.event_loop import Host
+from kproto_server.network.poller import READ, WRITE
+from kproto_server.network.transport import Connection
+from kproto_server.observation.observe import Observations
+from kproto_server.requests.connection import Session
+from kproto_server.requests.context import ConnectionInfo, Wait
+from kproto_server.requests.dispatcher import Dispatcher
+from tests.coordinator.broker_state import NOW_MS, new_state
+from tests.network.requests import ALL_TOPICS, long_poll
+
+ERROR, HANGUP = select.EPOLLERR, select.EPOLLHUP
+BUFFER_BYTES = 4608
+"""About the least that Linux gives a socket: answers do not fit."""
+
+
+@dataclass
+class Wired:
+    """A connection, the client's end of it, and what became of it."""
+
+    host: Host
+    client: socket.socket
+    observations: Observations
+    connection: Connection = field(init=False)
+    closed: int = 0
+    _reader: FrameReader = field(default_factory=FrameReader)
+
+    def send(self, *requests: tuple[Any, int]) -> None:
+        """Send requests in one piece, numbered from 1; the connection is told."""
+        self.client.sendall(b"".join(request_frame(r, v, correlation_id=i) for i, (r, v) in enumerate(requests, 1)))
+        self.turn()
+
+    def turn(self) -> int:
+        """Give the connection a turn if its socket is ready, as the loop would; return whether it was."""
+        ready = dict(self.host.poller.poll(0))
+        mask = ready.get(self.connection.fd, 0)
+        if mask:
+            self.connection.on_ready(mask, self.host.clock.now_ms())
+            self.host.send_outgoing()
+        return mask
+
+    def advance(self, real_ms: float) -> None:
+        """Let real time pass."""
+        self.host.clock.tick(real_ms)
+        self.host.clock.run_due()
+        self.host.send_outgoing()
+
+    def ids(self) -> list[int]:
+        """The correlation ids of all answers that have come since the last time."""
+        try:
+            while data := self.client.recv(1 << 20):
+                self._reader.feed(data)
+        except BlockingIOError:
+            pass
+        return [int.from_bytes(frame[:4], "big") for frame in self._reader.frames()]
+
+    def ids_until_closed(self) -> list[int]:
+        """The same while the connection gets its turns, until it has closed."""
+        found = []
+        while not self.closed:
+            found += self.ids()
+            self.turn()
+            self.host.clock.run_due()
+            self.host.send_outgoing()
+            self.connection.close_if_delivered()
+        return found + self.ids()
+
+
+@pytest.fixture
+def wired() -> Iterator[Wired]:
+    client, sock = socket.socketpair()
+    client.setblocking(False)
+    sock.setblocking(False)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
+    state = new_state()
+    observations = Observations()
+    host = Host(Clock(NOW_MS, 0.0, ClockMode(rate=0.0)))
+    info = ConnectionInfo("/127.0.0.1")
+    made = Wired(host, client, observations)
+
+    def closed(_: Connection) -> None:
+        made.closed += 1
+        observations.disconnected(info)
+
+    session = Session(Dispatcher(state, observations), state.cluster.nodes[1], info)
+    made.connection = Connection(host, sock, session, closed)
+    yield made
+    made.connection.close()
+    client.close()
+    host.poller.close()
+
+
+GROUPS = (ListGroupsRequest(), 0)
+TOPICS = (ALL_TOPICS, 1)
+POLL = (long_poll(500), 4)
+
+
+def test_what_was_read_is_answered_in_one_turn(wired: Wired) -> None:
+    wired.send(GROUPS, TOPICS, GROUPS)
+    assert wired.ids() == [1, 2, 3]
+    assert wired.turn() == 0, "and nothing is left to do"
+
+
+def test_a_client_that_reads_nothing_is_read_no_more(wired: Wired) -> None:
+    """Its requests stay in the kernel, and its answers are what one read gave at most."""
+    wired.send(*[TOPICS] * 200)
+    wired.client.sendall(request_frame(*GROUPS, correlation_id=201))
+
+    assert wired.turn() == 0, "neither to be read nor to be written"
+    found: list[int] = []
+    while len(found) < 201:
+        found += wired.ids()
+        wired.turn()
+    assert found == list(range(1, 202))
+
+
+def test_many_answers_are_sent_before_anybody_else_is_read(wired: Wired) -> None:
+    wired.client.sendall(b"".join(request_frame(*TOPICS, correlation_id=number) for number in range(2500)))
+    wired.connection.on_ready(READ, wired.host.clock.now_ms())
+    assert wired.host.outgoing == []
+    assert wired.ids()[:2] == [0, 1]
+    assert wired.host.burdens.unsent.total_bytes > 0
+    while wired.turn():
+        wired.ids()
+    assert wired.host.burdens.unsent.total_bytes == 0
+
+
+def test_a_parked_connection_is_neither_read_nor_written(wired: Wired) -> None:
+    """BA-8."""
+    wired.send(POLL)
+    wired.client.sendall(request_frame(*GROUPS, correlation_id=2))
+
+    assert wired.turn() == READ, "it is watched until something comes"
+    assert not wired.turn()
+    wired.advance(499)
+    assert wired.ids() == []
+    wired.advance(500)
+    assert wired.ids() == [1]
+    assert wired.turn() == READ
+    assert wired.ids() == [2]
+
+
+def test_a_long_wait_is_not_idleness(wired: Wired, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BA-10: the time counts from the answer on."""
+    monkeypatch.setattr("kproto_server.network.transport.real_ms", lambda: 1000.0)
+    wired.send(POLL)
+    assert wired.connection.parked
+    monkeypatch.setattr("kproto_server.network.transport.real_ms", lambda: 9000.0)
+    wired.advance(500)
+
+    assert wired.ids() == [1]
+    assert wired.connection.active_ms == 9000.0
+
+
+def test_a_client_that_takes_its_answers_slowly_is_not_idle(wired: Wired, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BA-10."""
+    wired.send(*[TOPICS] * 200)
+    monkeypatch.setattr("kproto_server.network.transport.real_ms", lambda: 9000.0)
+    wired.client.recv(1 << 16)
+
+    assert wired.turn() == WRITE
+    assert wired.connection.active_ms == 9000.0
+
+
+def test_half_a_close_is_a_close_once_everything_is_answered(wired: Wired) -> None:
+    wired.client.sendall(b"".join(request_frame(*r, correlation_id=i) for i, r in enumerate((GROUPS, POLL, GROUPS), 1)))
+    wired.client.shutdown(socket.SHUT_WR)
+    wired.turn()
+    assert wired.ids() == [1]
+    wired.advance(500)
+    assert wired.ids() == [2, 3]
+    assert wired.turn() == READ
+    assert wired.closed == 1
+
+
+def test_a_client_that_is_gone_closes_on_the_send_and_leaves_no_timer(wired: Wired) -> None:
+    """A request behind the one whose answer fails is parked on nobody's behalf."""
+    wired.client.sendall(request_frame(*GROUPS, correlation_id=1) + request_frame(*POLL, correlation_id=2))
+    wired.client.close()
+    wired.turn()
+
+    assert wired.closed == 1
+    assert wired.host.clock.delay_ms() is None
+
+
+def test_a_client_that_goes_while_it_is_parked_is_not_answered(wired: Wired) -> None:
+    wired.send(POLL)
+    wired.client.close()
+    while not wired.closed:
+        assert wired.turn() & (ERROR | HANGUP | READ), "a parked connection sees its end"
+
+    assert wired.host.clock.delay_ms() is None
+    wired.advance(500)
+    (client,) = wired.observations.snapshot().clients
+    assert [seen.count for seen in client.requests] == [1]
+
+
+def test_finish_answers_everything_that_was_read(wired: Wired) -> None:
+    """Parked requests and what stands behind them too, in their order, however many; bytes not read yet are read."""
+    wired.send(*[POLL] * 500)
+    wired.connection.finish()
+    assert wired.ids_until_closed() == list(range(1, 501))
+
+
+def test_finish_reads_what_has_come(wired: Wired) -> None:
+    wired.client.sendall(request_frame(*GROUPS, correlation_id=1))
+    wired.connection.finish()
+    assert wired.ids_until_closed() == [1]
+
+
+def test_finish_waits_for_a_slow_client(wired: Wired) -> None:
+    wired.send(*[TOPICS] * 200, POLL, GROUPS)
+    wired.connection.finish()
+    for _ in range(3):
+        wired.connection.close_if_delivered()
+    assert not wired.closed, "not while it has something to send"
+    assert wired.ids_until_closed() == list(range(1, 203))
+
+
+def test_finish_of_a_closed_connection_is_nothing(wired: Wired) -> None:
+    wired.connection.close()
+    wired.connection.finish()
+    wired.connection.close_if_delivered()
+    assert wired.closed == 1
+
+
+def test_nonsense_closes_after_the_answers_before_it(wired: Wired) -> None:
+    """BA-6, BA-8: even if the client has to be waited for."""
+    wired.client.sendall(
+        b"".join(request_frame(*TOPICS, correlation_id=i) for i in range(1, 201)) + b"GET / HTTP/1.1\r\n\r\n"
+    )
+    wired.turn()
+    assert not wired.closed
+    assert wired.ids_until_closed() == list(range(1, 201))
+
+
+def test_a_defect_in_a_parked_answer_closes_the_connection_and_no_more(
+    wired: Wired, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """BA-13: it comes up in the loop, among the timers of all others."""
+
+    def fail() -> Any:
+        raise ZeroDivisionError("a defect")
+
+    def handle(request: FetchRequest, call: Any) -> Wait:
+        return Wait(call.now_ms + request.max_wait_ms, fail)
+
+    monkeypatch.setattr(handlers, "handler", lambda api_key: handle)
+    wired.send(POLL)
+    wired.advance(500)
+
+    assert wired.closed == 1
+    assert len(caplog.records) == 1

@@ -1,0 +1,228 @@
+"""What real brokers answered about records (fixtures/golden/records), asked again of ours: bytes in, values out.
+
+What can't be equal is made so: topic ids are those of the recording, as are session ids, time is that of the recording,
+and times that a broker's own clock gave count as one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kproto import registry
+from kproto.declaration import Struct
+from kproto.errors import DecodeError
+from kproto.headers import read_request_header, read_response
+from kproto.records.batches import read_batches
+from kproto.records.record_batch import RecordBatch
+from kproto_server.observation.observe import Observations
+from kproto_server.requests.connection import Session
+from kproto_server.requests.context import ConnectionInfo
+from kproto_server.requests.dispatcher import Dispatcher
+from tests.coordinator.broker_state import new_state
+from tests.fixture_files import FIXTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kproto_server.state import BrokerState
+
+RECORDED = FIXTURES / "golden" / "records"
+FETCH, PRODUCE, INIT_PRODUCER_ID = 1, 0, 22
+BOUNDS = re.compile(r"\[-?\d{13,}, -?\d{13,}\]|acceptable time range .*")
+"""Of timestamps, by the broker's clock."""
+NEAR_MS = 60_000
+"""A time this near to the recording's is one of its broker's clock."""
+
+
+class Row(NamedTuple):
+    """A question and its answer."""
+
+    api_key: int
+    api_version: int
+    note: str
+    now_ms: int
+    request: bytes
+    response: bytes | None
+    waited: bool | None
+    closes: bool
+    """Of a question that has no answer: whether the connection was closed."""
+
+
+class MadeTopic(NamedTuple):
+    """A topic that was made at this point."""
+
+    name: str
+    topic_id: bytes
+    partitions: int
+    configs: dict[str, str]
+
+
+def recorded(release: str) -> Iterator[Row | MadeTopic]:
+    """Yield a recording in its order."""
+    for line in gzip.decompress((RECORDED / f"{release}.jsonl.gz").read_bytes()).splitlines():
+        row: dict[str, Any] = json.loads(line)
+        if "topic" in row:
+            yield MadeTopic(row["topic"], bytes.fromhex(row["id"]), row["partitions"], row["configs"])
+            continue
+        answer = row["response_hex"]
+        yield Row(
+            row["api_key"],
+            row["api_version"],
+            row["note"],
+            row["now_ms"],
+            bytes.fromhex(row["request_hex"]),
+            None if answer is None else bytes.fromhex(answer),
+            row.get("waited"),
+            row.get("closes", False),
+        )
+
+
+class Difference(NamedTuple):
+    """A row that our broker answers otherwise."""
+
+    row: Row
+    ours: Any
+    theirs: Any
+
+    def __str__(self) -> str:
+        row = self.row
+        return f"API {row.api_key} v{row.api_version} {row.note}:\n  ours   {self.ours}\n  theirs {self.theirs}"
+
+
+class Replay:
+    """Our broker in the place of the one that was recorded."""
+
+    def __init__(self, release: str) -> None:
+        settings = {"offsets.topic.num.partitions": "1"}
+        self.state = new_state(release, topics={"only": 1}, settings=settings, with_offsets_topic=False)
+        self.state.cluster.delete_topic("only")
+        self._release = release
+        self._dispatcher = Dispatcher(self.state, Observations())
+        self._sessions: dict[int, int] = {}
+        """Session ids of the recording, and ours in their places."""
+
+    def differences(self) -> Iterator[Difference]:
+        for row in recorded(self._release):
+            if isinstance(row, MadeTopic):
+                make_topic(self.state, row)
+            else:
+                yield from self._asked(row)
+
+    def _asked(self, row: Row) -> Iterator[Difference]:
+        session = Session(self._dispatcher, self.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+        frame = self._with_our_session(row)
+        answer = session.receive(len(frame).to_bytes(4, "big") + frame, row.now_ms)
+        waited = session.parked is not None
+        if waited:
+            answer = session.resume(row.now_ms)
+        if row.response is None:
+            ours, theirs = (bool(answer), session.closed is not None), (False, row.closes or not _needs_none(row))
+            if ours != theirs:
+                yield Difference(row, f"closed: {session.closed}, answer {answer!r}", f"(answered, closed) {theirs}")
+            return
+        if not answer:
+            yield Difference(row, f"closed: {session.closed}", _plain(row, row.response))
+            return
+        self._note_session(row, answer[4:])
+        ours, theirs = (_plain(row, one) for one in (answer[4:], row.response))
+        if ours != theirs:
+            yield Difference(row, *_parts(ours, theirs))
+        elif row.waited not in (None, waited):
+            yield Difference(row, f"waited: {waited}", f"waited: {row.waited}")
+
+    def _with_our_session(self, row: Row) -> bytes:
+        if row.api_key != FETCH or row.api_version < 7:
+            return row.request
+        header = read_request_header(row.request)
+        codec = registry.codec(FETCH, row.api_version)
+        request: Any = codec.decode_request(row.request, header.body_position)[0]
+        ours = self._sessions.get(request.session_id, request.session_id)
+        with_ours: bytes = request.replace(session_id=ours).encode(row.api_version)
+        return row.request[: header.body_position] + with_ours
+
+    def _note_session(self, row: Row, ours: bytes) -> None:
+        if row.api_key == FETCH and row.api_version >= 7:
+            assert row.response is not None
+            answers: list[Any] = [read_response(frame, FETCH, row.api_version)[1] for frame in (ours, row.response)]
+            mine, theirs = answers
+            if mine.session_id and theirs.session_id:
+                self._sessions[theirs.session_id] = mine.session_id
+
+
+def _needs_none(row: Row) -> bool:
+    """Whether the request is one that is not answered: Produce with acks 0."""
+    if row.api_key != PRODUCE:
+        return False
+    header = read_request_header(row.request)
+    request = registry.codec(PRODUCE, row.api_version).decode_request(row.request, header.body_position)[0]
+    return bool(request.acks == 0)
+
+
+def make_topic(state: BrokerState, made: MadeTopic) -> None:
+    cluster = state.cluster
+    if made.name == "__consumer_offsets":
+        assert cluster.ensure_offsets_topic(0)
+    else:
+        cluster.create_topic(
+            made.name, partition_count=made.partitions, replication_factor=1, configs=dict(made.configs)
+        )
+    topic = cluster.topics[made.name]
+    if any(made.topic_id):
+        del cluster._topics_by_id[topic.topic_id]
+        topic.topic_id = made.topic_id
+        cluster._topics_by_id[made.topic_id] = topic
+
+
+def _plain(row: Row, frame: bytes) -> Any:
+    return _comparable(read_response(frame, row.api_key, row.api_version)[1], row.now_ms)
+
+
+def _comparable(value: Any, now_ms: int, name: str = "") -> Any:
+    if isinstance(value, Struct):
+        fields = value._fields  # type: ignore[attr-defined]
+        return {
+            field: _comparable(getattr(value, field), now_ms, field)
+            for field in fields
+            if field not in ("unknown_tagged_fields", "session_id", "producer_id", "log_dir")
+        } | {"has_session": bool(getattr(value, "session_id", 0))}
+    if name == "records":
+        return [_batch(batch) for batch in read_batches(value or b"")] if value is not None else None
+    if isinstance(value, tuple):
+        return sorted((_comparable(item, now_ms) for item in value), key=repr)
+    if isinstance(value, str):
+        return BOUNDS.sub("[bounds]", value)
+    return "now" if type(value) is int and abs(value - now_ms) < NEAR_MS and "time" in name else value
+
+
+def _batch(batch: Any) -> Any:
+    try:
+        found = batch.records()
+    except DecodeError as error:
+        return str(error), batch.last_offset
+    if batch.has_append_time:  # the broker's clock has given it
+        found = [record._replace(timestamp=-7) for record in found]
+    told = (batch.magic, batch.compression.name, batch.has_append_time, batch.last_offset, found)
+    if isinstance(batch, RecordBatch):
+        header = batch.header
+        producer = header.producer_epoch, header.base_sequence
+        greatest = "append time" if batch.has_append_time else header.max_timestamp
+        return (*told, header.base_offset, header.partition_leader_epoch, greatest, producer)
+    return told
+
+
+def _parts(ours: Any, theirs: Any) -> tuple[Any, Any]:
+    """Leave out what two answers have in common, as far as that can be shown."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        keys = [key for key in ours if ours[key] != theirs.get(key)]
+        pairs = {key: _parts(ours[key], theirs.get(key)) for key in keys}
+        return {k: v[0] for k, v in pairs.items()}, {k: v[1] for k, v in pairs.items()}
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        pairs_of = [_parts(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
+        return [a for a, _ in pairs_of], [b for _, b in pairs_of]
+    return ours, theirs
+
+
+__all__ = ["Difference", "MadeTopic", "Replay", "Row", "recorded"]

@@ -1,0 +1,82 @@
+"""Where ours keeps to what is simple, and real brokers do otherwise: server/DEVIATIONS.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kproto.messages.k22_init_producer_id import InitProducerIdRequest
+from kproto.records.batches import read_batches
+from kproto_server.broker.broker import Broker
+from tests.partition_log.conversation import Talk
+from tests.partition_log.conversation_chapters import T0, batch, delete_records, fetch, offsets, produce
+
+if TYPE_CHECKING:
+    from typing import Any
+
+MONTH_MS = 30 * 86_400_000
+
+
+def talk_to(broker: Broker) -> Talk:
+    talk = Talk(broker.bootstrap_servers)
+    talk.create("t")
+    return talk
+
+
+def error_of(answer: Any) -> int:
+    return int(answer.responses[0].partition_responses[0].error_code)
+
+
+def test_one_answer_has_records_of_long_ago_and_of_now() -> None:
+    """A real broker begins a new segment between them, and an answer ends with its segment."""
+    with Broker.running() as broker:
+        talk = talk_to(broker)
+        for timestamp in (T0, T0 + MONTH_MS):
+            produce(talk, "", "t", batch(timestamp=timestamp), 8)
+        (partition,) = fetch(talk, "", {"t": {0: 0}}, 8).responses[0].partitions
+        assert [found.last_offset for found in read_batches(partition.records)] == [0, 1]
+
+
+def test_no_record_that_was_deleted_has_the_greatest_timestamp() -> None:
+    """A real broker finds it as long as its segment is there."""
+    with Broker.running() as broker:
+        talk = talk_to(broker)
+        produce(talk, "", "t", batch(), 8)
+        delete_records(talk, "", "t", -1, 1)
+        (partition,) = offsets(talk, "", {"t": {0: -3}}, 7).topics[0].partitions
+        assert (partition.offset, partition.timestamp) == (-1, -1)
+
+
+def test_a_producer_whose_records_were_deleted_goes_on() -> None:
+    """Up to 2.4 a real broker has forgotten it then: 59."""
+    with Broker.running(profile="2.0") as broker:
+        talk = talk_to(broker)
+        asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        producer_id = talk.ask("", asked, 0).producer_id
+
+        def send(sequence: int) -> int:
+            made = batch(producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+            return error_of(produce(talk, "", "t", made, 6))
+
+        assert send(0) == 0
+        delete_records(talk, "", "t", -1, 1)
+        assert send(1) == 0
+
+
+@pytest.mark.parametrize(("profile", "error"), [("2.0", 2), ("4.4", 87)])
+def test_a_producer_id_without_epoch_is_refused(profile: str, error: int) -> None:
+    """Measured on 4.4.0 as 0, on 3.9.2 as -1 where the broker compresses."""
+    with Broker.running(profile=profile) as broker:
+        made = batch(producer_id=7, producer_epoch=-1, base_sequence=0)
+        assert error_of(produce(talk_to(broker), "", "t", made, 6)) == error
+
+
+def test_an_old_message_format_is_told_and_not_kept() -> None:
+    """Up to 2.8 real brokers keep such a topic's records in that format."""
+    with Broker.running(profile="2.0") as broker:
+        talk = Talk(broker.bootstrap_servers)
+        talk.create("t", message_format_version="0.10.2")
+        produce(talk, "", "t", batch(), 6)
+        (partition,) = fetch(talk, "", {"t": {0: 0}}, 8).responses[0].partitions
+        assert [found.magic for found in read_batches(partition.records)] == [2]

@@ -1,0 +1,88 @@
+"""A partition's records in memory: held against a plain list of batches."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from kproto.records.batches import read_batches
+from kproto.records.record import Record
+from kproto.records.record_batch import RecordBatch, build_record_batch
+from kproto_server.partition_log.partition_data import EpochStart, PartitionData
+
+
+def batch_of(count: int, *timestamps: int) -> bytes:
+    times = timestamps or (0,)
+    return build_record_batch(
+        [Record(None, b"v" * 10, timestamp=times[n % len(times)], offset=n) for n in range(count)]
+    )
+
+
+def filled(*sizes: int) -> PartitionData:
+    data = PartitionData()
+    for number, size in enumerate(sizes):
+        data.append(batch_of(size, number), size - 1, number, epoch=0)
+    return data
+
+
+def base_offsets(records: bytes) -> list[int]:
+    return [batch.base_offset for batch in read_batches(records) if isinstance(batch, RecordBatch)]
+
+
+@given(st.lists(st.integers(1, 5), max_size=8), st.integers(0, 40), st.integers(0, 1000))
+def test_reads_begin_with_the_batch_that_has_the_offset(sizes: list[int], offset: int, limit: int) -> None:
+    """BA-72, BA-73."""
+    data = filled(*sizes)
+    bases = [sum(sizes[:n]) for n in range(len(sizes))]
+    expected = [base for base, size in zip(bases, sizes, strict=True) if base + size > offset]
+    assert base_offsets(data.read(offset, 2**31 - 1, whole=False)) == expected
+    read = data.read(offset, limit, whole=False)
+    assert len(read) <= limit
+    assert base_offsets(read) == expected[: len(base_offsets(read))]
+    assert base_offsets(data.read(offset, 0, whole=True)) == expected[:1]
+
+
+def test_offset_and_epoch_are_the_brokers_and_checksums_hold() -> None:
+    """BA-64."""
+    data = filled(3)
+    assert data.append(batch_of(2), 1, 0, epoch=4).base_offset == 3
+    last = list(read_batches(data.read(3, 10_000, whole=True)))[-1]
+    assert isinstance(last, RecordBatch)
+    assert (last.base_offset, last.header.partition_leader_epoch) == (3, 4)
+    assert [data.epoch_at(offset) for offset in (0, 2, 3, 9)] == [0, 0, 4, 4]
+    assert data.end_of_epoch(0) == EpochStart(0, 3)
+    assert data.end_of_epoch(3) == EpochStart(0, 3)
+    assert data.end_of_epoch(4) == EpochStart(4, 5)
+    assert PartitionData().end_of_epoch(0) is None
+
+
+def test_times() -> None:
+    """BA-80."""
+    data = filled(1, 1, 1)
+    assert base_offsets(data.batch_at_time(1) or b"") == [1]
+    assert data.batch_at_time(3) is None
+    assert base_offsets(data.batch_of_greatest_timestamp() or b"") == [2]
+    assert PartitionData().batch_of_greatest_timestamp() is None
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=8), st.integers(0, 40))
+def test_what_is_deleted_is_gone_batch_by_batch(sizes: list[int], offset: int) -> None:
+    data = filled(*sizes)
+    end = sum(sizes)
+    data.delete_before(offset)
+    assert (data.start_offset, data.next_offset) == (min(offset, end), end)
+    left = data.read(0, 2**31 - 1, whole=True)
+    assert len(left) == data.size_bytes
+    assert all(batch.last_offset >= data.start_offset for batch in read_batches(left))
+
+
+def test_the_front_may_go_for_long() -> None:
+    """The arrays behind it do not grow with what is gone."""
+    data = PartitionData()
+    for number in range(5000):
+        data.append(batch_of(1), 0, 0, epoch=0)
+        if number >= 10:
+            assert data.drop_oldest() > 0
+    assert (data.start_offset, data.next_offset) == (4990, 5000)
+    assert base_offsets(data.read(0, 2**31 - 1, whole=True)) == list(range(4990, 5000))
+    assert len(data._batches) < 3000

@@ -1,0 +1,78 @@
+"""Records written to, read from and deleted from brokers of many releases, asked again of ours in their profiles.
+
+Every difference is named here with its reason; those that are a choice of ours are in server/DEVIATIONS.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.oracle.releases import number
+from tests.partition_log.recorded import Replay
+
+if TYPE_CHECKING:
+    from tests.partition_log.recorded import Row
+
+RELEASES = (
+    "1.1.1",
+    "2.0.1",
+    "2.1.1",
+    "2.2.2",
+    "2.3.1",
+    "2.4.1",
+    "2.5.1",
+    "2.6.3",
+    "2.7.2",
+    "2.8.2",
+    "3.0.2",
+    "3.3.2",
+    "3.4.1",
+    "3.5.2",
+    "3.8.1",
+    "3.9.2",
+    "4.0.0",
+    "4.4.0",
+)
+
+PRODUCE, FETCH, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS = 0, 1, 33, 44
+
+REASONS = {
+    (PRODUCE, "fewer records than it says"): "DEVIATION: batches are not opened",
+    (PRODUCE, "gzip that is none"): "DEVIATION: batches are not opened",
+    (PRODUCE, "null"): "DEVIATION: null is an error of the partition, as in 2.8; others say nothing at all, for ever",
+    (PRODUCE, "torn"): "DEVIATION: in version 9, 2.8 to 3.4 close the connection or leave the partition out",
+    (PRODUCE, "not a batch"): "DEVIATION: the same",
+    (FETCH, "and what is stored"): "DEVIATION: a greatest timestamp that no record has is stored as it came",
+    (FETCH, "budget for one and a half"): "DEVIATION: batches are whole; what is left of the budget goes on",
+    (FETCH, "budget for all but one"): "DEVIATION: batches are whole; what is left of the budget goes on",
+    (FETCH, "session, beyond the end"): "DEVIATION: by id, in another order of topics where one is not known",
+    (FETCH, "session, still beyond the end"): "DEVIATION: by id, in another order of topics where one is not known",
+}
+
+
+UP_TO_2_5 = {
+    (ALTER_CONFIGS, "null value"): "DEVIATION: they close the connection",
+    **dict.fromkeys(
+        [
+            (INCREMENTAL_ALTER_CONFIGS, note)
+            for note in ("append", "append again", "subtract", "subtract what is not there")
+        ],
+        "DEVIATION: they fail where the topic has no such config yet",
+    ),
+}
+
+
+def _reason(release: str, row: Row) -> str | None:
+    question = row.api_key, row.note
+    if question in UP_TO_2_5:
+        return UP_TO_2_5[question] if number(release) < (2, 6) else None
+    return REASONS.get(question)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_records_as_real_brokers_have_them(release: str) -> None:
+    """BA-60 to BA-65, BA-70 to BA-77, BA-80 to BA-83, BA-93, BA-100."""
+    found = Replay(release).differences()
+    assert [str(one) for one in found if _reason(release, one.row) is None] == []

@@ -1,0 +1,129 @@
+"""Records on disk: held against the same in memory, and found again after a start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from kproto_server.broker.broker import Broker, DataDirectory
+from kproto_server.partition_log.partition_data import PartitionData
+from kproto_server.partition_log.stored_data import StoredData, TopicAppend
+from kproto_server.storage.log_dir import LogDir
+from tests.partition_log.conversation import Talk
+from tests.partition_log.conversation_chapters import (
+    batch,
+    delete_records,
+    fetch,
+    message_set,
+    newest,
+    offsets,
+    produce,
+)
+from tests.storage.simulated_disk import SimulatedDisk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kproto_server.configuration.data_directory import Durability
+    from kproto_server.storage.partition_log import PartitionLog
+
+ALL = 2**31 - 1
+
+
+class AtOnce:
+    """A writer that settles at once."""
+
+    def __init__(self, log_dir: LogDir) -> None:
+        self._log_dir = log_dir
+
+    def append_to(self, log: PartitionLog, item: TopicAppend, encoded: bytes, record_count: int) -> None:
+        item.settle(self._log_dir.durable.write(log, encoded, record_count))
+
+
+def opened(disk: SimulatedDisk, segment_bytes: int) -> tuple[LogDir, StoredData]:
+    log_dir = LogDir(disk, durability="os", if_there=lambda topic: True, segment_bytes=segment_bytes)
+    log_dir.create_log("t", 0)
+    return log_dir, StoredData(log_dir.logs["t", 0], disk, AtOnce(log_dir), 0)
+
+
+@settings(max_examples=60)
+@given(
+    sizes=st.lists(st.integers(1, 4), max_size=12),
+    segment_bytes=st.integers(100, 600),
+    offset=st.integers(0, 40),
+    limit=st.integers(0, 1000),
+    looks=st.booleans(),
+)
+def test_reads_are_those_of_memory(sizes: list[int], segment_bytes: int, offset: int, limit: int, looks: bool) -> None:
+    """BA-72, BA-73, BA-80, whatever the segments, and whether it was looked at meanwhile or is for the first time."""
+    disk = SimulatedDisk()
+    log_dir, stored = opened(disk, segment_bytes)
+    memory = PartitionData()
+    for number, size in enumerate(sizes):
+        timestamp = 1000 * (number % 5)
+        for data in (stored, memory):
+            data.append(batch(size, timestamp=timestamp), size - 1, timestamp + 10 * (size - 1), epoch=number // 4)
+        if looks:
+            assert stored.read(offset, limit, whole=True) == memory.read(offset, limit, whole=True)
+    log_dir.close()
+    _, again = opened(disk, segment_bytes)
+    for data in (stored, again):
+        assert (data.start_offset, data.next_offset) == (memory.start_offset, memory.next_offset)
+        assert data.read(offset, limit, whole=True) == memory.read(offset, limit, whole=True)
+        assert data.batch_at_time(limit * 5) == memory.batch_at_time(limit * 5)
+        assert data.epoch_at(offset) == memory.epoch_at(offset)
+        assert data.size_bytes == memory.size_bytes
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_records_survive_a_start(durability: Durability, tmp_path: Path) -> None:
+    data = DataDirectory(str(tmp_path), durability)
+    idempotent = batch(2, producer_id=5, producer_epoch=0, base_sequence=0)
+    with Broker(data=data) as broker:
+        talk = Talk(broker.bootstrap_servers)
+        talk.create("t", 2)
+        assert produce(talk, "", "t", idempotent, 7).responses[0].partition_responses[0].base_offset == 0
+        produce(talk, "", "t", message_set(3), 1)
+        before = fetch(talk, "", {"t": {0: 0}}, 12).responses[0].partitions[0]
+    with Broker(data=data) as broker:
+        talk = Talk(broker.bootstrap_servers)
+        talk.topic_ids["t"] = bytes(16)
+        again = produce(talk, "", "t", idempotent, 7).responses[0].partition_responses[0]
+        assert (again.error_code, again.base_offset) == (0, 0)  # BA-65: what was written before the start is known
+        assert fetch(talk, "", {"t": {0: 0}}, 12).responses[0].partitions[0] == before
+        assert before.high_watermark == 5
+        assert produce(talk, "", "t", batch(1), 7).responses[0].partition_responses[0].base_offset == 5
+        assert sorted(path.name for path in tmp_path.glob("t-*")) == ["t-0"]  # what was never written to has no log
+
+
+def test_the_start_of_a_log_survives_and_a_deleted_topic_does_not(tmp_path: Path) -> None:
+    data = DataDirectory(str(tmp_path), "os")
+    with Broker(data=data) as broker:
+        talk = Talk(broker.bootstrap_servers)
+        talk.create("t")
+        talk.create("gone")
+        for topic in ("t", "gone"):
+            produce(talk, "", topic, batch(4), 7)
+        delete_records(talk, "", "t", 3, 2)
+    with Broker(data=data) as broker:
+        talk = Talk(broker.bootstrap_servers)
+        assert offsets(talk, "", {"t": {0: -2}}, 5).topics[0].partitions[0].offset == 3
+        talk.delete("gone")
+        assert not list(tmp_path.glob("gone-*"))
+        talk.create("gone")
+        assert produce(talk, "", "gone", batch(1), 7).responses[0].partition_responses[0].base_offset == 0
+
+
+def test_the_offsets_topic_is_read_as_any_other(tmp_path: Path) -> None:
+    data = DataDirectory(str(tmp_path), "os")
+    with Broker(data=data, settings={"offsets.topic.num.partitions": "1"}) as broker:
+        talk = Talk(broker.bootstrap_servers)
+        talk.create("t")
+        talk.has_offsets_topic()
+        talk.commit("g", "t", 7)
+        read = fetch(talk, "", {"__consumer_offsets": {0: 0}}, newest(talk, 1)).responses[0].partitions[0]
+        assert read.high_watermark == 1
+        assert b"\0\1\0\1g\0\1t\0\0\0\0" in read.records  # Kafka's key of an offset
