@@ -193,7 +193,7 @@ def golden(api: str) -> tuple[GoldenPair, ...]:
 def golden_releases(api: str) -> tuple[GoldenPair, ...]:
     """The same questions put to a broker of each release line, fresh and alone, in each mode: which answered how.
 
-    A key of `brokers` may end in "-zookeeper", as a profile's name may; ports, ids and correlation ids are made equal.
+    A key of `brokers` may end in "-zookeeper", as a release's name may; ports, ids and correlation ids are made equal.
     """
     lines = (GOLDEN / "releases" / f"{api}.jsonl").read_text().splitlines()
     return tuple(_golden_pair(api, json.loads(line)) for line in lines)

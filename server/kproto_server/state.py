@@ -29,19 +29,21 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.pending_offsets import PendingOffsets
     from kproto_server.partition_log.partition_data import PartitionData
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 
 class BrokerState:
-    """The profile and settings a broker was started with, and all that clients have made since."""
+    """The Kafka version and settings a broker was started with, and all that clients have made since."""
 
-    def __init__(self, profile: Profile, settings: Settings, cluster: Cluster, clock: Clock | None = None) -> None:
+    def __init__(
+        self, kafka_version: KafkaVersion, settings: Settings, cluster: Cluster, clock: Clock | None = None
+    ) -> None:
         """``clock``: what timers go by; None: one that stands, for whoever sets none."""
         self.clock = clock or Clock(0.0, 0.0, ClockMode(rate=0.0))
-        self.profile = profile
+        self.kafka_version = kafka_version
         self.settings = settings
         """Of all nodes, as they are now: some can be changed while brokers run (`change_settings`)."""
-        self.dynamic_configs: dict[str, dict[str, str]] = {"": first_dynamic_configs(profile)}
+        self.dynamic_configs: dict[str, dict[str, str]] = {"": first_dynamic_configs(kafka_version)}
         """What was changed, by node id; "" is all nodes (KIP-226)."""
         self._settings_of: dict[int, Settings] = {}
         self.cluster = cluster
@@ -120,13 +122,13 @@ class BrokerState:
     def group(self, group_id: str) -> Group | None:
         """Return a group; one that there is by its offsets alone is made for whoever asks, and not kept."""
         group = self.groups.get(group_id)
-        if group is None and self.profile.offsets_make_a_group and self.offsets.has(group_id):
+        if group is None and self.kafka_version.offsets_make_a_group and self.offsets.has(group_id):
             return simple_group(group_id)
         return group
 
     def all_groups(self) -> Iterator[Group]:
         """Yield all groups, first those that there are by their offsets alone. Nothing may be changed meanwhile."""
-        if self.profile.offsets_make_a_group:
+        if self.kafka_version.offsets_make_a_group:
             known = self.groups.get
             for group_id in sorted(self.offsets.group_ids()):
                 if known(group_id) is None:
@@ -149,7 +151,7 @@ class BrokerState:
             self.log = MemoryChangeLog()
         self.cluster.reset()
         self.dynamic_configs.clear()
-        self.change_settings("", first_dynamic_configs(self.profile))
+        self.change_settings("", first_dynamic_configs(self.kafka_version))
         self.groups = GroupRegistry()
         self.offsets = OffsetStore()
         self.v0_offsets = OffsetStore()

@@ -12,7 +12,7 @@ import pytest
 
 from kproto_server.clock import ClockMode
 from kproto_server.commandline import cli
-from kproto_server.releases.kafka_version import profile_names
+from kproto_server.releases.kafka_version import kafka_version_names
 
 CONFIG = "# ours\noffsets.retention.minutes = 60\nnum.partitions: 3\n"
 
@@ -31,7 +31,7 @@ class TestServe:
     def test_defaults_stay_on_loopback_at_kafkas_port(self) -> None:
         options = cli.serve_options([])
         assert (options.host, options.ports, options.port_file) == ("127.0.0.1", (9092,), None)
-        assert options.profile.is_latest
+        assert options.kafka_version.is_latest
         assert options.clock == ClockMode()
         assert not options.settings.is_set("offsets.retention.minutes")
 
@@ -41,12 +41,12 @@ class TestServe:
         options = cli.serve_options(
             [
                 *("--host", "192.0.2.7", "--port", "1000", "--port-file", str(port_file), "--brokers", "3"),
-                *("--profile", "2.0", "--set", "offsets.retention.minutes=7", "--config", str(config)),
+                *("--kafka-version", "2.0", "--set", "offsets.retention.minutes=7", "--config", str(config)),
                 *("--clock", "scaled:60"),
             ]
         )
         assert (options.host, options.ports) == ("192.0.2.7", (1000, 1001, 1002))
-        assert (options.profile.name, options.clock) == ("2.0", ClockMode(rate=60.0))
+        assert (options.kafka_version.name, options.clock) == ("2.0", ClockMode(rate=60.0))
         assert options.settings.int("offsets.retention.minutes") == 7
         assert options.settings.int("num.partitions") == 3
         assert options.port_file == str(port_file)
@@ -94,9 +94,9 @@ class TestServe:
     def test_mistakes(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
         assert told(capsys, "serve", *words) == line
 
-    def test_a_profile_that_is_none_is_told_with_those_that_are(self, capsys: pytest.CaptureFixture[str]) -> None:
-        line = told(capsys, "serve", "--profile", "9.9")
-        assert line.startswith("kproto serve: --profile: no Kafka release '9.9': use latest, or one of 0.8.0, ")
+    def test_a_kafka_version_that_is_none_is_told_with_those_that_are(self, capsys: pytest.CaptureFixture[str]) -> None:
+        line = told(capsys, "serve", "--kafka-version", "9.9")
+        assert line.startswith("kproto serve: --kafka-version: no Kafka release '9.9': use latest, or one of 0.8.0, ")
 
     def test_a_config_file_with_a_mistake_is_told_with_its_name(
         self, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -118,8 +118,8 @@ class TestRun:
     def test_defaults(self) -> None:
         options = cli.run_options(["--", "pytest", "-q"])
         assert options.command == ("pytest", "-q")
-        assert options.profile.is_latest
-        assert options.target.name == profile_names()[-1]
+        assert options.kafka_version.is_latest
+        assert options.target.name == kafka_version_names()[-1]
         assert (options.brokers, options.port, options.reports, options.fail_on_removed) == (1, 0, (), False)
 
     def test_every_option(self, tmp_path: Path) -> None:
@@ -128,13 +128,13 @@ class TestRun:
         options = cli.run_options(
             [
                 *("--target", "4.0", "--fail-on-removed", "--report", report, "--report=r.md", "--brokers", "3"),
-                *("--port", "9092", "--profile", "3.9-zookeeper", "--set", "num.partitions=5"),
+                *("--port", "9092", "--kafka-version", "3.9-zookeeper", "--set", "num.partitions=5"),
                 *("--config", str(config), "--clock", "auto"),
                 *("./my-app", "--port", "1"),
             ]
         )
         assert options.command == ("./my-app", "--port", "1")
-        assert (options.target.name, options.profile.name) == ("4.0", "3.9-zookeeper")
+        assert (options.target.name, options.kafka_version.name) == ("4.0", "3.9-zookeeper")
         assert (options.brokers, options.port, options.fail_on_removed) == (3, 9092, True)
         assert options.settings.int("num.partitions") == 5
         assert options.settings.int("offsets.retention.minutes") == 60

@@ -187,7 +187,7 @@ class TestTheReport:
         assert kproto("run", "--target", "4.0", "--fail-on-removed", "--", *fails).returncode == 3
 
     def test_names_what_a_release_itself_refused(self) -> None:
-        done = kproto("run", "--profile", "4.0", "--target", "4.0", "--fail-on-removed", "--", *OLD_CLIENT)
+        done = kproto("run", "--kafka-version", "4.0", "--target", "4.0", "--fail-on-removed", "--", *OLD_CLIENT)
         assert done.returncode == 1
         assert "  ListOffsets v0  1x  last served by 3.9; 4.0 serves v1-v10  consumer-1\n" in done.stderr
         assert "connections that the broker closed:\n" in done.stderr

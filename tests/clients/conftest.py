@@ -84,11 +84,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestedBroker]:
 
 @pytest.fixture(scope="session")
 def tested_and_real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """The addresses of the broker under test, in the newest release's profile, and of a real one of that release."""
-    profile = ".".join(NEWEST.split(".")[:2])
+    """The addresses of the broker under test, in the newest release's release, and of a real one of that release."""
+    kafka_version = ".".join(NEWEST.split(".")[:2])
     folder = tmp_path_factory.mktemp("tested")
     with (
         real_kafka(NEWEST, props=AS_DELIVERED) as real,
-        broker_under_test(folder, "--profile", profile) as tested,
+        broker_under_test(folder, "--kafka-version", kafka_version) as tested,
     ):
         yield tested.bootstrap, real.bootstrap

@@ -92,7 +92,7 @@ def test_every_step_prints_the_same_against_a_broker_of_the_release(
 ) -> None:
     with (
         real_kafka(version, props=AS_DELIVERED) as real,
-        broker_under_test(tmp_path, "--profile", version) as tested,
+        broker_under_test(tmp_path, "--kafka-version", version) as tested,
         running_tools(version) as tools,
     ):
         run_chapter(steps, Pair(tools, tested.bootstrap, real.bootstrap), tmp_path)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 
 from kproto_server.cluster.cluster import Cluster, Node, Topic, TopicDefaults
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 
 
 def new_cluster(
-    node_count: int = 3, *, profile: str = "latest", defaults: TopicDefaults | None = None, seed: int = 7
+    node_count: int = 3, *, kafka_version: str = "latest", defaults: TopicDefaults | None = None, seed: int = 7
 ) -> Cluster:
     """Return a cluster of live nodes 1 to n that makes the same choices for the same seed."""
     nodes = [Node(node_id, "127.0.0.1", 9091 + node_id) for node_id in range(1, node_count + 1)]
     seeded = random.Random(seed)  # noqa: S311 - repeatable, not secret
-    return Cluster(nodes, Profile.named(profile), defaults or TopicDefaults(), seeded.randbytes)
+    return Cluster(nodes, KafkaVersion.named(kafka_version), defaults or TopicDefaults(), seeded.randbytes)
 
 
 def made(cluster: Cluster, name: str, partition_count: int = 1, replication_factor: int = 1) -> Topic:

@@ -11,10 +11,10 @@ from kproto.codes import ErrorCode
 from kproto_server.cluster.auto_creation import missing_topic_error
 from kproto_server.cluster.cluster import Cluster, Refusal, Topic, TopicDefaults
 from kproto_server.cluster.topics import name_problem
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.cluster.clusters import made, new_cluster, placed
 
-MODES = pytest.mark.parametrize("profile", ["2.1", "2.8", "3.9-zookeeper", "3.9", "4.4", "latest"])
+MODES = pytest.mark.parametrize("kafka_version", ["2.1", "2.8", "3.9-zookeeper", "3.9", "4.4", "latest"])
 
 
 def refusal(cluster: Cluster, name: str, **asked: object) -> Refusal:
@@ -26,19 +26,19 @@ def refusal(cluster: Cluster, name: str, **asked: object) -> Refusal:
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 249, "...", "__x"])
 def test_names_that_can_be(name: str) -> None:
-    assert name_problem(name, Profile.named()) is None
+    assert name_problem(name, KafkaVersion.named()) is None
 
 
 @MODES
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "a/b", "ä", "a\n"])
-def test_names_that_can_t(profile: str, name: str) -> None:
-    cluster = new_cluster(profile=profile)
+def test_names_that_can_t(kafka_version: str, name: str) -> None:
+    cluster = new_cluster(kafka_version=kafka_version)
     assert refusal(cluster, name, partition_count=1, replication_factor=1).error == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 @MODES
-def test_a_name_that_differs_in_dots_and_underscores_only_collides(profile: str) -> None:
-    cluster = new_cluster(profile=profile)
+def test_a_name_that_differs_in_dots_and_underscores_only_collides(kafka_version: str) -> None:
+    cluster = new_cluster(kafka_version=kafka_version)
     made(cluster, "a.b_c")
     found = refusal(cluster, "a_b.c", partition_count=1, replication_factor=1)
     assert found.error == ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -47,16 +47,16 @@ def test_a_name_that_differs_in_dots_and_underscores_only_collides(profile: str)
 
 
 @MODES
-def test_an_existing_name_is_said_to_exist_rather_than_to_collide(profile: str) -> None:
-    cluster = new_cluster(profile=profile)
+def test_an_existing_name_is_said_to_exist_rather_than_to_collide(kafka_version: str) -> None:
+    cluster = new_cluster(kafka_version=kafka_version)
     made(cluster, "a.b")
     found = cluster.create_topic("a.b", partition_count=1, replication_factor=1)
     assert found == Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'a.b' already exists.")
 
 
 @MODES
-def test_validating_makes_nothing(profile: str) -> None:
-    cluster = new_cluster(profile=profile)
+def test_validating_makes_nothing(kafka_version: str) -> None:
+    cluster = new_cluster(kafka_version=kafka_version)
     topic = cluster.create_topic("t", partition_count=2, replication_factor=3, validate_only=True)
     assert isinstance(topic, Topic)
     assert cluster.topics == {}
@@ -66,21 +66,21 @@ def test_validating_makes_nothing(profile: str) -> None:
 
 
 @MODES
-def test_brokers_too_few_for_a_topic(profile: str) -> None:
+def test_brokers_too_few_for_a_topic(kafka_version: str) -> None:
     """BA-50, BA-90."""
-    found = refusal(new_cluster(2, profile=profile), "t", partition_count=1, replication_factor=3)
+    found = refusal(new_cluster(2, kafka_version=kafka_version), "t", partition_count=1, replication_factor=3)
     assert found.error == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 @MODES
-def test_the_broker_s_own_numbers_where_none_are_given(profile: str) -> None:
+def test_the_broker_s_own_numbers_where_none_are_given(kafka_version: str) -> None:
     """BA-90. Before 2.4 CreateTopics has to give them; auto-creation never does."""
     defaults = TopicDefaults(num_partitions=4, replication_factor=2)
-    cluster = new_cluster(2, profile=profile, defaults=defaults)
+    cluster = new_cluster(2, kafka_version=kafka_version, defaults=defaults)
     missing_topic_error(cluster, "auto", allowed_by_request=True, now_ms=0)
     assert (len(cluster.topics["auto"].partitions), cluster.topics["auto"].replication_factor) == (4, 2)
     found = cluster.create_topic("t")
-    if cluster.profile.creates_topics_with_defaults:
+    if cluster.kafka_version.creates_topics_with_defaults:
         assert isinstance(found, Topic)
         assert (len(found.partitions), found.replication_factor) == (4, 2)
     else:
@@ -123,7 +123,7 @@ def test_a_quorum_refuses_partitions_on_stopped_brokers_alone() -> None:
 
 def test_a_zookeeper_topic_may_wait_for_its_broker() -> None:
     """It is made on a broker that is not there, and led by it once it comes."""
-    cluster = new_cluster(2, profile="2.8")
+    cluster = new_cluster(2, kafka_version="2.8")
     topic = placed(cluster, "t", [[2]])
     cluster.stop_node(2)
     waiting = placed(cluster, "u", [[2]])
@@ -133,8 +133,8 @@ def test_a_zookeeper_topic_may_wait_for_its_broker() -> None:
 
 
 @MODES
-def test_growing_keeps_what_there_is_and_has_the_same_factor(profile: str) -> None:
-    cluster = new_cluster(profile=profile)
+def test_growing_keeps_what_there_is_and_has_the_same_factor(kafka_version: str) -> None:
+    cluster = new_cluster(kafka_version=kafka_version)
     topic = made(cluster, "t", 2, 2)
     before = list(topic.partitions)
     assert cluster.add_partitions(topic, 5) is None
@@ -144,8 +144,8 @@ def test_growing_keeps_what_there_is_and_has_the_same_factor(profile: str) -> No
 
 
 @MODES
-def test_growing_where_told(profile: str) -> None:
-    cluster = new_cluster(profile=profile)
+def test_growing_where_told(kafka_version: str) -> None:
+    cluster = new_cluster(kafka_version=kafka_version)
     topic = made(cluster, "t", 1, 2)
     assert cluster.add_partitions(topic, 3, [[3, 1], [2, 3]]) is None
     assert [partition.replicas for partition in topic.partitions[1:]] == [[3, 1], [2, 3]]
@@ -153,8 +153,8 @@ def test_growing_where_told(profile: str) -> None:
 
 @MODES
 @pytest.mark.parametrize("assignments", [[[1]], [[1, 1]], [[]], [[9, 1]], [[1, 2], [2, 3]], []])
-def test_growing_where_it_can_t(profile: str, assignments: list[list[int]]) -> None:
-    cluster = new_cluster(profile=profile)
+def test_growing_where_it_can_t(kafka_version: str, assignments: list[list[int]]) -> None:
+    cluster = new_cluster(kafka_version=kafka_version)
     topic = made(cluster, "t", 1, 2)
     found = cluster.add_partitions(topic, 2, assignments)
     assert found is not None
@@ -164,8 +164,8 @@ def test_growing_where_it_can_t(profile: str, assignments: list[list[int]]) -> N
 
 @MODES
 @pytest.mark.parametrize("count", [2, 1, 0, -1])
-def test_a_topic_never_shrinks(profile: str, count: int) -> None:
-    cluster = new_cluster(profile=profile)
+def test_a_topic_never_shrinks(kafka_version: str, count: int) -> None:
+    cluster = new_cluster(kafka_version=kafka_version)
     topic = made(cluster, "t", 2)
     found = cluster.add_partitions(topic, count)
     assert found is not None
@@ -181,8 +181,10 @@ def test_a_topic_never_shrinks(profile: str, count: int) -> None:
         ({"cleanup.policy": "compact", "retention.ms": None}, "Null value not supported"),
     ],
 )
-def test_configs_that_can_t_be(profile: str, configs: dict[str, str | None], words: str) -> None:
-    found = refusal(new_cluster(profile=profile), "t", partition_count=1, replication_factor=1, configs=configs)
+def test_configs_that_can_t_be(kafka_version: str, configs: dict[str, str | None], words: str) -> None:
+    found = refusal(
+        new_cluster(kafka_version=kafka_version), "t", partition_count=1, replication_factor=1, configs=configs
+    )
     assert found.message is None or words in found.message
     assert (found.message is None) == (found.error == ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -195,22 +197,22 @@ def test_configs_are_kept_as_given() -> None:
 
 
 @MODES
-def test_nothing_is_made_without_permission(profile: str) -> None:
+def test_nothing_is_made_without_permission(kafka_version: str) -> None:
     """BA-33: the request's, and the broker's."""
-    cluster = new_cluster(profile=profile)
+    cluster = new_cluster(kafka_version=kafka_version)
     assert missing_topic_error(cluster, "t", allowed_by_request=False, now_ms=0) == 3
-    cluster = new_cluster(profile=profile, defaults=TopicDefaults(auto_create=False))
+    cluster = new_cluster(kafka_version=kafka_version, defaults=TopicDefaults(auto_create=False))
     assert missing_topic_error(cluster, "t", allowed_by_request=True, now_ms=0) == 3
     assert cluster.topics == {}
 
 
 @MODES
-def test_nobody_means_so_many_partitions(profile: str) -> None:
-    cluster = new_cluster(profile=profile)
+def test_nobody_means_so_many_partitions(kafka_version: str) -> None:
+    cluster = new_cluster(kafka_version=kafka_version)
     found = refusal(cluster, "t", partition_count=2**31 - 1, replication_factor=1)
     assert found == Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     topic = made(cluster, "t", partition_count=1, replication_factor=1)
-    word = cluster.profile.word_for_added_partitions
+    word = cluster.kafka_version.word_for_added_partitions
     refused = f"Excessively large number of {word}partitions per request."
     assert cluster.add_partitions(topic, 10_002) == Refusal(ErrorCode.POLICY_VIOLATION, refused)
     assert cluster.add_partitions(topic, 10_001) is None

@@ -6,7 +6,7 @@ import pytest
 
 from kproto_server.cluster.cluster import Cluster, Node, TopicDefaults
 from kproto_server.configuration.settings import Settings
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.cluster.clusters import made, new_cluster
 
 ENFORCING = ["0.11", "2.1", "2.8", "3.9-zookeeper", "3.9", "4.4", "latest"]
@@ -17,19 +17,19 @@ KRAFT = ["3.9", "4.4", "latest"]
 OFFSETS = "__consumer_offsets"
 
 
-@pytest.mark.parametrize("profile", ENFORCING)
-def test_it_is_not_made_while_brokers_are_too_few(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ENFORCING)
+def test_it_is_not_made_while_brokers_are_too_few(kafka_version: str) -> None:
     """BA-50."""
-    cluster = new_cluster(2, profile=profile)
+    cluster = new_cluster(2, kafka_version=kafka_version)
     assert not cluster.ensure_offsets_topic(0)
     assert cluster.topic(OFFSETS) is None
     assert cluster.coordinator_of("g") is None
 
 
-@pytest.mark.parametrize("profile", ENFORCING)
-def test_it_is_made_as_soon_as_they_are_enough(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ENFORCING)
+def test_it_is_made_as_soon_as_they_are_enough(kafka_version: str) -> None:
     """BA-53: no restart, the configured number of partitions."""
-    cluster = new_cluster(2, profile=profile, defaults=TopicDefaults(offsets_num_partitions=5))
+    cluster = new_cluster(2, kafka_version=kafka_version, defaults=TopicDefaults(offsets_num_partitions=5))
     assert not cluster.ensure_offsets_topic(0)
     cluster.add_node(Node(3, "127.0.0.1", 9999))
     assert cluster.ensure_offsets_topic(1_000)
@@ -40,54 +40,54 @@ def test_it_is_made_as_soon_as_they_are_enough(profile: str) -> None:
     assert cluster.coordinator_of("g") is not None
 
 
-@pytest.mark.parametrize("profile", CLAMPING)
-def test_before_0_11_it_has_as_many_replicas_as_there_are_brokers(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", CLAMPING)
+def test_before_0_11_it_has_as_many_replicas_as_there_are_brokers(kafka_version: str) -> None:
     """BA-50."""
-    cluster = new_cluster(2, profile=profile)
+    cluster = new_cluster(2, kafka_version=kafka_version)
     assert cluster.ensure_offsets_topic(0)
     assert cluster.topics[OFFSETS].replication_factor == 2
 
 
-@pytest.mark.parametrize("profile", ZOOKEEPER)
-def test_a_stopped_broker_does_not_count_with_zookeeper(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ZOOKEEPER)
+def test_a_stopped_broker_does_not_count_with_zookeeper(kafka_version: str) -> None:
     """BA-52."""
-    cluster = new_cluster(3, profile=profile)
+    cluster = new_cluster(3, kafka_version=kafka_version)
     cluster.stop_node(3)
     assert not cluster.ensure_offsets_topic(0)
 
 
-@pytest.mark.parametrize("profile", KRAFT)
-def test_a_stopped_broker_counts_with_kraft(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", KRAFT)
+def test_a_stopped_broker_counts_with_kraft(kafka_version: str) -> None:
     """BA-52: it is registered."""
-    cluster = new_cluster(3, profile=profile)
+    cluster = new_cluster(3, kafka_version=kafka_version)
     cluster.stop_node(3)
     assert cluster.ensure_offsets_topic(0)
     assert cluster.topics[OFFSETS].replication_factor == 3
 
 
-@pytest.mark.parametrize("profile", KRAFT)
-def test_a_broker_that_never_was_up_does_not_count(profile: str) -> None:
-    cluster = new_cluster(2, profile=profile)
+@pytest.mark.parametrize("kafka_version", KRAFT)
+def test_a_broker_that_never_was_up_does_not_count(kafka_version: str) -> None:
+    cluster = new_cluster(2, kafka_version=kafka_version)
     cluster.add_node(Node(3, "127.0.0.1", 9999, alive=False))
     assert not cluster.ensure_offsets_topic(0)
     cluster.start_node(3)
     assert cluster.ensure_offsets_topic(0)
 
 
-@pytest.mark.parametrize("profile", ["2.1", "4.4"])
-def test_nothing_is_made_while_all_brokers_are_down(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["2.1", "4.4"])
+def test_nothing_is_made_while_all_brokers_are_down(kafka_version: str) -> None:
     """BA-52: one at least must be up."""
-    cluster = new_cluster(3, profile=profile)
+    cluster = new_cluster(3, kafka_version=kafka_version)
     for node_id in (1, 2, 3):
         cluster.stop_node(node_id)
     assert not cluster.ensure_offsets_topic(0)
 
 
-@pytest.mark.parametrize("profile", ENFORCING)
-def test_the_topic_of_transactions_goes_by_its_own_factor(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ENFORCING)
+def test_the_topic_of_transactions_goes_by_its_own_factor(kafka_version: str) -> None:
     """BA-51."""
     defaults = TopicDefaults(offsets_replication_factor=1, transaction_replication_factor=2)
-    cluster = new_cluster(1, profile=profile, defaults=defaults)
+    cluster = new_cluster(1, kafka_version=kafka_version, defaults=defaults)
     assert cluster.ensure_offsets_topic(0)
     assert not cluster.ensure_internal_topic("__transaction_state", 0)
     cluster.add_node(Node(2, "127.0.0.1", 9999))
@@ -103,7 +103,7 @@ def test_the_factor_in_force(node_count: int, given: str | None, expected: int) 
     """BA-54: a single broker with nothing set has 1; otherwise what is set, or Kafka's 3."""
     settings = Settings.from_mapping({} if given is None else {"offsets.topic.replication.factor": given})
     addresses = [("127.0.0.1", 9092 + place) for place in range(node_count)]
-    cluster = Cluster.of(addresses, profile=Profile.named(), settings=settings)
+    cluster = Cluster.of(addresses, kafka_version=KafkaVersion.named(), settings=settings)
     assert cluster.defaults.offsets_replication_factor == expected
 
 

@@ -63,9 +63,9 @@ def test_a_kraft_cluster_puts_replicas_on_a_stopped_broker_where_it_must() -> No
     assert all(sorted(partition.isr) == [1, 2, 3] for partition in topic.partitions)
 
 
-@pytest.mark.parametrize("profile", ["2.1", "4.4"])
-def test_no_replica_is_on_a_stopped_broker_where_live_ones_do(profile: str) -> None:
-    cluster = new_cluster(3, profile=profile)
+@pytest.mark.parametrize("kafka_version", ["2.1", "4.4"])
+def test_no_replica_is_on_a_stopped_broker_where_live_ones_do(kafka_version: str) -> None:
+    cluster = new_cluster(3, kafka_version=kafka_version)
     cluster.stop_node(2)
     topic = made(cluster, "t", 4, 2)
     assert all(2 not in partition.replicas for partition in topic.partitions)

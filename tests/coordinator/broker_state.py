@@ -13,7 +13,7 @@ from kproto_server.cluster.cluster import Cluster, Topic
 from kproto_server.configuration.settings import Settings
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.handlers import handler
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.requests.context import Call, ConnectionInfo
 from kproto_server.state import BrokerState
 
@@ -26,7 +26,7 @@ NOW_MS = 1_700_000_000_000
 
 
 def new_state(
-    profile: str = "latest",
+    kafka_version: str = "latest",
     *,
     topics: Mapping[str, int] | None = None,
     settings: Mapping[str, str] | None = None,
@@ -34,12 +34,12 @@ def new_state(
     with_offsets_topic: bool = True,
 ) -> BrokerState:
     """Return a broker's state with these topics (name: partitions); by default "t" with three of them, "u" with one."""
-    chosen = Profile.named(profile)
+    chosen = KafkaVersion.named(kafka_version)
     given = {"offsets.topic.replication.factor": "1", **(settings or {})}
     # Past the check of what a user may set: some settings are acted on before they are offered.
     configured = Settings(chosen, given)
     addresses = [("127.0.0.1", 9092 + index) for index in range(node_count)]
-    cluster = Cluster.of(addresses, profile=chosen, settings=configured)
+    cluster = Cluster.of(addresses, kafka_version=chosen, settings=configured)
     for name, partition_count in (topics or {"t": 3, "u": 1}).items():
         made = cluster.create_topic(name, partition_count=partition_count, replication_factor=1)
         assert isinstance(made, Topic)

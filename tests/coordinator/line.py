@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 
 DEAD = "Dead"
 EMPTY = "Empty"
@@ -184,7 +184,7 @@ class Script:
     play: Callable[[Line], None]
     until_s: float
     outcomes: Mapping[str, Outcome]
-    """By profile."""
+    """By Kafka version."""
     states: tuple[str, ...]
     """Those that are compared."""
     down: Down | None
@@ -196,11 +196,11 @@ class Script:
     def uses(self, api_key: int) -> bool:
         return api_key in {needed for needed, _ in self.needs}
 
-    def can_be_played(self, profile: Profile) -> bool:
+    def can_be_played(self, kafka_version: KafkaVersion) -> bool:
         """Whether a release has all that the script uses. An upgrade has its release to begin with."""
         if self.down is not None and self.down.upgrade is not None:
-            return profile.name in self.outcomes
-        return all(profile.serves(api_key, version) for api_key, version in self.needs)
+            return kafka_version.name in self.outcomes
+        return all(kafka_version.serves(api_key, version) for api_key, version in self.needs)
 
     def run(self, line: Line) -> Outcome:
         line.at(0)

@@ -8,7 +8,7 @@ import pytest
 
 from kproto_server.coordinator.commit import commit_error
 from kproto_server.coordinator.groups import Group, GroupState, Member
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.broker_state import commit_request
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = (
@@ -41,7 +41,7 @@ NOBODY = Who(GENERATION)
 COLUMNS = ("2.0", "2.1", "2.3", "2.4", "2.8", "3.2", "3.9", "4.4", "latest")
 
 
-def error(profile: str, group: Group | None, who: Who, version: int = 8) -> int:
+def error(kafka_version: str, group: Group | None, who: Who, version: int = 8) -> int:
     request = commit_request(
         "g",
         {"t": {0: 1}},
@@ -49,7 +49,7 @@ def error(profile: str, group: Group | None, who: Who, version: int = 8) -> int:
         member_id=who.member_id,
         group_instance_id=who.instance,
     )
-    return commit_error(group, request, version, Profile.named(profile))
+    return commit_error(group, request, version, KafkaVersion.named(kafka_version))
 
 
 def classic(state: GroupState) -> Group:
@@ -63,29 +63,31 @@ def classic(state: GroupState) -> Group:
     return group
 
 
-@pytest.mark.parametrize("profile", COLUMNS)
-def test_unknown_group_takes_simple_commits_only(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", COLUMNS)
+def test_unknown_group_takes_simple_commits_only(kafka_version: str) -> None:
     """OC-21; "simple" is any negative generation."""
-    assert error(profile, None, SIMPLE) == 0
-    assert error(profile, None, Who(generation=-7)) == 0
-    assert error(profile, None, MEMBER) == 22
-    assert error(profile, None, Who(generation=0)) == 22
+    assert error(kafka_version, None, SIMPLE) == 0
+    assert error(kafka_version, None, Who(generation=-7)) == 0
+    assert error(kafka_version, None, MEMBER) == 22
+    assert error(kafka_version, None, Who(generation=0)) == 22
 
 
-@pytest.mark.parametrize(("profile", "expected"), [("3.9", 22), ("4.0", 69), ("4.4", 69), ("latest", 69)])
-def test_unknown_group_with_a_generation_from_v9_on(profile: str, expected: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "expected"), [("3.9", 22), ("4.0", 69), ("4.4", 69), ("latest", 69)])
+def test_unknown_group_with_a_generation_from_v9_on(kafka_version: str, expected: int) -> None:
     """OC-21: GROUP_ID_NOT_FOUND is the new coordinator's."""
-    assert [error(profile, None, MEMBER, version) for version in (8, 9)] == [22, expected]
+    assert [error(kafka_version, None, MEMBER, version) for version in (8, 9)] == [22, expected]
 
 
-@pytest.mark.parametrize(("profile", "expected"), [("2.0", 25), ("2.2", 25), ("2.3", 15), ("2.4", 15), ("4.4", 15)])
-def test_dead_group(profile: str, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("kafka_version", "expected"), [("2.0", 25), ("2.2", 25), ("2.3", 15), ("2.4", 15), ("4.4", 15)]
+)
+def test_dead_group(kafka_version: str, expected: int) -> None:
     """OC-22: the member has to look for the coordinator again, from 2.3 on."""
-    assert error(profile, classic(DEAD), MEMBER) == expected
-    assert error(profile, classic(DEAD), SIMPLE) == expected
+    assert error(kafka_version, classic(DEAD), MEMBER) == expected
+    assert error(kafka_version, classic(DEAD), SIMPLE) == expected
 
 
-@pytest.mark.parametrize("profile", COLUMNS)
+@pytest.mark.parametrize("kafka_version", COLUMNS)
 @pytest.mark.parametrize(
     ("state", "who", "expected"),
     [
@@ -108,49 +110,50 @@ def test_dead_group(profile: str, expected: int) -> None:
         (COMPLETING, MEMBER, 27),
     ],
 )
-def test_cells_that_all_releases_share(profile: str, state: GroupState, who: Who, expected: int) -> None:
+def test_cells_that_all_releases_share(kafka_version: str, state: GroupState, who: Who, expected: int) -> None:
     """OC-22, OC-24, OC-27: a commit of the generation before is good until the next one has begun."""
-    assert error(profile, classic(state), who) == expected
+    assert error(kafka_version, classic(state), who) == expected
 
 
-@pytest.mark.parametrize("profile", COLUMNS)
+@pytest.mark.parametrize("kafka_version", COLUMNS)
 @pytest.mark.parametrize(("who", "since_2_4"), [(MEMBER_OF_OLD, 22), (GHOST, 25), (SIMPLE, 25), (NOBODY, 25)])
-def test_completing_rebalance_hid_membership_up_to_2_3(profile: str, who: Who, since_2_4: int) -> None:
+def test_completing_rebalance_hid_membership_up_to_2_3(kafka_version: str, who: Who, since_2_4: int) -> None:
     """OC-22: 27 for everyone, later only for those whom nothing else is wrong with."""
-    expected = 27 if profile in ("2.0", "2.1", "2.3") else since_2_4
-    assert error(profile, classic(COMPLETING), who) == expected
+    expected = 27 if kafka_version in ("2.0", "2.1", "2.3") else since_2_4
+    assert error(kafka_version, classic(COMPLETING), who) == expected
 
 
 @pytest.mark.parametrize(
-    ("profile", "expected"), [("2.8", 0), ("3.0", 25), ("3.2", 25), ("3.3", 0), ("3.9", 0), ("4.4", 0), ("2.0", 0)]
+    ("kafka_version", "expected"),
+    [("2.8", 0), ("3.0", 25), ("3.2", 25), ("3.3", 0), ("3.9", 0), ("4.4", 0), ("2.0", 0)],
 )
-def test_simple_commit_that_names_a_member(profile: str, expected: int) -> None:
+def test_simple_commit_that_names_a_member(kafka_version: str, expected: int) -> None:
     """OC-21, OC-22: ignored in all releases but 3.0 to 3.2, where the member has to exist."""
-    assert error(profile, classic(EMPTY), GHOST_WITHOUT_GENERATION) == expected
-    assert error(profile, None, GHOST_WITHOUT_GENERATION) == expected
-    assert error(profile, classic(EMPTY), Who(instance="i")) == expected
-    assert error(profile, classic(EMPTY), SIMPLE) == 0
+    assert error(kafka_version, classic(EMPTY), GHOST_WITHOUT_GENERATION) == expected
+    assert error(kafka_version, None, GHOST_WITHOUT_GENERATION) == expected
+    assert error(kafka_version, classic(EMPTY), Who(instance="i")) == expected
+    assert error(kafka_version, classic(EMPTY), SIMPLE) == 0
 
 
-@pytest.mark.parametrize("profile", ["2.3", "2.4", "2.8", "3.0", "3.9", "4.4", "latest"])
+@pytest.mark.parametrize("kafka_version", ["2.3", "2.4", "2.8", "3.0", "3.9", "4.4", "latest"])
 @pytest.mark.parametrize("state", [STABLE, PREPARING, COMPLETING])
-def test_static_member_under_another_id_is_fenced_before_all_else(profile: str, state: GroupState) -> None:
+def test_static_member_under_another_id_is_fenced_before_all_else(kafka_version: str, state: GroupState) -> None:
     """OC-22, OC-23."""
-    assert error(profile, classic(state), Who(GENERATION, "ghost", "i")) == 82
-    assert error(profile, classic(state), Who(77, "m", "i")) == 82
+    assert error(kafka_version, classic(state), Who(GENERATION, "ghost", "i")) == 82
+    assert error(kafka_version, classic(state), Who(77, "m", "i")) == 82
 
 
-@pytest.mark.parametrize("profile", ["2.3", "2.8", "3.9", "4.4"])
-def test_static_member_may_leave_its_instance_out(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["2.3", "2.8", "3.9", "4.4"])
+def test_static_member_may_leave_its_instance_out(kafka_version: str) -> None:
     """OC-23."""
-    assert error(profile, classic(STABLE), Who(GENERATION, "static")) == 0
-    assert error(profile, classic(STABLE), Who(GENERATION, "static", "i")) == 0
+    assert error(kafka_version, classic(STABLE), Who(GENERATION, "static")) == 0
+    assert error(kafka_version, classic(STABLE), Who(GENERATION, "static", "i")) == 0
 
 
-@pytest.mark.parametrize(("profile", "expected"), [("2.3", 0), ("2.8", 0), ("3.0", 25), ("3.9", 25), ("4.4", 25)])
-def test_unknown_instance(profile: str, expected: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "expected"), [("2.3", 0), ("2.8", 0), ("3.0", 25), ("3.9", 25), ("4.4", 25)])
+def test_unknown_instance(kafka_version: str, expected: int) -> None:
     """OC-23: from 3.0 on; 2.8.2 takes the commit."""
-    assert error(profile, classic(STABLE), Who(GENERATION, "m", "nobody")) == expected
+    assert error(kafka_version, classic(STABLE), Who(GENERATION, "m", "nobody")) == expected
 
 
 def consumer(*, speaks_classic: bool = False, members: int = 1) -> Group:

@@ -13,7 +13,7 @@ from kproto_server.coordinator.commit import (
     metadata_too_large,
     timestamps_of_v1,
 )
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 
 NOW = 1_000_000
 RETENTION = 60_000
@@ -41,7 +41,7 @@ def test_metadata_is_counted_in_utf_16_units(metadata: str, too_large: bool) -> 
 def test_limits_are_read_by_kafka_s_names() -> None:
     """OC-30, EX-1, D2."""
     given = {"offset.metadata.max.bytes": "10", "offsets.retention.minutes": "2"}
-    limits = limits_of(Settings.from_mapping(given, Profile.named("4.4")))
+    limits = limits_of(Settings.from_mapping(given, KafkaVersion.named("4.4")))
     assert (limits.metadata_max_bytes, limits.retention_ms, limits.honours_overrides) == (10, 120_000, False)
 
 
@@ -63,41 +63,47 @@ def test_limits_are_read_by_kafka_s_names() -> None:
 )
 def test_failed_write_is_told_in_the_coordinator_s_words(log_error: int, old: int, new: int) -> None:
     """OC-35."""
-    assert [append_error(log_error, Profile.named(name)) for name in ("2.0", "3.9")] == [old, old]
-    assert [append_error(log_error, Profile.named(name)) for name in ("4.0", "4.4", "latest")] == [new, new, new]
+    assert [append_error(log_error, KafkaVersion.named(name)) for name in ("2.0", "3.9")] == [old, old]
+    assert [append_error(log_error, KafkaVersion.named(name)) for name in ("4.0", "4.4", "latest")] == [new, new, new]
 
 
 IGNORING = CommitLimits(metadata_max_bytes=4096, retention_ms=RETENTION, honours_overrides=False)
 HONOURING = CommitLimits(metadata_max_bytes=4096, retention_ms=RETENTION, honours_overrides=True)
 
 
-@pytest.mark.parametrize(("profile", "expected"), [("0.9", NOW + RETENTION), ("2.0", NOW + RETENTION), ("2.1", None)])
+@pytest.mark.parametrize(
+    ("kafka_version", "expected"), [("0.9", NOW + RETENTION), ("2.0", NOW + RETENTION), ("2.1", None)]
+)
 @pytest.mark.parametrize("override_ms", [-1, 1, 0, -2, 10**9])
-def test_overrides_are_ignored_unless_told_otherwise(profile: str, override_ms: int, expected: int | None) -> None:
+def test_overrides_are_ignored_unless_told_otherwise(
+    kafka_version: str, override_ms: int, expected: int | None
+) -> None:
     """D2: whatever a request says, offsets live as the broker is set, or as their group does."""
-    assert expire_timestamp(NOW, override_ms, IGNORING, Profile.named(profile)) == expected
+    assert expire_timestamp(NOW, override_ms, IGNORING, KafkaVersion.named(kafka_version)) == expected
 
 
-@pytest.mark.parametrize("profile", ["0.9", "1.1", "2.0", "2.1", "3.9", "4.4", "latest"])
+@pytest.mark.parametrize("kafka_version", ["0.9", "1.1", "2.0", "2.1", "3.9", "4.4", "latest"])
 @pytest.mark.parametrize("override_ms", [1, 0, -2, 10**9])
-def test_honoured_overrides_end_an_offset_by_themselves(profile: str, override_ms: int) -> None:
+def test_honoured_overrides_end_an_offset_by_themselves(kafka_version: str, override_ms: int) -> None:
     """OC-40, OC-41: any value but -1 is taken as it is; OC-42: longer or shorter than the broker's own."""
-    assert expire_timestamp(NOW, override_ms, HONOURING, Profile.named(profile)) == NOW + override_ms
+    assert expire_timestamp(NOW, override_ms, HONOURING, KafkaVersion.named(kafka_version)) == NOW + override_ms
 
 
-@pytest.mark.parametrize(("profile", "expected"), [("0.9", NOW + RETENTION), ("2.0", NOW + RETENTION), ("2.1", None)])
-def test_honouring_leaves_the_default_alone(profile: str, expected: int | None) -> None:
+@pytest.mark.parametrize(
+    ("kafka_version", "expected"), [("0.9", NOW + RETENTION), ("2.0", NOW + RETENTION), ("2.1", None)]
+)
+def test_honouring_leaves_the_default_alone(kafka_version: str, expected: int | None) -> None:
     """OC-40, OC-41: -1."""
-    assert expire_timestamp(NOW, -1, HONOURING, Profile.named(profile)) == expected
+    assert expire_timestamp(NOW, -1, HONOURING, KafkaVersion.named(kafka_version)) == expected
 
 
 def test_longest_retention_overflows_as_in_java() -> None:
     """OC-40 in 64 bits: a client that asks for ever gets an offset that has expired."""
-    assert expire_timestamp(NOW, 2**63 - 1, HONOURING, Profile.named("4.4")) == NOW - 1 - 2**63
+    assert expire_timestamp(NOW, 2**63 - 1, HONOURING, KafkaVersion.named("4.4")) == NOW - 1 - 2**63
 
 
 @pytest.mark.parametrize(
-    ("profile", "expected"),
+    ("kafka_version", "expected"),
     [
         ("0.8.2", (500, 500 + RETENTION)),
         ("0.9", (NOW, 500 + RETENTION)),
@@ -106,16 +112,16 @@ def test_longest_retention_overflows_as_in_java() -> None:
         ("3.9", (500, None)),
     ],
 )
-def test_timestamp_of_v1(profile: str, expected: tuple[int, int | None]) -> None:
+def test_timestamp_of_v1(kafka_version: str, expected: tuple[int, int | None]) -> None:
     """OC-40."""
-    assert timestamps_of_v1(500, NOW, IGNORING, Profile.named(profile)) == expected
+    assert timestamps_of_v1(500, NOW, IGNORING, KafkaVersion.named(kafka_version)) == expected
 
 
 @pytest.mark.parametrize(
-    ("profile", "expected"),
+    ("kafka_version", "expected"),
     [("0.8.2", NOW + RETENTION), ("0.9", NOW + RETENTION), ("2.0", NOW + RETENTION), ("2.1", None)],
 )
-def test_default_timestamp_of_v1_is_now(profile: str, expected: int | None) -> None:
+def test_default_timestamp_of_v1_is_now(kafka_version: str, expected: int | None) -> None:
     """OC-40, OC-41: -1, and no other negative."""
-    assert timestamps_of_v1(-1, NOW, IGNORING, Profile.named(profile)) == (NOW, expected)
-    assert timestamps_of_v1(-2, NOW, IGNORING, Profile.named("2.1")) == (-2, None)
+    assert timestamps_of_v1(-1, NOW, IGNORING, KafkaVersion.named(kafka_version)) == (NOW, expected)
+    assert timestamps_of_v1(-2, NOW, IGNORING, KafkaVersion.named("2.1")) == (-2, None)

@@ -20,7 +20,7 @@ from kproto_server.coordinator.expiration import judge
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.broker_state import NOW_MS, ask, commit
 from tests.coordinator.change_logs import Appended, RecordingLog
 from tests.coordinator.timeline import SECOND_MS, Timeline
@@ -37,10 +37,10 @@ def stored(commit_ms: int = 0, expire_ms: int | None = None) -> OffsetAndMetadat
 
 
 def expired_at(
-    now_ms: int, group: Group | None, offset: OffsetAndMetadata, profile: str = "4.4", retention_ms: int = R
+    now_ms: int, group: Group | None, offset: OffsetAndMetadata, kafka_version: str = "4.4", retention_ms: int = R
 ) -> bool:
     """Whether the one offset of a group, of topic "t", is expired."""
-    verdict = judge(group, {"t": {0: offset}}, now_ms, retention_ms, Profile.named(profile))
+    verdict = judge(group, {"t": {0: offset}}, now_ms, retention_ms, KafkaVersion.named(kafka_version))
     return verdict.expired == [("t", [0])]
 
 
@@ -57,28 +57,28 @@ def a_group(state: GroupState, *, at_ms: int | None = 0, protocol_type: str | No
 # The rules, to the millisecond.
 
 
-@pytest.mark.parametrize("profile", ["2.1", "4.4", "latest"])
-def test_the_deadline_itself_is_too_late(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["2.1", "4.4", "latest"])
+def test_the_deadline_itself_is_too_late(kafka_version: str) -> None:
     """EX-20, T26."""
     simple = Group("g", 0)
     for offset in (stored(5), stored(5, expire_ms=5 + R)):
-        assert not expired_at(4 + R, simple, offset, profile)
-        assert expired_at(5 + R, simple, offset, profile)
+        assert not expired_at(4 + R, simple, offset, kafka_version)
+        assert expired_at(5 + R, simple, offset, kafka_version)
 
 
-@pytest.mark.parametrize("profile", ["0.8.2", "0.10", "1.1", "2.0"])
-def test_before_kip_211_the_deadline_itself_was_not(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["0.8.2", "0.10", "1.1", "2.0"])
+def test_before_kip_211_the_deadline_itself_was_not(kafka_version: str) -> None:
     """EX-40, EX-41, EX-42, T26: an offset without a deadline in the log counts from its commit."""
     for offset in (stored(5), stored(5, expire_ms=5 + R)):
-        assert not expired_at(5 + R, None, offset, profile)
-        assert expired_at(6 + R, None, offset, profile)
-        assert expired_at(6 + R, a_group(GroupState.STABLE), offset, profile), "whatever the state"
+        assert not expired_at(5 + R, None, offset, kafka_version)
+        assert expired_at(6 + R, None, offset, kafka_version)
+        assert expired_at(6 + R, a_group(GroupState.STABLE), offset, kafka_version), "whatever the state"
 
 
 @pytest.mark.parametrize("retention_ms", [R // 2, 2 * R])
 def test_another_retention_time_counts_where_none_is_stored(retention_ms: int) -> None:
     """EX-43: before 2.1 it was stored with every commit."""
-    then, now = (Timeline(profile) for profile in ("2.0", "2.1"))
+    then, now = (Timeline(kafka_version) for kafka_version in ("2.0", "2.1"))
     for line in (then, now):
         line.commit()
     before, since = (line.state.offsets.of_group("g")["t"][0] for line in (then, now))
@@ -113,16 +113,16 @@ REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 
 
 @pytest.mark.parametrize(
-    ("profile", "stable", "rebalancing"), [("2.3", False, False), ("2.4", True, True), ("2.8", True, False)]
+    ("kafka_version", "stable", "rebalancing"), [("2.3", False, False), ("2.4", True, True), ("2.8", True, False)]
 )
 def test_states_in_which_consumers_lose_what_they_do_not_subscribe_to(
-    profile: str, stable: bool, rebalancing: bool
+    kafka_version: str, stable: bool, rebalancing: bool
 ) -> None:
     """EX-21 row 3: KAFKA-8730, KAFKA-13636."""
     for state in (GroupState.STABLE, *REBALANCING):
         group = a_group(state)
         group.subscribed_topics = frozenset({"u"})
-        assert expired_at(R, group, stored(), profile) is (rebalancing if state in REBALANCING else stable)
+        assert expired_at(R, group, stored(), kafka_version) is (rebalancing if state in REBALANCING else stable)
 
 
 @pytest.mark.parametrize("kind", ["classic", "consumer"])
@@ -169,10 +169,10 @@ def test_tombstones_are_written_and_synced_before_anything_goes() -> None:
     assert line.group_state() is GroupState.DEAD
 
 
-@pytest.mark.parametrize(("profile", "is_written"), [("2.0", False), ("3.9", False), ("4.4", True)])
-def test_simple_groups_have_no_record_in_the_old_coordinator(profile: str, is_written: bool) -> None:
+@pytest.mark.parametrize(("kafka_version", "is_written"), [("2.0", False), ("3.9", False), ("4.4", True)])
+def test_simple_groups_have_no_record_in_the_old_coordinator(kafka_version: str, is_written: bool) -> None:
     """EX-31."""
-    line = Timeline(profile)
+    line = Timeline(kafka_version)
     log = with_log(line)
     line.commit()
     assert line.gone() is not None
@@ -214,10 +214,10 @@ def test_nobody_sweeps_a_partition_without_a_leader() -> None:
     assert line.gone() == pytest.approx(90.5)
 
 
-@pytest.mark.parametrize(("profile", "first_s"), [("3.9", 0), ("4.0", 10)])
-def test_the_first_sweep(profile: str, first_s: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "first_s"), [("3.9", 0), ("4.0", 10)])
+def test_the_first_sweep(kafka_version: str, first_s: int) -> None:
     """EX-3: at once in the old coordinator, an interval after the start in the new one; then at every interval."""
-    line = Timeline(profile, offsets_retention_check_interval_ms="10000")
+    line = Timeline(kafka_version, offsets_retention_check_interval_ms="10000")
     line.state.groups.create("g", NOW_MS)
     if first_s == 0:
         line.sweeps.start()
@@ -314,7 +314,7 @@ def _leave(line: Timeline) -> None:
 def _commit_v1(ago_ms: int) -> Callable[[Timeline], None]:
     def act(line: Timeline) -> None:
         group = line.state.group("g")
-        if line.state.profile.serves(8, 1) and (group is None or group.is_empty):
+        if line.state.kafka_version.serves(8, 1) and (group is None or group.is_empty):
             line.commit_v1(ago_ms)
 
     return act
@@ -356,10 +356,10 @@ acts = st.one_of(
     st.lists(st.tuples(acts, st.sampled_from([0, 1, 2, 8, 62, 122, 140])), max_size=10),
 )
 def test_a_sweep_finds_what_a_walk_over_all_groups_would(
-    profile: str, history: list[tuple[Callable[[Timeline], None], int]]
+    kafka_version: str, history: list[tuple[Callable[[Timeline], None], int]]
 ) -> None:
     """Two coordinators live the same; of one every group is touched before every sweep, so that it looks at all."""
-    few, all_of_them = Timeline(profile), Timeline(profile)
+    few, all_of_them = Timeline(kafka_version), Timeline(kafka_version)
     for act, pause_halves in history:
         for line in (few, all_of_them):
             act(line)

@@ -22,7 +22,7 @@ from kproto_server.coordinator.loading.load import PartitionLoad
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.offsets_log.commits import commit_batch
 from kproto_server.coordinator.offsets_log.groups import group_batch
-from kproto_server.releases.kafka_version import Profile, profile_names
+from kproto_server.releases.kafka_version import KafkaVersion, kafka_version_names
 from tests.coordinator.broker_state import NOW_MS, new_state
 
 if TYPE_CHECKING:
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 
 R = 60_000
 EXPIRE_MS = NOW_MS + 10_000
-SINCE_KIP_211 = [name for name in profile_names() if Profile.named(name).release >= (2, 1)]
+SINCE_KIP_211 = [name for name in kafka_version_names() if KafkaVersion.named(name).release >= (2, 1)]
 UNKNOWN_VERSION = b"\0\x09"
 
 
-def commit_of(profile: str, expire_ms: int | None, batch_ms: int = NOW_MS) -> bytes:
+def commit_of(kafka_version: str, expire_ms: int | None, batch_ms: int = NOW_MS) -> bytes:
     """The batch of a commit of now; ``batch_ms``: the time in its header."""
     stored = OffsetAndMetadata(7, -1, "", NOW_MS, expire_ms, bytes(16))
-    return commit_batch("g", [("t", [(0, stored)])], batch_ms, Profile.named(profile))[0]
+    return commit_batch("g", [("t", [(0, stored)])], batch_ms, KafkaVersion.named(kafka_version))[0]
 
 
-def empty_group(profile: str, since_ms: int) -> bytes:
+def empty_group(kafka_version: str, since_ms: int) -> bytes:
     """The batch of a group that was left."""
     group = Group("g", since_ms)
     group.protocol_type, group.generation = "consumer", 2
     group.transition_to(GroupState.EMPTY, since_ms)
-    return group_batch(group, since_ms, Profile.named(profile))[0]
+    return group_batch(group, since_ms, KafkaVersion.named(kafka_version))[0]
 
 
-def load(profile: str, *batches: bytes, minutes: int = 1) -> tuple[BrokerState, PartitionLoad]:
+def load(kafka_version: str, *batches: bytes, minutes: int = 1) -> tuple[BrokerState, PartitionLoad]:
     """Start as a release on this log, with this retention time."""
-    state = new_state(profile, settings={"offsets.retention.minutes": str(minutes)})
+    state = new_state(kafka_version, settings={"offsets.retention.minutes": str(minutes)})
     loading = PartitionLoad(state, [b"".join(batches)], NOW_MS)
     loading.run()
     return state, loading
@@ -58,7 +58,7 @@ def load(profile: str, *batches: bytes, minutes: int = 1) -> tuple[BrokerState, 
 
 def is_expired(state: BrokerState, at_ms: int, minutes: int = 1) -> bool:
     group = state.groups.get("g") or Group("g", NOW_MS)
-    verdict = judge(group, state.offsets.of_group("g"), at_ms, minutes * R, state.profile)
+    verdict = judge(group, state.offsets.of_group("g"), at_ms, minutes * R, state.kafka_version)
     return verdict.expired == [("t", [0])]
 
 
@@ -67,49 +67,49 @@ def expires_at(state: BrokerState, at_ms: int, minutes: int = 1) -> bool:
     return is_expired(state, at_ms, minutes) and not is_expired(state, at_ms - 1, minutes)
 
 
-@pytest.mark.parametrize("profile", SINCE_KIP_211)
-def test_since_kip_211_the_log_has_a_deadline_only_where_a_client_asked_for_one(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", SINCE_KIP_211)
+def test_since_kip_211_the_log_has_a_deadline_only_where_a_client_asked_for_one(kafka_version: str) -> None:
     """EX-71: what a sweep goes by otherwise is the commit's time, or the group's."""
     for asked_for_ms, written_ms in ((None, -1), (EXPIRE_MS, EXPIRE_MS)):
-        (record,) = read_records(commit_of(profile, asked_for_ms))
+        (record,) = read_records(commit_of(kafka_version, asked_for_ms))
         read = read_offsets_record(record.key, record.value)
         assert isinstance(read.value, OffsetCommitValue)
         assert (read.value.expire_timestamp, read.value.commit_timestamp) == (written_ms, NOW_MS)
 
 
-@pytest.mark.parametrize("profile", ["2.0", "2.1", "4.4"])
+@pytest.mark.parametrize("kafka_version", ["2.0", "2.1", "4.4"])
 @pytest.mark.parametrize("batch_ms", [-1, 0, NOW_MS - 10 * R, NOW_MS + 10 * R])
-def test_the_timestamps_of_records_play_no_part(profile: str, batch_ms: int) -> None:
+def test_the_timestamps_of_records_play_no_part(kafka_version: str, batch_ms: int) -> None:
     """EX-5."""
-    state, _ = load(profile, commit_of("2.1", None, batch_ms))
-    assert expires_at(state, NOW_MS + R + (1 if profile == "2.0" else 0))
+    state, _ = load(kafka_version, commit_of("2.1", None, batch_ms))
+    assert expires_at(state, NOW_MS + R + (1 if kafka_version == "2.0" else 0))
 
 
 @pytest.mark.parametrize("minutes", [1, 1000])
-@pytest.mark.parametrize("profile", ["2.1", "3.9", "4.4", "latest"])
-def test_what_2_0_has_written_keeps_its_deadline_after_an_upgrade(profile: str, minutes: int) -> None:
+@pytest.mark.parametrize("kafka_version", ["2.1", "3.9", "4.4", "latest"])
+def test_what_2_0_has_written_keeps_its_deadline_after_an_upgrade(kafka_version: str, minutes: int) -> None:
     """EX-51: whatever the retention time is then. T34 has it with members."""
-    state, _ = load(profile, commit_of("2.0", EXPIRE_MS), minutes=minutes)
+    state, _ = load(kafka_version, commit_of("2.0", EXPIRE_MS), minutes=minutes)
     assert expires_at(state, EXPIRE_MS, minutes)
 
 
-@pytest.mark.parametrize("profile", ["2.1", "4.4"])
-def test_of_a_group_that_2_0_has_left_empty_the_log_does_not_say_since_when(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["2.1", "4.4"])
+def test_of_a_group_that_2_0_has_left_empty_the_log_does_not_say_since_when(kafka_version: str) -> None:
     """EX-52, EX-16: its offsets go by their commits; of one that 2.1 left the log says it."""
     since_ms = NOW_MS + 5000
-    before, _ = load(profile, commit_of("2.1", None), empty_group("2.0", since_ms))
-    since, _ = load(profile, commit_of("2.1", None), empty_group("2.1", since_ms))
+    before, _ = load(kafka_version, commit_of("2.1", None), empty_group("2.0", since_ms))
+    since, _ = load(kafka_version, commit_of("2.1", None), empty_group("2.1", since_ms))
     assert expires_at(before, NOW_MS + R)
     assert expires_at(since, since_ms + R)
 
 
-@pytest.mark.parametrize("profile", ["2.2", "2.3", "2.4", "2.5", "2.6"])
+@pytest.mark.parametrize("kafka_version", ["2.2", "2.3", "2.4", "2.5", "2.6"])
 @pytest.mark.parametrize("written_by", ["2.1", "2.4"])
-def test_2_3_to_2_5_forget_at_a_restart_since_when_a_group_is_empty(profile: str, written_by: str) -> None:
+def test_2_3_to_2_5_forget_at_a_restart_since_when_a_group_is_empty(kafka_version: str, written_by: str) -> None:
     """EX-16: unless 2.1 or 2.2 wrote it. T22b has it of real brokers."""
     since_ms = NOW_MS + 5000
-    state, _ = load(profile, commit_of("2.1", None), empty_group(written_by, since_ms))
-    is_forgotten = profile in ("2.3", "2.4", "2.5") and written_by == "2.4"
+    state, _ = load(kafka_version, commit_of("2.1", None), empty_group(written_by, since_ms))
+    is_forgotten = kafka_version in ("2.3", "2.4", "2.5") and written_by == "2.4"
     assert expires_at(state, (NOW_MS if is_forgotten else since_ms) + R)
 
 
@@ -121,10 +121,10 @@ def test_a_deadline_that_is_missing_is_that_of_the_present_setting(minutes: int)
     assert state.offsets.of_group("g")["t"][0].expire_timestamp_ms == NOW_MS + minutes * R
 
 
-@pytest.mark.parametrize("profile", SINCE_KIP_211)
-def test_minus_one_is_no_deadline(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", SINCE_KIP_211)
+def test_minus_one_is_no_deadline(kafka_version: str) -> None:
     """EX-54, OC-45: as brokers of 2.1 with inter.broker.protocol.version 2.0 write. Read as a time it is long over."""
-    state, _ = load(profile, commit_of("2.0", -1))
+    state, _ = load(kafka_version, commit_of("2.0", -1))
     assert expires_at(state, NOW_MS + R)
 
 
@@ -147,7 +147,7 @@ def test_records_of_types_that_nobody_knows_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "version", "has_time"),
+    ("kafka_version", "version", "has_time"),
     [
         ("0.10.0", 0, False),
         ("0.10.1", 1, False),
@@ -157,9 +157,9 @@ def test_records_of_types_that_nobody_knows_are_passed_over() -> None:
         ("4.4", 3, True),
     ],
 )
-def test_since_when_a_group_is_empty_is_in_the_log_since_2_1(profile: str, version: int, has_time: bool) -> None:
+def test_since_when_a_group_is_empty_is_in_the_log_since_2_1(kafka_version: str, version: int, has_time: bool) -> None:
     """EX-50."""
-    (record,) = read_records(empty_group(profile, NOW_MS))
+    (record,) = read_records(empty_group(kafka_version, NOW_MS))
     assert record.value is not None
     assert int.from_bytes(record.value[:2], "big") == version
     read = read_offsets_record(record.key, record.value)

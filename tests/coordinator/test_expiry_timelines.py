@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.expiry_table import COLUMNS, FIRST, NEW, OLD, TABLE
 from tests.coordinator.line import DEAD, Line, Outcome, Script, differences
 from tests.coordinator.timeline import Timeline
@@ -28,13 +28,17 @@ def by_hand() -> list[Script]:
 
 
 def cases() -> list[Any]:
-    return [pytest.param(s, profile, id=f"{s.name}-{profile}") for s in by_hand() for profile in s.outcomes]
+    return [
+        pytest.param(s, kafka_version, id=f"{s.name}-{kafka_version}")
+        for s in by_hand()
+        for kafka_version in s.outcomes
+    ]
 
 
-@pytest.mark.parametrize(("script", "profile"), cases())
-def test_our_coordinator_does_what_the_table_says(script: Script, profile: str) -> None:
-    seen = script.run(Timeline(profile))
-    assert list(differences(script.outcomes[profile], seen, script.states, SWEEP_S)) == []
+@pytest.mark.parametrize(("script", "kafka_version"), cases())
+def test_our_coordinator_does_what_the_table_says(script: Script, kafka_version: str) -> None:
+    seen = script.run(Timeline(kafka_version))
+    assert list(differences(script.outcomes[kafka_version], seen, script.states, SWEEP_S)) == []
 
 
 def recorded_cases() -> list[Any]:
@@ -56,43 +60,43 @@ def test_our_coordinator_does_what_a_real_broker_did(script: Script, release: st
 @pytest.mark.parametrize("release", expiry_recordings())
 def test_the_table_is_what_a_real_broker_did(release: str) -> None:
     """Also in the timelines that ours can't be asked."""
-    profile = Profile.named(release).name
+    kafka_version = KafkaVersion.named(release).name
     for name, facts in expiry_recordings()[release].items():
         script, seen = TABLE[name], Outcome.recorded(facts)
-        expected = script.outcomes.get(profile, seen)
+        expected = script.outcomes.get(kafka_version, seen)
         assert list(differences(expected, seen, script.states, SWEEP_S + LOOKS_S)) == [], name
 
 
 @pytest.mark.parametrize("release", expiry_recordings())
 def test_recordings_are_whole(release: str) -> None:
     """Every timeline that a broker of this release can be asked was asked, and no act came too late."""
-    profile = Profile.named(release)
+    kafka_version = KafkaVersion.named(release)
     recorded = expiry_recordings()[release]
-    playable = {s.name for s in TABLE.values() if s.can_be_played(profile)}
+    playable = {s.name for s in TABLE.values() if s.can_be_played(kafka_version)}
     assert recorded.keys() | {s.name for s in TABLE.values() if s.is_long} >= playable >= recorded.keys()
     assert all(facts["latest_act_s"] < LOOKS_S for facts in recorded.values())
 
 
 def test_every_column_of_the_table_is_recorded() -> None:
-    assert {Profile.named(release).name for release in expiry_recordings()} >= set(COLUMNS)
+    assert {KafkaVersion.named(release).name for release in expiry_recordings()} >= set(COLUMNS)
 
 
 # D2: retention times are ignored unless asked for.
 
 
-def ignoring(profile: str, play: Script, until_s: float) -> Outcome:
-    line: Line = Timeline(profile, offsets_retention_override="ignore")
+def ignoring(kafka_version: str, play: Script, until_s: float) -> Outcome:
+    line: Line = Timeline(kafka_version, offsets_retention_override="ignore")
     play.play(line)
     line.at(until_s)
     return line.outcome()
 
 
-@pytest.mark.parametrize(("profile", "gone_s"), [(OLD, 61), (FIRST, 60), (NEW, 60)])
+@pytest.mark.parametrize(("kafka_version", "gone_s"), [(OLD, 61), (FIRST, 60), (NEW, 60)])
 @pytest.mark.parametrize("name", ["T2", "T3"])
 def test_t30_what_is_committed_for_ten_seconds_or_a_hundred_lasts_as_long_as_all_else(
-    profile: str, gone_s: float, name: str
+    kafka_version: str, gone_s: float, name: str
 ) -> None:
-    seen = ignoring(profile, TABLE[name], 104)
+    seen = ignoring(kafka_version, TABLE[name], 104)
     expected = Outcome(gone={"t-0": gone_s}, states={DEAD: gone_s})
     assert list(differences(expected, seen, (DEAD,), SWEEP_S)) == []
 

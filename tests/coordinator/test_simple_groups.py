@@ -41,10 +41,10 @@ def test_a_commit_puts_nothing_into_the_registry() -> None:
     assert state.group("nobody") is None
 
 
-@pytest.mark.parametrize(("profile", "there"), [("0.9", False), ("0.10.1", True)])
-def test_offsets_make_a_group_since_0_10_1(profile: str, there: bool) -> None:
+@pytest.mark.parametrize(("kafka_version", "there"), [("0.9", False), ("0.10.1", True)])
+def test_offsets_make_a_group_since_0_10_1(kafka_version: str, there: bool) -> None:
     """OC-21."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}}, version=2)
     assert (state.group("g") is not None) is there
     assert len(list(state.all_groups())) == there
@@ -60,10 +60,10 @@ def test_all_groups_are_listed_once() -> None:
     assert listed(state) == ["a", "c", "z", "b"]
 
 
-@pytest.mark.parametrize("profile", ["2.0", "2.8", "4.4"])
-def test_who_names_a_member_hears_that_the_group_is_there(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["2.0", "2.8", "4.4"])
+def test_who_names_a_member_hears_that_the_group_is_there(kafka_version: str) -> None:
     """OC-22: a generation gets 22 from a group that does not exist, 25 from one that has no such member."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     for group_id, expected in (("g", 25), ("nobody", 22)):
         request = commit_request(group_id, {"t": {0: 2}}, generation_id_or_member_epoch=5, member_id="m")

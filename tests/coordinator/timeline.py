@@ -28,7 +28,7 @@ class Timeline(Line):
     Time 0 is half a second after a sweep, so that no event falls together with one. Members come and go by hand.
     """
 
-    def __init__(self, profile: str, **settings: str) -> None:
+    def __init__(self, kafka_version: str, **settings: str) -> None:
         super().__init__()
         given = {
             "offsets.retention.minutes": "1",
@@ -36,7 +36,7 @@ class Timeline(Line):
             "offsets.retention.override": "honour",
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
-        self.state = new_state(profile, settings=given, topics={"t": 3, "u": 1, "x": 1})
+        self.state = new_state(kafka_version, settings=given, topics={"t": 3, "u": 1, "x": 1})
         self.clock = Clock(NOW_MS, 0, ClockMode.parse("manual"))
         self.sweeps = Sweeps(self.state, self.clock)
         self.sweeps.start()
@@ -105,7 +105,7 @@ class Timeline(Line):
         offsets_partition = partition_for("g", len(self.state.cluster.topics[OFFSETS_TOPIC].partitions))
         pending = self.state.pending_offsets.setdefault(offsets_partition, PendingOffsets())
         stored = OffsetAndMetadata(7, -1, "", self.clock.now_ms(), None, ZERO_UUID)
-        expire_ms = self.clock.now_ms() + RETENTION_MS if self.state.profile.offsets_carry_expiry else None
+        expire_ms = self.clock.now_ms() + RETENTION_MS if self.state.kafka_version.offsets_carry_expiry else None
         place = ("g", "t", partition)
         pending.add(PRODUCER, place, PendingOffset(LATER_RECORD, stored._replace(expire_timestamp_ms=expire_ms)))
 
@@ -123,7 +123,7 @@ class Timeline(Line):
 
     def commit(self, topic: str = "t", partition: int = 0, *, ret: int = -1, member: bool = False) -> None:
         fields: dict[str, Any] = {"retention_time_ms": ret}
-        version = 3 if self.state.profile.serves(8, 3) else 2
+        version = 3 if self.state.kafka_version.serves(8, 3) else 2
         if member:
             fields |= {"generation_id_or_member_epoch": self.group.generation, "member_id": "m"}
             version = 9 if self.group.kind == "consumer" else version

@@ -30,9 +30,9 @@ FAMILIES = {
 
 @contextmanager
 def kproto_as(release: str, family: str) -> Iterator[str]:
-    """Yield the address of a broker in the profile of a release, with the settings of a family."""
+    """Yield the address of a broker in the Kafka version of a release, with the settings of a family."""
     flags = [word for name, value in FAMILIES[family].settings.items() for word in ("--set", f"{name}={value}")]
-    with kproto_started("serve", "--port", "0", "--profile", release, *flags) as process:
+    with kproto_started("serve", "--port", "0", "--kafka-version", release, *flags) as process:
         yield line_of(process).removeprefix(LISTENING).split()[0]
 
 

@@ -30,11 +30,11 @@ class Ours:
 
 @contextmanager
 def kproto_on(data: Path, release: str, settings: Mapping[str, str], durability: str = "os") -> Iterator[Ours]:
-    """Run our broker in the profile of a release; in the end it is stopped in order, unless it was killed."""
-    profile = ".".join(map(str, number(release)[:2]))
+    """Run our broker in the Kafka version of a release; in the end it is stopped in order, unless it was killed."""
+    kafka_version = ".".join(map(str, number(release)[:2]))
     flags = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     where = ("--data-dir", str(data), "--durability", durability)
-    with kproto_started("serve", "--port", "0", "--profile", profile, *where, *flags) as process:
+    with kproto_started("serve", "--port", "0", "--kafka-version", kafka_version, *where, *flags) as process:
         yield Ours(line_of(process).removeprefix(LISTENING).split()[0], process)
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)

@@ -54,7 +54,7 @@ OFFSETS: dict[str, dict[str, Offsets]] = {
 def test_a_real_brokers_directory_is_served(release: str, tmp_path: Path) -> None:
     log_dir = Path(shutil.copytree(golden_log(release), tmp_path / "data"))
     offsets = OFFSETS[release]
-    with Broker(profile=release, data=DataDirectory(str(log_dir), "os"), clock="manual") as broker:
+    with Broker(kafka_version=release, data=DataDirectory(str(log_dir), "os"), clock="manual") as broker:
         served = what_is_served(broker.bootstrap_servers, release, offsets)
 
     assert served.offsets == offsets

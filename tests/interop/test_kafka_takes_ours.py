@@ -1,6 +1,6 @@
 """Real Kafka on directories that kproto wrote: its tools read them, its brokers serve the same offsets and groups.
 
-Method: `kproto serve --data-dir` in the profile of a release is filled by a client, and killed or stopped. What it
+Method: `kproto serve --data-dir` in the release of a release is filled by a client, and killed or stopped. What it
 served is asked of a real broker of that release on a copy of the directory; neither that broker nor the release's
 DumpLogSegments may say a word against it.
 """

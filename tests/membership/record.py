@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.membership.recorded import SETTINGS, Transcript, transcripts, versions_of, write
 from tests.membership.scripts import SCRIPTS
 from tests.membership.sessions import SessionLine
@@ -45,7 +45,7 @@ def record(release: str, names: Sequence[str]) -> list[Transcript]:
 def play_on_wire(address: str, release: str, name: str, join_version: int) -> Transcript:
     line = WireLine(address)
     try:
-        talk = Talk(line, Profile.named(release), f"group-{name}-{join_version}", join_version)
+        talk = Talk(line, KafkaVersion.named(release), f"group-{name}-{join_version}", join_version)
         SCRIPTS[name].play(talk)
         return Transcript(name, join_version, release, tuple(talk.steps))
     finally:
@@ -53,9 +53,9 @@ def play_on_wire(address: str, release: str, name: str, join_version: int) -> Tr
 
 
 def play_with_ours(release: str, name: str, join_version: int) -> Transcript:
-    """The same with our broker, in the profile of the release."""
+    """The same with our broker, in the Kafka version of the release."""
     line = SessionLine.of(release, SETTINGS)
-    talk = Talk(line, Profile.named(release), f"group-{name}-{join_version}", join_version)
+    talk = Talk(line, KafkaVersion.named(release), f"group-{name}-{join_version}", join_version)
     SCRIPTS[name].play(talk)
     return Transcript(name, join_version, release, tuple(talk.steps))
 

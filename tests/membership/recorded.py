@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.fixture_files import FIXTURES
 from tests.membership.scripts import SCRIPTS
 from tests.membership.talk import Step
@@ -38,7 +38,7 @@ class Transcript(NamedTuple):
 
 def versions_of(script: str, release: str) -> list[int]:
     """The versions of JoinGroup in which a script is played to a release."""
-    low, newest = Profile.named(release).api_versions[11]
+    low, newest = KafkaVersion.named(release).api_versions[11]
     first = max(low, SCRIPTS[script].first_version)
     if first > newest:
         return []

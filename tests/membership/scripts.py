@@ -1,4 +1,4 @@
-"""What members say, script by script: each is played to real brokers, and to ours in their profiles.
+"""What members say, script by script: each is played to real brokers, and to ours as those Kafka versions.
 
 The broker has group.max.size=3, group.min.session.timeout.ms=1000 and no initial rebalance delay; a topic "t".
 """

@@ -28,8 +28,8 @@ class SessionLine:
         self._correlation_id = 0
 
     @classmethod
-    def of(cls, profile: str, settings: Mapping[str, str] | None = None) -> SessionLine:
-        return cls(new_state(profile, settings=settings))
+    def of(cls, kafka_version: str, settings: Mapping[str, str] | None = None) -> SessionLine:
+        return cls(new_state(kafka_version, settings=settings))
 
     def send(self, name: str, request: Request, version: int) -> None:
         session = self._sessions.get(name)

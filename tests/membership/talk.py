@@ -26,7 +26,7 @@ from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.messages.k42_delete_groups import DeleteGroupsRequest
 from kproto.records.consumer_protocol import ConsumerProtocolSubscription, encode_member_data
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 
 SESSION_MS = 30_000
 REBALANCE_MS = 60_000
@@ -72,7 +72,7 @@ class Step(NamedTuple):
 class Talk:
     """One group's members; what they say and are told."""
 
-    def __init__(self, line: Line, profile: Profile, group_id: str, join_version: int) -> None:
+    def __init__(self, line: Line, kafka_version: KafkaVersion, group_id: str, join_version: int) -> None:
         self.steps: list[Step] = []
         self.group_id = group_id
         self.join_version = join_version
@@ -81,7 +81,7 @@ class Talk:
         self.ids: dict[str, str] = {}
         """Member id by connection."""
         self._line = line
-        self._profile = profile
+        self._kafka_version = kafka_version
         self._names: dict[str, str] = {}
         """Connection by member id: the first that was told it."""
 
@@ -212,11 +212,11 @@ class Talk:
 
     def version(self, api_key: int) -> int:
         """The version of an API that goes with the members' JoinGroup, as far as the release has it."""
-        low, high = self._profile.api_versions[api_key]
+        low, high = self._kafka_version.api_versions[api_key]
         return max(low, min(high, TIERS[self.join_version][api_key]))
 
     def serves(self, api_key: int) -> bool:
-        return api_key in self._profile.api_versions
+        return api_key in self._kafka_version.api_versions
 
     def _id(self, name: str, member_id: str | None) -> str:
         return self.ids.get(name, "") if member_id is None else member_id

@@ -48,10 +48,10 @@ def test_a_member_id_is_a_name_and_a_uuid(client_id: str, instance: str | None, 
     assert (list(group.members), group.generation) == ([joined.member_id], 1)
 
 
-@pytest.mark.parametrize(("profile", "generation"), [("2.0", 0), ("2.1", 0), ("2.2", -1), ("4.4", -1)])
-def test_a_refused_join_names_nothing(profile: str, generation: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "generation"), [("2.0", 0), ("2.1", 0), ("2.2", -1), ("4.4", -1)])
+def test_a_refused_join_names_nothing(kafka_version: str, generation: int) -> None:
     """GP-3."""
-    line = SessionLine.of(profile)
+    line = SessionLine.of(kafka_version)
     refused = answer(line, "client", JOIN.replace(member_id="ghost"), 3)
     assert refused.error_code == 25
     assert (refused.generation_id, refused.protocol_name, refused.leader) == (generation, "", "")

@@ -1,4 +1,4 @@
-"""What members of classic groups were told by brokers of 19 releases, told again by ours in the profile of each."""
+"""What members of classic groups were told by brokers of 19 releases, told again by ours in the release of each."""
 
 from __future__ import annotations
 

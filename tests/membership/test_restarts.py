@@ -59,17 +59,17 @@ def heartbeats(client: RawClient, *member_ids: str) -> list[int]:
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
-@pytest.mark.parametrize("profile", ["2.0", "4.4"])
-def test_members_go_on_after_a_start(profile: str, durability: Durability, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kafka_version", ["2.0", "4.4"])
+def test_members_go_on_after_a_start(kafka_version: str, durability: Durability, tmp_path: Path) -> None:
     data = DataDirectory(str(tmp_path), durability)
-    with Broker.running(data=data, profile=profile, clock="manual") as broker:
+    with Broker.running(data=data, kafka_version=kafka_version, clock="manual") as broker:
         leader, other = two_members(broker.bootstrap_servers)
         with RawClient(broker.bootstrap_servers) as client:
             before = client.ask(DescribeGroupsRequest(groups=("g",)), 1)
     assert [(group.group_state, len(group.members)) for group in before.groups] == [("Stable", 2)]
 
     with (
-        Broker.running(data=data, profile=profile, clock="manual") as broker,
+        Broker.running(data=data, kafka_version=kafka_version, clock="manual") as broker,
         RawClient(broker.bootstrap_servers) as client,
     ):
         wait_coordinator(client)

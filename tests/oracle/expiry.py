@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.expiry_table import TABLE
 from tests.coordinator.line import Down, Outcome, Script, differences
 from tests.fixture_files import FIXTURES
@@ -112,12 +112,12 @@ def main(argv: Sequence[str]) -> int:
     only = asked.only.split(",") if asked.only else [name for name, script in TABLE.items() if not script.is_long]
     is_well = True
     for release in asked.releases:
-        profile = Profile.named(release)
-        scripts = [s for s in TABLE.values() if s.name in only and s.can_be_played(profile)]
+        kafka_version = KafkaVersion.named(release)
+        scripts = [s for s in TABLE.values() if s.name in only and s.can_be_played(kafka_version)]
         outcomes = play_all(release, scripts)
         for script in scripts:
             outcome, lag_s = outcomes[script.name]
-            expected = script.outcomes.get(profile.name, outcome)
+            expected = script.outcomes.get(kafka_version.name, outcome)
             faults = list(differences(expected, outcome, script.states, TOLERANCE_S))
             if lag_s > LAG_LIMIT_S:
                 faults.append(f"an act came {lag_s:.2f} s late")

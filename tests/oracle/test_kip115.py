@@ -39,7 +39,7 @@ def test_a_real_cluster_and_ours_answer_alike(release: str, script: str) -> None
     run: Callable[[GrowingCluster], list[Step]] = SCRIPTS[script]
     with real_kafka(release, brokers=BROKERS, up=1, props=SETTINGS) as cluster:
         theirs = run(cluster)
-    with Broker(profile=release, brokers=BROKERS, started=1, settings=SETTINGS) as broker:
+    with Broker(kafka_version=release, brokers=BROKERS, started=1, settings=SETTINGS) as broker:
         ours = run(OurCluster(broker))
 
     assert ours == theirs

@@ -50,7 +50,7 @@ def test_no_record_that_was_deleted_has_the_greatest_timestamp() -> None:
 
 def test_a_producer_whose_records_were_deleted_goes_on() -> None:
     """Up to 2.4 a real broker has forgotten it then: 59."""
-    with Broker.running(profile="2.0") as broker:
+    with Broker.running(kafka_version="2.0") as broker:
         talk = talk_to(broker)
         asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
         producer_id = talk.ask("", asked, 0).producer_id
@@ -64,17 +64,17 @@ def test_a_producer_whose_records_were_deleted_goes_on() -> None:
         assert send(1) == 0
 
 
-@pytest.mark.parametrize(("profile", "error"), [("2.0", 2), ("4.4", 87)])
-def test_a_producer_id_without_epoch_is_refused(profile: str, error: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "error"), [("2.0", 2), ("4.4", 87)])
+def test_a_producer_id_without_epoch_is_refused(kafka_version: str, error: int) -> None:
     """Measured on 4.4.0 as 0, on 3.9.2 as -1 where the broker compresses."""
-    with Broker.running(profile=profile) as broker:
+    with Broker.running(kafka_version=kafka_version) as broker:
         made = batch(producer_id=7, producer_epoch=-1, base_sequence=0)
         assert error_of(produce(talk_to(broker), "", "t", made, 6)) == error
 
 
 def test_an_old_message_format_is_told_and_not_kept() -> None:
     """Up to 2.8 real brokers keep such a topic's records in that format."""
-    with Broker.running(profile="2.0") as broker:
+    with Broker.running(kafka_version="2.0") as broker:
         talk = Talk(broker.bootstrap_servers)
         talk.create("t", message_format_version="0.10.2")
         produce(talk, "", "t", batch(), 6)

@@ -1,4 +1,4 @@
-"""Records written to, read from and deleted from brokers of many releases, asked again of ours in their profiles.
+"""Records written to, read from and deleted from brokers of many releases, asked again of ours as those Kafka versions.
 
 Every difference is named here with its reason; those that are a choice of ours are in server/DEVIATIONS.md.
 """

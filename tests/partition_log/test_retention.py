@@ -60,7 +60,7 @@ def test_memory_has_a_bound_and_the_largest_partitions_give() -> None:
 def test_records_expire_and_keys_are_compacted(on_disk: bool, tmp_path: Path) -> None:
     data = DataDirectory(str(tmp_path), "os") if on_disk else None
     settings = {"log.cleaner.backoff.ms": "1000", "log.cleaner.min.cleanable.ratio": "0.1"}
-    with Broker(data=data, clock="manual", settings=settings, profile="3.9") as broker:
+    with Broker(data=data, clock="manual", settings=settings, kafka_version="3.9") as broker:
         talk = Talk(broker.bootstrap_servers)
         talk.create("old", retention_ms="60000")
         talk.create("large", retention_bytes="300", retention_ms="-1", segment_bytes="200")
@@ -96,7 +96,7 @@ def test_records_expire_by_the_brokers_own_limit() -> None:
 
 
 def test_what_is_compacted_on_disk_does_not_expire(tmp_path: Path) -> None:
-    with Broker(data=DataDirectory(str(tmp_path), "os"), clock="manual", profile="3.9") as broker:
+    with Broker(data=DataDirectory(str(tmp_path), "os"), clock="manual", kafka_version="3.9") as broker:
         talk = Talk(broker.bootstrap_servers)
         talk.create("both", cleanup_policy="compact,delete", retention_ms="1000")
         produce(talk, "", "both", batch(2, timestamp=broker.clock.now_ms()), 7)

@@ -86,7 +86,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         (["run", "all", "--client", "x", "--timeout", "0"], "kproto scenario run: --timeout can't be '0'"),
         (["run", "all", "--client", "x", "--report", "x.pdf"], "kproto scenario run: --report can't be 'x.pdf'"),
         (["run", "flood", "--client", "x"], "kproto scenario run: there is no 'flood': use out-of-range-low"),
-        (["run", "all", "--client", "x", "--profile", "9"], "kproto scenario run: --profile: "),
+        (["run", "all", "--client", "x", "--kafka-version", "9"], "kproto scenario run: --kafka-version: "),
     ],
 )
 def test_mistakes_are_told_in_one_line(arguments: list[str], line: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kproto.headers import read_request_header
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto_server.observation.observe import API_VERSIONS, Observations
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.report.model import Report, Run, build
 from kproto_server.report.verdict import target_named
 from kproto_server.requests.context import ConnectionInfo
@@ -17,14 +17,14 @@ DEFAULT_RETENTION_MINUTES = 10080
 def report_of(
     observations: Observations,
     *,
-    profile: str = "latest",
+    kafka_version: str = "latest",
     target: str | None = None,
     offsets_retention_minutes: int = DEFAULT_RETENTION_MINUTES,
     run: Run | None = None,
 ) -> Report:
     return build(
         observations.snapshot(),
-        profile=Profile.named(profile),
+        kafka_version=KafkaVersion.named(kafka_version),
         target=target_named(target),
         offsets_retention_minutes=offsets_retention_minutes,
         run=run,

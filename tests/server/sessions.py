@@ -26,9 +26,11 @@ MAX_WAIT_MS = 500
 HTTP = b"GET / HTTP/1.1\r\nHost: localhost:9092\r\n\r\n"
 
 
-def new_session(profile: str = "latest", settings: dict[str, str] | None = None, topics: int | None = None) -> Session:
+def new_session(
+    kafka_version: str = "latest", settings: dict[str, str] | None = None, topics: int | None = None
+) -> Session:
     names = None if topics is None else {f"topic-{number}": 1 for number in range(topics)}
-    state = new_state(profile, settings=settings, topics=names)
+    state = new_state(kafka_version, settings=settings, topics=names)
     return Session(Dispatcher(state, Observations()), state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
 
 

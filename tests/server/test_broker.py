@@ -20,7 +20,7 @@ from kproto_server.broker.broker import Broker
 from kproto_server.clock import ClockMode
 from kproto_server.commandline.serve import CannotListen
 from kproto_server.configuration.settings import SettingError, Settings
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.network.raw_client import RawClient
 from tests.network.requests import ALL_TOPICS, commit_offset, committed, create_topic, long_poll, topic_names
 from tests.waiting import wait_until
@@ -103,11 +103,11 @@ def test_several_threads_use_it_at_once(broker: Broker) -> None:
 # What it is told.
 
 
-def test_profile_settings_and_clock_are_taken_as_text_and_as_values() -> None:
-    profile = Profile.named("2.0")
-    settings = Settings.from_mapping({"offsets.topic.num.partitions": "4"}, profile)
-    by_values = Broker(profile=profile, settings=settings, clock=ClockMode(rate=0.0))
-    by_text = Broker(profile="2.0", settings={"offsets.topic.num.partitions": 4}, clock="manual")
+def test_kafka_version_settings_and_clock_are_taken_as_text_and_as_values() -> None:
+    kafka_version = KafkaVersion.named("2.0")
+    settings = Settings.from_mapping({"offsets.topic.num.partitions": "4"}, kafka_version)
+    by_values = Broker(kafka_version=kafka_version, settings=settings, clock=ClockMode(rate=0.0))
+    by_text = Broker(kafka_version="2.0", settings={"offsets.topic.num.partitions": 4}, clock="manual")
 
     for broker in (by_values, by_text):
         with broker, RawClient(broker.bootstrap_servers) as client:
@@ -118,7 +118,7 @@ def test_profile_settings_and_clock_are_taken_as_text_and_as_values() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"profile": "7.7"}, "no Kafka release '7.7'"),
+        ({"kafka_version": "7.7"}, "no Kafka release '7.7'"),
         ({"settings": {"offsets.retention.minuets": 1}}, "did you mean offsets.retention.minutes"),
         ({"clock": "slow"}, "use real, manual, auto, or scaled:N"),
         ({"brokers": 0}, "at least one node"),

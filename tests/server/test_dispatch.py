@@ -154,7 +154,7 @@ def test_produce_that_4_x_only_advertises_closes() -> None:
     produce = request_frame(ProduceRequest(acks=1, timeout_ms=1, topic_data=()), 2, correlation_id=1)
 
     assert receive(session, produce) == []
-    assert session.closed == "version 2 is not served by profile 4.4"
+    assert session.closed == "version 2 is not served by Kafka version 4.4"
 
 
 # ApiVersions, the one API that answers a version it does not know.
@@ -176,10 +176,10 @@ def test_a_too_new_version_of_api_versions_gets_the_answer_of_a_real_broker(rele
     assert ids(receive(session, list_groups(5))) == [5], "and the connection stays"
 
 
-@pytest.mark.parametrize("profile", ["2.0", "2.8", "3.9", "4.4"])
-def test_the_body_of_such_a_request_is_not_read(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["2.0", "2.8", "3.9", "4.4"])
+def test_the_body_of_such_a_request_is_not_read(kafka_version: str) -> None:
     """BA-21."""
-    session = new_session(profile)
+    session = new_session(kafka_version)
 
     (answer,) = receive(session, raw(API_VERSIONS, 99, 1, b"\0\xff\xff\xff\xff not a body"))
 
@@ -187,13 +187,13 @@ def test_the_body_of_such_a_request_is_not_read(profile: str) -> None:
     assert session.closed is None
 
 
-@pytest.mark.parametrize("profile", ["0.8.2", "0.9"])
-def test_before_0_10_api_versions_closes(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["0.8.2", "0.9"])
+def test_before_0_10_api_versions_closes(kafka_version: str) -> None:
     """BA-6: there is no such API yet."""
-    session = new_session(profile)
+    session = new_session(kafka_version)
 
     assert receive(session, request_frame(ApiVersionsRequest(), 0, correlation_id=1)) == []
-    assert session.closed == f"API key 18 is not served by profile {session.dispatcher.state.profile.name}"
+    assert session.closed == f"API key 18 is not served by Kafka version {session.dispatcher.state.kafka_version.name}"
 
 
 # 0.8 checks no version.
@@ -219,7 +219,7 @@ def test_0_8_2_refuses_a_version_of_offset_commit_that_it_does_not_know() -> Non
 
     assert ids(receive(session, request_frame(commit, 1, correlation_id=1))) == [1]
     assert receive(session, request_frame(commit, 2, correlation_id=2)) == []
-    assert session.closed == f"version 2 is not served by profile {session.dispatcher.state.profile.name}"
+    assert session.closed == f"version 2 is not served by Kafka version {session.dispatcher.state.kafka_version.name}"
 
 
 def test_0_9_checks_versions() -> None:
@@ -227,4 +227,4 @@ def test_0_9_checks_versions() -> None:
     session = new_session("0.9")
 
     assert receive(session, raw(METADATA, 1, 1, b"\0\0\0\0")) == []
-    assert session.closed == f"version 1 is not served by profile {session.dispatcher.state.profile.name}"
+    assert session.closed == f"version 1 is not served by Kafka version {session.dispatcher.state.kafka_version.name}"

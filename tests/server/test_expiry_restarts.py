@@ -32,9 +32,11 @@ START_MS = 1_700_000_000_000
 class Life:
     """The time of a broker that is down for a while."""
 
-    def __init__(self, profile: str, data: Path, script: Script, loaded_s: float, patch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, kafka_version: str, data: Path, script: Script, loaded_s: float, patch: pytest.MonkeyPatch
+    ) -> None:
         assert script.down is not None
-        self._profile = profile
+        self._kafka_version = kafka_version
         # A sync takes real time, in which a test's clock goes on by seconds.
         self._data = DataDirectory(str(data), durability="os")
         self._down = script.down
@@ -43,16 +45,16 @@ class Life:
         patch.setattr(assembly, "time", clock_of_the_machine)
         self._breaks = [(self._down.stop_s, self.stop), (loaded_s, self._start_again)]
         self.broker: Broker | None = None
-        self._start(profile)
+        self._start(kafka_version)
 
-    def _start(self, profile: str) -> None:
+    def _start(self, kafka_version: str) -> None:
         settings = SETTINGS | WITH_MEMBERS
-        self.broker = Broker(profile=profile, clock="manual", settings=settings, data=self._data)
+        self.broker = Broker(kafka_version=kafka_version, clock="manual", settings=settings, data=self._data)
         self.broker.start()
 
     def _start_again(self) -> None:
         """Start, and have the group loaded before time goes on."""
-        self._start(self._down.upgrade or self._profile)
+        self._start(self._down.upgrade or self._kafka_version)
         assert self.broker is not None
         with RawClient(self.broker.bootstrap_servers) as client:
             wait_until(lambda: _is_loaded(client), "the group")

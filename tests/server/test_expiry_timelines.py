@@ -8,7 +8,7 @@ import pytest
 
 from kproto_server.broker.broker import Broker
 from kproto_server.handlers import HANDLED
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.expiry_table import COLUMNS, TABLE
 from tests.coordinator.line import Outcome, Script, differences
 from tests.fixture_files import expiry_recordings
@@ -52,10 +52,10 @@ class OurLine(WireLine):
 def cases() -> list[Any]:
     """All that our broker has the APIs for; T23 is ten minutes of the same as T8b."""
     return [
-        pytest.param(script, profile, id=f"{script.name}-{profile}")
+        pytest.param(script, kafka_version, id=f"{script.name}-{kafka_version}")
         for script in TABLE.values()
         if script.down is None and not script.is_long and all(key in HANDLED for key, _ in script.needs)
-        for profile in script.outcomes
+        for kafka_version in script.outcomes
     ]
 
 
@@ -65,13 +65,15 @@ def recorded_cases() -> list[Any]:
         pytest.param(TABLE[name], release, Outcome.recorded(timelines[name]), id=f"{name}-{release}")
         for release, timelines in expiry_recordings().items()
         for name in ("T8", "T13")
-        if name in timelines and Profile.named(release).name not in COLUMNS
+        if name in timelines and KafkaVersion.named(release).name not in COLUMNS
     ]
 
 
-@pytest.mark.parametrize(("script", "profile"), cases())
-def test_our_broker_does_what_the_table_says(script: Script, profile: str) -> None:
-    assert list(differences(script.outcomes[profile], play(script, profile), script.states, TOLERANCE_S)) == []
+@pytest.mark.parametrize(("script", "kafka_version"), cases())
+def test_our_broker_does_what_the_table_says(script: Script, kafka_version: str) -> None:
+    assert (
+        list(differences(script.outcomes[kafka_version], play(script, kafka_version), script.states, TOLERANCE_S)) == []
+    )
 
 
 @pytest.mark.parametrize(("script", "release", "recorded"), recorded_cases())
@@ -80,9 +82,9 @@ def test_our_broker_does_what_a_real_broker_did(script: Script, release: str, re
     assert list(differences(recorded, play(script, release), script.states, TOLERANCE_S)) == []
 
 
-def play(script: Script, profile: str) -> Outcome:
+def play(script: Script, kafka_version: str) -> Outcome:
     settings = SETTINGS | (WITH_MEMBERS if script.uses(JOIN_GROUP) else {})
-    with Broker.running(profile=profile, clock="manual", settings=settings) as broker:
+    with Broker.running(kafka_version=kafka_version, clock="manual", settings=settings) as broker:
         line = OurLine(broker.bootstrap_servers, "g", BrokerTime(broker))
         line.set_up(in_transaction=script.uses(INIT_PRODUCER_ID))
         seen = script.run(line)

@@ -106,7 +106,7 @@ def wait_refused_twice(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "commit"),
+    ("kafka_version", "commit"),
     [
         ("2.1", commit_with_kafka_python),
         ("2.1", commit_with_aiokafka),
@@ -115,9 +115,9 @@ def wait_refused_twice(broker: Broker) -> None:
         ("latest", commit_with_confluent),  # takes seconds between its questions
     ],
 )
-def test_a_client_commits_as_soon_as_the_third_broker_is_up(profile: str, commit: Callable[[str], None]) -> None:
+def test_a_client_commits_as_soon_as_the_third_broker_is_up(kafka_version: str, commit: Callable[[str], None]) -> None:
     """BA-50, BA-53; the client knows of the first broker only."""
-    with Broker(profile=profile, brokers=3, started=1) as broker:
+    with Broker(kafka_version=kafka_version, brokers=3, started=1) as broker:
         bootstrap = broker.bootstrap_servers.split(",")[0]
         with RawClient(bootstrap) as client:
             create_topic(client)
@@ -168,7 +168,7 @@ def has_offsets_topic(client: RawClient) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("profile", "metadata_error"),
+    ("kafka_version", "metadata_error"),
     [
         ("0.11", INVALID_REPLICATION_FACTOR),
         ("2.1", INVALID_REPLICATION_FACTOR),
@@ -178,9 +178,12 @@ def has_offsets_topic(client: RawClient) -> bool:
         ("latest", 3),
     ],
 )
-def test_each_step_until_there_are_enough(profile: str, metadata_error: int) -> None:
+def test_each_step_until_there_are_enough(kafka_version: str, metadata_error: int) -> None:
     """BA-50, BA-53: default.replication.factor and offsets.topic.replication.factor are Kafka's defaults, 1 and 3."""
-    with Broker(profile=profile, brokers=3, started=1) as broker, RawClient(broker.bootstrap_servers) as client:
+    with (
+        Broker(kafka_version=kafka_version, brokers=3, started=1) as broker,
+        RawClient(broker.bootstrap_servers) as client,
+    ):
         for count in (1, 2):
             assert find_coordinator(client, GROUP) == NO_COORDINATOR
             assert metadata(client) == (metadata_error, True, 0, set())
@@ -195,10 +198,13 @@ def test_each_step_until_there_are_enough(profile: str, metadata_error: int) -> 
         assert create(client, "of-three", 3, 2) == 0
 
 
-@pytest.mark.parametrize("profile", ["0.11", "2.1", "4.4", "latest"])
-def test_metadata_makes_it_too_as_soon_as_it_can(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["0.11", "2.1", "4.4", "latest"])
+def test_metadata_makes_it_too_as_soon_as_it_can(kafka_version: str) -> None:
     """BA-53."""
-    with Broker(profile=profile, brokers=3, started=1) as broker, RawClient(broker.bootstrap_servers) as client:
+    with (
+        Broker(kafka_version=kafka_version, brokers=3, started=1) as broker,
+        RawClient(broker.bootstrap_servers) as client,
+    ):
         broker.start_node(2)
         metadata(client)
         assert not has_offsets_topic(client)
@@ -209,7 +215,7 @@ def test_metadata_makes_it_too_as_soon_as_it_can(profile: str) -> None:
 
 def test_before_0_11_it_gets_as_many_replicas_as_there_are_brokers() -> None:
     """BA-50; CreateTopics has its own rule, which does not clamp."""
-    with Broker(profile="0.10.2", brokers=3, started=1) as broker, RawClient(broker.bootstrap_servers) as client:
+    with Broker(kafka_version="0.10.2", brokers=3, started=1) as broker, RawClient(broker.bootstrap_servers) as client:
         assert create(client, "of-three", 3, 1) == INVALID_REPLICATION_FACTOR
         assert find_coordinator(client, GROUP) == NO_COORDINATOR, "it is made now"
         assert find_coordinator(client, GROUP) == 0
@@ -221,11 +227,14 @@ def test_before_0_11_it_gets_as_many_replicas_as_there_are_brokers() -> None:
         assert create(client, "of-three", 3, 1) == 0
 
 
-@pytest.mark.parametrize("profile", ["0.10.2", "2.1", "latest"])
-def test_a_topic_made_by_hand_serves_with_a_factor_that_fits(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["0.10.2", "2.1", "latest"])
+def test_a_topic_made_by_hand_serves_with_a_factor_that_fits(kafka_version: str) -> None:
     """BA-50: the setting does not count there."""
-    with Broker(profile=profile, brokers=3, started=1) as broker, RawClient(broker.bootstrap_servers) as client:
-        assert create(client, OFFSETS, 1, 1 if profile == "0.10.2" else 2) == 0
+    with (
+        Broker(kafka_version=kafka_version, brokers=3, started=1) as broker,
+        RawClient(broker.bootstrap_servers) as client,
+    ):
+        assert create(client, OFFSETS, 1, 1 if kafka_version == "0.10.2" else 2) == 0
         assert find_coordinator(client, GROUP) == 0
         assert metadata(client) == (0, True, 2, {1})
 
@@ -258,9 +267,9 @@ def test_a_single_broker_told_to_have_three_replicas_never_has_a_coordinator() -
         assert not has_offsets_topic(client)
 
 
-def stop_and_ask(profile: str) -> Any:
+def stop_and_ask(kafka_version: str) -> Any:
     """With one of three brokers down again before the topic was needed: the coordinator at the second question."""
-    with Broker(profile=profile, brokers=3) as broker, RawClient(broker.bootstrap_servers) as client:
+    with Broker(kafka_version=kafka_version, brokers=3) as broker, RawClient(broker.bootstrap_servers) as client:
         broker.stop_node(3)
         find_coordinator(client, GROUP)
         return find_coordinator(client, GROUP), metadata(client)

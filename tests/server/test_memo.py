@@ -34,7 +34,7 @@ from kproto_server.configuration.settings import Settings
 from kproto_server.coordinator.expiration_task import Sweeps
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.observation.observe import Observations
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.requests.connection import Session
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.dispatcher import Dispatcher
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     Action = Callable[["Side"], bytes]
 
-PROFILE = Profile.named()
+KAFKA_VERSION = KafkaVersion.named()
 TOPICS = ("t", "u", "longer-topic-name")
 
 
@@ -53,13 +53,13 @@ class Side:
     """One broker with one connection to each of its two nodes, and a clock of its own."""
 
     def __init__(self, settings: dict[str, str], *, remembers: bool) -> None:
-        made = Settings.from_mapping({"offsets.topic.replication.factor": "2", **settings}, PROFILE)
+        made = Settings.from_mapping({"offsets.topic.replication.factor": "2", **settings}, KAFKA_VERSION)
         octet = iter(range(1, 1 << 30))
         addresses = [("127.0.0.1", 9092), ("127.0.0.1", 9093)]
         cluster = Cluster.of(
-            addresses, profile=PROFILE, settings=made, random_bytes=lambda n: next(octet).to_bytes(n, "big")
+            addresses, kafka_version=KAFKA_VERSION, settings=made, random_bytes=lambda n: next(octet).to_bytes(n, "big")
         )
-        self.state = BrokerState(PROFILE, made, cluster)
+        self.state = BrokerState(KAFKA_VERSION, made, cluster)
         self.dispatcher = Dispatcher(self.state, Observations(), remembers=remembers)
         nodes = cluster.nodes.values()
         self.sessions = [Session(self.dispatcher, node, ConnectionInfo("/127.0.0.1")) for node in nodes]

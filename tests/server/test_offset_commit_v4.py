@@ -42,7 +42,7 @@ def raw_commit(group_id: str, version: int, *, has_retention: bool, offset: int)
 
 @pytest.fixture(params=["2.1", "2.8", "3.9", "4.4", "latest"])
 def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    with Broker.running(profile=request.param, clock="manual") as running:
+    with Broker.running(kafka_version=request.param, clock="manual") as running:
         yield running
 
 

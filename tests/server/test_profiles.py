@@ -1,4 +1,4 @@
-"""Profiles against what real brokers advertise (`fixtures/kafka-api-versions.json`, `fixtures/golden`).
+"""Kafka versions against what real brokers advertise (`fixtures/kafka-api-versions.json`, `fixtures/golden`).
 
 A switch is tested at the releases at which it was measured.
 """
@@ -7,10 +7,10 @@ import pytest
 
 from kproto.codes import ErrorCode
 from kproto_server.releases.kafka_version import (
+    KafkaVersion,
     Mode,
-    Profile,
-    UnknownProfile,
-    profile_names,
+    UnknownKafkaVersion,
+    kafka_version_names,
     releases_serving,
     removed_in,
 )
@@ -22,17 +22,19 @@ COORDINATOR_TEXT = "The coordinator is not available."
 
 
 @pytest.mark.parametrize("surface", api_versions().surfaces, ids=lambda s: f"{s.line}-{s.mode}")
-def test_a_profile_advertises_what_a_broker_of_that_release_and_mode_does(surface: WireSurface) -> None:
+def test_a_kafka_version_advertises_what_a_broker_of_that_release_and_mode_does(surface: WireSurface) -> None:
     """OC-1, OF-1, GP-1, BA-26: the recorded ranges hold the tables of these rules."""
-    profile = Profile.named(f"{surface.line}-{surface.mode}")
-    assert dict(profile.api_versions) == dict(surface.apis)
-    assert (profile.mode, profile.has_api_versions) == (surface.mode, surface.has_api_versions)
-    assert list(profile.api_versions) == sorted(profile.api_versions)
+    kafka_version = KafkaVersion.named(f"{surface.line}-{surface.mode}")
+    assert dict(kafka_version.api_versions) == dict(surface.apis)
+    assert (kafka_version.mode, kafka_version.has_api_versions) == (surface.mode, surface.has_api_versions)
+    assert list(kafka_version.api_versions) == sorted(kafka_version.api_versions)
 
 
 @pytest.mark.parametrize("surface", api_versions().surfaces, ids=lambda s: f"{s.line}-{s.mode}")
-def test_a_patch_release_has_the_profile_of_its_line(surface: WireSurface) -> None:
-    assert Profile.named(f"{surface.broker}-{surface.mode}") == Profile.named(f"{surface.line}-{surface.mode}")
+def test_a_patch_release_has_the_kafka_version_of_its_line(surface: WireSurface) -> None:
+    assert KafkaVersion.named(f"{surface.broker}-{surface.mode}") == KafkaVersion.named(
+        f"{surface.line}-{surface.mode}"
+    )
 
 
 def test_ba_21_recorded_answers_to_a_version_too_new_agree() -> None:
@@ -42,10 +44,10 @@ def test_ba_21_recorded_answers_to_a_version_too_new_agree() -> None:
     for pair in refused:
         assert pair.response_values is not None
         for broker in pair.brokers:
-            profile = Profile.named(broker)
-            low, high = profile.api_versions[API_VERSIONS]
+            kafka_version = KafkaVersion.named(broker)
+            low, high = kafka_version.api_versions[API_VERSIONS]
             itself = [{"ApiKey": API_VERSIONS, "MinVersion": low, "MaxVersion": high}]
-            expected = itself if profile.api_versions_downgrade_lists_itself else []
+            expected = itself if kafka_version.api_versions_downgrade_lists_itself else []
             assert pair.response_values["ApiKeys"] == expected, broker
 
 
@@ -66,7 +68,7 @@ def test_ba_21_recorded_answers_to_a_version_too_new_agree() -> None:
     ],
 )
 def test_a_name_means_a_line(asked: str, name: str) -> None:
-    assert Profile.named(asked).name == name
+    assert KafkaVersion.named(asked).name == name
 
 
 @pytest.mark.parametrize(
@@ -88,28 +90,28 @@ def test_a_name_means_a_line(asked: str, name: str) -> None:
     ],
 )
 def test_an_unknown_name_is_refused_in_one_line_that_names_the_others(name: str) -> None:
-    with pytest.raises(UnknownProfile) as refused:
-        Profile.named(name)
+    with pytest.raises(UnknownKafkaVersion) as refused:
+        KafkaVersion.named(name)
     assert isinstance(refused.value, ValueError)
     assert "\n" not in str(refused.value)
     assert all(valid in str(refused.value) for valid in ("latest", "0.8.2", "4.4", repr(name)))
 
 
 def test_every_name_that_is_offered_is_accepted() -> None:
-    assert [Profile.named(name).name for name in profile_names()] == profile_names()
+    assert [KafkaVersion.named(name).name for name in kafka_version_names()] == kafka_version_names()
 
 
 def test_from_3_3_on_a_release_is_kraft_unless_asked_otherwise() -> None:
-    modes: dict[str, Mode] = {name: Profile.named(name).mode for name in profile_names()}
-    first = profile_names().index("3.3")
+    modes: dict[str, Mode] = {name: KafkaVersion.named(name).mode for name in kafka_version_names()}
+    first = kafka_version_names().index("3.3")
     assert set(list(modes.values())[:first]) == {"zookeeper"}
     assert set(list(modes.values())[first:]) == {"kraft"}
-    assert Profile.named("3.3-zookeeper").mode == "zookeeper"
+    assert KafkaVersion.named("3.3-zookeeper").mode == "zookeeper"
 
 
 def test_the_default_serves_every_version_of_every_release() -> None:
     """BA-27: no client's range is disjoint from it."""
-    latest = Profile.named()
+    latest = KafkaVersion.named()
     assert latest.name == "latest"
     for surface in api_versions().surfaces:
         for api_key, (low, high) in surface.apis.items():
@@ -120,24 +122,24 @@ def test_the_default_serves_every_version_of_every_release() -> None:
 
 
 def test_at_least_compares_releases_by_number() -> None:
-    assert Profile.named("0.10.2").at_least(0, 9)
-    assert not Profile.named("0.9").at_least(0, 10)
-    assert Profile.named("4.0.0").at_least(4, 0)
-    assert not Profile.named("3.9").at_least(4, 0)
+    assert KafkaVersion.named("0.10.2").at_least(0, 9)
+    assert not KafkaVersion.named("0.9").at_least(0, 10)
+    assert KafkaVersion.named("4.0.0").at_least(4, 0)
+    assert not KafkaVersion.named("3.9").at_least(4, 0)
 
 
 def test_internal_apis_are_told_apart() -> None:
-    profile = Profile.named("2.0")
-    assert {key for key in profile.api_versions if profile.is_internal(key)} == {4, 5, 6, 7, 27}
-    assert api_versions().internal == {key for key in range(200) if profile.is_internal(key)}
+    kafka_version = KafkaVersion.named("2.0")
+    assert {key for key in kafka_version.api_versions if kafka_version.is_internal(key)} == {4, 5, 6, 7, 27}
+    assert api_versions().internal == {key for key in range(200) if kafka_version.is_internal(key)}
 
 
 def test_produce_of_4x_advertises_more_than_it_serves() -> None:
     """BA-25."""
-    profile = Profile.named("4.4")
-    assert profile.api_versions[PRODUCE] == (0, 13)
-    assert [version for version in range(15) if profile.serves(PRODUCE, version)] == list(range(3, 14))
-    assert Profile.named("latest").serves(PRODUCE, 0)
+    kafka_version = KafkaVersion.named("4.4")
+    assert kafka_version.api_versions[PRODUCE] == (0, 13)
+    assert [version for version in range(15) if kafka_version.serves(PRODUCE, version)] == list(range(3, 14))
+    assert KafkaVersion.named("latest").serves(PRODUCE, 0)
 
 
 def test_releases_serving_a_version_are_those_of_either_mode() -> None:
@@ -149,7 +151,7 @@ def test_releases_serving_a_version_are_those_of_either_mode() -> None:
 
 
 def test_a_version_is_removed_when_an_older_release_served_it() -> None:
-    four = Profile.named("4.0")
+    four = KafkaVersion.named("4.0")
     assert removed_in(OFFSET_COMMIT, 1, four)
     assert not removed_in(OFFSET_COMMIT, 3, four)
     assert removed_in(PRODUCE, 2, four)
@@ -157,31 +159,31 @@ def test_a_version_is_removed_when_an_older_release_served_it() -> None:
 
 
 def test_a_version_that_came_later_was_not_removed() -> None:
-    assert not removed_in(OFFSET_COMMIT, 8, Profile.named("2.0"))
+    assert not removed_in(OFFSET_COMMIT, 8, KafkaVersion.named("2.0"))
 
 
 def test_join_group_of_4_0_0_alone_lacks_its_oldest_versions() -> None:
-    assert removed_in(JOIN_GROUP, 1, Profile.named("4.0.0"))
-    assert not removed_in(JOIN_GROUP, 1, Profile.named("4.0"))
+    assert removed_in(JOIN_GROUP, 1, KafkaVersion.named("4.0.0"))
+    assert not removed_in(JOIN_GROUP, 1, KafkaVersion.named("4.0"))
 
 
 @pytest.mark.parametrize(("name", "checked"), [("0.8.2", False), ("0.9", True), ("4.4", True)])
 def test_0_8_checks_no_version(name: str, checked: bool) -> None:
-    assert Profile.named(name).checks_versions is checked
+    assert KafkaVersion.named(name).checks_versions is checked
 
 
 @pytest.mark.parametrize(
     ("name", "merged"), [("0.10.2", True), ("2.0", True), ("3.9", True), ("4.0", False), ("latest", False)]
 )
 def test_oc_14_duplicate_partitions_are_merged_up_to_3_9(name: str, merged: bool) -> None:
-    assert Profile.named(name).merges_duplicate_partitions is merged
+    assert KafkaVersion.named(name).merges_duplicate_partitions is merged
 
 
 @pytest.mark.parametrize(
     ("name", "version", "error"), [("3.9", 9, 22), ("4.4", 8, 22), ("4.4", 9, 69), ("latest", 10, 69)]
 )
 def test_oc_21_error_of_a_generation_in_an_unknown_group(name: str, version: int, error: int) -> None:
-    assert Profile.named(name).unknown_group_error(version) == error
+    assert KafkaVersion.named(name).unknown_group_error(version) == error
 
 
 @pytest.mark.parametrize(
@@ -189,17 +191,17 @@ def test_oc_21_error_of_a_generation_in_an_unknown_group(name: str, version: int
     [("2.8", "zookeeper"), ("3.9-zookeeper", "zookeeper"), ("3.9", "unsupported"), ("4.0", "absent")],
 )
 def test_oc_20_where_v0_offsets_go(name: str, store: str) -> None:
-    assert Profile.named(name).offset_commit_v0_store == store
+    assert KafkaVersion.named(name).offset_commit_v0_store == store
 
 
 @pytest.mark.parametrize(("name", "carry"), [("0.9", True), ("2.0", True), ("2.1", False), ("4.4", False)])
 def test_ex_40_offsets_carry_their_deadline_before_kip_211(name: str, carry: bool) -> None:
-    assert Profile.named(name).offsets_carry_expiry is carry
+    assert KafkaVersion.named(name).offsets_carry_expiry is carry
 
 
 @pytest.mark.parametrize(("name", "enforced"), [("0.10.2", False), ("0.11", True), ("4.4", True)])
 def test_ba_50_the_offsets_topic_gets_its_replicas_or_is_not_made(name: str, enforced: bool) -> None:
-    assert Profile.named(name).enforces_offsets_replication_factor is enforced
+    assert KafkaVersion.named(name).enforces_offsets_replication_factor is enforced
 
 
 MEASURED: list[tuple[str, int | None, dict[str, object]]] = [
@@ -239,5 +241,5 @@ MEASURED: list[tuple[str, int | None, dict[str, object]]] = [
 )
 def test_a_switch_is_as_measured(switch: str, argument: int | None, name: str, value: object) -> None:
     """Each release named here was asked over the wire; for the rules see the switches."""
-    found = getattr(Profile.named(name), switch)
+    found = getattr(KafkaVersion.named(name), switch)
     assert (found if argument is None else found(argument)) == value

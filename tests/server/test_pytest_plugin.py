@@ -83,14 +83,15 @@ def test_options_are_overridden_in_a_conftest(pytester: pytest.Pytester) -> None
 
         @pytest.fixture(scope="session")
         def kafka_broker_options():
-            return {"profile": "2.0", "brokers": 3, "started": 1, "settings": {"num.partitions": 5}, "clock": "manual"}
+            settings = {"num.partitions": 5}
+            return {"kafka_version": "2.0", "brokers": 3, "started": 1, "settings": settings, "clock": "manual"}
         """
     )
     outcomes = run(
         pytester,
         """
     def test_it(kafka_broker):
-        assert kafka_broker.profile.name == "2.0"
+        assert kafka_broker.kafka_version.name == "2.0"
         assert len(kafka_broker.bootstrap_servers.split(",")) == 3
         assert kafka_broker.settings.int("num.partitions") == 5
         before = kafka_broker.clock.now_ms()

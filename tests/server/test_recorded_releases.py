@@ -1,11 +1,11 @@
-"""ApiVersions as brokers of every release line answered it (`fixtures/golden/releases`) against the profiles."""
+"""ApiVersions as brokers of every release line answered it (`fixtures/golden/releases`) against kproto."""
 
 import pytest
 
 from kproto.messages.k18_api_versions import ApiVersionsResponse
 from kproto.registry import codec
 from kproto_server.releases.features import features_of
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.fixture_files import GoldenPair, api_versions, golden_releases
 
 API_VERSIONS = 18
@@ -33,23 +33,23 @@ def decoded(pair: GoldenPair) -> ApiVersionsResponse:
 
 def test_a_broker_of_every_line_that_has_api_versions_was_asked() -> None:
     surfaces = {(surface.line, surface.mode) for surface in api_versions().surfaces if surface.has_api_versions}
-    asked = {Profile.named(broker) for broker, _, _ in answers("ask")}
-    assert {(Profile.named(f"{line}-{mode}")) for line, mode in surfaces} == asked
+    asked = {KafkaVersion.named(broker) for broker, _, _ in answers("ask")}
+    assert {(KafkaVersion.named(f"{line}-{mode}")) for line, mode in surfaces} == asked
 
 
 @pytest.mark.parametrize(("broker", "version", "answer"), answers("ask"))
-def test_the_apis_are_those_of_the_profile_in_their_order(
+def test_the_apis_are_those_of_the_kafka_version_in_their_order(
     broker: str, version: int, answer: ApiVersionsResponse
 ) -> None:
     listed = [(api.api_key, (api.min_version, api.max_version)) for api in answer.api_keys]
-    assert listed == list(Profile.named(broker).api_versions.items())
+    assert listed == list(KafkaVersion.named(broker).api_versions.items())
 
 
 @pytest.mark.parametrize(
     ("broker", "version", "answer"), [asked for asked in answers("ask") if asked[1] >= NO_FEATURE_VERSION - 1]
 )
-def test_the_features_are_those_of_the_profile(broker: str, version: int, answer: ApiVersionsResponse) -> None:
-    features = features_of(Profile.named(broker))
+def test_the_features_are_those_of_the_kafka_version(broker: str, version: int, answer: ApiVersionsResponse) -> None:
+    features = features_of(KafkaVersion.named(broker))
     least = 0 if version >= NO_FEATURE_VERSION else 1
     assert {(f.name, f.min_version, f.max_version) for f in answer.supported_features} == {
         feature for feature in features.supported if feature[1] >= least

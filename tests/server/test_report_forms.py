@@ -74,18 +74,18 @@ class TestTerminal:
             "kproto: no client connected\n  a command learns where the broker is by KAFKA_BOOTSTRAP_SERVERS\n"
         )
 
-    def test_what_the_profile_hides_is_said_not_to_be_decided(self) -> None:
+    def test_what_the_kafka_version_hides_is_said_not_to_be_decided(self) -> None:
         observations, info = Observations(), ConnectionInfo("/127.0.0.1")
         observations.request(info, "app", 18, 0)
         observations.request(info, "app", 2, 0)
 
-        assert text.render(report_of(observations, profile="0.10.0", target="4.0")) == (
+        assert text.render(report_of(observations, kafka_version="0.10.0", target="4.0")) == (
             "kproto: 1 client sent 2 requests to a broker of Kafka 0.10.0\n"
             "  app: 2 requests\n"
             "    ListOffsets v0, ApiVersions v0\n"
             "nothing seen that would break on Kafka 4.0, but not all is decided\n"
-            "not decided, since profile 0.10.0 was the limit: ListOffsets v0\n"
-            "  to decide, run with --profile latest\n"
+            "not decided, since Kafka version 0.10.0 was the limit: ListOffsets v0\n"
+            "  to decide, run with --kafka-version latest\n"
         )
 
     @pytest.mark.parametrize("width", [1, 40, 79, 100, 400])
@@ -158,7 +158,7 @@ class TestJson:
 
     def test_the_run_and_the_advice(self, full: Report) -> None:
         found = json.loads(json_file.render(full))
-        assert (found["schema"], found["profile"], found["target"]) == (1, "latest", "4.0")
+        assert (found["schema"], found["kafka_version"], found["target"]) == (1, "latest", "4.0")
         assert found["run"] == {
             "command": ["java", "-jar", "an app.jar"],
             "exit_code": 0,

@@ -27,9 +27,9 @@ def info() -> ConnectionInfo:
 def test_a_request_that_closed_the_connection_was_sent_all_the_same(
     observations: Observations, info: ConnectionInfo
 ) -> None:
-    observations.closed(info, "old", 1, 1, "version 1 is not served by profile 4.0")
+    observations.closed(info, "old", 1, 1, "version 1 is not served by Kafka version 4.0")
 
-    report = report_of(observations, profile="4.0", target="4.0")
+    report = report_of(observations, kafka_version="4.0", target="4.0")
     assert [(sent.name, sent.count, sent.verdict) for sent in report.clients[0].sent] == [
         ("Fetch v1", 1, Verdict.BREAKS)
     ]

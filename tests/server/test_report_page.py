@@ -38,7 +38,7 @@ document.title = JSON.stringify({
 
 
 def chromium(folder: Path, *words: str) -> str:
-    command = [need_chromium(), *FLAGS, f"--user-data-dir={folder / 'profile'}", *words]
+    command = [need_chromium(), *FLAGS, f"--user-data-dir={folder / 'kafka_version'}", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=folder).stdout
 
 

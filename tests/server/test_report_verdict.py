@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kproto_server.releases.kafka_version import Profile, UnknownProfile, profile_names
+from kproto_server.releases.kafka_version import KafkaVersion, UnknownKafkaVersion, kafka_version_names
 from kproto_server.report.verdict import Releases, Verdict, releases, served_versions, target_named, verdict
 from tests.fixture_files import conversations
 from tests.server.report_samples import conversation, old_consumer, report_of
@@ -13,9 +13,15 @@ PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT = 0, 1, 2, 3, 8
 JOIN_GROUP, API_VERSIONS, DESCRIBE_TOPIC_PARTITIONS = 11, 18, 75
 
 
-def judged(api_key: int, api_version: int, *, target: str, negotiates: bool = True, profile: str = "latest") -> Verdict:
+def judged(
+    api_key: int, api_version: int, *, target: str, negotiates: bool = True, kafka_version: str = "latest"
+) -> Verdict:
     return verdict(
-        api_key, api_version, negotiates=negotiates, profile=Profile.named(profile), target=target_named(target)
+        api_key,
+        api_version,
+        negotiates=negotiates,
+        kafka_version=KafkaVersion.named(kafka_version),
+        target=target_named(target),
     )
 
 
@@ -40,22 +46,22 @@ def test_an_api_that_the_target_does_not_have_yet_is_done_without_by_who_negotia
     assert judged(DESCRIBE_TOPIC_PARTITIONS, 0, target="2.0", negotiates=False) is Verdict.BREAKS
 
 
-def test_a_version_that_was_the_profiles_highest_decides_nothing() -> None:
-    assert judged(LIST_OFFSETS, 0, target="4.0", profile="0.10.0") is Verdict.UNDECIDED
-    assert judged(FETCH, 2, target="4.0", profile="0.10.0") is Verdict.UNDECIDED
+def test_a_version_that_was_the_kafka_versions_highest_decides_nothing() -> None:
+    assert judged(LIST_OFFSETS, 0, target="4.0", kafka_version="0.10.0") is Verdict.UNDECIDED
+    assert judged(FETCH, 2, target="4.0", kafka_version="0.10.0") is Verdict.UNDECIDED
 
 
-def test_a_version_below_the_profiles_highest_is_the_clients_own_highest() -> None:
-    assert judged(FETCH, 1, target="4.0", profile="0.10.0") is Verdict.BREAKS
+def test_a_version_below_the_kafka_versions_highest_is_the_clients_own_highest() -> None:
+    assert judged(FETCH, 1, target="4.0", kafka_version="0.10.0") is Verdict.BREAKS
 
 
-def test_the_profile_is_no_limit_for_who_does_not_negotiate() -> None:
-    assert judged(FETCH, 2, target="4.0", profile="0.10.0", negotiates=False) is Verdict.BREAKS
+def test_the_kafka_version_is_no_limit_for_who_does_not_negotiate() -> None:
+    assert judged(FETCH, 2, target="4.0", kafka_version="0.10.0", negotiates=False) is Verdict.BREAKS
 
 
 @pytest.mark.parametrize("api_version", [0, 3, 5, 99])
 def test_api_versions_itself_never_breaks(api_version: int) -> None:
-    found = {judged(API_VERSIONS, api_version, target=line) for line in profile_names()}
+    found = {judged(API_VERSIONS, api_version, target=line) for line in kafka_version_names()}
     assert Verdict.BREAKS not in found
 
 
@@ -80,14 +86,14 @@ def test_a_version_that_no_release_has_is_newer_than_all() -> None:
 
 
 def test_the_default_target_is_the_newest_release() -> None:
-    newest = profile_names()[-1]
+    newest = kafka_version_names()[-1]
     assert target_named(None).name == newest
     assert target_named("latest").name == newest
     assert not target_named("latest").is_latest
 
 
 def test_a_target_that_is_no_release_is_refused() -> None:
-    with pytest.raises(UnknownProfile, match=r"no Kafka release '9\.9'"):
+    with pytest.raises(UnknownKafkaVersion, match=r"no Kafka release '9\.9'"):
         target_named("9.9")
 
 

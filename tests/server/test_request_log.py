@@ -127,7 +127,7 @@ def test_what_is_no_request_is_kept_as_it_came() -> None:
 
 
 def test_a_version_that_is_not_served_was_answered_in_the_first_layout() -> None:
-    with Broker.running(profile="2.0") as broker, RawClient(broker.bootstrap_servers) as client:
+    with Broker.running(kafka_version="2.0") as broker, RawClient(broker.bootstrap_servers) as client:
         client.send((ApiVersionsRequest(client_software_name="new", client_software_version="1"), 3))
         client.read_frame()
         (asked,) = broker.requests.where(api="ApiVersions", error="UNSUPPORTED_VERSION")

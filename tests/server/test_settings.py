@@ -4,7 +4,7 @@ import pytest
 
 from kproto_server.configuration.properties import PropertiesError, read_properties
 from kproto_server.configuration.settings import SETTINGS, ConfigSource, ConfigType, SettingError, Settings
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 
 
 def test_values_are_typed() -> None:
@@ -42,8 +42,8 @@ def test_blanks_around_a_value_do_not_count() -> None:
         ("offsets.topic.replication.factor", "4.4", "3"),
     ],
 )
-def test_a_default_is_that_of_the_profiles_release(name: str, release: str, default: str) -> None:
-    assert Settings(Profile.named(release)).str(name) == default
+def test_a_default_is_that_of_the_kafka_versions_release(name: str, release: str, default: str) -> None:
+    assert Settings(KafkaVersion.named(release)).str(name) == default
 
 
 def test_a_setting_given_at_its_default_counts_as_set() -> None:
@@ -121,10 +121,10 @@ def test_an_assignments_value_may_hold_equals() -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_default_is_a_value_that_would_be_accepted(name: str) -> None:
     for release in ("0.8.0", "1.1", "2.0", "4.4"):
-        profile = Profile.named(release)
-        default = SETTINGS[name].default_in(profile)
+        kafka_version = KafkaVersion.named(release)
+        default = SETTINGS[name].default_in(kafka_version)
         if default is not None:
-            assert Settings.from_mapping({name: default}, profile).str(name) == default
+            assert Settings.from_mapping({name: default}, kafka_version).str(name) == default
 
 
 @pytest.mark.parametrize(

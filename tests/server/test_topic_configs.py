@@ -15,7 +15,7 @@ from kproto_server.configuration.topic_configs import (
     describe_topic,
     topic_configs,
 )
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.fixture_files import configs
 
 NEVER_SHOWN = {"internal.segment.bytes"}
@@ -24,13 +24,13 @@ TIERED_STORAGE = {"local.retention.bytes", "local.retention.ms", "remote.storage
 
 def shown_in(release: str) -> set[str]:
     """The topic configs that DescribeConfigs of that release names: those of tiered storage are hidden before 3.6."""
-    hidden = NEVER_SHOWN if Profile.named(release).at_least(3, 6) else NEVER_SHOWN | TIERED_STORAGE
+    hidden = NEVER_SHOWN if KafkaVersion.named(release).at_least(3, 6) else NEVER_SHOWN | TIERED_STORAGE
     return set(configs().topic[release]) - hidden
 
 
 @pytest.mark.parametrize("release", configs().releases)
-def test_a_profile_knows_the_configs_that_topics_of_that_release_have(release: str) -> None:
-    known = topic_configs(Profile.named(release))
+def test_a_kafka_version_knows_the_configs_that_topics_of_that_release_have(release: str) -> None:
+    known = topic_configs(KafkaVersion.named(release))
     assert set(known) == shown_in(release)
     for name, config in known.items():
         facts = configs().topic[release][name]
@@ -40,8 +40,8 @@ def test_a_profile_knows_the_configs_that_topics_of_that_release_have(release: s
 
 
 @pytest.mark.parametrize("release", configs().releases)
-def test_a_profile_has_the_bounds_and_choices_of_that_release(release: str) -> None:
-    for name, config in topic_configs(Profile.named(release)).items():
+def test_a_kafka_version_has_the_bounds_and_choices_of_that_release(release: str) -> None:
+    for name, config in topic_configs(KafkaVersion.named(release)).items():
         valid = configs().topic[release][name].valid or ""
         low = re.match(r"\[(-?\d+),\.\.\.", valid)
         if name != "compression.gzip.level":
@@ -58,7 +58,7 @@ OUR_DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
 def test_a_broker_settings_default_and_type_are_those_of_that_release(release: str) -> None:
     for name, facts in configs().broker[release].items():
         setting = SETTINGS[name]
-        assert setting.default_in(Profile.named(release)) == OUR_DEFAULTS.get(name, facts.default), name
+        assert setting.default_in(KafkaVersion.named(release)) == OUR_DEFAULTS.get(name, facts.default), name
         assert setting.type.name == facts.type, name
 
 
@@ -127,7 +127,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("name", "value", "problem"), REFUSED)
 def test_ba_90_a_value_that_cannot_be_is_refused_in_a_brokers_words(name: str, value: str, problem: str) -> None:
-    assert config_problem(Profile.named("4.4"), {name: value}) == problem
+    assert config_problem(KafkaVersion.named("4.4"), {name: value}) == problem
 
 
 @pytest.mark.parametrize(
@@ -147,32 +147,32 @@ def test_ba_90_a_value_that_cannot_be_is_refused_in_a_brokers_words(name: str, v
     ],
 )
 def test_a_value_that_real_brokers_take_is_taken(name: str, value: str) -> None:
-    assert config_problem(Profile.named("4.4"), {name: value}) is None
+    assert config_problem(KafkaVersion.named("4.4"), {name: value}) is None
 
 
 @pytest.mark.parametrize("value", ["9" * 5000, "-" * 5000, "1e999", "nan", "inf", "٣"])
 def test_a_hostile_value_is_just_a_wrong_one(value: str) -> None:
     for name in ("retention.ms", "min.cleanable.dirty.ratio", "segment.bytes"):
-        assert config_problem(Profile.named("4.4"), {name: value}) is not None
+        assert config_problem(KafkaVersion.named("4.4"), {name: value}) is not None
 
 
 def test_an_unknown_name_is_told_before_a_bad_value() -> None:
-    problem = config_problem(Profile.named("4.4"), {"retention.ms": "x", "no.such": "1"})
+    problem = config_problem(KafkaVersion.named("4.4"), {"retention.ms": "x", "no.such": "1"})
     assert problem == "Unknown topic config name: no.such"
 
 
 def test_compaction_lags_must_not_cross() -> None:
     given = {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"}
     problem = "conflict topic config setting min.compaction.lag.ms (10) > max.compaction.lag.ms (5)"
-    assert config_problem(Profile.named("4.4"), given) == problem
-    assert config_problem(Profile.named("4.4"), given | {"max.compaction.lag.ms": "10"}) is None
+    assert config_problem(KafkaVersion.named("4.4"), given) == problem
+    assert config_problem(KafkaVersion.named("4.4"), given | {"max.compaction.lag.ms": "10"}) is None
 
 
 def described(
     release: str, given: dict[str, str], settings: dict[str, str] | None = None
 ) -> dict[str, TopicConfigEntry]:
-    profile = Profile.named(release)
-    entries = describe_topic(profile, Settings.from_mapping(settings or {}, profile), given)
+    kafka_version = KafkaVersion.named(release)
+    entries = describe_topic(kafka_version, Settings.from_mapping(settings or {}, kafka_version), given)
     return {entry.name: entry for entry in entries}
 
 

@@ -105,14 +105,16 @@ def assert_as_foretold(seen: Gone, deadlines: Mapping[str, list[float]]) -> None
         assert all(0 <= late_s <= SWEEP_S + LOOK_S for late_s in late), (name, times, deadlines[name])
 
 
-@pytest.mark.parametrize(("profile", "kept"), [("4.4", 2), ("2.1", 3), ("2.0", 0)])
-def test_offsets_go_when_the_job_says(spark: SparkSession, tmp_path: Path, profile: str, kept: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "kept"), [("4.4", 2), ("2.1", 3), ("2.0", 0)])
+def test_offsets_go_when_the_job_says(spark: SparkSession, tmp_path: Path, kafka_version: str, kept: int) -> None:
     data = DataDirectory(str(tmp_path / "data"), durability="os")
-    with Broker.running(profile=profile, clock="manual", settings=SETTINGS | WITH_MEMBERS, data=data) as broker:
+    with Broker.running(
+        kafka_version=kafka_version, clock="manual", settings=SETTINGS | WITH_MEMBERS, data=data
+    ) as broker:
         world = World(broker)
         live(world)
         shutil.copytree(tmp_path / "data", tmp_path / "copy")
-        deadlines = foretold(spark, tmp_path / "copy", profile, world.zero_ms)
+        deadlines = foretold(spark, tmp_path / "copy", kafka_version, world.zero_ms)
         world.pass_until(END_S)
         seen = world.gone()
         offsets = sum(len(group.outcome().gone) for group in world.groups.values())

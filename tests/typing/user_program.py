@@ -70,7 +70,7 @@ def frames() -> None:
 
 def broker() -> None:
     """A broker in this process."""
-    with Broker.running(profile="2.0") as running:
+    with Broker.running(kafka_version="2.0") as running:
         assert_type(running, Broker)
         assert_type(running.bootstrap_servers, str)
         assert_type(running.clock.now_ms(), int)

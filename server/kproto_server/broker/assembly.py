@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from kproto_server.configuration.data_directory import DataDirectory
     from kproto_server.configuration.settings import Settings
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 
 def assemble(
     sockets: Sequence[socket.socket],
     *,
     advertised_host: str,
-    profile: Profile,
+    kafka_version: KafkaVersion,
     settings: Settings,
     clock_mode: ClockMode,
     started: int | None = None,
@@ -49,8 +49,8 @@ def assemble(
         Node(number, advertised_host, sock.getsockname()[1], rack, alive=number <= up)
         for number, sock in enumerate(sockets, 1)
     ]
-    cluster = Cluster(nodes, profile, topic_defaults(settings, len(nodes)))
-    state = BrokerState(profile, settings, cluster, clock)
+    cluster = Cluster(nodes, kafka_version, topic_defaults(settings, len(nodes)))
+    state = BrokerState(kafka_version, settings, cluster, clock)
     sweeps = Sweeps(state, clock)
     sweeps.start()
     host = Host(clock)

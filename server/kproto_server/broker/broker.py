@@ -26,7 +26,7 @@ from kproto_server.commandline.serve import bracketed, open_sockets
 from kproto_server.configuration.data_directory import DataDirectory
 from kproto_server.configuration.settings import Settings
 from kproto_server.observation.request_log import REQUESTS_MAX
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 
 if TYPE_CHECKING:
     import socket
@@ -49,7 +49,7 @@ THREAD_CHECK_S = 0.1
 class BrokerOptions(TypedDict, total=False):
     """The arguments of `Broker`, which says what they mean."""
 
-    profile: str | Profile
+    kafka_version: str | KafkaVersion
     brokers: int
     started: int | None
     settings: Mapping[str, object] | Settings | None
@@ -86,7 +86,7 @@ class Broker:
     """A broker of one or more nodes, listening on loopback.
 
     Args:
-        profile: the Kafka release to be, ``"0.8.2"`` to ``"4.4"``, or ``"latest"``: all versions of all releases.
+        Kafka version: the Kafka release to be, ``"0.8.2"`` to ``"4.4"``, or ``"latest"``: all versions of all releases.
         brokers: how many nodes, each with a node id (from 1) and a port of its own.
         started: how many of them are up at first (all); the others have an address, but were never seen: `start_node`.
         settings: Kafka's broker settings by name: ``{"offsets.retention.minutes": 60}``.
@@ -97,7 +97,7 @@ class Broker:
         requests_kept: how many requests `requests` has, the newest ones, as far as 32 MiB go; 0: none are kept.
 
     Raises:
-        ValueError: an unknown profile, setting or clock, or a number below 0.
+        ValueError: an unknown Kafka version, setting or clock, or a number below 0.
         CannotListen: (when it starts) an address is taken.
         LogError: (when it starts) the data directory is in use, damaged, or can't be read.
     """
@@ -105,7 +105,7 @@ class Broker:
     def __init__(
         self,
         *,
-        profile: str | Profile = "latest",
+        kafka_version: str | KafkaVersion = "latest",
         brokers: int = 1,
         started: int | None = None,
         settings: Mapping[str, object] | Settings | None = None,
@@ -121,8 +121,10 @@ class Broker:
             raise ValueError(f"of {brokers} nodes 1 to {brokers} can be started, not {started}")
         if requests_kept < 0:
             raise ValueError(f"{requests_kept} requests can't be kept")
-        self.profile: Profile = profile if isinstance(profile, Profile) else Profile.named(profile)
-        self.settings: Settings = _settings(settings, self.profile)
+        self.kafka_version: KafkaVersion = (
+            kafka_version if isinstance(kafka_version, KafkaVersion) else KafkaVersion.named(kafka_version)
+        )
+        self.settings: Settings = _settings(settings, self.kafka_version)
         self.clock: BrokerClock = BrokerClock(self)
         self.groups: BrokerGroups = BrokerGroups(self)
         self.requests: BrokerRequests = BrokerRequests(self)
@@ -199,7 +201,7 @@ class Broker:
         return assemble(
             sockets,
             advertised_host=self._address[0],
-            profile=self.profile,
+            kafka_version=self.kafka_version,
             settings=self.settings,
             clock_mode=self._clock_mode,
             started=self._started,
@@ -342,10 +344,10 @@ class Broker:
             raise
 
 
-def _settings(given: Mapping[str, object] | Settings | None, profile: Profile) -> Settings:
+def _settings(given: Mapping[str, object] | Settings | None, kafka_version: KafkaVersion) -> Settings:
     if isinstance(given, Settings):
         return given
-    return Settings.from_mapping({name: str(value) for name, value in (given or {}).items()}, profile)
+    return Settings.from_mapping({name: str(value) for name, value in (given or {}).items()}, kafka_version)
 
 
 __all__ = ["Broker", "BrokerClock", "DataDirectory", "Host"]

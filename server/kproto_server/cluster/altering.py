@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from kproto_server.configuration.settings import Settings
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 
 class Operation(enum.IntEnum):
@@ -35,20 +35,23 @@ class Alteration(NamedTuple):
 
 
 def replaced(
-    topic_name: str, wanted: Iterable[tuple[str, str | None]], profile: Profile, problem: Refusal | None = None
+    topic_name: str,
+    wanted: Iterable[tuple[str, str | None]],
+    kafka_version: KafkaVersion,
+    problem: Refusal | None = None,
 ) -> dict[str, str] | Refusal:
     """Return a topic's configs when these are all it has; ``problem``: its own, told before that of a value."""
     configs: dict[str, str] = {}
     for name, value in wanted:
         if value is None:
-            return null_value(name, profile)
+            return null_value(name, kafka_version)
         configs[name] = value
-    return problem or _checked(topic_name, configs, profile)
+    return problem or _checked(topic_name, configs, kafka_version)
 
 
-def null_value(name: str, profile: Profile) -> Refusal:
+def null_value(name: str, kafka_version: KafkaVersion) -> Refusal:
     """Refuse a config without value, where all configs are told."""
-    if profile.looks_through_changes:
+    if kafka_version.looks_through_changes:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
     return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -57,48 +60,50 @@ def altered(
     topic_name: str,
     configs: Mapping[str, str],
     changes: Sequence[Alteration],
-    profile: Profile,
+    kafka_version: KafkaVersion,
     settings: Settings,
     problem: Refusal | None = None,
 ) -> dict[str, str] | Refusal:
     """Return a topic's configs after some changes; ``problem``: its own, told before that of a value."""
-    refusal = unclear(changes, profile)
+    refusal = unclear(changes, kafka_version)
     if refusal is not None:
         return refusal
     after = dict(configs)
     for change in changes:
-        refusal = _change(after, change, profile, settings)
+        refusal = _change(after, change, kafka_version, settings)
         if refusal is not None:
             return refusal
-    return problem or _checked(topic_name, after, profile)
+    return problem or _checked(topic_name, after, kafka_version)
 
 
-def repeated(names: Sequence[str], profile: Profile) -> Refusal | None:
+def repeated(names: Sequence[str], kafka_version: KafkaVersion) -> Refusal | None:
     """Refuse configs of which one is named more than once."""
     twice = [name for name in names if names.count(name) > 1]
     if not twice:
         return None
     told = "Error due to duplicate config keys"
-    return Refusal(ErrorCode.INVALID_REQUEST, told if profile.looks_through_changes else f"{told} : {twice[0]}")
+    return Refusal(ErrorCode.INVALID_REQUEST, told if kafka_version.looks_through_changes else f"{told} : {twice[0]}")
 
 
-def unclear(changes: Sequence[Alteration], profile: Profile) -> Refusal | None:
+def unclear(changes: Sequence[Alteration], kafka_version: KafkaVersion) -> Refusal | None:
     """Refuse changes that say no value, or several of one config."""
-    refusal = repeated([change.name for change in changes], profile)
+    refusal = repeated([change.name for change in changes], kafka_version)
     if refusal is not None:
         return refusal
     for name, operation, value in changes:
         if operation not in Operation.__members__.values():
-            return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None if profile.refuses_to_set_null else "null")
+            return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None if kafka_version.refuses_to_set_null else "null")
         if value is None and operation != Operation.DELETE:
-            if not profile.refuses_to_set_null:
+            if not kafka_version.refuses_to_set_null:
                 return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
-            told = name if profile.looks_through_changes else f"{Operation(operation).name}:{name}"
+            told = name if kafka_version.looks_through_changes else f"{Operation(operation).name}:{name}"
             return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {told}")
     return None
 
 
-def _change(after: dict[str, str], change: Alteration, profile: Profile, settings: Settings) -> Refusal | None:
+def _change(
+    after: dict[str, str], change: Alteration, kafka_version: KafkaVersion, settings: Settings
+) -> Refusal | None:
     name, operation, value = change
     if operation == Operation.DELETE or value is None:
         after.pop(name, None)
@@ -106,12 +111,12 @@ def _change(after: dict[str, str], change: Alteration, profile: Profile, setting
     if operation == Operation.SET:
         after[name] = value
         return None
-    config = topic_configs(profile).get(name)
-    if config is None and not profile.is_kraft:
+    config = topic_configs(kafka_version).get(name)
+    if config is None and not kafka_version.is_kraft:
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     if config is None or config.type is not ConfigType.LIST:
-        return _not_a_list(name, Operation(operation), profile)
-    items = [item for item in topic_config(profile, settings, after, name).split(",") if item]
+        return _not_a_list(name, Operation(operation), kafka_version)
+    items = [item for item in topic_config(kafka_version, settings, after, name).split(",") if item]
     given = [item.strip() for item in value.split(",")]
     if operation == Operation.APPEND:
         items += [item for item in given if item not in items]
@@ -121,19 +126,19 @@ def _change(after: dict[str, str], change: Alteration, profile: Profile, setting
     return None
 
 
-def _not_a_list(name: str, operation: Operation, profile: Profile) -> Refusal:
-    if profile.is_kraft:
+def _not_a_list(name: str, operation: Operation, kafka_version: KafkaVersion) -> Refusal:
+    if kafka_version.is_kraft:
         told = f"Can't {operation.name} to key {name} because its type is not LIST."
         return Refusal(ErrorCode.INVALID_CONFIG, told)
     told = f"Config value {operation.name.lower()} is not allowed for config key: {name}"
     return Refusal(ErrorCode.INVALID_REQUEST, told)
 
 
-def _checked(topic_name: str, configs: dict[str, str], profile: Profile) -> dict[str, str] | Refusal:
-    problem = config_problem(profile, configs)
+def _checked(topic_name: str, configs: dict[str, str], kafka_version: KafkaVersion) -> dict[str, str] | Refusal:
+    problem = config_problem(kafka_version, configs)
     if problem is None:
         return configs
-    if profile.is_kraft or problem.startswith("Unknown topic config name"):
+    if kafka_version.is_kraft or problem.startswith("Unknown topic config name"):
         return Refusal(ErrorCode.INVALID_CONFIG, problem)
-    resource = profile.words_resource("TOPIC", topic_name)
+    resource = kafka_version.words_resource("TOPIC", topic_name)
     return Refusal(ErrorCode.INVALID_REQUEST, f"Invalid config value for resource {resource}: {problem}")

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kproto_server.cluster.altering import Alteration
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 MIN_IN_SYNC = "min.insync.replicas"
 IN_SYNC_FIXED = "{}-level min.insync.replicas cannot be {} while ELR is enabled."
 
 
 def altered_settings(
-    name: str, configs: Mapping[str, str], changes: Sequence[Alteration], profile: Profile
+    name: str, configs: Mapping[str, str], changes: Sequence[Alteration], kafka_version: KafkaVersion
 ) -> dict[str, str] | Refusal:
     """Return what was changed for a node, or for all (""), after some further changes."""
     after = dict(configs)
     for change in changes:
         if change.operation in (Operation.APPEND, Operation.SUBTRACT):
-            error = ErrorCode.INVALID_CONFIG if profile.is_kraft else ErrorCode.INVALID_REQUEST
+            error = ErrorCode.INVALID_CONFIG if kafka_version.is_kraft else ErrorCode.INVALID_REQUEST
             told = Operation(change.operation).name.lower()
             return Refusal(error, f"Config value {told} is not allowed for config key: {change.name}")
         if change.operation == Operation.DELETE:
@@ -39,24 +39,24 @@ def altered_settings(
         else:
             after[change.name] = change.value or ""
     touched = {change.name for change in changes}
-    return _checked(name, configs, after, touched, profile)
+    return _checked(name, configs, after, touched, kafka_version)
 
 
 def replaced_settings(
-    name: str, configs: Mapping[str, str], after: dict[str, str], profile: Profile
+    name: str, configs: Mapping[str, str], after: dict[str, str], kafka_version: KafkaVersion
 ) -> dict[str, str] | Refusal:
     """Return what was changed for a node, or for all, when it is this and no more."""
-    return _checked(name, configs, after, set(after), profile)
+    return _checked(name, configs, after, set(after), kafka_version)
 
 
 def _checked(
-    name: str, before: Mapping[str, str], after: dict[str, str], touched: set[str], profile: Profile
+    name: str, before: Mapping[str, str], after: dict[str, str], touched: set[str], kafka_version: KafkaVersion
 ) -> dict[str, str] | Refusal:
     new = {one: value for one, value in after.items() if before.get(one) != value}
-    problem = _problem(new, profile)
+    problem = _problem(new, kafka_version)
     if problem is not None:
-        return problem if problem.error is ErrorCode.POLICY_VIOLATION else _worded(problem, name, profile)
-    if profile.keeps_min_in_sync_for_all:
+        return problem if problem.error is ErrorCode.POLICY_VIOLATION else _worded(problem, name, kafka_version)
+    if kafka_version.keeps_min_in_sync_for_all:
         if name and MIN_IN_SYNC in touched:
             return Refusal(ErrorCode.INVALID_CONFIG, IN_SYNC_FIXED.format("Broker", "altered"))
         if not name and MIN_IN_SYNC not in after:
@@ -64,14 +64,14 @@ def _checked(
     return {one: _parsed(one, value) if one in new else value for one, value in after.items()}
 
 
-def _problem(new: Mapping[str, str], profile: Profile) -> Refusal | None:
+def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | None:
     # DEVIATION: Kafka takes names that it does not know, for plugins.
     for one in new:
         if one not in SETTINGS or not SETTINGS[one].is_kafkas:
             return Refusal(ErrorCode.POLICY_VIOLATION, f"kproto knows no broker setting {one}")
-    fixed = [one for one in new if not SETTINGS[one].is_dynamic_in(profile)]
+    fixed = [one for one in new if not SETTINGS[one].is_dynamic_in(kafka_version)]
     if fixed:
-        told = f"[{', '.join(fixed)}]" if profile.at_least(4, 0) else f"Set({', '.join(fixed)})"
+        told = f"[{', '.join(fixed)}]" if kafka_version.at_least(4, 0) else f"Set({', '.join(fixed)})"
         return Refusal(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {told}")
     for one, value in new.items():
         try:
@@ -95,8 +95,8 @@ def _parsed(name: str, value: str) -> str:
     return TopicConfig(name, setting.type, None, "", setting.low, setting.high, setting.choices).parse(value)
 
 
-def _worded(problem: Refusal, name: str, profile: Profile) -> Refusal:
-    if profile.is_kraft:
+def _worded(problem: Refusal, name: str, kafka_version: KafkaVersion) -> Refusal:
+    if kafka_version.is_kraft:
         return problem
-    resource = profile.words_resource("BROKER", name)
+    resource = kafka_version.words_resource("BROKER", name)
     return problem._replace(message=f"Invalid config value for resource {resource}: {problem.message}")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kproto_server.configuration.settings import Settings
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 __all__ = ["Cluster", "Node", "Partition", "Refusal", "Topic", "TopicDefaults"]
 
@@ -62,7 +62,7 @@ class Cluster:
     def __init__(
         self,
         nodes: Iterable[Node],
-        profile: Profile,
+        kafka_version: KafkaVersion,
         defaults: TopicDefaults,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
@@ -71,8 +71,8 @@ class Cluster:
         self.version = 0
         """Rises with every change of topics, partitions, leaders or nodes: what was remembered before may be wrong."""
         self.topics: dict[str, Topic] = {}
-        self.profile = profile
-        self._rules = rules_for(profile)
+        self.kafka_version = kafka_version
+        self._rules = rules_for(kafka_version)
         self.defaults = defaults
         self.controller_id = NO_CONTROLLER
         self._random_bytes = random_bytes
@@ -85,13 +85,13 @@ class Cluster:
         cls,
         addresses: Sequence[tuple[str, int]],
         *,
-        profile: Profile,
+        kafka_version: KafkaVersion,
         settings: Settings,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> Cluster:
         """Return a cluster of one live node for each address, with ids from 1 in their order."""
         nodes = [Node(node_id, host, port) for node_id, (host, port) in enumerate(addresses, start=1)]
-        return cls(nodes, profile, topic_defaults(settings, len(nodes)), random_bytes)
+        return cls(nodes, kafka_version, topic_defaults(settings, len(nodes)), random_bytes)
 
     def reset(self) -> None:
         """Forget topics; nodes and their addresses, the cluster's id, and the internal topics that were made stay.
@@ -112,7 +112,7 @@ class Cluster:
 
     def counted_nodes(self) -> list[Node]:
         """Return the nodes that count for a replication factor: the live, and in KRaft those that once were (BA-52)."""
-        return [n for _, n in sorted(self.nodes.items()) if n.alive or (self.profile.is_kraft and n.registered)]
+        return [n for _, n in sorted(self.nodes.items()) if n.alive or (self.kafka_version.is_kraft and n.registered)]
 
     def add_node(self, node: Node) -> None:
         """Take a further broker into the cluster; topics that are made from now on use it."""
@@ -131,7 +131,7 @@ class Cluster:
                 partition.isr = [replica for replica in partition.isr if replica != node_id]
             if partition.leader == node_id:
                 self._elect_leader(partition)
-            if shrinks and self.profile.isr_shrink_is_an_epoch:
+            if shrinks and self.kafka_version.isr_shrink_is_an_epoch:
                 partition.leader_epoch = epoch + 1
         self._elect_controller()
 
@@ -276,7 +276,7 @@ class Cluster:
         if name in self.topics:
             return True
         count, factor = self.defaults.internal_topic(name)
-        if not self.profile.enforces_offsets_replication_factor:
+        if not self.kafka_version.enforces_offsets_replication_factor:
             factor = max(1, min(factor, len(self.alive_nodes())))
         made = self.create_topic(name, partition_count=count, replication_factor=factor, now_ms=now_ms)
         if isinstance(made, Refusal):

@@ -50,7 +50,7 @@ class KRaftRules:
             )
         if assignments is None:
             factor = topic.replication_factor
-            excess = check_new_partition_count(count - present, cluster.profile.word_for_added_partitions)
+            excess = check_new_partition_count(count - present, cluster.kafka_version.word_for_added_partitions)
             refusal = excess or _check_factor(cluster, factor)
             return refusal or cluster.stripe(count - present, factor, first_partition=present)
         if len(assignments) != count - present:
@@ -62,7 +62,7 @@ class KRaftRules:
 
 
 def _check_name(cluster: Cluster, name: str) -> Refusal | None:
-    problem = name_problem(name, cluster.profile)
+    problem = name_problem(name, cluster.kafka_version)
     if problem is not None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if name in cluster.topics:
@@ -90,7 +90,9 @@ def _check_factor(cluster: Cluster, factor: int) -> Refusal | None:
     """Compare with the brokers that are registered; one of them must be up (BA-52)."""
     registered = len(cluster.counted_nodes())
     if factor > registered:
-        or_cordoned = " or some brokers have all their log directories cordoned" if cluster.profile.can_cordon else ""
+        or_cordoned = (
+            " or some brokers have all their log directories cordoned" if cluster.kafka_version.can_cordon else ""
+        )
         reason = (
             f"The target replication factor of {factor} cannot be reached because only {registered} broker(s) are "
             f"registered{or_cordoned}."

@@ -2,7 +2,7 @@
 
 There are two such bodies in Kafka: in a ZooKeeper cluster the controller broker's admin manager, in a KRaft cluster the
 quorum's controller. They check other things in another order and word it differently; clients print the words. A
-profile has one of the two (`rules_for`).
+Kafka version has one of the two (`rules_for`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Topic
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 BROKER_DEFAULT = -1
 """As a number of partitions or replicas: what the broker's settings say."""
@@ -52,9 +52,9 @@ class TopicRules(Protocol):
         ...
 
 
-def rules_for(profile: Profile) -> TopicRules:
-    """Return the rules by which a cluster of the profile's release goes."""
-    if profile.is_kraft:
+def rules_for(kafka_version: KafkaVersion) -> TopicRules:
+    """Return the rules by which a cluster of the Kafka version's release goes."""
+    if kafka_version.is_kraft:
         from kproto_server.cluster.kraft_rules import KRaftRules
 
         return KRaftRules()
@@ -89,7 +89,7 @@ def check_nulls(cluster: Cluster, configs: Mapping[str, str | None]) -> Refusal 
     empty = ",".join(name for name, value in configs.items() if value is None)
     if not empty:
         return None
-    error = ErrorCode(cluster.profile.null_config_error)
+    error = ErrorCode(cluster.kafka_version.null_config_error)
     if error is ErrorCode.UNKNOWN_SERVER_ERROR:
         return Refusal(error)
     space = " " if error is ErrorCode.INVALID_REQUEST else ""
@@ -102,11 +102,13 @@ def check_configs(cluster: Cluster, configs: Mapping[str, str | None]) -> Refusa
         return None
     from kproto_server.configuration.topic_configs import config_problem  # most topics have none: not at the start
 
-    problem = config_problem(cluster.profile, given_configs(configs))
+    problem = config_problem(cluster.kafka_version, given_configs(configs))
     if problem is None:
         return None
     is_unknown = problem.startswith("Unknown topic config name")
-    return Refusal(ErrorCode.INVALID_CONFIG if is_unknown else ErrorCode(cluster.profile.bad_config_error), problem)
+    return Refusal(
+        ErrorCode.INVALID_CONFIG if is_unknown else ErrorCode(cluster.kafka_version.bad_config_error), problem
+    )
 
 
 def exists_already(name: str) -> Refusal:

@@ -11,7 +11,7 @@ from kproto_server.partition_log.partition_data import NO_DATA, PartitionData
 
 if TYPE_CHECKING:
     from kproto.codes import ErrorCode
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
@@ -128,11 +128,11 @@ def internal_topic_configs(name: str, replication_factor: int) -> dict[str, str]
     }
 
 
-def name_problem(name: str, profile: Profile) -> str | None:
+def name_problem(name: str, kafka_version: KafkaVersion) -> str | None:
     """Say what is wrong with a topic's name, in a broker's words; None if nothing is (BA-90)."""
     if 0 < len(name) <= NAME_LENGTH_MAX and name not in (".", "..") and NAME_CHARACTERS.issuperset(name):
         return None
-    return _name_problem(name) if profile.words_topic_names_anew else _name_problem_as_of_old(name)
+    return _name_problem(name) if kafka_version.words_topic_names_anew else _name_problem_as_of_old(name)
 
 
 def _name_problem(name: str) -> str:

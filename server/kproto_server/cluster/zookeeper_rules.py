@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
 class ZooKeeperRules:
     def check_new(self, cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
-        profile = cluster.profile
+        kafka_version = cluster.kafka_version
         exists = exists_already(topic.name) if topic.name in cluster.topics else None
-        if exists is not None and profile.looks_for_new_topics_first:
+        if exists is not None and kafka_version.looks_for_new_topics_first:
             return exists
         of_configs = check_configs(cluster, topic.configs)
-        refusal = check_nulls(cluster, topic.configs) or (of_configs if profile.checks_new_configs_first else None)
+        refusal = check_nulls(cluster, topic.configs) or (
+            of_configs if kafka_version.checks_new_configs_first else None
+        )
         if refusal is not None:
             return refusal
         placed = _place_as_told(topic) if topic.assignments else _place_by_count(cluster, topic)
@@ -68,7 +70,7 @@ class ZooKeeperRules:
 
 
 def _check_name(cluster: Cluster, name: str) -> Refusal | None:
-    problem = name_problem(name, cluster.profile)
+    problem = name_problem(name, cluster.kafka_version)
     if problem is None and (others := colliding(cluster, name)):
         problem = f"Topic '{name}' collides with existing topics: {', '.join(others)}"
     return None if problem is None else Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
@@ -76,7 +78,7 @@ def _check_name(cluster: Cluster, name: str) -> Refusal | None:
 
 def _place_by_count(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
     count, factor = topic.partition_count, topic.replication_factor
-    if cluster.profile.creates_topics_with_defaults:
+    if cluster.kafka_version.creates_topics_with_defaults:
         count = cluster.defaults.num_partitions if count == BROKER_DEFAULT else count
         factor = cluster.defaults.replication_factor if factor == BROKER_DEFAULT else factor
     if count <= 0:
@@ -115,7 +117,7 @@ def _check_even(cluster: Cluster, placed: Mapping[int, Sequence[int]]) -> Refusa
         pairs = ", ".join(f"{index} -> ArrayBuffer({', '.join(map(str, r))})" for index, r in placed.items())
         return _wrong_assignment(f"Duplicate replica assignment found: Map({pairs})")
     # DEVIATION: before 2.4 a topic may have gaps in the numbers of its partitions; here it has none.
-    if cluster.profile.creates_topics_with_defaults and sorted(placed) != list(range(len(placed))):
+    if cluster.kafka_version.creates_topics_with_defaults and sorted(placed) != list(range(len(placed))):
         return _wrong_assignment("partitions should be a consecutive 0-based integer sequence")
     return None
 

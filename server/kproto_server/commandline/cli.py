@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kproto_server.commandline.options import RunOptions, ServeOptions
     from kproto_server.configuration.data_directory import DataDirectory
     from kproto_server.configuration.settings import Settings
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
     Given = dict[str, list[str]]
     T = TypeVar("T")
@@ -31,7 +31,9 @@ INTERRUPTED = 130
 BROKERS_MAX = 1000
 """More would run out of ports and file descriptors long before they were of use."""
 
-PROFILE = Option("--profile", "RELEASE", "be this Kafka release, 0.8.2 to 4.4 (default: latest, all of them at once)")
+KAFKA_VERSION = Option(
+    "--kafka-version", "RELEASE", "behave as this release, 0.8.2 to 4.4 (default: latest, all at once)"
+)
 BROKERS = Option("--brokers", "N", "this many brokers, each with a port of its own (default 1)")
 SET = Option("--set", "NAME=VALUE", "a broker setting by Kafka's name; may be repeated", repeats=True)
 CONFIG = Option("--config", "FILE", "broker settings from a file like server.properties; --set goes on top")
@@ -55,7 +57,7 @@ SERVE = Command(
         ),
         Option("--port-file", "FILE", "write HOST:PORT here once listening, a line for each broker"),
         BROKERS,
-        PROFILE,
+        KAFKA_VERSION,
         SET,
         CONFIG,
         CLOCK,
@@ -75,7 +77,7 @@ RUN = Command(
         Option("--report", "FILE", "write the whole report: .json, .md or .html; may be repeated", repeats=True),
         BROKERS,
         Option("--port", "PORT", "port of the first broker, for a command that can't be told (default: free ones)"),
-        PROFILE,
+        KAFKA_VERSION,
         SET,
         CONFIG,
         CLOCK,
@@ -199,14 +201,14 @@ def serve_options(words: Sequence[str]) -> ServeOptions:
     from kproto_server.commandline.options import ServeOptions
 
     given, _ = SERVE.parse(words)
-    profile = _profile(SERVE, given)
+    kafka_version = _kafka_version(SERVE, given)
     brokers = _brokers(SERVE, given)
     port_file = _last(given, "--port-file")
     if port_file is not None:
         _check_writable(SERVE, "--port-file", port_file)
     return ServeOptions(
-        profile=profile,
-        settings=_settings(SERVE, given, profile),
+        kafka_version=kafka_version,
+        settings=_settings(SERVE, given, kafka_version),
         clock=_clock(SERVE, given),
         host=_last(given, "--host") or DEFAULT_HOST,
         port=_port(SERVE, given, brokers, DEFAULT_PORT),
@@ -230,7 +232,7 @@ def run_options(words: Sequence[str]) -> RunOptions:
     given, command = RUN.parse(words)
     if not command:
         raise RUN.error("nothing to run: write kproto run -- COMMAND")
-    profile = _profile(RUN, given)
+    kafka_version = _kafka_version(RUN, given)
     brokers = _brokers(RUN, given)
     reports = given.get("--report", [])
     for path in reports:
@@ -241,9 +243,9 @@ def run_options(words: Sequence[str]) -> RunOptions:
         _check_writable(RUN, "--report", path)
     return RunOptions(
         command=tuple(command),
-        profile=profile,
+        kafka_version=kafka_version,
         target=_checked(RUN, "--target", lambda: target_named(_last(given, "--target"))),
-        settings=_settings(RUN, given, profile),
+        settings=_settings(RUN, given, kafka_version),
         clock=_clock(RUN, given),
         brokers=brokers,
         port=_port(RUN, given, brokers, 0),
@@ -266,10 +268,10 @@ def _checked(command: Command, name: str, read: Callable[[], T]) -> T:
         raise command.error(f"{name}: {error}") from None
 
 
-def _profile(command: Command, given: Given) -> Profile:
-    from kproto_server.releases.kafka_version import LATEST, Profile
+def _kafka_version(command: Command, given: Given) -> KafkaVersion:
+    from kproto_server.releases.kafka_version import LATEST, KafkaVersion
 
-    return _checked(command, "--profile", lambda: Profile.named(_last(given, "--profile") or LATEST))
+    return _checked(command, "--kafka-version", lambda: KafkaVersion.named(_last(given, "--kafka-version") or LATEST))
 
 
 def _clock(command: Command, given: Given) -> ClockMode:
@@ -295,15 +297,15 @@ def _port(command: Command, given: Given, brokers: int, default: int) -> int:
     return whole_number(command, "--port", _last(given, "--port") or str(default), 0, PORT_MAX - brokers + 1)
 
 
-def _settings(command: Command, given: Given, profile: Profile) -> Settings:
+def _settings(command: Command, given: Given, kafka_version: KafkaVersion) -> Settings:
     """Defaults, then the file, then what was set on the command line."""
     from kproto_server.configuration.settings import Settings
 
-    settings = Settings(profile)
+    settings = Settings(kafka_version)
     path = _last(given, "--config")
     if path is not None:
         text = _read(command, path)
-        settings = _checked(command, f"--config {path}", lambda: Settings(profile).with_properties(text))
+        settings = _checked(command, f"--config {path}", lambda: Settings(kafka_version).with_properties(text))
     return _checked(command, "--set", lambda: settings.with_assignments(given.get("--set", [])))
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kproto_server.clock import ClockMode
     from kproto_server.configuration.data_directory import DataDirectory
     from kproto_server.configuration.settings import Settings
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 DEFAULT_HOST = "127.0.0.1"
 """Nothing listens beyond loopback unless told (D9)."""
@@ -22,12 +22,12 @@ PORT_MAX = 65535
 class ServeOptions:
     """One `kproto serve`: where to listen, as which release, with which settings and clock."""
 
-    __slots__ = ("brokers", "clock", "data", "host", "port", "port_file", "profile", "settings")
+    __slots__ = ("brokers", "clock", "data", "host", "kafka_version", "port", "port_file", "settings")
 
     def __init__(
         self,
         *,
-        profile: Profile,
+        kafka_version: KafkaVersion,
         settings: Settings,
         clock: ClockMode,
         host: str = DEFAULT_HOST,
@@ -36,7 +36,7 @@ class ServeOptions:
         brokers: int = 1,
         data: DataDirectory | None = None,
     ) -> None:
-        self.profile = profile
+        self.kafka_version = kafka_version
         self.settings = settings
         self.clock = clock
         self.data = data
@@ -60,15 +60,24 @@ class RunOptions:
     """One `kproto run`: the command, the broker it gets, and what to report."""
 
     __slots__ = (
-        "brokers", "clock", "command", "data", "fail_on_removed", "port", "profile", "reports", "settings", "target",
+        "brokers",
+        "clock",
+        "command",
+        "data",
+        "fail_on_removed",
+        "kafka_version",
+        "port",
+        "reports",
+        "settings",
+        "target",
     )  # fmt: skip
 
     def __init__(
         self,
         *,
         command: tuple[str, ...],
-        profile: Profile,
-        target: Profile,
+        kafka_version: KafkaVersion,
+        target: KafkaVersion,
         settings: Settings,
         clock: ClockMode,
         brokers: int = 1,
@@ -78,7 +87,7 @@ class RunOptions:
         data: DataDirectory | None = None,
     ) -> None:
         self.command = command
-        self.profile = profile
+        self.kafka_version = kafka_version
         self.target = target
         """The release that the report judges by."""
         self.settings = settings

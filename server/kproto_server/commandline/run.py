@@ -59,7 +59,7 @@ def run(options: RunOptions) -> int:
     """
     started_at, started = datetime.now().astimezone(), monotonic()
     with Broker.running(
-        profile=options.profile,
+        kafka_version=options.kafka_version,
         settings=options.settings,
         clock=options.clock,
         brokers=options.brokers,
@@ -70,7 +70,7 @@ def run(options: RunOptions) -> int:
         exit_code = _run_command(options.command, broker.bootstrap_servers)
     report = build(
         observations.snapshot(),
-        profile=options.profile,
+        kafka_version=options.kafka_version,
         target=options.target,
         offsets_retention_minutes=options.settings.int("offsets.retention.minutes"),
         run=Run(options.command, exit_code, started_at.isoformat(timespec="seconds"), monotonic() - started),

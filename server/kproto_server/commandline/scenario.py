@@ -34,7 +34,7 @@ RUN = Command(
             "the consumer, as for a shell; it finds KAFKA_BOOTSTRAP_SERVERS, KPROTO_TOPIC and\n"
             "KPROTO_GROUP in its environment, reads until SIGTERM, and commits as it likes",
         ),
-        Option("--profile", "RELEASE", "be this Kafka release, 0.8.2 to 4.4 (default: latest)"),
+        Option("--kafka-version", "RELEASE", "behave as this release, 0.8.2 to 4.4 (default: latest)"),
         Option("--report", "FILE", "write a page with pictures: .html"),
         Option("--timeout", "SECONDS", f"for each, until the client is stopped (default {TIMEOUT_S})"),
         Option("--fail-on-skipped", "", "exit with 1 if a record was skipped"),
@@ -93,13 +93,13 @@ def _run(words: Sequence[str]) -> int:
         raise RUN.error("give one NAME, see kproto scenario list")
     accidents = _accidents(names[0])
     command = _command(given)
-    profile = _profile(given)
+    kafka_version = _kafka_version(given)
     timeout_s = _timeout(given)
     path = given["--report"][-1] if "--report" in given else None
     if path is not None and not path.endswith(".html"):
         raise RUN.error(f"--report can't be {path!r}: its name has to end with .html")
 
-    found = [_one(accident, command, profile, timeout_s) for accident in accidents]
+    found = [_one(accident, command, kafka_version, timeout_s) for accident in accidents]
     from kproto_server.scenarios import text
 
     tell(sys.stdout, text.render(found))
@@ -109,12 +109,12 @@ def _run(words: Sequence[str]) -> int:
     return SKIPPED if skipped and "--fail-on-skipped" in given else 0
 
 
-def _one(accident: Accident, command: list[str], profile: str, timeout_s: int) -> Findings:
+def _one(accident: Accident, command: list[str], kafka_version: str, timeout_s: int) -> Findings:
     from kproto_server.scenarios.lab import CannotStart, run_accident
 
     tell(sys.stderr, f"{accident.name} ...\n")
     try:
-        return run_accident(accident, command, profile=profile, timeout_s=timeout_s)
+        return run_accident(accident, command, kafka_version=kafka_version, timeout_s=timeout_s)
     except CannotStart as error:
         raise RUN.error(f"--client: {error}") from None
 
@@ -143,14 +143,14 @@ def _command(given: dict[str, list[str]]) -> list[str]:
     return words
 
 
-def _profile(given: dict[str, list[str]]) -> str:
-    from kproto_server.releases.kafka_version import Profile
+def _kafka_version(given: dict[str, list[str]]) -> str:
+    from kproto_server.releases.kafka_version import KafkaVersion
 
-    name = given["--profile"][-1] if "--profile" in given else "latest"
+    name = given["--kafka-version"][-1] if "--kafka-version" in given else "latest"
     try:
-        Profile.named(name)
+        KafkaVersion.named(name)
     except ValueError as error:
-        raise RUN.error(f"--profile: {error}") from None
+        raise RUN.error(f"--kafka-version: {error}") from None
     return name
 
 

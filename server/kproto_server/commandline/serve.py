@@ -71,7 +71,7 @@ def serve(options: ServeOptions) -> int:
     host, server = assemble(
         sockets,
         advertised_host=options.host,
-        profile=options.profile,
+        kafka_version=options.kafka_version,
         settings=options.settings,
         clock_mode=options.clock,
         data=options.data,

@@ -145,7 +145,7 @@ class CommitMemo:
         self.use = USED
         shape = self.shape
         state = shape.state
-        if not shape.is_anonymous and self.request.member_id and state.profile.commits_are_heartbeats:
+        if not shape.is_anonymous and self.request.member_id and state.kafka_version.commits_are_heartbeats:
             group = state.groups.get(self.group_id)
             if group is not None:
                 group.note_commit(self.request.member_id, now_ms)
@@ -222,7 +222,7 @@ class Memos:
         # A commit without a member to a group of which there is nothing to say but its offsets: always accepted.
         if group is None and shape.is_anonymous:
             return memo
-        return None if commit_error(group, memo.request, shape.api_version, state.profile) else memo
+        return None if commit_error(group, memo.request, shape.api_version, state.kafka_version) else memo
 
     def _next_to(self, frame: bytes, last: CommitMemo) -> CommitMemo | None:
         """Return the memo of a commit of the same partitions as the last one."""

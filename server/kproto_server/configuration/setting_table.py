@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -76,17 +76,17 @@ class Setting(NamedTuple):
     is_kafkas: bool = True
     """Whether Kafka has it; kproto's own are not shown by DescribeConfigs."""
 
-    def default_in(self, profile: Profile) -> str | None:
-        """The default of the profile's release."""
+    def default_in(self, kafka_version: KafkaVersion) -> str | None:
+        """The default of the Kafka version's release."""
         default = self.default
         for release, since_then in self.changed:
-            if profile.at_least(*release):
+            if kafka_version.at_least(*release):
                 default = since_then
         return default
 
-    def is_dynamic_in(self, profile: Profile) -> bool:
-        """Whether it can be changed while brokers of the profile's release run."""
-        return self.dynamic is not None and profile.at_least(*self.dynamic)
+    def is_dynamic_in(self, kafka_version: KafkaVersion) -> bool:
+        """Whether it can be changed while brokers of the Kafka version's release run."""
+        return self.dynamic is not None and kafka_version.at_least(*self.dynamic)
 
     def check(self, text: str) -> str:
         """Return the value as Kafka writes it.

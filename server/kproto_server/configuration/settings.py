@@ -1,6 +1,6 @@
-"""Broker configuration by Kafka's own names: typed, checked, and with the defaults of the profile's release.
+"""Broker configuration by Kafka's own names: typed, checked, and with the defaults of the Kafka version's release.
 
-    Settings(profile).with_values({"offsets.retention.minutes": "1440"}).with_assignments(["num.partitions=3"])
+    Settings(Kafka version).with_values({"offsets.retention.minutes": "1440"}).with_assignments(["num.partitions=3"])
 
 Nothing is ignored in silence. A name that kproto does not know is refused, and so is a setting that Kafka has but
 kproto does not act on yet, unless it is given the value that it has anyway.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto_server.configuration.properties import PropertiesError, read_properties
 from kproto_server.configuration.setting_table import SETTINGS, ConfigType, Setting, SettingError, whole_number
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -86,34 +86,36 @@ class _Values:
 
 
 class Settings(_Values):
-    """The configuration of a broker: defaults of its profile's release, and what was set. Never changes; `with_x`
+    """The configuration of a broker: defaults of its Kafka version's release, and what was set. Never changes; `with_x`
     return another one."""
 
-    __slots__ = ("_given", "_of_all", "_of_one", "profile")
+    __slots__ = ("_given", "_of_all", "_of_one", "kafka_version")
 
     def __init__(
         self,
-        profile: Profile | None = None,
+        kafka_version: KafkaVersion | None = None,
         given: Mapping[str, str] | None = None,
         of_all: Mapping[str, str] | None = None,
         of_one: Mapping[str, str] | None = None,
     ) -> None:
         """``given`` at the start; ``of_all`` brokers, or only ``of_one``, while they run."""
-        self.profile = profile or Profile.named()
+        self.kafka_version = kafka_version or KafkaVersion.named()
         self._given = dict(given or {})
-        self._of_all = first_dynamic_configs(self.profile) if of_all is None else dict(of_all)
+        self._of_all = first_dynamic_configs(self.kafka_version) if of_all is None else dict(of_all)
         self._of_one = dict(of_one or {})
         said = self._given | self._of_all | self._of_one
-        self._values = {name: said.get(name, setting.default_in(self.profile)) for name, setting in SETTINGS.items()}
+        self._values = {
+            name: said.get(name, setting.default_in(self.kafka_version)) for name, setting in SETTINGS.items()
+        }
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, str], profile: Profile | None = None) -> Settings:
-        """Settings by name, on top of the defaults of `profile` (all releases at once if not told).
+    def from_mapping(cls, values: Mapping[str, str], kafka_version: KafkaVersion | None = None) -> Settings:
+        """Settings by name, on top of the defaults of `kafka_version` (all releases at once if not told).
 
         Raises:
             SettingError: a name or a value that cannot be.
         """
-        return cls(profile).with_values(values)
+        return cls(kafka_version).with_values(values)
 
     def with_values(self, values: Mapping[str, str]) -> Settings:
         """These settings, with those in `values` set.
@@ -122,11 +124,11 @@ class Settings(_Values):
             SettingError: a name or a value that cannot be.
         """
         accepted = {name: self._accepted(name, text) for name, text in values.items()}
-        return Settings(self.profile, self._given | accepted, self._of_all, self._of_one)
+        return Settings(self.kafka_version, self._given | accepted, self._of_all, self._of_one)
 
     def with_dynamic(self, of_all: Mapping[str, str], of_one: Mapping[str, str] | None = None) -> Settings:
         """These settings, with those changed that were while brokers run, of all of them and of one (KIP-226)."""
-        return Settings(self.profile, self._given, of_all, of_one)
+        return Settings(self.kafka_version, self._given, of_all, of_one)
 
     def with_properties(self, text: str) -> Settings:
         """These settings, with those of a .properties file's text set (`read_properties` has the format).
@@ -157,7 +159,7 @@ class Settings(_Values):
         setting = SETTINGS.get(name)
         if setting is None:
             raise SettingError(_unknown(name))
-        value, default = setting.check(text), setting.default_in(self.profile)
+        value, default = setting.check(text), setting.default_in(self.kafka_version)
         if not setting.acts and value != default:
             advice = "leave it out" if default is None else f"leave it out, or at {default}"
             raise SettingError(f"{name} does nothing in kproto yet: {advice}")
@@ -178,7 +180,7 @@ class Settings(_Values):
     def sources(self, name: builtins.str) -> Sources:
         """All that could decide a setting, as Kafka tells them: of one broker, of all, given at the start, default."""
         names = tuple(RETENTION_UNITS_MS) if name in RETENTION_UNITS_MS else (name,)
-        defaults = {one: SETTINGS[one].default_in(self.profile) for one in names}
+        defaults = {one: SETTINGS[one].default_in(self.kafka_version) for one in names}
         layers: tuple[tuple[Mapping[builtins.str, builtins.str | None], ConfigSource], ...] = (
             (self._of_one, ConfigSource.DYNAMIC_BROKER),
             (self._of_all, ConfigSource.DYNAMIC_DEFAULT_BROKER),
@@ -198,15 +200,15 @@ class Settings(_Values):
                     name=name,
                     type=setting.type,
                     value=self._values[name],
-                    read_only=not setting.is_dynamic_in(self.profile),
+                    read_only=not setting.is_dynamic_in(self.kafka_version),
                     sources=self.sources(name),
                 )
 
 
-def first_dynamic_configs(profile: Profile) -> dict[str, str]:
+def first_dynamic_configs(kafka_version: KafkaVersion) -> dict[str, str]:
     """What all brokers have as if it had been changed: a cluster with eligible leader replicas keeps one of its own
     (measured on 4.0.2 and 4.1.2)."""
-    return {"min.insync.replicas": "1"} if profile.keeps_min_in_sync_for_all else {}
+    return {"min.insync.replicas": "1"} if kafka_version.keeps_min_in_sync_for_all else {}
 
 
 def _check_codec(codec: int) -> None:

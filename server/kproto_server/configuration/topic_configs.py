@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kproto_server.configuration.settings import Settings
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 __all__ = ["ConfigSource", "TopicConfig", "TopicConfigEntry", "config_problem", "describe_topic", "topic_configs"]
 
@@ -122,21 +122,21 @@ def _decimal_number(value: str) -> float | None:
 
 
 @cache
-def topic_configs(profile: Profile) -> Mapping[str, TopicConfig]:
-    """The configs that topics have in the profile's release, by name."""
+def topic_configs(kafka_version: KafkaVersion) -> Mapping[str, TopicConfig]:
+    """The configs that topics have in the Kafka version's release, by name."""
     known = {}
     for name, kind, synonym, steps in TABLE:
-        reached = [step for step in steps if profile.at_least(*step[0])]
+        reached = [step for step in steps if kafka_version.at_least(*step[0])]
         _, default, low, high = reached[-1] if reached else NOT_YET
         if default is not None:
-            choices = [choices for release, choices in CHOICES.get(name, ()) if profile.at_least(*release)]
+            choices = [choices for release, choices in CHOICES.get(name, ()) if kafka_version.at_least(*release)]
             known[name] = TopicConfig(name, kind, synonym, default, low, high, choices[-1] if choices else ())
     return MappingProxyType(dict(sorted(known.items())))
 
 
-def config_problem(profile: Profile, given: Mapping[str, str]) -> str | None:
+def config_problem(kafka_version: KafkaVersion, given: Mapping[str, str]) -> str | None:
     """Say in a broker's words why a topic cannot have these configs: None if it can (BA-90, error 40)."""
-    known = topic_configs(profile)
+    known = topic_configs(kafka_version)
     for name in given:
         if name not in known:
             return f"Unknown topic config name: {name}"
@@ -158,18 +158,20 @@ def _conflict(values: Mapping[str, str]) -> str | None:
     return None
 
 
-def describe_topic(profile: Profile, settings: Settings, given: Mapping[str, str]) -> Iterator[TopicConfigEntry]:
+def describe_topic(
+    kafka_version: KafkaVersion, settings: Settings, given: Mapping[str, str]
+) -> Iterator[TopicConfigEntry]:
     """All configs of a topic that was given some, by name (BA-92)."""
-    for config in topic_configs(profile).values():
+    for config in topic_configs(kafka_version).values():
         listed = _listed(config, settings, given)
         source = listed[0][2] if listed else ConfigSource.DEFAULT
         yield TopicConfigEntry(config.name, config.type, _value(config, settings, given), source, tuple(listed))
 
 
-def topic_config(profile: Profile, settings: Settings, given: Mapping[str, str], name: str) -> str:
+def topic_config(kafka_version: KafkaVersion, settings: Settings, given: Mapping[str, str], name: str) -> str:
     """Return what one config of a topic is: its own, else the broker's, else Kafka's default; empty if the release does
     not have it."""
-    config = topic_configs(profile).get(name)
+    config = topic_configs(kafka_version).get(name)
     return "" if config is None else _value(config, settings, given)
 
 

@@ -78,7 +78,7 @@ def _known(state: BrokerState, group_id: str) -> dict[str, dict[int, None]]:
 
 def _goes_when_bare(state: BrokerState, group_id: str) -> bool:
     group = state.group(group_id)
-    return group is not None and group.is_empty and state.profile.deleting_last_offset_removes_group
+    return group is not None and group.is_empty and state.kafka_version.deleting_last_offset_removes_group
 
 
 def forget_topics(state: BrokerState, names: Iterable[str], now_ms: int) -> None:
@@ -111,11 +111,11 @@ def _delete(
 ) -> None:
     """Append; once it is synced, apply."""
     partition = partition_for(group_id, len(state.cluster.topics[OFFSETS_TOPIC].partitions))
-    profile = state.profile
+    kafka_version = state.kafka_version
 
     def settle(log_error: int) -> None:
         if log_error:
-            done(append_error(log_error, profile))
+            done(append_error(log_error, kafka_version))
             return
         is_there = state.group(group_id) is not None
         state.offsets.apply_deletion(group_id, topics)
@@ -131,5 +131,7 @@ def _delete(
         from kproto_server.coordinator.offsets_log.batches import offsets_compression
         from kproto_server.coordinator.offsets_log.deletions import deletion_batch
 
-        batch = deletion_batch(group_id, topics, removes_group, now_ms, profile, offsets_compression(state.settings))
+        batch = deletion_batch(
+            group_id, topics, removes_group, now_ms, kafka_version, offsets_compression(state.settings)
+        )
     state.log.append(partition, Change(group_id, settle), *batch)

@@ -1,4 +1,4 @@
-"""What is told of a group, in the words of the profile's release."""
+"""What is told of a group, in the words of the Kafka version's release."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from kproto_server.coordinator.groups import GroupState
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 
-def state_name(group: Group, profile: Profile) -> str:
+def state_name(group: Group, kafka_version: KafkaVersion) -> str:
     """Return the group's state as the release calls it."""
     if group.state is GroupState.COMPLETING_REBALANCE:
-        return profile.completing_rebalance_name
+        return kafka_version.completing_rebalance_name
     name: str = group.state.value
     return name
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.offsets import DeletionEntries, OffsetAndMetadata
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 NOTHING_KEPT: frozenset[str] = frozenset()
 
@@ -52,9 +52,9 @@ EACH_BY_ITSELF = Terms(None, NOTHING_KEPT)
 NEVER = Terms(None, None)
 
 
-def terms_of(group: Group | None, profile: Profile) -> Terms:
+def terms_of(group: Group | None, kafka_version: KafkaVersion) -> Terms:
     """Return by what the offsets of a group expire (EX-21, EX-40)."""
-    if group is None or profile.offsets_carry_expiry:
+    if group is None or kafka_version.offsets_carry_expiry:
         return EACH_BY_ITSELF
     if group.kind == "consumer":
         return Terms(None, group.subscribed_topics if group.members else NOTHING_KEPT)
@@ -62,8 +62,8 @@ def terms_of(group: Group | None, profile: Profile) -> Terms:
         return EACH_BY_ITSELF
     if group.is_empty:
         return Terms(group.state_timestamp_ms, NOTHING_KEPT)
-    subscription_decides = profile.unsubscribed_offsets_expire == "unless empty" or (
-        profile.unsubscribed_offsets_expire == "stable" and group.state is GroupState.STABLE
+    subscription_decides = kafka_version.unsubscribed_offsets_expire == "unless empty" or (
+        kafka_version.unsubscribed_offsets_expire == "stable" and group.state is GroupState.STABLE
     )
     if group.protocol_type == "consumer" and subscription_decides:
         return Terms(None, group.subscribed_topics)
@@ -75,11 +75,11 @@ def judge(
     offsets: Mapping[str, Mapping[int, OffsetAndMetadata]],
     now_ms: int,
     retention_ms: int,
-    profile: Profile,
+    kafka_version: KafkaVersion,
 ) -> Verdict:
     """Return which offsets of a group are expired, and when to look at it again."""
-    base_ms, kept = terms_of(group, profile)
-    grace_ms = 1 if profile.offsets_carry_expiry else 0
+    base_ms, kept = terms_of(group, kafka_version)
+    grace_ms = 1 if kafka_version.offsets_carry_expiry else 0
     next_ms = now_ms + retention_ms
     expired: list[tuple[str, list[int]]] = []
     has_more = False

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.offsets import Due
     from kproto_server.coordinator.pending_offsets import PendingOffsets
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.state import BrokerState
 
 GROUPS_AT_ONCE = 256
@@ -58,7 +58,7 @@ class Sweeps:
         self._clock = clock
         self._interval_ms = state.settings.int("offsets.retention.check.interval.ms")
         self._retention_ms = limits_of(state.settings).retention_ms
-        self._simple = simple_group("") if state.profile.offsets_make_a_group else None
+        self._simple = simple_group("") if state.kafka_version.offsets_make_a_group else None
         """What every group is that there is by its offsets alone."""
         self._timer: Timer | None = None
 
@@ -77,7 +77,7 @@ class Sweeps:
         """Groups that this sweep has to look at, beside those that the table will name."""
         self._slices: Iterator[None] = iter(())
         """What is left of this sweep."""
-        if self._state.profile.new_group_coordinator:
+        if self._state.kafka_version.new_group_coordinator:
             self._timer = self._clock.call_at(self._start_ms + self._interval_ms, self._fire, in_background=True)
         else:  # not by a timer: on a clock that stands, that would come when clients have been served already
             self._fire()
@@ -118,7 +118,7 @@ class Sweeps:
             self._sweep([(group_id, None) for group_id in group_ids], now_ms)
             yield
         offsets, in_registry = self._state.offsets, self._state.groups.get
-        has_deadlines = self._state.profile.offsets_carry_expiry
+        has_deadlines = self._state.kafka_version.offsets_carry_expiry
         found: list[Due] = []
         done = 0
         for groups in offsets.due(now_ms - self._retention_ms):
@@ -141,7 +141,7 @@ class Sweeps:
         Of a group with all of its offsets beside it, the verdict is that they go.
         """
         state, retention_ms = self._state, self._retention_ms
-        profile, log = state.profile, state.log
+        kafka_version, log = state.kafka_version, state.log
         group_of, offsets_of = state.groups.get, state.offsets.of_group
         topic = state.cluster.topics.get(OFFSETS_TOPIC)
         partitions = [] if topic is None else topic.partitions
@@ -154,7 +154,7 @@ class Sweeps:
                 stored = offsets_of(group_id)
                 if group is None and not stored:
                     continue
-                verdict = judge(self._simple if group is None else group, stored, now_ms, retention_ms, profile)
+                verdict = judge(self._simple if group is None else group, stored, now_ms, retention_ms, kafka_version)
             if group_id in in_flight:  # EX-23
                 self._look_next_time(group_id, group, now_ms)
                 continue
@@ -163,7 +163,7 @@ class Sweeps:
                 continue
             partition = partition_for(group_id, len(partitions)) if partitions else NO_PARTITION
             if state.pending_offsets and partition in state.pending_offsets:
-                verdict = _spare_pending(verdict, group_id, state.pending_offsets[partition], now_ms, profile)
+                verdict = _spare_pending(verdict, group_id, state.pending_offsets[partition], now_ms, kafka_version)
             expired, removes_group, next_ms = verdict
             if not expired and not removes_group:
                 self._look_again(group_id, group, next_ms, now_ms)
@@ -177,7 +177,7 @@ class Sweeps:
                 continue
             # A simple group has no record of its own in the log of the old coordinator.
             generation = 0 if group is None else group.generation
-            with_group = removes_group and (profile.new_group_coordinator or generation > 0)
+            with_group = removes_group and (kafka_version.new_group_coordinator or generation > 0)
             settle = partial(self._removed, group_id, group, verdict, now_ms)
             if not expired and not with_group:
                 settle(0)
@@ -188,7 +188,7 @@ class Sweeps:
                 from kproto_server.coordinator.offsets_log.deletions import deletion_batch
 
                 compression = offsets_compression(state.settings)
-                batch = deletion_batch(group_id, expired, with_group, now_ms, profile, compression)
+                batch = deletion_batch(group_id, expired, with_group, now_ms, kafka_version, compression)
             log.append(partition, Change(group_id, settle), *batch)
 
     def _removed(self, group_id: str, group: Group | None, verdict: Verdict, now_ms: int, log_error: int) -> None:
@@ -234,13 +234,15 @@ class Sweeps:
         bucket.append(group_id)
 
 
-def _spare_pending(verdict: Verdict, group_id: str, pending: PendingOffsets, now_ms: int, profile: Profile) -> Verdict:
+def _spare_pending(
+    verdict: Verdict, group_id: str, pending: PendingOffsets, now_ms: int, kafka_version: KafkaVersion
+) -> Verdict:
     """A group of which an offset waits for the end of a transaction stays (EX-23, OC-57), and in the new coordinator
     the visible offset of the same partition too; the old one takes that (measured on 1.1.1 to 3.9.2)."""
     if not pending.has_group(group_id):
         return verdict
     expired = verdict.expired
-    if profile.new_group_coordinator:
+    if kafka_version.new_group_coordinator:
         kept = (
             (topic, [p for p in partitions if (group_id, topic, p) not in pending]) for topic, partitions in expired
         )

@@ -10,7 +10,7 @@ from kproto.codes import ErrorCode
 
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster, Node
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.state import BrokerState
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -65,6 +65,6 @@ def coordinator_error(state: BrokerState, node: Node, group_id: str) -> int:
     return state.unavailable.get(partition, 0)
 
 
-def not_coordinator(cluster: Cluster, profile: Profile) -> int:
+def not_coordinator(cluster: Cluster, kafka_version: KafkaVersion) -> int:
     """Return the error of a commit at a node that does not own the group's partition (OC-10 row 12)."""
-    return ErrorCode.NOT_COORDINATOR if OFFSETS_TOPIC in cluster.topics else profile.no_offsets_topic_error
+    return ErrorCode.NOT_COORDINATOR if OFFSETS_TOPIC in cluster.topics else kafka_version.no_offsets_topic_error

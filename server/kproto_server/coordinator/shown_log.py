@@ -54,8 +54,8 @@ def show_offsets_topic(state: BrokerState) -> None:
     now_ms = state.clock.now_ms()
     for group in state.groups:
         if group.generation > NO_GENERATION and group.protocol_type is not None and group.state in WRITTEN_STATES:
-            shown.write(partition_for(group.group_id, count), *group_batch(group, now_ms, state.profile))
+            shown.write(partition_for(group.group_id, count), *group_batch(group, now_ms, state.kafka_version))
     for group_id in sorted(state.offsets.group_ids()):
         entries = [(topic, list(offsets.items())) for topic, offsets in state.offsets.of_group(group_id).items()]
-        shown.write(partition_for(group_id, count), *commit_batch(group_id, entries, now_ms, state.profile))
+        shown.write(partition_for(group_id, count), *commit_batch(group_id, entries, now_ms, state.kafka_version))
     state.log = shown

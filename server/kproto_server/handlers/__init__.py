@@ -51,7 +51,7 @@ HANDLED = frozenset(
         75,
     }
 )
-"""API keys with a handler file here. The others of a profile are answered by `unsupported` (server/DEVIATIONS.md)."""
+"""API keys with a handler file here. The others of a release are answered by `unsupported` (server/DEVIATIONS.md)."""
 
 
 def handler(api_key: int) -> Callable[[Any, Any], Any]:

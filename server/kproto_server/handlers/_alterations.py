@@ -26,24 +26,26 @@ class Target(NamedTuple):
 
 def topic_to_alter(resource_type: int, name: str, call: Call) -> Target:
     """Find the topic. That there is none is told when the changes are judged, in KRaft when their values are, too."""
-    profile = call.state.profile
+    kafka_version = call.state.kafka_version
     if resource_type not in KNOWN_TYPES:
         anew = f"Unknown resource type {resource_type}"
-        told = anew if profile.looks_through_changes else "Unexpected resource type UNKNOWN"
+        told = anew if kafka_version.looks_through_changes else "Unexpected resource type UNKNOWN"
         return Target(at_once=Refusal(ErrorCode.INVALID_REQUEST, told))
     if resource_type != TOPIC:
         return Target(at_once=Refusal(ErrorCode.POLICY_VIOLATION, NOT_THESE))
     topic = call.state.cluster.topic(name)
     if topic is not None:
         return Target(topic)
-    error, message = profile.missing_topic_to_alter
+    error, message = kafka_version.missing_topic_to_alter
     missing = Refusal(ErrorCode(error), message and message.format(name))
-    problem = name_problem(name, profile)
+    problem = name_problem(name, kafka_version)
     refusal = None if problem is None else Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-    if profile.is_kraft:
+    if kafka_version.is_kraft:
         no_name = Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         return Target(before_values=refusal if name else no_name, at_last=missing)
-    return Target(before_values=refusal if refusal is not None and profile.words_missing_topics_by_name else missing)
+    return Target(
+        before_values=refusal if refusal is not None and kafka_version.words_missing_topics_by_name else missing
+    )
 
 
 def broker_to_alter(name: str, call: Call) -> Refusal | None:
@@ -51,7 +53,7 @@ def broker_to_alter(name: str, call: Call) -> Refusal | None:
     if not name:
         return None
     if not (name.removeprefix("-").isdigit() and name.isascii()):
-        node = "Node" if call.state.profile.is_kraft else "Broker"
+        node = "Node" if call.state.kafka_version.is_kraft else "Broker"
         return Refusal(ErrorCode.INVALID_REQUEST, f"{node} id must be an integer, but it is: {name}")
     if int(name) != call.node.node_id:
         told = f"Unexpected broker id, expected {call.node.node_id}, but received {name}"
@@ -61,7 +63,7 @@ def broker_to_alter(name: str, call: Call) -> Refusal | None:
 
 def told_type(resource_type: int, call: Call) -> int:
     """Return what an answer to AlterConfigs has for a type."""
-    return resource_type if resource_type in KNOWN_TYPES or call.state.profile.remembers_unknown_types else 0
+    return resource_type if resource_type in KNOWN_TYPES or call.state.kafka_version.remembers_unknown_types else 0
 
 
 def keep(topic: Topic, configs: dict[str, str], call: Call) -> None:

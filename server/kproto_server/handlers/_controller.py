@@ -15,7 +15,7 @@ T = TypeVar("T", str, bytes)
 
 def not_controller(call: Call) -> bool:
     """Whether another broker has to be asked: ZooKeeper brokers do not pass such a request on, KRaft ones do."""
-    return not call.state.profile.is_kraft and call.node.node_id != call.state.cluster.controller_id
+    return not call.state.kafka_version.is_kraft and call.node.node_id != call.state.cluster.controller_id
 
 
 def names_standing_twice(names: Iterable[T]) -> dict[T, int]:

@@ -15,9 +15,9 @@ JOIN_GROUP = 11
 
 def coordination_error(group_id: str, call: Call) -> int:
     """Return why a node can't speak for a group whose members ask; 0 if it can."""
-    if not group_id and (call.api_key == JOIN_GROUP or call.state.profile.members_name_their_group):
+    if not group_id and (call.api_key == JOIN_GROUP or call.state.kafka_version.members_name_their_group):
         return ErrorCode.INVALID_GROUP_ID
     error = coordinator_error(call.state, call.node, group_id)
     if error and error == ErrorCode.NOT_COORDINATOR:
-        return not_coordinator(call.state.cluster, call.state.profile)
+        return not_coordinator(call.state.cluster, call.state.kafka_version)
     return error

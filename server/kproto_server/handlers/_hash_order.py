@@ -12,7 +12,7 @@ from kproto_server.coordinator.partitioning import java_hash
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 
 class Named(Protocol):
@@ -37,14 +37,14 @@ CHANGED_PLACES = ("index.interval.bytes", "min.cleanable.dirty.ratio")
 4.1.2)."""
 
 
-def in_hash_order(entries: Iterable[N], profile: Profile) -> list[N]:
+def in_hash_order(entries: Iterable[N], kafka_version: KafkaVersion) -> list[N]:
     """Return the entries as a HashMap that grew to hold them would yield them."""
     found = list(entries)
     bucket_count = 16
     while len(found) > bucket_count * 3 // 4:
         bucket_count *= 2
     inserted = {name: place for place, name in enumerate(BEFORE_OTHERS)}
-    if not profile.tells_index_interval_early:
+    if not kafka_version.tells_index_interval_early:
         late, early = CHANGED_PLACES
         inserted[early] = inserted.pop(late)
 

@@ -20,7 +20,7 @@ def partition_error(partition: Partition) -> ErrorCode:
 def in_sync_replicas(cluster: Cluster, partition: Partition) -> tuple[int, ...]:
     """Return what is told as in sync. With eligible leader replicas (KIP-966) the last one in sync of a partition
     without a leader is told as eligible instead."""
-    if partition.leader == NO_LEADER and cluster.profile.has_eligible_leader_replicas:
+    if partition.leader == NO_LEADER and cluster.kafka_version.has_eligible_leader_replicas:
         return ()
     return tuple(partition.isr)
 

@@ -63,17 +63,17 @@ def _refused_as_a_whole(request: ProduceRequest, call: Call) -> Answers | None:
     Raises:
         CloseConnection: records that the release finds out it can't read before it knows whom to answer what.
     """
-    profile, version = call.state.profile, call.api_version
+    kafka_version, version = call.state.kafka_version, call.api_version
     found = [data.records for topic in request.topic_data for data in topic.partition_data if data.records is not None]
     for records in found:
         seen = glance(records, version)
-        if profile.closes_on(seen, version):
+        if kafka_version.closes_on(seen, version):
             raise CloseConnection(f"Produce: {seen.value}")
-        if seen is Glance.UNREADABLE and profile.unreadable_records_spoil_all:
+        if seen is Glance.UNREADABLE and kafka_version.unreadable_records_spoil_all:
             return _all_refused(request, Refused(ErrorCode.CORRUPT_MESSAGE, why_unreadable(records)))
     if (
         request.transactional_id is None
-        and profile.refuses_transactions_without_id
+        and kafka_version.refuses_transactions_without_id
         and any(map(is_transactional, found))
     ):
         return _all_refused(request, Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
@@ -128,7 +128,7 @@ def _partition(
     error = leader_error(partition, call.node.node_id, NO_EPOCH)
     if error:
         return _refused(asked.index, Refused(error), partition if call.api_version >= LEADER_HINTS_SINCE else None)
-    judged = accept(asked.records, terms, call.now_ms, call.state.profile)
+    judged = accept(asked.records, terms, call.now_ms, call.state.kafka_version)
     if request.acks == ALL_ACKS and len(partition.isr) < _min_in_sync(topic, call):
         judged = Refused(ErrorCode.NOT_ENOUGH_REPLICAS, reached_log=True)
     if isinstance(judged, Refused):
@@ -142,17 +142,17 @@ def _at_sight(
     """Answer what a broker sees before it opens the log, in the order in which it does; None: the log is opened."""
     if asked.records is None:
         return _refused(asked.index, Refused(ErrorCode.UNKNOWN_SERVER_ERROR))
-    profile, seen = call.state.profile, glance(asked.records, call.api_version)
+    kafka_version, seen = call.state.kafka_version, glance(asked.records, call.api_version)
     has_batches = call.api_version >= BATCHES_SINCE
     has_wrong_acks = request.acks not in (NO_ACKS, LEADER_ACKS, ALL_ACKS)
     error = ErrorCode.NONE
-    if partition is None and not (has_wrong_acks and profile.checks_acks_before_partitions):
+    if partition is None and not (has_wrong_acks and kafka_version.checks_acks_before_partitions):
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     elif seen is Glance.SEVERAL or (seen is Glance.NOTHING and has_batches):
-        error = profile.invalid_records_error
+        error = kafka_version.invalid_records_error
     elif seen is Glance.TRAILED:
         error = ErrorCode.CORRUPT_MESSAGE
-    elif seen is Glance.TOO_NEW and profile.knows_zstd:
+    elif seen is Glance.TOO_NEW and kafka_version.knows_zstd:
         error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     elif has_wrong_acks:
         error = ErrorCode.INVALID_REQUIRED_ACKS
@@ -194,12 +194,12 @@ def _write(
             *producer,
             accepted.first_sequence,
             accepted.record_count,
-            refuses_unknown=call.state.profile.refuses_sequences_of_unknown_producers,
+            refuses_unknown=call.state.kafka_version.refuses_sequences_of_unknown_producers,
         )
         if isinstance(checked, Written):
             return _answer(partition, checked.base_offset, checked.timestamp_ms)
         if checked:
-            checked = call.state.profile.sequence_error(checked)
+            checked = call.state.kafka_version.sequence_error(checked)
             return _refused(partition.index, Refused(checked, reached_log=True), log_start=partition.log_start_offset)
     if data.is_in_memory:
         call.state.wrote_to_memory(len(accepted.batch))
@@ -242,10 +242,10 @@ def _refused(
 
 
 def _terms(topic: Topic, call: Call) -> Terms:
-    profile, settings = call.state.profile, call.state.settings_of(call.node.node_id)
+    kafka_version, settings = call.state.kafka_version, call.state.settings_of(call.node.node_id)
 
     def config(name: str) -> str:
-        return topic_config(profile, settings, topic.configs, name)
+        return topic_config(kafka_version, settings, topic.configs, name)
 
     compression = config("compression.type")
     either = _limit(config("message.timestamp.difference.max.ms"))
@@ -271,7 +271,7 @@ def _limit(value: str, otherwise: int | None = None) -> int | None:
 
 def _min_in_sync(topic: Topic, call: Call) -> int:
     settings = call.state.settings_of(call.node.node_id)
-    value = topic_config(call.state.profile, settings, topic.configs, "min.insync.replicas")
+    value = topic_config(call.state.kafka_version, settings, topic.configs, "min.insync.replicas")
     return int(value or 1)
 
 

@@ -115,7 +115,7 @@ def _begin(request: FetchRequest, call: Call) -> Fetch | ErrorCode:
         return Fetch(request, wanted, None, call)
     session.next_epoch()
     wanted = list(session.wanted())
-    if not call.state.profile.fetch_sessions_check_epochs:
+    if not call.state.kafka_version.fetch_sessions_check_epochs:
         wanted = [one._replace(asked=one.asked.replace(current_leader_epoch=NO_EPOCH)) for one in wanted]
     return Fetch(request, wanted, session, call, is_incremental=True)
 
@@ -223,7 +223,7 @@ def _partition(topic: Topic | None, asked: FetchPartition, request: FetchRequest
         return _missing(asked, ErrorCode.UNKNOWN_TOPIC_ID, call)
     partition = topic and topic.partition(asked.partition)
     if not partition:
-        return _missing(asked, call.state.profile.unknown_topic_fetch_error(call.api_version), call)
+        return _missing(asked, call.state.kafka_version.unknown_topic_fetch_error(call.api_version), call)
     error = _error(partition, asked, call)
     if error:
         return Read(_failed(partition, asked, error, call), is_missing=False)
@@ -231,8 +231,8 @@ def _partition(topic: Topic | None, asked: FetchPartition, request: FetchRequest
     records = _records(partition, asked, budget, call) if diverging == IN_LINE else b""
     if records is None:
         failed = _failed(partition, asked, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, call)
-        return Read(failed.replace(records=call.state.profile.records_of_unknown_compression), is_missing=False)
-    knows_stable = request.isolation_level or call.state.profile.tells_stable_offset_to_all
+        return Read(failed.replace(records=call.state.kafka_version.records_of_unknown_compression), is_missing=False)
+    knows_stable = request.isolation_level or call.state.kafka_version.tells_stable_offset_to_all
     return Read(
         PartitionAnswer(
             partition_index=asked.partition,
@@ -297,7 +297,7 @@ def _missing(asked: FetchPartition, error: int, call: Call) -> Read:
         partition_index=asked.partition,
         error_code=error,
         high_watermark=UNKNOWN_OFFSET,
-        aborted_transactions=() if call.state.profile.missing_partition_lists_no_aborts else None,
+        aborted_transactions=() if call.state.kafka_version.missing_partition_lists_no_aborts else None,
         records=b"",
     )
     return Read(data, is_missing=True)

@@ -61,9 +61,9 @@ def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
 
 def _partitions(asked: ListOffsetsTopic, isolation_level: int, call: Call) -> tuple[ListOffsetsPartitionResponse, ...]:
     """Answer each partition; one that was asked for twice is refused, except by v0 (BA-82)."""
-    profile = call.state.profile
+    kafka_version = call.state.kafka_version
     if isolation_level not in ISOLATION_LEVELS:
-        if not profile.answers_unknown_isolation_level:
+        if not kafka_version.answers_unknown_isolation_level:
             raise CloseConnection(f"ListOffsets: no isolation level {isolation_level}")
         return tuple(
             _refused(partition.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in asked.partitions
@@ -75,7 +75,7 @@ def _partitions(asked: ListOffsetsTopic, isolation_level: int, call: Call) -> tu
         else _partition(asked.name, partition, call)
         for partition in asked.partitions
     ]
-    if not profile.answers_each_repeated_position:
+    if not kafka_version.answers_each_repeated_position:
         return tuple({answer.partition_index: answer for answer in answers}.values())
     return tuple(answers)
 
@@ -106,14 +106,14 @@ def _refused(index: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
 
 def _is_refused(timestamp: int, call: Call) -> bool:
     """Whether a special timestamp means nothing in this version; old releases take it for a time (BA-81)."""
-    return call.state.profile.rejects_unknown_special_timestamps and not _means_something(timestamp, call)
+    return call.state.kafka_version.rejects_unknown_special_timestamps and not _means_something(timestamp, call)
 
 
 def _means_something(timestamp: int, call: Call) -> bool:
     """Whether a special timestamp does: in the version; up to 3.8 in all, if in the newest that the broker has."""
-    profile = call.state.profile
-    rejects = profile.rejects_unknown_special_timestamps
-    newest = call.api_version if rejects else profile.api_versions[LIST_OFFSETS][1]
+    kafka_version = call.state.kafka_version
+    rejects = kafka_version.rejects_unknown_special_timestamps
+    newest = call.api_version if rejects else kafka_version.api_versions[LIST_OFFSETS][1]
     return timestamp in SINCE_VERSION and SINCE_VERSION[timestamp] <= newest
 
 
@@ -144,7 +144,7 @@ def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | Non
 
 
 def _tells_epoch(call: Call) -> bool:
-    return call.api_version >= EPOCH_SINCE and call.state.profile.list_offsets_tells_epochs
+    return call.api_version >= EPOCH_SINCE and call.state.kafka_version.list_offsets_tells_epochs
 
 
 def _old_style(asked: ListOffsetsPartition, partition: Partition, call: Call) -> ListOffsetsPartitionResponse:

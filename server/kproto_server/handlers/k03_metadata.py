@@ -38,7 +38,7 @@ def handle(request: MetadataRequest, call: Call) -> MetadataResponse:
     if refusal:
         return _refused(asked or (), refusal)
     cluster = call.state.cluster
-    unasked = call.state.profile.unasked_authorized_operations
+    unasked = call.state.kafka_version.unasked_authorized_operations
     on_topics = on_cluster = _operations.NOT_ASKED
     if call.api_version in OPERATIONS_ON_TOPICS:
         on_topics = _operations.ON_TOPIC if request.include_topic_authorized_operations else unasked

@@ -43,7 +43,7 @@ UNKNOWN_TOPIC_OR_PARTITION = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 ANY_PARTITION = (-(2**31), 2**31)
 
 ANSWERS_KEPT_MAX = 65536
-"""Answers to accepted partitions are kept; only a profile that does not check partitions could be asked for more."""
+"""Answers to accepted partitions are kept; only a release that does not check partitions could be asked for more."""
 
 Answer = tuple[OffsetCommitRequestTopic, list[OffsetCommitResponsePartition]]
 
@@ -76,12 +76,12 @@ not, of which it is not asked (OC-10 rows 4 to 8)."""
 
 
 def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | AfterSync:
-    state, version, profile = call.state, call.api_version, call.state.profile
+    state, version, kafka_version = call.state, call.api_version, call.state.kafka_version
     if version == 0:
         return _handle_v0(request, call)
     topics = request.topics
-    if profile.merges_duplicate_partitions:
-        topics = _without_duplicates(topics, keeps_empty=profile.answers_unknown_topics_without_partitions)
+    if kafka_version.merges_duplicate_partitions:
+        topics = _without_duplicates(topics, keeps_empty=kafka_version.answers_unknown_topics_without_partitions)
 
     # Decide.
     group_id = request.group_id
@@ -91,16 +91,16 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
         group = state.group(group_id)
     partition = owned_partition(state.cluster, call.node, group_id)
     if partition is None:
-        error = not_coordinator(state.cluster, profile)
+        error = not_coordinator(state.cluster, kafka_version)
     else:
-        error = state.unavailable.get(partition, 0) or commit_error(group, request, version, profile)
+        error = state.unavailable.get(partition, 0) or commit_error(group, request, version, kafka_version)
     entries, answered, refused = _decide(topics, request, call, error)
-    if refused and topics is not request.topics and not profile.merges_unknown_partitions:
+    if refused and topics is not request.topics and not kafka_version.merges_unknown_partitions:
         refused = _decide(request.topics, request, call, error)[2]
 
     if partition is None or not answered:
         return _response(answered, refused)
-    if group is not None and group.members and not error and profile.commits_are_heartbeats:
+    if group is not None and group.members and not error and kafka_version.commits_are_heartbeats:
         group.note_commit(request.member_id, call.now_ms)
     failure = 0
 
@@ -116,13 +116,13 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
     log = state.log
     if entries:
         log.append(partition, Change(group_id, settle, entries), *_batch(group_id, entries, call))
-    elif is_simple and profile.offsets_make_a_group and state.group(group_id) is None:
+    elif is_simple and kafka_version.offsets_make_a_group and state.group(group_id) is None:
         # Found or made before its partitions are looked at: it is there even if all of them were refused.
         state.groups.create(group_id, call.now_ms)
 
     # Reply.
     def reply() -> OffsetCommitResponse:
-        return _response(_failed(answered, append_error(failure, profile)) if failure else answered, refused)
+        return _response(_failed(answered, append_error(failure, kafka_version)) if failure else answered, refused)
 
     return log.then(reply)
 
@@ -134,7 +134,7 @@ def _batch(group_id: str, entries: Entries, call: Call) -> Batch:
     from kproto_server.coordinator.offsets_log.commits import commit_batch
 
     state = call.state
-    return commit_batch(group_id, entries, call.now_ms, state.profile, offsets_compression(state.settings))
+    return commit_batch(group_id, entries, call.now_ms, state.kafka_version, offsets_compression(state.settings))
 
 
 def _decide(
@@ -146,8 +146,8 @@ def _decide(
     they are.
     """
     version, now_ms = call.api_version, call.now_ms
-    profile, cluster, limits = call.state.profile, call.state.cluster, limits_of(call.state.settings)
-    commit_ms, expire_ms = now_ms, expire_timestamp(now_ms, request.retention_time_ms, limits, profile)
+    kafka_version, cluster, limits = call.state.kafka_version, call.state.cluster, limits_of(call.state.settings)
+    commit_ms, expire_ms = now_ms, expire_timestamp(now_ms, request.retention_time_ms, limits, kafka_version)
     all_entries: Entries = []
     all_answered: list[Answer] = []
     all_refused: list[Answer] = []
@@ -155,13 +155,13 @@ def _decide(
         known = cluster.topic_by_id(topic.topic_id) if version >= TOPIC_IDS else cluster.topics.get(topic.name)
         if known is not None:
             name, topic_id, partition_count = known.name, known.topic_id, len(known.partitions)
-        elif profile.stores_any_commit and version > 0:
+        elif kafka_version.stores_any_commit and version > 0:
             name, topic_id, partition_count = topic.name, ZERO_UUID, 0
         else:
             unknown = UNKNOWN_TOPIC_ID if version >= TOPIC_IDS else UNKNOWN_TOPIC_OR_PARTITION
             all_refused.append((topic, [_refusal(p.partition_index, unknown) for p in topic.partitions]))
             continue
-        first, end = (0, partition_count) if profile.checks_partitions_of_commit else ANY_PARTITION
+        first, end = (0, partition_count) if kafka_version.checks_partitions_of_commit else ANY_PARTITION
         entries: list[tuple[int, OffsetAndMetadata]] = []
         answered: list[OffsetCommitResponsePartition] = []
         refused: list[OffsetCommitResponsePartition] = []
@@ -175,7 +175,7 @@ def _decide(
                 answered.append(_refusal(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
             else:
                 if version == 1:
-                    commit_ms, expire_ms = timestamps_of_v1(timestamp_ms, now_ms, limits, profile)
+                    commit_ms, expire_ms = timestamps_of_v1(timestamp_ms, now_ms, limits, kafka_version)
                 # Null metadata is stored and returned as empty (OC-6).
                 stored = (offset, leader_epoch, metadata or "", commit_ms, expire_ms, topic_id)
                 entries.append((index, _new(OffsetAndMetadata, stored)))
@@ -234,7 +234,7 @@ def _response(answered: list[Answer], refused: list[Answer]) -> OffsetCommitResp
 def _handle_v0(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | AfterSync:
     """What was once written to ZooKeeper: no group, no coordinator, and a store of its own (OC-20)."""
     state = call.state
-    unsupported = state.profile.offset_commit_v0_store != "zookeeper"
+    unsupported = state.kafka_version.offset_commit_v0_store != "zookeeper"
     topics = request.topics if unsupported else _without_duplicates(request.topics, keeps_empty=False)
     error = ErrorCode.UNSUPPORTED_VERSION if unsupported else 0
     entries, answered, refused = _decide(topics, request, call, error)

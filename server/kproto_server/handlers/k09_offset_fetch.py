@@ -70,7 +70,7 @@ def handle(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
     if call.api_version >= GROUPS:
         return OffsetFetchResponse(groups=tuple([_group(asked, call) for asked in request.groups]))
     asked = None if request.topics is None else _by_name(request.topics, call)
-    if call.api_version == 1 and not asked and call.state.profile.empty_fetch_means_all:
+    if call.api_version == 1 and not asked and call.state.kafka_version.empty_fetch_means_all:
         asked = None
     if call.api_version == 0:
         return _response([_v0_values(request.group_id, topic, call) for topic in asked or ()])
@@ -140,7 +140,7 @@ def _topic_of_group(topic: TopicValues) -> OffsetFetchResponseTopics:
 
 
 def _by_name(topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics], call: Call) -> list[AskedTopic]:
-    if not call.state.profile.merges_duplicate_partitions:
+    if not call.state.kafka_version.merges_duplicate_partitions:
         return [AskedTopic(topic.name, ZERO_UUID, topic.partition_indexes) for topic in topics]
     # As a map by topic and partition, so that a topic without partitions is not there at all (OF-17).
     merged: dict[str, dict[int, None]] = {}
@@ -165,7 +165,7 @@ def _found(group_id: str, asked: Iterable[AskedTopic] | None, call: Call) -> lis
     stored = call.state.offsets.of_group(group_id)
     if asked is None:
         return [_all_of_topic(name, stored[name], call) for name in sorted(stored)]
-    unknown_topic_error = call.state.profile.fetch_of_unknown_topic_error
+    unknown_topic_error = call.state.kafka_version.fetch_of_unknown_topic_error
     found = []
     for topic in asked:
         if topic.name is None:
@@ -197,7 +197,7 @@ def _without_offsets(topic: AskedTopic, error: int) -> TopicValues:
 def _v0_values(group_id: str, topic: AskedTopic, call: Call) -> TopicValues:
     """What OffsetCommit v0 stored: without metadata, and a missing offset is an error (OF-11, OC-20)."""
     state = call.state
-    if state.profile.offset_commit_v0_store != "zookeeper":
+    if state.kafka_version.offset_commit_v0_store != "zookeeper":
         return _without_offsets(topic, ErrorCode.UNSUPPORTED_VERSION)
     name = topic.name or ""
     stored = state.v0_offsets.of_group(group_id).get(name, NOTHING) if name in state.cluster.topics else NOTHING

@@ -48,22 +48,22 @@ def handle(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorRespon
             coordinators=tuple(_coordinator(key, _find(key, key_type, call), text) for key in request.coordinator_keys)
         )
     error, node = _find(request.key, key_type, call)
-    profile = call.state.profile
+    kafka_version = call.state.kafka_version
     message = (
-        profile.find_coordinator_error_message(error)
+        kafka_version.find_coordinator_error_message(error)
         if node is None
-        else profile.find_coordinator_success_message(call.api_version)
+        else kafka_version.find_coordinator_success_message(call.api_version)
     )
     return FindCoordinatorResponse(error_code=error, error_message=message, **_address(node))
 
 
 def _key_type(number: int, call: Call) -> KeyType | None:
     """Return what the keys name; None if the release has no such thing but says so (BA-43)."""
-    profile = call.state.profile
-    if number == KeyType.SHARE and not profile.serves(call.api_key, SHARE_SINCE):
+    kafka_version = call.state.kafka_version
+    if number == KeyType.SHARE and not kafka_version.serves(call.api_key, SHARE_SINCE):
         number = -1
     found = _KEY_TYPES.get(number)
-    if found is None and not profile.answers_unknown_coordinator_type:
+    if found is None and not kafka_version.answers_unknown_coordinator_type:
         raise CloseConnection(f"FindCoordinator: no coordinator type {number}")
     return found
 
@@ -85,7 +85,7 @@ def _find(key: str, key_type: KeyType | None, call: Call) -> Found:
             # DEVIATION: no share coordinator; brokers alone ask for it.
             return Found(ErrorCode.INVALID_REQUEST)
         case None:
-            return Found(ErrorCode(call.state.profile.unknown_coordinator_type_error))
+            return Found(ErrorCode(call.state.kafka_version.unknown_coordinator_type_error))
     if node is not None:
         return Found(ErrorCode.NONE, node)
     # Made now if it can be: the client comes back and finds it (BA-45, BA-53).

@@ -38,12 +38,12 @@ def handle(request: JoinGroupRequest, call: Call) -> JoinGroupResponse | Wait:
 
 def _refusal(request: JoinGroupRequest, call: Call) -> JoinResult | None:
     """Return why the request gets no further than here (GP-10 rows 3 to 6)."""
-    limits, profile = group_limits_of(call.state.settings), call.state.profile
+    limits, kafka_version = group_limits_of(call.state.settings), call.state.kafka_version
     fits = limits.session_timeout_min_ms <= request.session_timeout_ms <= limits.session_timeout_max_ms
     error = coordination_error(request.group_id, call)
     if fits and not error:
         return None
-    if profile.new_group_coordinator and error != ErrorCode.INVALID_GROUP_ID:
+    if kafka_version.new_group_coordinator and error != ErrorCode.INVALID_GROUP_ID:
         if not fits:
             return refused_join(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
         return refused_join(ErrorCode(error), "") if error else None
@@ -72,7 +72,7 @@ def _response(result: JoinResult, call: Call) -> JoinGroupResponse:
     name = result.protocol_name or (None if call.api_version >= NULL_NAMES_SINCE else "")
     return JoinGroupResponse(
         error_code=result.error,
-        generation_id=call.state.profile.refused_join_generation if result.error else result.generation,
+        generation_id=call.state.kafka_version.refused_join_generation if result.error else result.generation,
         protocol_type=result.protocol_type,
         protocol_name=name,
         leader=result.leader_id,

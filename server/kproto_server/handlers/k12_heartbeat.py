@@ -26,6 +26,6 @@ def handle(request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
         request.member_id,
         request.group_instance_id,
         call.now_ms,
-        state.profile,
+        state.kafka_version,
     )
     return HeartbeatResponse(error_code=error)

@@ -26,17 +26,17 @@ NO_OPERATIONS = -(2**31)
 
 
 def handle(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
-    profile, groups = call.state.profile, request.groups
+    kafka_version, groups = call.state.kafka_version, request.groups
     operations = _unasked_operations(call)
     if request.include_authorized_operations:
-        operations = profile.group_authorized_operations
-    if profile.merges_repeated_groups:
+        operations = kafka_version.group_authorized_operations
+    if kafka_version.merges_repeated_groups:
         groups = tuple(dict.fromkeys(groups))
     return DescribeGroupsResponse(groups=tuple([_describe(group_id, operations, call) for group_id in groups]))
 
 
 def _unasked_operations(call: Call) -> int:
-    return call.state.profile.unasked_authorized_operations if call.api_version >= OPERATIONS else NO_OPERATIONS
+    return call.state.kafka_version.unasked_authorized_operations if call.api_version >= OPERATIONS else NO_OPERATIONS
 
 
 def _describe(group_id: str, operations: int, call: Call) -> DescribedGroup:
@@ -69,13 +69,13 @@ def _without_members(
 
 def _classic(group: Group, operations: int, call: Call) -> DescribedGroup:
     stable = group.state is GroupState.STABLE
-    profile = call.state.profile
-    tells_assignments = stable or profile.describes_assignments_of_old
-    swaps = profile.describes_assignment_as_metadata
+    kafka_version = call.state.kafka_version
+    tells_assignments = stable or kafka_version.describes_assignments_of_old
+    swaps = kafka_version.describes_assignment_as_metadata
     return DescribedGroup(
         error_code=0,
         group_id=group.group_id,
-        group_state=state_name(group, call.state.profile),
+        group_state=state_name(group, call.state.kafka_version),
         protocol_type=group.protocol_type or "",
         protocol_data=(group.protocol_name or "") if stable else "",
         members=tuple(

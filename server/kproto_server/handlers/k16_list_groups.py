@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def handle(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
-    profile, cluster = call.state.profile, call.state.cluster
-    ignores_case = profile.group_filters_ignore_case
+    kafka_version, cluster = call.state.kafka_version, call.state.cluster
+    ignores_case = kafka_version.group_filters_ignore_case
     states, types = _filter(request.states_filter, ignores_case), _filter(request.types_filter, ignores_case)
 
     def passes(group: Group) -> bool:
-        state = state_name(group, profile)
+        state = state_name(group, kafka_version)
         return (not states or (state.lower() if ignores_case else state) in states) and (
             not types or group.kind in types
         )
@@ -37,7 +37,7 @@ def handle(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
                 ListedGroup(
                     group_id=group.group_id,
                     protocol_type="consumer" if group.kind == "consumer" else group.protocol_type or "",
-                    group_state=state_name(group, profile),
+                    group_state=state_name(group, kafka_version),
                     group_type=group.kind,
                 )
                 for group in call.state.all_groups()

@@ -1,4 +1,4 @@
-"""ApiVersions: what the profile offers (BA-20..26)."""
+"""ApiVersions: what the Kafka version offers (BA-20..26)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kproto.messages.k18_api_versions import (
 from kproto_server.releases.features import features_of
 
 if TYPE_CHECKING:
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.requests.context import Call
 
 API_VERSIONS = 18
@@ -28,17 +28,17 @@ NO_NODE = -1
 
 
 def handle(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
-    profile = call.state.profile
+    kafka_version = call.state.kafka_version
     error = _refusal(request, call)
     if error:
         return ApiVersionsResponse(error_code=error, api_keys=())
     if call.api_version >= 3:
         call.connection.software_name = request.client_software_name
         call.connection.software_version = request.client_software_version
-    features = features_of(profile)
+    features = features_of(kafka_version)
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
-        api_keys=_api_keys(profile),
+        api_keys=_api_keys(kafka_version),
         supported_features=tuple(
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, low, high in features.supported
@@ -71,10 +71,10 @@ def _address_error(request: ApiVersionsRequest, call: Call) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def unsupported_version_response(profile: Profile) -> ApiVersionsResponse:
+def unsupported_version_response(kafka_version: KafkaVersion) -> ApiVersionsResponse:
     """Return the answer to a version that is too new, to be encoded as v0 whatever was asked (BA-21)."""
-    itself = profile.api_versions.get(API_VERSIONS)
-    if itself is None or not profile.api_versions_downgrade_lists_itself:
+    itself = kafka_version.api_versions.get(API_VERSIONS)
+    if itself is None or not kafka_version.api_versions_downgrade_lists_itself:
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=())
     low, high = itself
     return ApiVersionsResponse(
@@ -83,8 +83,8 @@ def unsupported_version_response(profile: Profile) -> ApiVersionsResponse:
     )
 
 
-def _api_keys(profile: Profile) -> tuple[ApiVersion, ...]:
+def _api_keys(kafka_version: KafkaVersion) -> tuple[ApiVersion, ...]:
     return tuple(
         ApiVersion(api_key=api_key, min_version=low, max_version=high)
-        for api_key, (low, high) in profile.api_versions.items()
+        for api_key, (low, high) in kafka_version.api_versions.items()
     )

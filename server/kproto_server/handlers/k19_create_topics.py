@@ -35,15 +35,15 @@ def _results(request: CreateTopicsRequest, call: Call) -> Iterator[CreatableTopi
     if not_controller(call):
         yield from (_refused(topic.name, Refusal(ErrorCode.NOT_CONTROLLER, "")) for topic in request.topics)
         return
-    profile = call.state.profile
+    kafka_version = call.state.kafka_version
     twice = names_standing_twice(topic.name for topic in request.topics)
     for topic in request.topics:
         if topic.name not in twice:
             yield _create(topic, request.validate_only, call)
     for name, count in twice.items():
-        message = profile.repeated_topic_message(name, call.client_id)
+        message = kafka_version.repeated_topic_message(name, call.client_id)
         refused = _refused(name, Refusal(ErrorCode.INVALID_REQUEST, message))
-        yield from [refused] * (count if profile.answers_each_repeated_topic else 1)
+        yield from [refused] * (count if kafka_version.answers_each_repeated_topic else 1)
 
 
 def _create(asked: CreatableTopic, validate_only: bool, call: Call) -> CreatableTopicResult:
@@ -58,7 +58,7 @@ def _create(asked: CreatableTopic, validate_only: bool, call: Call) -> Creatable
     )
     if isinstance(made, Refusal):
         return _refused(asked.name, made)
-    is_kept = call.state.profile.is_kraft or not validate_only
+    is_kept = call.state.kafka_version.is_kraft or not validate_only
     if is_kept and any(partition.leader == NO_LEADER for partition in made.partitions):
         # A ZooKeeper broker waits for leaders to come, which may take longer than the client would wait.
         error = ErrorCode.REQUEST_TIMED_OUT
@@ -79,7 +79,7 @@ def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
 
 
 def _configs(topic: Topic, call: Call) -> Iterator[CreatableTopicConfigs]:
-    for entry in describe_topic(call.state.profile, call.state.settings_of(call.node.node_id), topic.configs):
+    for entry in describe_topic(call.state.kafka_version, call.state.settings_of(call.node.node_id), topic.configs):
         yield CreatableTopicConfigs(
             name=entry.name, value=entry.value, read_only=False, config_source=entry.source, is_sensitive=False
         )

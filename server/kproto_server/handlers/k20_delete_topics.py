@@ -40,12 +40,12 @@ def handle(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse | A
         asked = [Asked(topic.name, topic.topic_id) for topic in request.topics]
     else:
         asked = [Asked(name) for name in request.topic_names]
-    profile = call.state.profile
-    if profile.refuses_disabled_deletion and not call.state.settings.bool("delete.topic.enable"):
+    kafka_version = call.state.kafka_version
+    if kafka_version.refuses_disabled_deletion and not call.state.settings.bool("delete.topic.enable"):
         known = call.api_version >= DISABLED_SINCE
         error = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(responses=tuple(_result(one, error) for one in asked))
-    results = tuple(_kraft(asked, call) if profile.is_kraft else _zookeeper(asked, call))
+    results = tuple(_kraft(asked, call) if kafka_version.is_kraft else _zookeeper(asked, call))
     return call.state.log.then(lambda: DeleteTopicsResponse(responses=results))
 
 
@@ -54,7 +54,7 @@ def _result(asked: Asked, error: ErrorCode, message: str | None = None) -> Delet
 
 
 def _zookeeper(asked: list[Asked], call: Call) -> Iterator[DeletableTopicResult]:
-    if not call.state.profile.answers_each_repeated_topic:
+    if not call.state.kafka_version.answers_each_repeated_topic:
         asked = list(dict.fromkeys(asked))
     if not_controller(call):
         yield from (_result(one, ErrorCode.NOT_CONTROLLER) for one in asked)

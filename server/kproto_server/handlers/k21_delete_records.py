@@ -56,8 +56,8 @@ def _delete(topic_name: str, index: int, offset: int, call: Call) -> tuple[Error
     end = partition.high_watermark
     wanted = end if offset == TO_THE_END else offset
     is_out_of_range = not 0 <= wanted <= end
-    may_not = "delete" not in topic_config(state.profile, state.settings, topic.configs, "cleanup.policy")
-    if may_not and not (is_out_of_range and state.profile.checks_offset_before_policy(wanted)):
+    may_not = "delete" not in topic_config(state.kafka_version, state.settings, topic.configs, "cleanup.policy")
+    if may_not and not (is_out_of_range and state.kafka_version.checks_offset_before_policy(wanted)):
         return ErrorCode.POLICY_VIOLATION, NO_OFFSET
     if is_out_of_range:
         return ErrorCode.OFFSET_OUT_OF_RANGE, NO_OFFSET

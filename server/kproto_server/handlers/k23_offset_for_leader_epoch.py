@@ -38,7 +38,7 @@ def _partition(topic_name: str, asked: OffsetForLeaderPartition, call: Call) -> 
     partition = (topic and topic.partition(asked.partition)) or None
     error = leader_error(partition, call.node.node_id, asked.current_leader_epoch)
     end = None if error or partition is None else end_of_epoch(partition, asked.leader_epoch)
-    if end is None or (end[1] == 0 and call.state.profile.epochs_begin_with_records):
+    if end is None or (end[1] == 0 and call.state.kafka_version.epochs_begin_with_records):
         return EpochEndOffset(error_code=error, partition=asked.partition)
     epoch, offset = end
     return EpochEndOffset(error_code=ErrorCode.NONE, partition=asked.partition, leader_epoch=epoch, end_offset=offset)

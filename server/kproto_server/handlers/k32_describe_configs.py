@@ -53,7 +53,7 @@ class Entry(NamedTuple):
 
 def handle(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
     resources: Iterable[DescribeConfigsResource] = request.resources
-    if not call.state.profile.describes_configs_anew:
+    if not call.state.kafka_version.describes_configs_anew:
         resources = {(_known(asked.resource_type, call), asked.resource_name): asked for asked in resources}.values()
     unknown = [asked for asked in resources if _known(asked.resource_type, call) is ResourceType.UNKNOWN]
     if unknown:
@@ -64,7 +64,7 @@ def handle(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsRespon
 
 
 def _result(asked: DescribeConfigsResource, with_synonyms: bool, call: Call) -> DescribeConfigsResult:
-    anew = call.state.profile.describes_configs_anew
+    anew = call.state.kafka_version.describes_configs_anew
     entries = _DESCRIBED[_known(asked.resource_type, call)](asked.resource_name, call)
     if isinstance(entries, Refusal):
         message = entries.message or ("" if anew else None)
@@ -96,7 +96,7 @@ def _all_refused(
 ) -> tuple[DescribeConfigsResult, ...]:
     """Refuse a request for one type that is not known; old releases have forgotten which types those are."""
     error = ErrorCode.INVALID_REQUEST
-    if call.state.profile.describes_configs_anew:
+    if call.state.kafka_version.describes_configs_anew:
         return tuple(_described(asked, error, error.message) for asked in resources)
     message = f"Unexpected resource type UNKNOWN for resource {unknown.resource_name}"
     typed = (asked.replace(resource_type=_known(asked.resource_type, call)) for asked in resources)
@@ -105,29 +105,31 @@ def _all_refused(
 
 def _known(number: int, call: Call) -> ResourceType:
     """Return what the release takes a type for."""
-    profile = call.state.profile
+    kafka_version = call.state.kafka_version
     known = {
         ResourceType.TOPIC: True,
         ResourceType.BROKER: True,
-        ResourceType.BROKER_LOGGER: profile.has_broker_loggers,
-        ResourceType.CLIENT_METRICS: profile.has_client_metrics,
-        ResourceType.GROUP: profile.has_group_configs,
+        ResourceType.BROKER_LOGGER: kafka_version.has_broker_loggers,
+        ResourceType.CLIENT_METRICS: kafka_version.has_client_metrics,
+        ResourceType.GROUP: kafka_version.has_group_configs,
     }
     return next((resource for resource, exists in known.items() if exists and resource == number), ResourceType.UNKNOWN)
 
 
 def _topic(name: str, call: Call) -> Refusal | list[Entry]:
     state = call.state
-    problem = name_problem(name, state.profile)
+    problem = name_problem(name, state.kafka_version)
     if problem is not None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     topic = state.cluster.topic(name)
-    if topic is None and not state.profile.describes_configs_of_missing_topics:
+    if topic is None and not state.kafka_version.describes_configs_of_missing_topics:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    described = describe_topic(state.profile, state.settings_of(call.node.node_id), topic.configs if topic else {})
+    described = describe_topic(
+        state.kafka_version, state.settings_of(call.node.node_id), topic.configs if topic else {}
+    )
     return [
         Entry(entry.name, entry.type, entry.value, entry.source, read_only=False, synonyms=entry.synonyms)
-        for entry in in_hash_order(described, state.profile)
+        for entry in in_hash_order(described, state.kafka_version)
     ]
 
 
@@ -153,7 +155,7 @@ def _cluster_wide(call: Call) -> list[Entry]:
     for entry in call.state.settings.entries():
         if _source(entry.sources) is ConfigSource.DYNAMIC_DEFAULT_BROKER:
             told.append(Entry(entry.name, entry.type, entry.value, _source(entry.sources), False, entry.sources[:1]))
-    return in_hash_order(told, call.state.profile)
+    return in_hash_order(told, call.state.kafka_version)
 
 
 def _broker_logger(name: str, call: Call) -> Refusal | list[Entry]:
@@ -175,7 +177,7 @@ def _check_broker_id(name: str, expected: str, call: Call) -> Refusal | None:
 def _client_metrics(name: str, call: Call) -> Refusal | list[Entry]:
     if not name:
         return Refusal(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-    if not call.state.profile.is_kraft:
+    if not call.state.kafka_version.is_kraft:
         return Refusal(ErrorCode.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters")
     return []
 
@@ -195,7 +197,7 @@ _DESCRIBED: dict[ResourceType, Callable[[str, Call], Refusal | list[Entry]]] = {
 
 def _config(entry: Entry, with_synonyms: bool, call: Call) -> DescribeConfigsResourceResult:
     synonyms = entry.synonyms if with_synonyms else ()
-    tells_default = call.api_version == 0 and not call.state.profile.describes_configs_anew
+    tells_default = call.api_version == 0 and not call.state.kafka_version.describes_configs_anew
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,

@@ -35,8 +35,12 @@ def handle(request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
 
 
 def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
-    profile = call.state.profile
-    refusal = repeated([config.name for config in resource.configs], profile) if profile.looks_through_changes else None
+    kafka_version = call.state.kafka_version
+    refusal = (
+        repeated([config.name for config in resource.configs], kafka_version)
+        if kafka_version.looks_through_changes
+        else None
+    )
     if refusal is not None:
         return refusal
     if resource.resource_type == BROKER:
@@ -45,7 +49,7 @@ def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -
     if target.at_once is not None:
         return target.at_once
     wanted = ((config.name, config.value) for config in resource.configs)
-    configs = replaced(resource.resource_name, wanted, profile, target.before_values)
+    configs = replaced(resource.resource_name, wanted, kafka_version, target.before_values)
     if isinstance(configs, Refusal):
         return configs
     if target.topic is None:
@@ -60,12 +64,12 @@ def _alter_broker(resource: AlterConfigsResource, call: Call, *, validate_only: 
     wanted: dict[str, str] = {}
     for config in resource.configs:
         if config.value is None:
-            return null_value(config.name, state.profile)
+            return null_value(config.name, state.kafka_version)
         wanted[config.name] = config.value
     refusal = broker_to_alter(name, call)
     if refusal is not None:
         return refusal
-    configs = replaced_settings(name, state.dynamic_configs.get(name, {}), wanted, state.profile)
+    configs = replaced_settings(name, state.dynamic_configs.get(name, {}), wanted, state.kafka_version)
     if isinstance(configs, Refusal):
         return configs
     if not validate_only:

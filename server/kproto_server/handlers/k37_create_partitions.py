@@ -26,7 +26,7 @@ def handle(request: CreatePartitionsRequest, call: Call) -> CreatePartitionsResp
         if not_controller(call):
             refusal: Refusal | None = Refusal(ErrorCode.NOT_CONTROLLER)
         elif name in twice:
-            refusal = Refusal(ErrorCode.INVALID_REQUEST, call.state.profile.repeated_growth_message)
+            refusal = Refusal(ErrorCode.INVALID_REQUEST, call.state.kafka_version.repeated_growth_message)
         else:
             refusal = _grow(topic, request.validate_only, call)
         error, message = refusal or (ErrorCode.NONE, None)
@@ -38,7 +38,7 @@ def _grow(asked: CreatePartitionsTopic, validate_only: bool, call: Call) -> Refu
     cluster = call.state.cluster
     topic = cluster.topic(asked.name)
     if topic is None:
-        message = None if call.state.profile.is_kraft else f"The topic '{asked.name}' does not exist."
+        message = None if call.state.kafka_version.is_kraft else f"The topic '{asked.name}' does not exist."
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
     assignments = None if asked.assignments is None else [told.broker_ids for told in asked.assignments]
     return cluster.add_partitions(topic, asked.count, assignments, validate_only=validate_only)

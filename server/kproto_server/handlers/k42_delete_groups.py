@@ -31,7 +31,7 @@ def handle(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse | A
 
 def _delete(group_id: str, call: Call, errors: dict[str, int]) -> None:
     state = call.state
-    if not group_id and state.profile.deletes_no_group_without_id:
+    if not group_id and state.kafka_version.deletes_no_group_without_id:
         errors[group_id] = ErrorCode.INVALID_GROUP_ID
         return
     errors[group_id] = coordinator_error(state, call.node, group_id) or group_delete_error(state.group(group_id))

@@ -26,7 +26,7 @@ TWICE = Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most on
 
 def handle(request: IncrementalAlterConfigsRequest, call: Call) -> IncrementalAlterConfigsResponse:
     resources = {(asked.resource_type, asked.resource_name): asked for asked in request.resources}
-    asked_for = request.resources if call.state.profile.looks_through_changes else tuple(resources.values())
+    asked_for = request.resources if call.state.kafka_version.looks_through_changes else tuple(resources.values())
     names = [(asked.resource_type, asked.resource_name) for asked in asked_for]
     responses = []
     for resource, name in zip(asked_for, names, strict=True):
@@ -53,7 +53,7 @@ def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -
     before = {} if topic is None else topic.configs
     changes = _changes(resource)
     name, problem = resource.resource_name, target.before_values
-    configs = altered(name, before, changes, state.profile, state.settings, problem)
+    configs = altered(name, before, changes, state.kafka_version, state.settings, problem)
     if isinstance(configs, Refusal):
         return configs
     if topic is None:
@@ -65,10 +65,10 @@ def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -
 
 def _alter_broker(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
     state, name, changes = call.state, resource.resource_name, _changes(resource)
-    refusal = unclear(changes, state.profile) or broker_to_alter(name, call)
+    refusal = unclear(changes, state.kafka_version) or broker_to_alter(name, call)
     if refusal is not None:
         return refusal
-    configs = altered_settings(name, state.dynamic_configs.get(name, {}), changes, state.profile)
+    configs = altered_settings(name, state.dynamic_configs.get(name, {}), changes, state.kafka_version)
     if isinstance(configs, Refusal):
         return configs
     if not validate_only:

@@ -50,7 +50,7 @@ def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse | A
     def reply() -> OffsetDeleteResponse:
         if failure:
             return _refused(failure)
-        if not unknown and not state.profile.merges_duplicate_partitions:
+        if not unknown and not state.kafka_version.merges_duplicate_partitions:
             return _response([(t.name, judged(t.name, _indexes(t))) for t in request.topics if t.partitions], call)
         answers = unknown
         for topic, indexes in existing.items():
@@ -70,19 +70,19 @@ Answers = dict[str, list[tuple[int, int]]]
 
 def _by_existence(request: OffsetDeleteRequest, call: Call) -> tuple[Answers, dict[str, list[int]]]:
     """The answers for partitions that do not exist, and the partitions that do: each topic once, in the order asked."""
-    profile, topics = call.state.profile, call.state.cluster.topics
+    kafka_version, topics = call.state.kafka_version, call.state.cluster.topics
     unknown: Answers = {}
     existing: dict[str, list[int]] = {}
     for topic in request.topics:
         known = topics.get(topic.name)
-        if known is None and profile.answers_unknown_topics_without_partitions:
+        if known is None and kafka_version.answers_unknown_topics_without_partitions:
             unknown.setdefault(topic.name, [])
         for index in _indexes(topic):
             if known is None or not 0 <= index < len(known.partitions):
                 refusal = (index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                if not (profile.merges_unknown_partitions and refusal in unknown.get(topic.name, ())):
+                if not (kafka_version.merges_unknown_partitions and refusal in unknown.get(topic.name, ())):
                     unknown.setdefault(topic.name, []).append(refusal)
-            elif not (profile.merges_duplicate_partitions and index in existing.get(topic.name, ())):
+            elif not (kafka_version.merges_duplicate_partitions and index in existing.get(topic.name, ())):
                 existing.setdefault(topic.name, []).append(index)
     return unknown, existing
 
@@ -94,7 +94,7 @@ def _indexes(topic: OffsetDeleteRequestTopic) -> list[int]:
 def _response(answers: list[tuple[str, list[tuple[int, int]]]], call: Call) -> OffsetDeleteResponse:
     """Topics stand as often as they were asked for where there is nothing else to be told of any, from 4.0 on."""
     topics = [_topic(name, partitions) for name, partitions in answers]
-    if call.state.profile.repeats_topics_of_offset_delete:
+    if call.state.kafka_version.repeats_topics_of_offset_delete:
         topics = [topic for topic in topics for _ in topic.partitions]
     return OffsetDeleteResponse(error_code=0, throttle_time_ms=0, topics=tuple(topics))
 

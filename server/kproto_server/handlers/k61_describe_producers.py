@@ -38,7 +38,7 @@ def _partition(topic_name: str, index: int, call: Call) -> PartitionResponse:
     partition = (topic and topic.partition(index)) or None
     error = leader_error(partition, call.node.node_id, UNKNOWN)
     if error or partition is None:
-        message = error.message if topic is None and call.state.profile.words_missing_partitions else None
+        message = error.message if topic is None and call.state.kafka_version.words_missing_partitions else None
         return PartitionResponse(partition_index=index, error_code=error, error_message=message, active_producers=())
     return PartitionResponse(
         partition_index=index,

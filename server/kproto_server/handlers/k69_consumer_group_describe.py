@@ -27,7 +27,7 @@ def handle(request: ConsumerGroupDescribeRequest, call: Call) -> ConsumerGroupDe
 
 
 def _describe(group_id: str, call: Call) -> DescribedGroup:
-    if not call.state.profile.new_group_coordinator:
+    if not call.state.kafka_version.new_group_coordinator:
         return _refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
     error = coordinator_error(call.state, call.node, group_id)
     if error:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Partition, Topic
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.requests.context import Call
 
 PAGE_PARTITIONS_MAX = 2000
@@ -51,7 +51,7 @@ def _page(cluster: Cluster, names: Sequence[str], first_partition: int, limit: i
     for name in names:
         topic = cluster.topic(name)
         if topic is None:
-            topics.append(_unknown(name, cluster.profile))
+            topics.append(_unknown(name, cluster.kafka_version))
             continue
         left = topic.partitions[first_partition:]
         if not room:
@@ -93,8 +93,8 @@ def _partition(cluster: Cluster, partition: Partition) -> DescribeTopicPartition
     )
 
 
-def _unknown(name: str, profile: Profile) -> DescribeTopicPartitionsResponseTopic:
-    is_bad = name_problem(name, profile) is not None
+def _unknown(name: str, kafka_version: KafkaVersion) -> DescribeTopicPartitionsResponseTopic:
+    is_bad = name_problem(name, kafka_version) is not None
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if is_bad else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         name=name,

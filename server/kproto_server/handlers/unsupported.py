@@ -159,7 +159,9 @@ ANSWERS: dict[str, Answer] = {
         items=(Items("results", "dirs.topics", {"topic_name": "name"}, Items("partitions", "partitions", _INDEX)),),
     ),
     "AlterPartitionReassignments": _UNSUPPORTED,
-    "UpdateFeatures": Answer(ErrorCode.FEATURE_UPDATE_FAILED, "kproto changes no features: choose another profile"),
+    "UpdateFeatures": Answer(
+        ErrorCode.FEATURE_UPDATE_FAILED, "kproto changes no features: choose another Kafka version"
+    ),
     "DescribeQuorum": _UNSUPPORTED,
     "AddRaftVoter": _UNSUPPORTED,
     "RemoveRaftVoter": _UNSUPPORTED,

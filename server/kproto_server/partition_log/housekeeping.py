@@ -62,10 +62,10 @@ class Housekeeping:
                     self._keep_memory(data, limits, now_ms, is_compacted=is_compacted, topic=topic)
 
     def _limits(self, topic: Topic, leader: int) -> tuple[Limits, bool]:
-        profile, settings = self._state.profile, self._state.settings_of(leader)
+        kafka_version, settings = self._state.kafka_version, self._state.settings_of(leader)
 
         def config(name: str) -> str:
-            return topic_config(profile, settings, topic.configs, name)
+            return topic_config(kafka_version, settings, topic.configs, name)
 
         policy = config("cleanup.policy")
         deletes = "delete" in policy
@@ -85,6 +85,6 @@ class Housekeeping:
             data.delete_before(runs[count - 1].next_offset)
         if is_compacted and len(runs) - count > 1:
             state = self._state
-            kept_ms = int(topic_config(state.profile, state.settings, topic.configs, "delete.retention.ms"))
+            kept_ms = int(topic_config(state.kafka_version, state.settings, topic.configs, "delete.retention.ms"))
             delete_before_ms = now_ms - kept_ms
             data.rewrite(lambda batches: compacted(batches, delete_before_ms), runs[-2].next_offset)

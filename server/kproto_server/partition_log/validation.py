@@ -31,7 +31,7 @@ from kproto_server.partition_log.precheck import CODEC_MASK
 if TYPE_CHECKING:
     from kproto.records.record import Record
     from kproto.records.record_batch import RecordBatchHeader
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 NO_BOUND = 2**63 - 1
 CODECS = frozenset(Compression)
@@ -88,20 +88,20 @@ class Refused(NamedTuple):
     """Whether it was the log that refused: the answer tells its start then."""
 
 
-def accept(records: bytes, terms: Terms, now_ms: int, profile: Profile) -> Accepted | Refused:
+def accept(records: bytes, terms: Terms, now_ms: int, kafka_version: KafkaVersion) -> Accepted | Refused:
     """Judge the records of one partition of a Produce request, which begin with a whole batch or message."""
     try:
         if records[MAGIC_POSITION] == MAGIC:
-            return _accept_batch(records, terms, now_ms, profile)
-        return _accept_message_set(records, terms, now_ms, profile)
+            return _accept_batch(records, terms, now_ms, kafka_version)
+        return _accept_message_set(records, terms, now_ms, kafka_version)
     except MissingPackage as error:
         return Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error))
     except DecodeError:
         return Refused(ErrorCode.CORRUPT_MESSAGE)
 
 
-def _accept_batch(records: bytes, terms: Terms, now_ms: int, profile: Profile) -> Accepted | Refused:
-    invalid = profile.invalid_records_error
+def _accept_batch(records: bytes, terms: Terms, now_ms: int, kafka_version: KafkaVersion) -> Accepted | Refused:
+    invalid = kafka_version.invalid_records_error
     refused = Refused(invalid, reached_log=invalid is ErrorCode.INVALID_RECORD)
     records = records[: batch_end(records)]
     if records[:BASE_OFFSET_SIZE] != bytes(BASE_OFFSET_SIZE):
@@ -114,9 +114,9 @@ def _accept_batch(records: bytes, terms: Terms, now_ms: int, profile: Profile) -
     if wrong_count or batch.is_control or _has_wrong_sequence(header):
         return refused
     codec = header.attributes & CODEC_MASK
-    if codec not in CODECS or (codec == Compression.ZSTD and not profile.knows_zstd):
+    if codec not in CODECS or (codec == Compression.ZSTD and not kafka_version.knows_zstd):
         return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
-    refusal = _refuse_records(batch, terms, now_ms, profile)
+    refusal = _refuse_records(batch, terms, now_ms, kafka_version)
     if refusal is not None:
         return refusal
     stored = _as_the_topic_has_it(batch, records, terms, now_ms)
@@ -127,34 +127,34 @@ def _has_wrong_sequence(header: RecordBatchHeader) -> bool:
     return header.producer_id != NO_PRODUCER_ID and (header.base_sequence < 0 or header.producer_epoch < 0)
 
 
-def _refuse_records(batch: RecordBatch, terms: Terms, now_ms: int, profile: Profile) -> Refused | None:
+def _refuse_records(batch: RecordBatch, terms: Terms, now_ms: int, kafka_version: KafkaVersion) -> Refused | None:
     """Look at the records one by one, where the topic asks for something that only they can tell."""
     header_tells = terms.before_max_ms is None and not _is_late(batch.header.max_timestamp, terms, now_ms)
     if not terms.is_compacted and (header_tells or terms.has_append_time):
         return None
-    return _refuse_any(batch.records(), terms, now_ms, profile)
+    return _refuse_any(batch.records(), terms, now_ms, kafka_version)
 
 
-def _refuse_any(records: list[Record], terms: Terms, now_ms: int, profile: Profile) -> Refused | None:
+def _refuse_any(records: list[Record], terms: Terms, now_ms: int, kafka_version: KafkaVersion) -> Refused | None:
     """Refuse all if one can't be taken: each that can't is named, for its missing key before its time."""
     faults = [
         RecordError(index, error, message)
         for index, record in enumerate(records)
-        for error, message in [_fault(index, record, terms, now_ms, profile)]
+        for error, message in [_fault(index, record, terms, now_ms, kafka_version)]
         if error
     ]
     if not faults:
         return None
-    if not profile.names_refused_records:
+    if not kafka_version.names_refused_records:
         return Refused(faults[0].error)
-    if profile.names_first_refused_record:
+    if kafka_version.names_first_refused_record:
         first = faults[0]
         return Refused(first.error, first.message, (first._replace(message=None),), reached_log=True)
     if any(fault.error is ErrorCode.INVALID_TIMESTAMP for fault in faults):
         told = "One or more records have been rejected due to invalid timestamp"
         return Refused(ErrorCode.INVALID_TIMESTAMP, told, tuple(faults), reached_log=True)
     told = "One or more records have been rejected"
-    if profile.words_refused_records_anew:
+    if kafka_version.words_refused_records_anew:
         shown = ", ".join(f"RecordError(batchIndex={fault.number}, message='{fault.message}')" for fault in faults[:3])
         told += (
             f" due to {len(faults)} record errors in total, and only showing the first three errors at most: [{shown}]"
@@ -162,12 +162,12 @@ def _refuse_any(records: list[Record], terms: Terms, now_ms: int, profile: Profi
     return Refused(ErrorCode.INVALID_RECORD, told, tuple(faults), reached_log=True)
 
 
-def _fault(index: int, record: Record, terms: Terms, now_ms: int, profile: Profile) -> tuple[ErrorCode, str]:
+def _fault(index: int, record: Record, terms: Terms, now_ms: int, kafka_version: KafkaVersion) -> tuple[ErrorCode, str]:
     """What is wrong with a record; 0 if nothing is."""
     if terms.is_compacted and record.key is None:
-        stop = "." if profile.missing_key_ends_with_a_stop else ""
+        stop = "." if kafka_version.missing_key_ends_with_a_stop else ""
         message = f"Compacted topic cannot accept message without key in topic partition {terms.name}{stop}"
-        return profile.invalid_records_error, message
+        return kafka_version.invalid_records_error, message
     untimely = _is_late(record.timestamp, terms, now_ms) or _is_early(record.timestamp, terms, now_ms)
     if terms.has_append_time or not untimely:
         return ErrorCode.NONE, ""
@@ -214,7 +214,7 @@ def _as_the_topic_has_it(batch: RecordBatch, encoded: bytes, terms: Terms, now_m
     return encoded
 
 
-def _accept_message_set(records: bytes, terms: Terms, now_ms: int, profile: Profile) -> Accepted | Refused:
+def _accept_message_set(records: bytes, terms: Terms, now_ms: int, kafka_version: KafkaVersion) -> Accepted | Refused:
     """Make a batch of a message set; what is cut off at its end is left out, as it may be there."""
     found: list[Record] = []
     magics: set[int] = set()
@@ -226,10 +226,10 @@ def _accept_message_set(records: bytes, terms: Terms, now_ms: int, profile: Prof
         magics.add(batch.magic)
         found += batch.records()
     is_mixed = len(magics) > 1 or (len(compressions) > 1 and any(compressions))
-    if not found or (is_mixed and profile.checks_message_sets):
-        return Refused(profile.invalid_records_error, reached_log=True)
+    if not found or (is_mixed and kafka_version.checks_message_sets):
+        return Refused(kafka_version.invalid_records_error, reached_log=True)
     numbered = [record._replace(offset=offset) for offset, record in enumerate(found)]
-    refusal = _refuse_any(numbered, terms, now_ms, profile)
+    refusal = _refuse_any(numbered, terms, now_ms, kafka_version)
     if refusal is not None:
         return refusal
     greatest = max(record.timestamp for record in numbered)

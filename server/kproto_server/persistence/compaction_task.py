@@ -106,7 +106,7 @@ class Compacting:
         state = self._state
         topic = state.cluster.topic(log.topic)
         return topic is None or "compact" in topic_config(
-            state.profile, state.settings, topic.configs, "cleanup.policy"
+            state.kafka_version, state.settings, topic.configs, "cleanup.policy"
         )
 
     def _turn(

@@ -91,7 +91,7 @@ class TopicLogs:
 
     def _segment_bytes(self, topic: Topic, partition: Partition) -> int:
         settings = self._state.settings_of(partition.leader)
-        return int(topic_config(self._state.profile, settings, topic.configs, "segment.bytes"))
+        return int(topic_config(self._state.kafka_version, settings, topic.configs, "segment.bytes"))
 
     def take_configs(self) -> None:
         """Have the logs go by the configs that topics have now."""

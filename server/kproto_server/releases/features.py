@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 NO_EPOCH = -1
 
@@ -66,14 +66,14 @@ FINALIZED_SINCE = (
 """Name, release, level of a cluster that was made with it."""
 
 
-def features_of(profile: Profile) -> Features:
-    """Return the features of a fresh cluster of the profile's release."""
-    if not profile.is_kraft:
-        return Features(epoch=0 if profile.at_least(2, 7) else NO_EPOCH)
-    newest = METADATA_NEWEST[profile.release[:2]]
-    supported = {name: (name, 0, level) for name, since, level in SUPPORTED_SINCE if profile.at_least(*since)}
-    supported["metadata.version"] = ("metadata.version", METADATA_OLDEST[profile.release[:1]], newest)
-    finalized = {name: (name, level) for name, since, level in FINALIZED_SINCE if profile.at_least(*since)}
+def features_of(kafka_version: KafkaVersion) -> Features:
+    """Return the features of a fresh cluster of the Kafka version's release."""
+    if not kafka_version.is_kraft:
+        return Features(epoch=0 if kafka_version.at_least(2, 7) else NO_EPOCH)
+    newest = METADATA_NEWEST[kafka_version.release[:2]]
+    supported = {name: (name, 0, level) for name, since, level in SUPPORTED_SINCE if kafka_version.at_least(*since)}
+    supported["metadata.version"] = ("metadata.version", METADATA_OLDEST[kafka_version.release[:1]], newest)
+    finalized = {name: (name, level) for name, since, level in FINALIZED_SINCE if kafka_version.at_least(*since)}
     finalized["metadata.version"] = ("metadata.version", newest)
     # Each finalized feature is a record of its own in a fresh metadata log; some records precede them.
     return Features(tuple(supported.values()), tuple(finalized.values()), epoch=len(finalized) + 9)

@@ -1,11 +1,11 @@
-"""Profiles: the wire surface and the quirks of a Kafka release (D3).
+"""Kafka versions: the wire surface and the version behavior of a Kafka release (D3).
 
-A profile says which versions of which API a broker advertises and serves, and answers every question of the kind "what
-did that release do here?" by a named switch. Handlers ask the profile, they never compare releases themselves.
+A release says which versions of which API a broker advertises and serves, and answers every question of the kind "what
+did that release do here?" by a named switch. Handlers ask the Kafka version, they never compare releases themselves.
 
-`Profile.named("2.0")` is the line 2.0 (so are "2.0.1" and "2.0.0"), "3.9-zookeeper" the same release in its other
-mode, and "latest" no release at all: the APIs of all of them at once, oldest version to newest, with the quirks of
-the newest.
+`KafkaVersion.named("2.0")` is the line 2.0 (so are "2.0.1" and "2.0.0"), "3.9-zookeeper" the same release in its other
+mode, and "latest" is all releases at once: the APIs of all of them, oldest version to newest, with the version
+behavior of the newest.
 """
 
 from __future__ import annotations
@@ -15,27 +15,35 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from kproto_server.releases.api_versions import HISTORY, INTERNAL, LINES
-from kproto_server.releases.version_behavior import Mode, Quirks
+from kproto_server.releases.version_behavior import Mode, VersionBehavior
 from kproto_server.releases.written_records import WrittenRecords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["LATEST", "Mode", "Profile", "UnknownProfile", "profile_names", "releases_serving", "removed_in"]
+__all__ = [
+    "LATEST",
+    "KafkaVersion",
+    "Mode",
+    "UnknownKafkaVersion",
+    "kafka_version_names",
+    "releases_serving",
+    "removed_in",
+]
 
 LATEST = "latest"
-"""The default profile."""
+"""The default Kafka version."""
 
 PRODUCE = 0
 
 _MODES: tuple[Mode, Mode] = ("zookeeper", "kraft")
 
 
-class UnknownProfile(ValueError):
+class UnknownKafkaVersion(ValueError):
     """No release has this name."""
 
     def __init__(self, name: str) -> None:
-        valid = ", ".join(profile_names())
+        valid = ", ".join(kafka_version_names())
         super().__init__(
             f"no Kafka release {name!r}: use {LATEST}, or one of {valid} "
             "(a patch release such as 2.0.1 too; from 3.3 to 3.9 with -zookeeper for that mode)"
@@ -43,8 +51,8 @@ class UnknownProfile(ValueError):
         self.name = name
 
 
-def profile_names() -> list[str]:
-    """The release lines that have a profile, oldest first."""
+def kafka_version_names() -> list[str]:
+    """The release lines that have a Kafka version, oldest first."""
     return list(dict.fromkeys(line for line, _ in _surfaces()))
 
 
@@ -66,7 +74,7 @@ def _sortable(line: str) -> tuple[int, ...]:
 
 def _line_of(asked: str) -> str | None:
     """The line that a release belongs to; None where there is none, or where it is no release number."""
-    lines = profile_names()
+    lines = kafka_version_names()
     if asked in lines:
         return asked
     shorter, dot, patch = asked.rpartition(".")
@@ -104,10 +112,10 @@ def _union() -> Mapping[int, tuple[int, int]]:
     return MappingProxyType(dict(sorted(ranges.items())))
 
 
-class Profile(Quirks, WrittenRecords):
-    """What a broker of one Kafka release offers and writes, and (see `Quirks`) where it differs from other releases.
+class KafkaVersion(VersionBehavior, WrittenRecords):
+    """What a broker of one Kafka release offers, writes, and does differently from other releases (`VersionBehavior`).
 
-    Two profiles of one name are equal.
+    Two Kafka versions of one name are equal.
     """
 
     def __init__(
@@ -121,20 +129,20 @@ class Profile(Quirks, WrittenRecords):
         served. Keys in rising order, as brokers send them. Internal APIs included (`is_internal`)."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Profile) and other.name == self.name
+        return isinstance(other, KafkaVersion) and other.name == self.name
 
     def __hash__(self) -> int:
         return hash(self.name)
 
     def __repr__(self) -> str:
-        return f"Profile.named({self.name!r})"
+        return f"KafkaVersion.named({self.name!r})"
 
     @classmethod
-    def named(cls, name: str = LATEST) -> Profile:
-        """The profile of a release line, of the line of a patch release, or `LATEST`.
+    def named(cls, name: str = LATEST) -> KafkaVersion:
+        """The Kafka version of a release line, of the line of a patch release, or `LATEST`.
 
         Raises:
-            UnknownProfile: no release has this name.
+            UnknownKafkaVersion: no release has this name.
         """
         if name == LATEST:
             newest = LINES["kraft"][-1]
@@ -144,7 +152,7 @@ class Profile(Quirks, WrittenRecords):
         modes = [mode for mode in ("kraft", "zookeeper") if line in LINES[mode]]
         mode = mode_asked if dash else next(iter(modes), "")
         if line is None or mode not in modes:
-            raise UnknownProfile(name)
+            raise UnknownKafkaVersion(name)
         full_name = line if mode == modes[0] else f"{line}-{mode}"
         return cls(full_name, _release(line), cast("Mode", mode), _api_versions(line, mode))
 
@@ -166,11 +174,11 @@ class Profile(Quirks, WrittenRecords):
 
 def releases_serving(api_key: int, api_version: int) -> list[str]:
     """The release lines, oldest first, of which a broker (in one of its modes at least) answers this version."""
-    found = (line for line, mode in _surfaces() if Profile.named(f"{line}-{mode}").serves(api_key, api_version))
+    found = (line for line, mode in _surfaces() if KafkaVersion.named(f"{line}-{mode}").serves(api_key, api_version))
     return list(dict.fromkeys(found))
 
 
-def removed_in(api_key: int, api_version: int, target: Profile) -> bool:
+def removed_in(api_key: int, api_version: int, target: KafkaVersion) -> bool:
     """Whether `target` no longer serves a version that an older release did.
 
     A version that came only after `target` was not removed in it.

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from kproto.codes import ErrorCode
     from kproto_server.partition_log.precheck import Glance
 
-__all__ = ["Mode", "Quirks"]
+__all__ = ["Mode", "VersionBehavior"]
 
 Mode = Literal["zookeeper", "kraft"]
 """Where a broker keeps its cluster's metadata. From 3.3 to 3.9 there were both, before ZooKeeper, since KRaft."""
 
 
-class Quirks:
+class VersionBehavior:
     """The switches of one release. Each is worked out at its first use and then a plain attribute."""
 
     def __init__(self, release: tuple[int, ...], mode: Mode, *, is_latest: bool) -> None:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 
 class WrittenRecords:
-    """The part of a profile that the log asks."""
+    """The part of a Kafka version that the log asks."""
 
     release: tuple[int, ...]
 

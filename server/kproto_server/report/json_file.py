@@ -22,7 +22,7 @@ def as_object(report: Report) -> dict[str, Any]:
     """Return the report as an object of JSON."""
     return {
         "schema": SCHEMA,
-        "profile": report.profile.name,
+        "kafka_version": report.kafka_version.name,
         "target": report.target.name,
         "would_break": report.would_break,
         "breaks": [_named(sent) | _who(client) for client, sent in report.with_verdict(Verdict.BREAKS)],

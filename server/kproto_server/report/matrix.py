@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.report.model import api_name
 from kproto_server.report.verdict import Releases, Verdict, releases
 
@@ -56,7 +56,7 @@ def rows(report: Report) -> list[Row]:
         key = (sent.api_key, sent.api_version)
         counts[key] = counts.get(key, 0) + sent.count
         verdicts.setdefault(key, set()).add(sent.verdict)
-    everything = Profile.named().api_versions
+    everything = KafkaVersion.named().api_versions
 
     def cell(api_key: int, api_version: int) -> Cell:
         key = (api_key, api_version)
@@ -77,7 +77,7 @@ def rows(report: Report) -> list[Row]:
     return found
 
 
-def _state(api_key: int, api_version: int, target: Profile) -> State:
+def _state(api_key: int, api_version: int, target: KafkaVersion) -> State:
     if target.serves(api_key, api_version):
         return State.SERVED
     older = releases(api_key, api_version, target).last_before_target

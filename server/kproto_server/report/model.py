@@ -1,4 +1,4 @@
-"""What a report says, before it is text: from what was observed, the profile it was observed on, and the target."""
+"""What a report says, before it is text: from what was observed, the release it was observed on, and the target."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from kproto_server.observation.observed import ClientSeen, ClosedSeen, CommitsSeen, ErrorsSeen, Snapshot
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 MINUTE_MS = 60_000
 
@@ -105,8 +105,8 @@ class Retention:
 class Report:
     """All that is told at the end of a run."""
 
-    target: Profile
-    profile: Profile
+    target: KafkaVersion
+    kafka_version: KafkaVersion
     clients: tuple[Client, ...]
     retention: Retention | None
     """None: no client asked for a retention of its own."""
@@ -133,13 +133,18 @@ class Report:
 
 
 def build(
-    snapshot: Snapshot, *, profile: Profile, target: Profile, offsets_retention_minutes: int, run: Run | None = None
+    snapshot: Snapshot,
+    *,
+    kafka_version: KafkaVersion,
+    target: KafkaVersion,
+    offsets_retention_minutes: int,
+    run: Run | None = None,
 ) -> Report:
-    """Judge what was observed on a broker of `profile` by what `target` serves."""
+    """Judge what was observed on a broker of `kafka_version` by what `target` serves."""
     return Report(
         target=target,
-        profile=profile,
-        clients=tuple(_client(seen, profile, target) for seen in snapshot.clients),
+        kafka_version=kafka_version,
+        clients=tuple(_client(seen, kafka_version, target) for seen in snapshot.clients),
         retention=_retention(snapshot.largest_retention_ms, offsets_retention_minutes),
         run=run,
     )
@@ -164,13 +169,15 @@ def is_retriable(error_code: int) -> bool:
         return False
 
 
-def _client(seen: ClientSeen, profile: Profile, target: Profile) -> Client:
+def _client(seen: ClientSeen, kafka_version: KafkaVersion, target: KafkaVersion) -> Client:
     def judged(api_key: int, api_version: int, count: int) -> Sent:
         return Sent(
             api_key=api_key,
             api_version=api_version,
             count=count,
-            verdict=verdict(api_key, api_version, negotiates=seen.negotiates, profile=profile, target=target),
+            verdict=verdict(
+                api_key, api_version, negotiates=seen.negotiates, kafka_version=kafka_version, target=target
+            ),
             releases=releases(api_key, api_version, target),
             target_versions=served_versions(api_key, target),
         )
@@ -189,7 +196,7 @@ def _client(seen: ClientSeen, profile: Profile, target: Profile) -> Client:
 
 
 def _counts(seen: ClientSeen) -> dict[tuple[int, int], int]:
-    """Requests by API and version. One that the broker's own profile does not serve closed the connection before it
+    """Requests by API and version. One that the broker's own release does not serve closed the connection before it
     was counted as a request; it was sent all the same."""
     counts = {(row.api_key, row.api_version): row.count for row in seen.requests}
     refused: dict[tuple[int, int], int] = {}

@@ -57,7 +57,7 @@ def _painted(text: str, style: str) -> str:
 
 def _headline(report: Report) -> Iterator[Line]:
     clients, requests = words.plural(len(report.clients), "client"), words.plural(report.request_count, "request")
-    to_whom = "" if report.profile.is_latest else f" to a broker of Kafka {report.profile.name}"
+    to_whom = "" if report.kafka_version.is_latest else f" to a broker of Kafka {report.kafka_version.name}"
     yield Line(f"kproto: {clients} sent {requests}{to_whom}" if report.clients else "kproto: no client connected", BOLD)
     if not report.clients:
         yield Line("  a command learns where the broker is by KAFKA_BOOTSTRAP_SERVERS")
@@ -105,8 +105,8 @@ def _verdict(report: Report) -> Iterator[Line]:
     if newer:
         yield Line(f"newer than {target}, clients that negotiate step down where they can: {_names(newer)}")
     if undecided:
-        yield Line(f"not decided, since profile {report.profile.name} was the limit: {_names(undecided)}")
-        yield Line("  to decide, run with --profile latest")
+        yield Line(f"not decided, since Kafka version {report.kafka_version.name} was the limit: {_names(undecided)}")
+        yield Line("  to decide, run with --kafka-version latest")
 
 
 def _commits(report: Report) -> Iterator[Line]:

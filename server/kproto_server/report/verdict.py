@@ -4,9 +4,9 @@ Theory of operation. A version that was seen is not the only one its client know
 how it chose this one:
 
 - A client that negotiates (ApiVersions) takes the highest version that it and the broker share. A broker that serves
-  everything (profile ``latest``) so sees the client's highest. If the target's lowest is above that, nothing is
+  everything (Kafka version ``latest``) so sees the client's highest. If the target's lowest is above that, nothing is
   shared: it breaks. If the target's highest is below it, the client steps down, or does without an API that the
-  target does not have yet: no break. If this broker's own profile was the limit, the client may know more: undecided.
+  target does not have yet: no break. If this broker's own release was the limit, the client may know more: undecided.
 - A client that does not negotiate sends what it sends. If the target does not serve that, it breaks.
 - ApiVersions itself is how a client finds out: a broker answers a version that is too new with the ones it has. Only
   releases before 0.10 have no such API; some clients can do without, others not: undecided.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from kproto_server.releases.kafka_version import LATEST, Profile, profile_names, releases_serving, removed_in
+from kproto_server.releases.kafka_version import LATEST, KafkaVersion, kafka_version_names, releases_serving, removed_in
 
 API_VERSIONS = 18
 
@@ -32,7 +32,7 @@ class Verdict(enum.Enum):
     NEWER = "newer"
     """The target is older than this version; the client negotiates, and steps down."""
     UNDECIDED = "undecided"
-    """The target does not serve it, but the client was held down by this broker's profile."""
+    """The target does not serve it, but the client was held down by the Kafka version of this broker."""
 
 
 class Releases(NamedTuple):
@@ -44,17 +44,19 @@ class Releases(NamedTuple):
     """The newest of those older than the target; None: there is none."""
 
 
-def target_named(name: str | None) -> Profile:
+def target_named(name: str | None) -> KafkaVersion:
     """The release that a report is about: the newest unless said; ``latest`` means the newest too, not all at once.
 
     Raises:
-        UnknownProfile: no release has this name.
+        UnknownKafkaVersion: no release has this name.
     """
-    return Profile.named(profile_names()[-1] if name in (None, LATEST) else str(name))
+    return KafkaVersion.named(kafka_version_names()[-1] if name in (None, LATEST) else str(name))
 
 
-def verdict(api_key: int, api_version: int, *, negotiates: bool, profile: Profile, target: Profile) -> Verdict:
-    """What `target` would do with a request that came to a broker of `profile`."""
+def verdict(
+    api_key: int, api_version: int, *, negotiates: bool, kafka_version: KafkaVersion, target: KafkaVersion
+) -> Verdict:
+    """What `target` would do with a request that came to a broker of `kafka_version`."""
     if target.serves(api_key, api_version):
         return Verdict.SERVED
     if api_key == API_VERSIONS:
@@ -63,31 +65,31 @@ def verdict(api_key: int, api_version: int, *, negotiates: bool, profile: Profil
         return Verdict.BREAKS
     if not removed_in(api_key, api_version, target):
         return Verdict.NEWER
-    return Verdict.UNDECIDED if _limited(api_key, api_version, profile) else Verdict.BREAKS
+    return Verdict.UNDECIDED if _limited(api_key, api_version, kafka_version) else Verdict.BREAKS
 
 
-def _limited(api_key: int, api_version: int, profile: Profile) -> bool:
+def _limited(api_key: int, api_version: int, kafka_version: KafkaVersion) -> bool:
     """Whether the version is the highest of this broker, which is not the highest of all."""
-    served = profile.api_versions.get(api_key)
-    return not profile.is_latest and served is not None and api_version >= served[1]
+    served = kafka_version.api_versions.get(api_key)
+    return not kafka_version.is_latest and served is not None and api_version >= served[1]
 
 
-def releases(api_key: int, api_version: int, target: Profile) -> Releases:
+def releases(api_key: int, api_version: int, target: KafkaVersion) -> Releases:
     """Who serves a version, to tell why the target does not."""
-    lines = profile_names()
+    lines = kafka_version_names()
     before = lines[: lines.index(line_of(target))]
     serving = releases_serving(api_key, api_version)
     older = [line for line in serving if line in before]
     return Releases(serving[0] if serving else None, older[-1] if older else None)
 
 
-def served_versions(api_key: int, target: Profile) -> tuple[int, int] | None:
+def served_versions(api_key: int, target: KafkaVersion) -> tuple[int, int] | None:
     """The least and the greatest version of an API that a release answers; None: it has no such API."""
     low, high = target.api_versions.get(api_key, (0, -1))
     versions = [version for version in range(low, high + 1) if target.serves(api_key, version)]
     return (versions[0], versions[-1]) if versions else None
 
 
-def line_of(target: Profile) -> str:
-    """The release line of a profile without its mode."""
+def line_of(target: KafkaVersion) -> str:
+    """The release line of a Kafka version without its mode."""
     return target.name.partition("-")[0]

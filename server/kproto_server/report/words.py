@@ -75,7 +75,7 @@ def ended(run: Run) -> str:
 
 
 def broker(report: Report) -> str:
-    return "all releases at once" if report.profile.is_latest else f"Kafka {report.profile.name}"
+    return "all releases at once" if report.kafka_version.is_latest else f"Kafka {report.kafka_version.name}"
 
 
 def why(sent: Sent, client: Client, target: str) -> str:

@@ -9,7 +9,7 @@ are looked at meanwhile, so that a client which pipelines them has all of them i
 waits, as it may ask for what is not there yet. Whoever settles changes finds the sessions with something to send in
 `Dispatcher.released`.
 
-The exceptions are here too: versions that the profile does not serve (BA-6, BA-21), OffsetCommit v4's two layouts (D1),
+The exceptions are here too: versions that the release does not serve (BA-6, BA-21), OffsetCommit v4's two layouts (D1),
 bytes that make no sense (BA-6).
 """
 
@@ -348,16 +348,16 @@ class Session:
         return response_frame(correlation_id, endpoint.response_header_version, endpoint.encode(response))
 
     def _is_downgraded(self, api_version: int) -> bool:
-        profile = self.dispatcher.state.profile
-        return profile.has_api_versions and not profile.serves(API_VERSIONS, api_version)
+        kafka_version = self.dispatcher.state.kafka_version
+        return kafka_version.has_api_versions and not kafka_version.serves(API_VERSIONS, api_version)
 
     def _unsupported_api_versions(self, client_id: str, api_version: int, correlation_id: int) -> bytes:
         """The one API that answers a version it does not know: in v0's layout, with what it does know (BA-21)."""
         from kproto_server.handlers.k18_api_versions import unsupported_version_response
 
         self.dispatcher.observations.request(self.info, client_id, API_VERSIONS, api_version)
-        profile = self.dispatcher.state.profile
-        body = registry.codec(API_VERSIONS, 0).encode_response(unsupported_version_response(profile))
+        kafka_version = self.dispatcher.state.kafka_version
+        body = registry.codec(API_VERSIONS, 0).encode_response(unsupported_version_response(kafka_version))
         return response_frame(correlation_id, 0, body)
 
     def _decode_offset_commit(self, endpoint: Endpoint, api_version: int, frame: bytes, position: int) -> Any:

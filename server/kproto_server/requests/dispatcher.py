@@ -1,7 +1,7 @@
 """What all connections of a broker share: its state, what was observed of them, and how each API is served.
 
 Theory of operation. What a frame means is looked up by (API key, version) in `Endpoint`s, made at first use: whether
-the profile serves it, how to decode and encode it, who handles it. `Session` is what goes by that.
+the Kafka version serves it, how to decode and encode it, who handles it. `Session` is what goes by that.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Dispatcher:
         """Return how to serve an API in a version.
 
         Raises:
-            CloseConnection: the profile does not serve it (BA-6).
+            CloseConnection: the Kafka version does not serve it (BA-6).
         """
         found = self._endpoints.get((api_key, api_version))
         if found is None:
@@ -77,10 +77,10 @@ class Dispatcher:
         return found
 
     def _make_endpoint(self, api_key: int, api_version: int) -> Endpoint:
-        profile = self.state.profile
-        if api_key not in profile.api_versions:
-            raise CloseConnection(f"API key {api_key} is not served by profile {profile.name}")
-        if not profile.serves(api_key, api_version):
+        kafka_version = self.state.kafka_version
+        if api_key not in kafka_version.api_versions:
+            raise CloseConnection(f"API key {api_key} is not served by Kafka version {kafka_version.name}")
+        if not kafka_version.serves(api_key, api_version):
             return self._make_unchecked(api_key, api_version)
         try:
             codec = registry.codec(api_key, api_version)
@@ -96,10 +96,10 @@ class Dispatcher:
 
     def _make_unchecked(self, api_key: int, api_version: int) -> Endpoint:
         """0.8 reads a version that it does not know by the newest layout that it does, OffsetCommit apart."""
-        profile = self.state.profile
-        newest = profile.api_versions[api_key][1]
-        if profile.checks_versions or api_key == OFFSET_COMMIT or api_version < newest:
-            raise CloseConnection(f"version {api_version} is not served by profile {profile.name}")
+        kafka_version = self.state.kafka_version
+        newest = kafka_version.api_versions[api_key][1]
+        if kafka_version.checks_versions or api_key == OFFSET_COMMIT or api_version < newest:
+            raise CloseConnection(f"version {api_version} is not served by Kafka version {kafka_version.name}")
         endpoint = self.endpoint(api_key, newest)
         return endpoint._replace(decode=lambda frame, _: endpoint.decode(frame, _end_of_header_v1(frame)))
 

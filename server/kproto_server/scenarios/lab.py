@@ -75,7 +75,7 @@ def run_accident(
     accident: Accident,
     command: Sequence[str],
     *,
-    profile: str = "latest",
+    kafka_version: str = "latest",
     timeout_s: float = 30.0,
     environment: Mapping[str, str] | None = None,
 ) -> Findings:
@@ -87,7 +87,7 @@ def run_accident(
     Raises:
         CannotStart: there is no such command.
     """
-    with Broker.running(profile=profile) as broker, tempfile.TemporaryFile() as errors:
+    with Broker.running(kafka_version=kafka_version) as broker, tempfile.TemporaryFile() as errors:
         ground = Ground(broker)
         accident.happen(ground)
         names = {"KAFKA_BOOTSTRAP_SERVERS": broker.bootstrap_servers, "KPROTO_TOPIC": TOPIC, "KPROTO_GROUP": GROUP}

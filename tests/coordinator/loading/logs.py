@@ -18,7 +18,7 @@ from kproto_server.coordinator.loading.load import PartitionLoad
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.offsets_log.commits import commit_batch
 from kproto_server.coordinator.offsets_log.deletions import deletion_batch
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.broker_state import new_state
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kproto_server.state import BrokerState
 
 NOW = 1_700_000_000_000
-LATEST = Profile.named("latest")
+LATEST = KafkaVersion.named("latest")
 
 Pair = tuple[CoordinatorKey, "tuple[CoordinatorValue, int] | None"]
 
@@ -41,8 +41,8 @@ def stored(offset: int, metadata: str = "", **others: Any) -> OffsetAndMetadata:
 class Log:
     """The log of one partition; every method appends one batch."""
 
-    def __init__(self, profile: Profile = LATEST) -> None:
-        self.profile = profile
+    def __init__(self, kafka_version: KafkaVersion = LATEST) -> None:
+        self.kafka_version = kafka_version
         self.batches: list[bytes] = []
         self.next_offset = 0
 
@@ -57,10 +57,10 @@ class Log:
     def commit(
         self, group_id: str, entries: CommitEntries, now_ms: int = NOW, compression: Compression = Compression.NONE
     ) -> None:
-        self.append(*commit_batch(group_id, entries, now_ms, self.profile, compression))
+        self.append(*commit_batch(group_id, entries, now_ms, self.kafka_version, compression))
 
     def delete(self, group_id: str, entries: DeletionEntries = (), *, removes_group: bool = False) -> None:
-        self.append(*deletion_batch(group_id, entries, removes_group, NOW, self.profile))
+        self.append(*deletion_batch(group_id, entries, removes_group, NOW, self.kafka_version))
 
     def records(self, *pairs: Pair, **header: Any) -> None:
         """A batch of any records; ``header``: of `build_record_batch`."""
@@ -137,19 +137,29 @@ def _numbers(topics: Mapping[str, Mapping[int, OffsetAndMetadata]]) -> dict[str,
 
 
 def loaded(
-    data: bytes, profile: str = "latest", *, slice_size: int = 1 << 18, state: BrokerState | None = None, **options: Any
+    data: bytes,
+    kafka_version: str = "latest",
+    *,
+    slice_size: int = 1 << 18,
+    state: BrokerState | None = None,
+    **options: Any,
 ) -> Loaded:
     """Load a log; it has to succeed."""
-    found = attempted(data, profile, slice_size=slice_size, state=state, **options)
+    found = attempted(data, kafka_version, slice_size=slice_size, state=state, **options)
     assert found.load.failed is None
     assert found.load.read_size_bytes == len(data) - found.load.torn_size_bytes
     return found
 
 
 def attempted(
-    data: bytes, profile: str = "latest", *, slice_size: int = 1 << 18, state: BrokerState | None = None, **options: Any
+    data: bytes,
+    kafka_version: str = "latest",
+    *,
+    slice_size: int = 1 << 18,
+    state: BrokerState | None = None,
+    **options: Any,
 ) -> Loaded:
-    state = state or new_state(profile)
+    state = state or new_state(kafka_version)
     load = PartitionLoad(state, slices(data, slice_size), NOW, **options)
     load.run()
     return Loaded(load, state)
@@ -159,9 +169,9 @@ def slices(data: bytes, size: int) -> Iterable[bytes]:
     return (data[start : start + size] for start in range(0, len(data), size))
 
 
-def numbers(log: Log, profile: str = "latest", **options: Any) -> dict[str, dict[str, dict[int, int]]]:
+def numbers(log: Log, kafka_version: str = "latest", **options: Any) -> dict[str, dict[str, dict[int, int]]]:
     """What a log loads to: offsets by group, topic and partition."""
-    return loaded(log.data, profile, **options).plain_offsets()
+    return loaded(log.data, kafka_version, **options).plain_offsets()
 
 
 both_ways = pytest.mark.parametrize("decodes_all", [True, False], ids=["plain", "quick"])

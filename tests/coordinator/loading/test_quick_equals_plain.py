@@ -21,7 +21,7 @@ from kproto.records.group_records import GroupMetadataKey
 from kproto.records.offset_records import OffsetCommitKey
 from kproto_server.coordinator.groups import Group
 from kproto_server.coordinator.loading import load, shapes
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.loading.group_values import MEMBER, group_value
 from tests.coordinator.loading.logs import NOW, Loaded, Log, attempted, offset, stored
 
@@ -32,7 +32,7 @@ NUMBERS = st.integers(0, 2**40)
 METADATA = st.sampled_from(["", "", "", "m", "abc", "xyz", "é", "x" * 200])
 PRODUCERS = st.integers(1, 2)
 TOPIC_IDS = st.sampled_from([bytes(16), bytes(range(16))])
-PROFILES = st.sampled_from(["0.8.2", "1.0", "2.0", "2.1", "3.9", "4.0", "latest", "latest", "latest"])
+KAFKA_VERSIONS = st.sampled_from(["0.8.2", "1.0", "2.0", "2.1", "3.9", "4.0", "latest", "latest", "latest"])
 
 
 @st.composite
@@ -85,7 +85,7 @@ KINDS = st.lists(commits(), min_size=1, max_size=3)
 def logs(draw: st.DrawFn) -> Log:
     """A few kinds of commits, many times over with other offsets, and other things between."""
     kinds = draw(KINDS)
-    log = Log(Profile.named(draw(PROFILES)))
+    log = Log(KafkaVersion.named(draw(KAFKA_VERSIONS)))
     for _ in range(draw(st.integers(1, 25))):
         if draw(st.integers(0, 5)):
             _, group, entries, compression = draw(st.sampled_from(kinds))
@@ -148,10 +148,10 @@ def _group_facts(group: Group) -> tuple[Any, ...]:
     return group.group_id, group.state, group.generation, list(group.members), group.state_timestamp_ms
 
 
-def compare(data: bytes, profile: str, slice_size: int, *, held: int, at_once: int) -> dict[str, Any]:
-    plain = facts(attempted(data, profile, decodes_all=True))
+def compare(data: bytes, kafka_version: str, slice_size: int, *, held: int, at_once: int) -> dict[str, Any]:
+    plain = facts(attempted(data, kafka_version, decodes_all=True))
     with mock.patch.object(shapes, "HELD_SIZE_MAX_BYTES", held), mock.patch.object(load, "STEP_SIZE_BYTES", at_once):
-        assert facts(attempted(data, profile, slice_size=slice_size)) == plain
+        assert facts(attempted(data, kafka_version, slice_size=slice_size)) == plain
     return plain
 
 
@@ -163,7 +163,7 @@ AT_ONCE = st.sampled_from([1, 500, 1 << 16])
 @given(log=logs(), slice_size=st.sampled_from([50, 1000, 1 << 18]), held=HELD, at_once=AT_ONCE, cut=st.integers(0, 60))
 def test_logs_of_all_kinds(log: Log, slice_size: int, held: int, at_once: int, cut: int) -> None:
     data = log.data[: len(log.data) - cut]
-    assert compare(data, log.profile.name, slice_size, held=held, at_once=at_once)["failed"] is None
+    assert compare(data, log.kafka_version.name, slice_size, held=held, at_once=at_once)["failed"] is None
 
 
 def damaged(batch: bytes, place: int, octet: int) -> bytes:
@@ -183,14 +183,14 @@ def test_damage_beneath_a_right_checksum(log: Log, data: st.DataObject, held: in
     if batches[index][16] == 2:
         place = data.draw(st.integers(21, len(batches[index]) - 1))
         batches[index] = damaged(batches[index], place, data.draw(st.integers(0, 255)))
-    compare(b"".join(batches), log.profile.name, 1 << 18, held=held, at_once=1 << 16)
+    compare(b"".join(batches), log.kafka_version.name, 1 << 18, held=held, at_once=1 << 16)
 
 
 @pytest.mark.parametrize("index", [0, 1, 3])
 @pytest.mark.parametrize("release", ["2.0", "2.1", "latest"])
 def test_every_octet_of_a_commit(release: str, index: int) -> None:
     """The first batch is before its layout is known, the layout is read from the second, the fourth is like others."""
-    log = Log(Profile.named(release))
+    log = Log(KafkaVersion.named(release))
     for number in range(5):
         one = stored(number, "m", topic_id=bytes(range(16)), expire_timestamp_ms=NOW if release == "2.0" else None)
         log.commit("g", [("t", [(0, one), (1, one)])])
@@ -226,4 +226,4 @@ def test_damage_that_the_checksum_tells(log: Log, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(log.data) - 1))
     changed = bytearray(log.data)
     changed[place] ^= data.draw(st.integers(1, 255))
-    compare(bytes(changed), log.profile.name, 1 << 18, held=1 << 20, at_once=1 << 16)
+    compare(bytes(changed), log.kafka_version.name, 1 << 18, held=1 << 20, at_once=1 << 16)

@@ -98,11 +98,11 @@ def test_offsets_of_all_versions(decodes_all: bool) -> None:
     assert partitions[5].topic_id == bytes(range(16))
 
 
-def deadlines(pair: Pair, profile: str, *, decodes_all: bool) -> int | None:
+def deadlines(pair: Pair, kafka_version: str, *, decodes_all: bool) -> int | None:
     log = Log()
     for _ in range(3):
         log.records(pair)
-    found: OffsetAndMetadata = loaded(log.data, profile, decodes_all=decodes_all).offsets["g"]["t"][0]
+    found: OffsetAndMetadata = loaded(log.data, kafka_version, decodes_all=decodes_all).offsets["g"]["t"][0]
     return found.expire_timestamp_ms
 
 

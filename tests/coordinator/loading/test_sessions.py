@@ -25,9 +25,9 @@ SECOND_MS = 1000
 class Restart:
     """A broker that loads a log, on a clock that is moved by hand."""
 
-    def __init__(self, log: Log, start_ms: int, profile: str = "latest") -> None:
+    def __init__(self, log: Log, start_ms: int, kafka_version: str = "latest") -> None:
         settings = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "1000"}
-        self.state: BrokerState = new_state(profile, settings=settings)
+        self.state: BrokerState = new_state(kafka_version, settings=settings)
         self.clock = self.state.clock = Clock(start_ms, 0, ClockMode.parse("manual"))
         load = PartitionLoad(self.state, [log.data], start_ms)
         load.run()

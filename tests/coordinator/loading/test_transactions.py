@@ -10,7 +10,7 @@ from kproto.records.control import ControlType
 from kproto.records.offset_records import (
     OffsetCommitKey,
 )
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.loading.logs import Log, both_ways, loaded, numbers, offset, stored
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 KEY = OffsetCommitKey(group="g", topic="t", partition=0)
 COMMIT, ABORT = ControlType.COMMIT, ControlType.ABORT
 
-old_and_new = pytest.mark.parametrize("profile", ["2.0", "2.1", "3.9", "4.0", "latest"])
+old_and_new = pytest.mark.parametrize("kafka_version", ["2.0", "2.1", "3.9", "4.0", "latest"])
 
 
 @both_ways
@@ -56,7 +56,7 @@ def test_a_marker_of_nobody(decodes_all: bool) -> None:
 
 @both_ways
 @old_and_new
-def test_a_plain_commit_made_before_the_marker_wins(profile: str, decodes_all: bool) -> None:
+def test_a_plain_commit_made_before_the_marker_wins(kafka_version: str, decodes_all: bool) -> None:
     """OC-56, BA-105: the order of the records decides."""
     log = Log()
     for number in range(3):
@@ -66,9 +66,9 @@ def test_a_plain_commit_made_before_the_marker_wins(profile: str, decodes_all: b
     for number in range(5, 8):
         log.commit("g", [("t", [(0, stored(number))])])
     log.marker(1, COMMIT)
-    assert numbers(log, profile, decodes_all=decodes_all) == {"g": {"t": {0: 7, 1: 11}}}
+    assert numbers(log, kafka_version, decodes_all=decodes_all) == {"g": {"t": {0: 7, 1: 11}}}
     log.commit("g", [("t", [(0, stored(8)), (1, stored(8))])])
-    assert numbers(log, profile, decodes_all=decodes_all) == {"g": {"t": {0: 8, 1: 8}}}
+    assert numbers(log, kafka_version, decodes_all=decodes_all) == {"g": {"t": {0: 8, 1: 8}}}
 
 
 @both_ways
@@ -106,7 +106,7 @@ def test_the_last_offset_of_a_transaction_wins(decodes_all: bool) -> None:
 
 @both_ways
 @old_and_new
-def test_a_tombstone_while_offsets_wait(profile: str, decodes_all: bool) -> None:
+def test_a_tombstone_while_offsets_wait(kafka_version: str, decodes_all: bool) -> None:
     """LF-34: the new coordinator drops what waits too."""
     log = Log()
     log.transaction(1, offset(10))
@@ -114,13 +114,13 @@ def test_a_tombstone_while_offsets_wait(profile: str, decodes_all: bool) -> None
     log.delete("g", [("t", [0])])
     log.marker(1, COMMIT)
     log.marker(2, COMMIT)
-    new = Profile.named(profile).new_group_coordinator
-    assert numbers(log, profile, decodes_all=decodes_all) == ({} if new else {"g": {"t": {0: 20}}})
+    new = KafkaVersion.named(kafka_version).new_group_coordinator
+    assert numbers(log, kafka_version, decodes_all=decodes_all) == ({} if new else {"g": {"t": {0: 20}}})
 
 
 @both_ways
 @old_and_new
-def test_a_tombstone_within_a_transaction(profile: str, decodes_all: bool) -> None:
+def test_a_tombstone_within_a_transaction(kafka_version: str, decodes_all: bool) -> None:
     """LF-34: the old coordinator takes it for the transaction's own."""
     log = Log()
     for number in range(3):
@@ -128,6 +128,6 @@ def test_a_tombstone_within_a_transaction(profile: str, decodes_all: bool) -> No
     log.transaction(1, offset(10), offset(11, partition=1))
     log.transaction(1, (KEY, None))
     log.marker(1, COMMIT)
-    new = Profile.named(profile).new_group_coordinator
+    new = KafkaVersion.named(kafka_version).new_group_coordinator
     expected = {1: 11} if new else {0: 2, 1: 11}
-    assert numbers(log, profile, decodes_all=decodes_all) == {"g": {"t": expected}}
+    assert numbers(log, kafka_version, decodes_all=decodes_all) == {"g": {"t": expected}}

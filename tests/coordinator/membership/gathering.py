@@ -21,12 +21,12 @@ RANGE: Protocols = (("range", SUBSCRIPTION),)
 class Coordinator:
     """One broker and the group "g" on it."""
 
-    def __init__(self, profile: str = "4.4", log: ChangeLog | None = None, **settings: str) -> None:
+    def __init__(self, kafka_version: str = "4.4", log: ChangeLog | None = None, **settings: str) -> None:
         given = {
             "group.min.session.timeout.ms": "1",
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
-        self.state = new_state(profile, settings=given)
+        self.state = new_state(kafka_version, settings=given)
         if log is not None:
             self.state.log = log
         self.clock = self.state.clock
@@ -105,7 +105,7 @@ class Coordinator:
         group = self.state.groups.get("g")
         if generation is None:
             generation = -1 if group is None else group.generation
-        return heartbeat(group, generation, member_id, instance, self.clock.now_ms(), self.state.profile)
+        return heartbeat(group, generation, member_id, instance, self.clock.now_ms(), self.state.kafka_version)
 
     def leave(self, *leaving: tuple[str, str | None]) -> Sequence[int]:
         return leave(self.state, "g", leaving, self.clock.now_ms())

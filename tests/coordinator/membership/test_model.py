@@ -20,7 +20,7 @@ from kproto_server.coordinator.membership.phases import FirstGathering, Syncing
 from kproto_server.coordinator.membership.replies import JoinResult, Reply, SyncResult
 from tests.coordinator.membership.gathering import RANGE, SUBSCRIPTION, Coordinator
 
-PROFILES = ("0.10.2", "2.0", "2.3", "2.5", "3.9", "4.4")
+KAFKA_VERSIONS = ("0.10.2", "2.0", "2.3", "2.5", "3.9", "4.4")
 PREFERENCES: tuple[Protocols, ...] = (
     RANGE,
     (*RANGE, ("sticky", b"s")),
@@ -35,10 +35,12 @@ LONGEST_MS = 3_600_000
 class Members(RuleBasedStateMachine):
     """One group, and everybody who has ever been told a member id in it."""
 
-    @initialize(profile=st.sampled_from(PROFILES), size_max=st.sampled_from(["2", "100"]), delay=st.integers(0, 1))
-    def begin(self, profile: str, size_max: str, delay: int) -> None:
+    @initialize(
+        kafka_version=st.sampled_from(KAFKA_VERSIONS), size_max=st.sampled_from(["2", "100"]), delay=st.integers(0, 1)
+    )
+    def begin(self, kafka_version: str, size_max: str, delay: int) -> None:
         self.coordinator = Coordinator(
-            profile, group_max_size=size_max, group_initial_rebalance_delay_ms=str(delay * 3000)
+            kafka_version, group_max_size=size_max, group_initial_rebalance_delay_ms=str(delay * 3000)
         )
         self.ids: list[tuple[str, str | None]] = []
         """With their instances."""
@@ -80,13 +82,13 @@ class Members(RuleBasedStateMachine):
         settle: bool,
     ) -> None:
         session_ms, rebalance_ms = timeouts
-        profile = self.coordinator.state.profile
+        kafka_version = self.coordinator.state.kafka_version
         reply = self.coordinator.join(
-            instance=instance if profile.at_least(2, 3) else None,
+            instance=instance if kafka_version.at_least(2, 3) else None,
             protocols=protocols,
             session_ms=session_ms,
             rebalance_ms=rebalance_ms,
-            must_know_its_id=must_know_its_id and profile.at_least(2, 2),
+            must_know_its_id=must_know_its_id and kafka_version.at_least(2, 2),
             can_skip_assignment=can_skip_assignment,
             settle=settle,
         )

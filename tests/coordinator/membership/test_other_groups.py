@@ -39,10 +39,10 @@ def test_an_empty_one_becomes_a_classic_group() -> None:
     assert (coordinator.group.kind, coordinator.group_state) == ("classic", GroupState.COMPLETING_REBALANCE)
 
 
-@pytest.mark.parametrize("profile", ["2.8", "3.9", "4.4"])
-def test_in_a_simple_group_protocols_are_judged_before_the_member(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["2.8", "3.9", "4.4"])
+def test_in_a_simple_group_protocols_are_judged_before_the_member(kafka_version: str) -> None:
     """GP-10 rows 10 and 11; measured on 3.9.2 and 4.4.0."""
-    coordinator = Coordinator(profile)
+    coordinator = Coordinator(kafka_version)
     assert error_of(coordinator.join("nobody", protocols=())) == 25  # there is no group
     commit(coordinator.state, "g", {"t": {0: 7}})
     assert error_of(coordinator.join("nobody", protocols=())) == 23

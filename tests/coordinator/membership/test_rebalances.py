@@ -48,10 +48,10 @@ def test_a_first_rebalance_that_nobody_else_comes_to_ends_after_one_delay() -> N
     assert joined(reply).generation == 1
 
 
-@pytest.mark.parametrize("profile", ["3.9", "4.4"])
-def test_a_first_rebalance_is_not_cut_short_by_who_leaves(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["3.9", "4.4"])
+def test_a_first_rebalance_is_not_cut_short_by_who_leaves(kafka_version: str) -> None:
     """GP-37: whoever is left has joined, and is told so when the time is over."""
-    coordinator = Coordinator(profile, group_initial_rebalance_delay_ms="3000")
+    coordinator = Coordinator(kafka_version, group_initial_rebalance_delay_ms="3000")
     first = coordinator.join()
     (gone,) = coordinator.group.members
     second = coordinator.join()
@@ -64,11 +64,11 @@ def test_a_first_rebalance_is_not_cut_short_by_who_leaves(profile: str) -> None:
     assert [member.member_id for member in joined(second).members] == [joined(second).member_id]
 
 
-@pytest.mark.parametrize(("profile", "due_ms"), [("3.9", 3000), ("4.4", 5000)])
+@pytest.mark.parametrize(("kafka_version", "due_ms"), [("3.9", 3000), ("4.4", 5000)])
 def test_only_the_new_coordinator_makes_the_first_rebalance_of_a_group_that_had_members_longer(
-    profile: str, due_ms: int
+    kafka_version: str, due_ms: int
 ) -> None:
-    coordinator = Coordinator(profile, group_initial_rebalance_delay_ms="3000")
+    coordinator = Coordinator(kafka_version, group_initial_rebalance_delay_ms="3000")
     first = coordinator.join()
     coordinator.pass_time(3000)
     coordinator.leave((joined(first).member_id, None))
@@ -206,9 +206,9 @@ def test_a_group_whose_members_are_all_silent_is_empty() -> None:
     assert (coordinator.group.protocol_type, coordinator.group.subscribed_topics) == ("consumer", frozenset())
 
 
-@pytest.mark.parametrize(("profile", "group_state"), [("0.10.0", GroupState.DEAD), ("0.10.1", GroupState.EMPTY)])
-def test_a_group_without_members_is_gone_before_0_10_1(profile: str, group_state: GroupState) -> None:
-    coordinator = Coordinator(profile)
+@pytest.mark.parametrize(("kafka_version", "group_state"), [("0.10.0", GroupState.DEAD), ("0.10.1", GroupState.EMPTY)])
+def test_a_group_without_members_is_gone_before_0_10_1(kafka_version: str, group_state: GroupState) -> None:
+    coordinator = Coordinator(kafka_version)
     (alone,) = coordinator.stable_with(1)
     coordinator.leave((alone, None))
     assert coordinator.group_state is group_state
@@ -230,11 +230,11 @@ def test_the_earliest_member_decides() -> None:
     }
 
 
-@pytest.mark.parametrize("profile", ["2.8", "3.9", "4.4"])
+@pytest.mark.parametrize("kafka_version", ["2.8", "3.9", "4.4"])
 @pytest.mark.parametrize("metadata", [b"", b"\0", b"changed", SUBSCRIPTION[:-5]])
-def test_metadata_that_are_no_subscription_are_no_error(profile: str, metadata: bytes) -> None:
+def test_metadata_that_are_no_subscription_are_no_error(kafka_version: str, metadata: bytes) -> None:
     """EX-22: the group is taken to read everything."""
-    coordinator = Coordinator(profile)
+    coordinator = Coordinator(kafka_version)
     assert joined(coordinator.join(protocols=(("range", metadata),))).generation == 1
     assert coordinator.group.subscribed_topics is None
     assert coordinator.group.is_subscribed_to("t")
@@ -252,7 +252,7 @@ def test_members_say_what_they_read() -> None:
     assert connect.group.subscribed_topics is None
 
 
-@pytest.mark.parametrize("profile", ["0.9", "0.11", "1.1", "4.4"])
-def test_a_first_member_without_protocols_is_refused(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["0.9", "0.11", "1.1", "4.4"])
+def test_a_first_member_without_protocols_is_refused(kafka_version: str) -> None:
     """GP-13."""
-    assert error_of(Coordinator(profile).join(protocols=())) == 23
+    assert error_of(Coordinator(kafka_version).join(protocols=())) == 23

@@ -11,7 +11,7 @@ from kproto.records.offsets_topic import read_offsets_record
 from kproto_server.coordinator.change_log import Change
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.membership.records import write_error
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.change_logs import RecordingLog
 from tests.coordinator.membership.gathering import Coordinator, error_of, joined
 
@@ -48,13 +48,13 @@ def test_a_generation_is_written_with_its_assignments_and_an_empty_group_too() -
     assert log.written[1:] == [("consumer", 2, [])]
 
 
-@pytest.mark.parametrize(("profile", "written"), [("3.9", []), ("4.4", [("", 0, [])])])
+@pytest.mark.parametrize(("kafka_version", "written"), [("3.9", []), ("4.4", [("", 0, [])])])
 def test_the_new_coordinator_writes_that_there_is_a_group_before_it_has_members(
-    profile: str, written: list[tuple[str, int, list[bytes]]]
+    kafka_version: str, written: list[tuple[str, int, list[bytes]]]
 ) -> None:
     """GP-12."""
     log = GroupLog()
-    coordinator = Coordinator(profile, log)
+    coordinator = Coordinator(kafka_version, log)
     coordinator.join(must_know_its_id=True)
     assert log.written == written
     coordinator.join()
@@ -111,10 +111,12 @@ WRITE_ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("profile", "log_error", "told"), WRITE_ERRORS)
-def test_members_are_told_a_write_error_in_words_that_they_know(profile: str, log_error: ErrorCode, told: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "log_error", "told"), WRITE_ERRORS)
+def test_members_are_told_a_write_error_in_words_that_they_know(
+    kafka_version: str, log_error: ErrorCode, told: int
+) -> None:
     """GP-33; GroupMetadataManager of 2.0.1, 3.8.1."""
-    assert write_error(log_error, Profile.named(profile)) == told
+    assert write_error(log_error, KafkaVersion.named(kafka_version)) == told
 
 
 def test_a_static_member_that_can_not_be_written_has_not_come_back() -> None:

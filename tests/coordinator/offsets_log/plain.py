@@ -20,13 +20,13 @@ from kproto.records.offset_records import (
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.releases.kafka_version import Profile, profile_names
+from kproto_server.releases.kafka_version import KafkaVersion, kafka_version_names
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.offsets import CommitEntries, DeletionEntries
 
 NOW = 1700000000000
-PROFILES = [Profile.named(name) for name in [*profile_names(), "latest"]]
+KAFKA_VERSIONS = [KafkaVersion.named(name) for name in [*kafka_version_names(), "latest"]]
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 EXPIRY = st.none() | INT64
@@ -64,25 +64,27 @@ def plain_commit_batch(
     group_id: str,
     entries: CommitEntries,
     now_ms: int,
-    profile: Profile,
+    kafka_version: KafkaVersion,
     compression: Compression = Compression.NONE,
 ) -> bytes:
     pairs: list[tuple[CoordinatorKey, tuple[CoordinatorValue, int] | None]] = []
     for topic, partitions in entries:
         for partition, stored in partitions:
-            pairs.append((offset_key(group_id, topic, partition, profile), offset_value(stored, profile)))
+            pairs.append((offset_key(group_id, topic, partition, kafka_version), offset_value(stored, kafka_version)))
     return plain_batch(pairs, now_ms, 0, compression)
 
 
 def plain_deletion_batch(
-    group_id: str, entries: DeletionEntries, removes_group: bool, now_ms: int, profile: Profile
+    group_id: str, entries: DeletionEntries, removes_group: bool, now_ms: int, kafka_version: KafkaVersion
 ) -> bytes:
     keys = [
-        offset_key(group_id, topic, partition, profile) for topic, partitions in entries for partition in partitions
+        offset_key(group_id, topic, partition, kafka_version)
+        for topic, partitions in entries
+        for partition in partitions
     ]
     if removes_group:
         keys.append(GroupMetadataKey(group=group_id))
-    return plain_batch([(key, None) for key in keys], now_ms, 0 if profile.at_least(4, 0) else -1)
+    return plain_batch([(key, None) for key in keys], now_ms, 0 if kafka_version.at_least(4, 0) else -1)
 
 
 def plain_batch(
@@ -98,22 +100,22 @@ def plain_batch(
     return build_record_batch(records, partition_leader_epoch=0, base_sequence=base_sequence, compression=compression)
 
 
-def offset_key(group_id: str, topic: str, partition: int, profile: Profile) -> CoordinatorKey:
-    kind = OffsetCommitKey if profile.at_least(0, 9) else LegacyOffsetCommitKey
+def offset_key(group_id: str, topic: str, partition: int, kafka_version: KafkaVersion) -> CoordinatorKey:
+    kind = OffsetCommitKey if kafka_version.at_least(0, 9) else LegacyOffsetCommitKey
     return kind(group=group_id, topic=topic, partition=partition)
 
 
-def offset_value(stored: OffsetAndMetadata, profile: Profile) -> tuple[CoordinatorValue, int]:
+def offset_value(stored: OffsetAndMetadata, kafka_version: KafkaVersion) -> tuple[CoordinatorValue, int]:
     """OC-43, release by release."""
-    if not profile.at_least(0, 9):
+    if not kafka_version.at_least(0, 9):
         value = LegacyOffsetCommitValue(
             offset=stored.offset, metadata=stored.metadata, commit_timestamp=stored.commit_timestamp_ms
         )
         return value, 0
-    if stored.expire_timestamp_ms is not None or not profile.at_least(2, 1):
+    if stored.expire_timestamp_ms is not None or not kafka_version.at_least(2, 1):
         version = 1
     else:
-        version = 4 if profile.at_least(4, 1) else 3
+        version = 4 if kafka_version.at_least(4, 1) else 3
     return OffsetCommitValue(
         offset=stored.offset,
         leader_epoch=stored.leader_epoch,

@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kproto_server.coordinator.offsets import CommitEntries
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 
 def template_of(
     group_size: int,
     entries: CommitEntries,
-    profile: Profile,
+    kafka_version: KafkaVersion,
     expires_after_ms: int | None = None,
     offset_count: int | None = None,
 ) -> CommitTemplate:
     """The template of requests with so many offsets; as many as the entries have, if not told."""
     count = sum(len(partitions) for _, partitions in entries) if offset_count is None else offset_count
     offsets_of = Struct(f">{group_size}x{count}q").unpack_from
-    return CommitTemplate(entries, profile, slice(0, group_size), offsets_of, expires_after_ms)
+    return CommitTemplate(entries, kafka_version, slice(0, group_size), offsets_of, expires_after_ms)
 
 
 def request_of(group_id: str, offsets: Sequence[int]) -> bytes:

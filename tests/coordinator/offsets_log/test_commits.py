@@ -17,12 +17,12 @@ from kproto_server.configuration.settings import SettingError, Settings
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.offsets_log.batches import offsets_compression, whole
 from kproto_server.coordinator.offsets_log.commits import commit_batch
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.offsets_log.plain import (
     INT64,
+    KAFKA_VERSIONS,
     NAMES,
     NOW,
-    PROFILES,
     commits,
     offsets_and_metadata,
     plain_commit_batch,
@@ -48,7 +48,7 @@ def with_base_sequence(batch: bytes, base_sequence: int) -> bytes:
 
 def test_the_commit_batch_of_the_specification() -> None:
     """LF-6."""
-    batch, count = commit_batch("g1", [("t1", [(0, STORED)])], NOW, Profile.named("2.1"))
+    batch, count = commit_batch("g1", [("t1", [(0, STORED)])], NOW, KafkaVersion.named("2.1"))
     assert with_base_sequence(batch, -1) == COMMIT_BATCH
     assert count == 1
 
@@ -70,7 +70,7 @@ def test_the_commit_batch_of_the_specification() -> None:
 def test_the_values_that_releases_write(release: str, expire_ms: int | None, value: str) -> None:
     """OC-43, LF-13."""
     stored = STORED._replace(expire_timestamp_ms=expire_ms)
-    batch, _ = commit_batch("g1", [("t1", [(0, stored)])], NOW, Profile.named(release))
+    batch, _ = commit_batch("g1", [("t1", [(0, stored)])], NOW, KafkaVersion.named(release))
     (record,) = read_records(batch)
     assert record.key == bytes.fromhex(f"000{0 if release == '0.8.2' else 1}000267310002743100000000")
     assert record.value == bytes.fromhex(value)
@@ -79,15 +79,17 @@ def test_the_values_that_releases_write(release: str, expire_ms: int | None, val
 def test_the_newest_value_names_the_topic_by_its_id() -> None:
     """LF-12: tag 0."""
     topic_id = bytes(range(16))
-    batch, _ = commit_batch("g1", [("t1", [(0, STORED._replace(topic_id=topic_id))])], NOW, Profile.named("latest"))
+    batch, _ = commit_batch(
+        "g1", [("t1", [(0, STORED._replace(topic_id=topic_id))])], NOW, KafkaVersion.named("latest")
+    )
     (record,) = read_records(batch)
     assert record.value == bytes.fromhex("0004000000000000002a00000005026d0000018bcfe56800010010") + topic_id
 
 
-def test_every_profile_writes_batches_of_magic_2() -> None:
+def test_every_kafka_version_writes_batches_of_magic_2() -> None:
     """DEVIATION: brokers before 0.11 write message sets."""
-    for profile in PROFILES:
-        batch, _ = commit_batch("g1", [("t1", [(0, STORED)])], NOW, profile)
+    for kafka_version in KAFKA_VERSIONS:
+        batch, _ = commit_batch("g1", [("t1", [(0, STORED)])], NOW, kafka_version)
         assert read_record_batch(batch)[0].magic == 2
 
 
@@ -95,25 +97,25 @@ def test_every_profile_writes_batches_of_magic_2() -> None:
     group_id=NAMES,
     entries=commits(offsets_and_metadata()),
     now_ms=INT64,
-    profile=st.sampled_from(PROFILES),
+    kafka_version=st.sampled_from(KAFKA_VERSIONS),
     compression=st.sampled_from(Compression),
 )
 def test_a_commit_is_what_the_plain_path_makes(
-    group_id: str, entries: CommitEntries, now_ms: int, profile: Profile, compression: Compression
+    group_id: str, entries: CommitEntries, now_ms: int, kafka_version: KafkaVersion, compression: Compression
 ) -> None:
-    batch, count = commit_batch(group_id, entries, now_ms, profile, compression)
-    assert batch == plain_commit_batch(group_id, entries, now_ms, profile, compression)
+    batch, count = commit_batch(group_id, entries, now_ms, kafka_version, compression)
+    assert batch == plain_commit_batch(group_id, entries, now_ms, kafka_version, compression)
     assert count == sum(len(partitions) for _, partitions in entries) == len(list(read_records(batch)))
 
 
 @given(
     group_ids=st.lists(NAMES, min_size=1, max_size=3),
     entries=commits(offsets_and_metadata()),
-    profile=st.sampled_from(PROFILES),
+    kafka_version=st.sampled_from(KAFKA_VERSIONS),
     data=st.data(),
 )
 def test_a_template_makes_the_same_batch(
-    group_ids: list[str], entries: CommitEntries, profile: Profile, data: st.DataObject
+    group_ids: list[str], entries: CommitEntries, kafka_version: KafkaVersion, data: st.DataObject
 ) -> None:
     """D13: for groups of any id, offsets, and times, one after the other."""
     templates: dict[tuple[int, int | None], CommitTemplate] = {}
@@ -121,7 +123,7 @@ def test_a_template_makes_the_same_batch(
         now_ms, expires_after_ms = data.draw(TIMES), data.draw(st.none() | TIMES)
         size = len(group_id.encode())
         if (size, expires_after_ms) not in templates:
-            templates[size, expires_after_ms] = template_of(size, entries, profile, expires_after_ms)
+            templates[size, expires_after_ms] = template_of(size, entries, kafka_version, expires_after_ms)
         template = templates[size, expires_after_ms]
         expire_ms = None if expires_after_ms is None else now_ms + expires_after_ms
         offsets = data.draw(st.lists(INT64, min_size=template.record_count, max_size=template.record_count))
@@ -140,14 +142,14 @@ def test_a_template_makes_the_same_batch(
             for topic, partitions in entries
         ]
         made = whole(template.checked(request_of(group_id, offsets), now_ms))
-        assert (made, template.record_count) == commit_batch(group_id, again, now_ms, profile)
+        assert (made, template.record_count) == commit_batch(group_id, again, now_ms, kafka_version)
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_template_takes_as_many_offsets_as_it_has_partitions(count: int) -> None:
     entries = [("t1", [(number, STORED) for number in range(count)])]
     for offset_count in [count - 1, count + 1]:
-        template = template_of(2, entries, Profile.named("latest"), offset_count=offset_count)
+        template = template_of(2, entries, KafkaVersion.named("latest"), offset_count=offset_count)
         with pytest.raises(ValueError, match=r"size|unpack"):
             template.checked(request_of("g1", [1] * offset_count), NOW)
 
@@ -155,10 +157,12 @@ def test_a_template_takes_as_many_offsets_as_it_has_partitions(count: int) -> No
 @pytest.mark.parametrize(
     "make",
     [
-        lambda long: commit_batch(long, [("t", [(0, STORED)])], NOW, Profile.named("latest")),
-        lambda long: commit_batch("g", [("t", [(0, STORED._replace(metadata=long))])], NOW, Profile.named("2.0")),
-        lambda long: commit_batch("g", [("t", [(0, STORED._replace(metadata=long))])], NOW, Profile.named("latest")),
-        lambda long: template_of(len(long.encode()), [("t", [(0, STORED)])], Profile.named("latest")),
+        lambda long: commit_batch(long, [("t", [(0, STORED)])], NOW, KafkaVersion.named("latest")),
+        lambda long: commit_batch("g", [("t", [(0, STORED._replace(metadata=long))])], NOW, KafkaVersion.named("2.0")),
+        lambda long: commit_batch(
+            "g", [("t", [(0, STORED._replace(metadata=long))])], NOW, KafkaVersion.named("latest")
+        ),
+        lambda long: template_of(len(long.encode()), [("t", [(0, STORED)])], KafkaVersion.named("latest")),
     ],
     ids=["group", "metadata", "flexible metadata", "template"],
 )
@@ -171,7 +175,7 @@ def test_names_longer_than_their_size_can_say_are_refused(make: Callable[[str], 
 def test_batches_are_compressed_as_is_asked_for() -> None:
     entries = [("t1", [(0, STORED)])]
     for compression in Compression:
-        batch, _ = commit_batch("g1", entries, NOW, Profile.named("latest"), compression)
+        batch, _ = commit_batch("g1", entries, NOW, KafkaVersion.named("latest"), compression)
         assert read_record_batch(batch)[0].compression is compression
 
 

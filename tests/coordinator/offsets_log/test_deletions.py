@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kproto.records.batches import read_records
 from kproto_server.coordinator.offsets_log.deletions import deletion_batch
-from kproto_server.releases.kafka_version import Profile
-from tests.coordinator.offsets_log.plain import INT64, NAMES, NOW, PARTITIONS, PROFILES, plain_deletion_batch
+from kproto_server.releases.kafka_version import KafkaVersion
+from tests.coordinator.offsets_log.plain import INT64, KAFKA_VERSIONS, NAMES, NOW, PARTITIONS, plain_deletion_batch
 from tests.records.made import TOMBSTONE_BATCH
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ ENTRIES = st.lists(st.tuples(NAMES, st.lists(PARTITIONS, max_size=3)), max_size=
 
 def test_the_tombstone_batch_of_the_specification() -> None:
     """LF-6; offset 1 there."""
-    batch, count = deletion_batch("g1", [("t1", [0])], False, NOW, Profile.named("2.1"))
+    batch, count = deletion_batch("g1", [("t1", [0])], False, NOW, KafkaVersion.named("2.1"))
     assert (1).to_bytes(8, "big") + batch[8:] == TOMBSTONE_BATCH
     assert count == 1
 
 
 def test_a_group_goes_last() -> None:
     """EX-31, LF-13: its key is of type 2."""
-    batch, count = deletion_batch("g1", [("t1", [0])], True, NOW, Profile.named("latest"))
+    batch, count = deletion_batch("g1", [("t1", [0])], True, NOW, KafkaVersion.named("latest"))
     keys = [(record.key or b"").hex() for record in read_records(batch)]
     assert keys == ["0001000267310002743100000000", "000200026731"]
     assert count == 2
@@ -39,14 +39,14 @@ def test_a_group_goes_last() -> None:
     entries=ENTRIES,
     removes_group=st.booleans(),
     now_ms=INT64,
-    profile=st.sampled_from(PROFILES),
+    kafka_version=st.sampled_from(KAFKA_VERSIONS),
     many=st.integers(0, 150),
 )
 def test_tombstones_are_what_the_plain_path_makes(
-    group_id: str, entries: DeletionEntries, removes_group: bool, now_ms: int, profile: Profile, many: int
+    group_id: str, entries: DeletionEntries, removes_group: bool, now_ms: int, kafka_version: KafkaVersion, many: int
 ) -> None:
     entries = [*entries, ("many", range(many))]
     count = sum(len(partitions) for _, partitions in entries) + removes_group
     if count:
-        batch = deletion_batch(group_id, entries, removes_group, now_ms, profile)
-        assert batch == (plain_deletion_batch(group_id, entries, removes_group, now_ms, profile), count)
+        batch = deletion_batch(group_id, entries, removes_group, now_ms, kafka_version)
+        assert batch == (plain_deletion_batch(group_id, entries, removes_group, now_ms, kafka_version), count)

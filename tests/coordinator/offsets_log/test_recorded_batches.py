@@ -24,7 +24,7 @@ from kproto_server.coordinator.offsets_log.batches import whole
 from kproto_server.coordinator.offsets_log.commits import commit_batch
 from kproto_server.coordinator.offsets_log.deletions import deletion_batch, tombstones
 from kproto_server.coordinator.offsets_log.groups import group_batch
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.offsets_log.templates import request_of, template_of
 from tests.fixture_files import FIXTURES
 
@@ -94,18 +94,18 @@ def group_of(key: GroupMetadataKey, value: GroupMetadataValue) -> Group:
 @each_release
 def test_recorded_commits(release: str) -> None:
     """LF-5, LF-12, OC-33, OC-43."""
-    profile = Profile.named(release)
+    kafka_version = KafkaVersion.named(release)
     count = 0
     for data, now_ms, records in batches(release):
         if any(record.value is None or not isinstance(record.key, OffsetCommitKey) for record in records):
             continue
         group_id, entries = commit_of(records)
-        assert commit_batch(group_id, entries, now_ms, profile) == (unplaced(data), len(records))
+        assert commit_batch(group_id, entries, now_ms, kafka_version) == (unplaced(data), len(records))
         stored = [found for _, partitions in entries for _, found in partitions]
         if all(found.commit_timestamp_ms == now_ms for found in stored):
             expire_ms = stored[0].expire_timestamp_ms
             expires_after_ms = None if expire_ms is None else expire_ms - now_ms
-            template = template_of(len(group_id.encode()), entries, profile, expires_after_ms)
+            template = template_of(len(group_id.encode()), entries, kafka_version, expires_after_ms)
             request = request_of(group_id, [found.offset for found in stored])
             assert whole(template.checked(request, now_ms)) == unplaced(data)
         count += 1
@@ -115,14 +115,14 @@ def test_recorded_commits(release: str) -> None:
 @each_release
 def test_recorded_groups(release: str) -> None:
     """LF-14, LF-15, EX-50."""
-    profile = Profile.named(release)
+    kafka_version = KafkaVersion.named(release)
     found = []
     for data, now_ms, records in batches(release):
         for record in records:
             if isinstance(record.value, GroupMetadataValue):
                 assert isinstance(record.key, GroupMetadataKey)
                 group = group_of(record.key, record.value)
-                assert group_batch(group, now_ms, profile) == (unplaced(data), 1)
+                assert group_batch(group, now_ms, kafka_version) == (unplaced(data), 1)
                 found.append(len(group.members))
     assert 0 in found
     assert 1 in found
@@ -131,16 +131,16 @@ def test_recorded_groups(release: str) -> None:
 @each_release
 def test_recorded_tombstones(release: str) -> None:
     """EX-30, EX-31; several groups may go in one batch."""
-    profile = Profile.named(release)
+    kafka_version = KafkaVersion.named(release)
     count = 0
     for data, now_ms, records in batches(release):
         if all(record.value is None for record in records):
             keys = [record.key for record in records]
-            assert tombstones([encode_key(key) for key in keys], now_ms, profile) == unplaced(data)
+            assert tombstones([encode_key(key) for key in keys], now_ms, kafka_version) == unplaced(data)
             group_ids = {group_id for group_id, _ in groupby(keys, key=lambda key: key.group)}  # type: ignore[attr-defined]
             if len(group_ids) == 1:
                 entries = [(key.topic, [key.partition]) for key in keys if isinstance(key, OffsetCommitKey)]
-                made = deletion_batch(group_ids.pop(), entries, len(entries) < len(keys), now_ms, profile)
+                made = deletion_batch(group_ids.pop(), entries, len(entries) < len(keys), now_ms, kafka_version)
                 assert made == (unplaced(data), len(keys))
             count += 1
     assert count >= 2

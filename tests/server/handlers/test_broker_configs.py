@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND = 0, 1, 2
 DYNAMIC, DYNAMIC_DEFAULT, STATIC, DEFAULT = 2, 3, 4, 5
-PROFILES = pytest.mark.parametrize("profile", ["2.8", "3.9", "4.4"])
+KAFKA_VERSIONS = pytest.mark.parametrize("kafka_version", ["2.8", "3.9", "4.4"])
 
 Told = tuple[int, "str | None"]
 
@@ -56,15 +56,15 @@ def described(state: BrokerState, kind: int, name: str, *configs: str, node_id: 
     ]
 
 
-def refused(profile: str, name: str, told: str) -> Told:
+def refused(kafka_version: str, name: str, told: str) -> Told:
     prefix = f"Invalid config value for resource ConfigResource(type=BROKER, name='{name}'): "
-    return 42, (prefix if profile == "2.8" else "") + told
+    return 42, (prefix if kafka_version == "2.8" else "") + told
 
 
-@PROFILES
-def test_what_is_changed_for_all_and_for_one_is_told_in_its_order(profile: str) -> None:
+@KAFKA_VERSIONS
+def test_what_is_changed_for_all_and_for_one_is_told_in_its_order(kafka_version: str) -> None:
     """BA-92."""
-    state = new_state(profile, settings={"log.retention.hours": "24"})
+    state = new_state(kafka_version, settings={"log.retention.hours": "24"})
     assert change(state, "", ("log.retention.ms", SET, "100000"), ("log.segment.bytes", SET, "2000000")) == (0, None)
     assert change(state, "1", ("log.retention.ms", SET, "50000")) == (0, None)
     retention = [
@@ -88,15 +88,19 @@ def test_what_is_changed_for_all_and_for_one_is_told_in_its_order(profile: str) 
     assert described(state, TOPIC, "t", "retention.ms") == [("retention.ms", "86400000", DEFAULT, [])]
 
 
-@PROFILES
-def test_what_is_fixed_is_refused_in_the_words_of_the_release(profile: str) -> None:
-    state = new_state(profile)
-    names = "[num.partitions, log.retention.hours]" if profile == "4.4" else "Set(num.partitions, log.retention.hours)"
+@KAFKA_VERSIONS
+def test_what_is_fixed_is_refused_in_the_words_of_the_release(kafka_version: str) -> None:
+    state = new_state(kafka_version)
+    names = (
+        "[num.partitions, log.retention.hours]"
+        if kafka_version == "4.4"
+        else "Set(num.partitions, log.retention.hours)"
+    )
     answer = change(state, "1", ("num.partitions", SET, "3"), ("log.retention.hours", SET, "3"))
-    assert answer == refused(profile, "1", f"Cannot update these configs dynamically: {names}")
+    assert answer == refused(kafka_version, "1", f"Cannot update these configs dynamically: {names}")
 
 
-@PROFILES
+@KAFKA_VERSIONS
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
@@ -109,22 +113,22 @@ def test_what_is_fixed_is_refused_in_the_words_of_the_release(profile: str) -> N
         ),
     ],
 )
-def test_a_bad_value_is_refused(profile: str, name: str, value: str, told: str) -> None:
-    assert change(new_state(profile), "", (name, SET, value)) == refused(profile, "", told)
+def test_a_bad_value_is_refused(kafka_version: str, name: str, value: str, told: str) -> None:
+    assert change(new_state(kafka_version), "", (name, SET, value)) == refused(kafka_version, "", told)
 
 
-@PROFILES
-def test_unknown_settings_are_refused(profile: str) -> None:
+@KAFKA_VERSIONS
+def test_unknown_settings_are_refused(kafka_version: str) -> None:
     """A real broker takes them; a client metric's or a plugin's they might be."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     assert change(state, "", ("no.such", SET, "1")) == (44, "kproto knows no broker setting no.such")
     assert change(state, "", ("no.such", DELETE, None)) == (0, None)
 
 
-@PROFILES
-def test_a_broker_changes_its_own_settings_alone(profile: str) -> None:
-    state = new_state(profile, node_count=3)
-    node = "Broker" if profile == "2.8" else "Node"
+@KAFKA_VERSIONS
+def test_a_broker_changes_its_own_settings_alone(kafka_version: str) -> None:
+    state = new_state(kafka_version, node_count=3)
+    node = "Broker" if kafka_version == "2.8" else "Node"
     assert change(state, "3", ("log.retention.ms", SET, "5"), node_id=3) == (0, None)
     assert change(state, "3", ("log.retention.ms", SET, "5")) == (
         42,
@@ -135,11 +139,11 @@ def test_a_broker_changes_its_own_settings_alone(profile: str) -> None:
     assert described(state, BROKER, "1", "log.retention.ms")[0][1] is None
 
 
-@PROFILES
-def test_only_lists_have_items(profile: str) -> None:
+@KAFKA_VERSIONS
+def test_only_lists_have_items(kafka_version: str) -> None:
     told = "Config value append is not allowed for config key: log.retention.ms"
-    answer = change(new_state(profile), "", ("log.retention.ms", APPEND, "5"))
-    assert answer == (42 if profile == "2.8" else 40, told)
+    answer = change(new_state(kafka_version), "", ("log.retention.ms", APPEND, "5"))
+    assert answer == (42 if kafka_version == "2.8" else 40, told)
 
 
 def test_a_value_has_to_be_told() -> None:

@@ -30,9 +30,9 @@ def elect(
     ]
 
 
-def three_nodes(profile: str = "latest") -> BrokerState:
+def three_nodes(kafka_version: str = "latest") -> BrokerState:
     """Of topic "led" partition 0 has a leader that is not the preferred one, partition 1 the one that it should."""
-    state = new_state(profile, node_count=3)
+    state = new_state(kafka_version, node_count=3)
     made = state.cluster.create_topic("led", assignments=[(0, [2, 3]), (1, [1, 3])])
     assert isinstance(made, Topic)
     state.cluster.stop_node(2)
@@ -69,10 +69,10 @@ def test_the_preferred_replica_leads_again() -> None:
     assert state.cluster.topics["led"].partitions[0].leader == 2
 
 
-@pytest.mark.parametrize(("profile", "others"), [("latest", 3), ("2.8", 0)])
-def test_of_all_partitions_those_are_told_that_had_to_change(profile: str, others: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "others"), [("latest", 3), ("2.8", 0)])
+def test_of_all_partitions_those_are_told_that_had_to_change(kafka_version: str, others: int) -> None:
     """A KRaft cluster names the other topics too, without partitions: t, u and the offsets topic."""
-    state = three_nodes(profile)
+    state = three_nodes(kafka_version)
     error, told = elect(state)
     assert error == 0
     assert ("led", [(0, 0, None)]) in told

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kproto_server.state import BrokerState
 
-OLD_AND_NEW = pytest.mark.parametrize("profile", ["2.8", "3.9", "4.4", "latest"])
+OLD_AND_NEW = pytest.mark.parametrize("kafka_version", ["2.8", "3.9", "4.4", "latest"])
 
 
 def offset_delete(group_id: str, *topics: tuple[str, Iterable[int]]) -> OffsetDeleteRequest:
@@ -65,46 +65,48 @@ def offsets_of(state: BrokerState, group_id: str) -> dict[str, list[int]]:
 
 
 @OLD_AND_NEW
-def test_offsets_are_deleted_one_by_one(profile: str) -> None:
+def test_offsets_are_deleted_one_by_one(kafka_version: str) -> None:
     """EX-62: 0 even for one that is not there; 3 for topics and partitions that do not exist."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1, 1: 1}, "u": {0: 1}})
     error, answers = delete_offsets(state, "g", {"t": [0, 2, 9], "nope": [0]})
     assert (error, sorted(answers)) == (0, [("nope", 0, 3), ("t", 0, 0), ("t", 2, 0), ("t", 9, 3)])
     assert offsets_of(state, "g") == {"t": [1], "u": [0]}
 
 
-@pytest.mark.parametrize(("profile", "times"), [("2.8", 1), ("3.9", 1), ("4.4", 2)])
-def test_partition_named_twice(profile: str, times: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "times"), [("2.8", 1), ("3.9", 1), ("4.4", 2)])
+def test_partition_named_twice(kafka_version: str, times: int) -> None:
     """Measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0: each topic once, what does not exist first, no topic without any."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1, 1: 1}})
     (topic,) = ask(state, offset_delete("g", ("u", ()), ("t", (1, 1, 9)), ("t", (0,))), 0).topics
     told = [(p.partition_index, p.error_code) for p in topic.partitions]
     assert told == [(9, 3), *[(1, 0)] * times, (0, 0)]
 
 
-@pytest.mark.parametrize(("profile", "times"), [("2.8", 1), ("3.4", 1), ("3.5", 2), ("3.9", 2), ("4.4", 2)])
-def test_unknown_partition_named_twice(profile: str, times: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "times"), [("2.8", 1), ("3.4", 1), ("3.5", 2), ("3.9", 2), ("4.4", 2)])
+def test_unknown_partition_named_twice(kafka_version: str, times: int) -> None:
     """Measured on 2.8.2, 3.0.2, 3.4.1, 3.5.2, 3.9.2 and 4.4.0."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     assert delete_offsets(state, "g", {"t": [9, 9]}) == (0, [("t", 9, 3)] * times)
 
 
-@pytest.mark.parametrize(("profile", "expected"), [("3.9", [("t", [1, 2])]), ("4.4", [("t", [1, 2]), ("t", [1])])])
-def test_topic_named_twice(profile: str, expected: list[tuple[str, list[int]]]) -> None:
+@pytest.mark.parametrize(
+    ("kafka_version", "expected"), [("3.9", [("t", [1, 2])]), ("4.4", [("t", [1, 2]), ("t", [1])])]
+)
+def test_topic_named_twice(kafka_version: str, expected: list[tuple[str, list[int]]]) -> None:
     """From 4.0 on it is answered as it was asked, if all that was asked for exists; measured on both."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     topics = ask(state, offset_delete("g", ("t", (1, 2)), ("t", (1,))), 0).topics
     assert [(topic.name, [p.partition_index for p in topic.partitions]) for topic in topics] == expected
 
 
-@pytest.mark.parametrize(("profile", "expected"), [("3.4", []), ("3.5", ["nope"]), ("4.4", ["nope"])])
-def test_unknown_topic_without_partitions(profile: str, expected: list[str]) -> None:
+@pytest.mark.parametrize(("kafka_version", "expected"), [("3.4", []), ("3.5", ["nope"]), ("4.4", ["nope"])])
+def test_unknown_topic_without_partitions(kafka_version: str, expected: list[str]) -> None:
     """Measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     topics = (OffsetDeleteRequestTopic(name="nope", partitions=()),)
     response = ask(state, OffsetDeleteRequest(group_id="g", topics=topics), 0)
@@ -112,9 +114,9 @@ def test_unknown_topic_without_partitions(profile: str, expected: list[str]) -> 
 
 
 @OLD_AND_NEW
-def test_offset_delete_refuses_the_whole_request(profile: str) -> None:
+def test_offset_delete_refuses_the_whole_request(kafka_version: str) -> None:
     """EX-62: 24 for the empty id, 69 for an unknown group, 16 elsewhere; no topics with it."""
-    state = new_state(profile, node_count=2)
+    state = new_state(kafka_version, node_count=2)
     for partition in state.cluster.topics["__consumer_offsets"].partitions:
         partition.leader = 1
     assert delete_offsets(state, "", {"t": [0]}) == (24, [])
@@ -126,35 +128,35 @@ def test_offset_delete_refuses_the_whole_request(profile: str) -> None:
 @pytest.mark.parametrize(
     "group_state", [GroupState.STABLE, GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE]
 )
-def test_subscribed_topics_are_kept(profile: str, group_state: GroupState) -> None:
+def test_subscribed_topics_are_kept(kafka_version: str, group_state: GroupState) -> None:
     """EX-62."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     live(state, group_state)
     assert delete_offsets(state, "g", {"t": [0], "u": [0]}) == (0, [("t", 0, 0), ("u", 0, 86)])
     assert offsets_of(state, "g") == {"u": [0]}
 
 
 @OLD_AND_NEW
-def test_unknown_subscription_keeps_everything(profile: str) -> None:
+def test_unknown_subscription_keeps_everything(kafka_version: str) -> None:
     """EX-63."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     live(state, GroupState.PREPARING_REBALANCE).subscribed_topics = None
     assert delete_offsets(state, "g", {"t": [0], "u": [0]}) == (0, [("t", 0, 86), ("u", 0, 86)])
     assert offsets_of(state, "g") == {"t": [0], "u": [0]}
 
 
 @OLD_AND_NEW
-def test_members_that_are_no_consumers_keep_everything(profile: str) -> None:
+def test_members_that_are_no_consumers_keep_everything(kafka_version: str) -> None:
     """EX-62: 68 for the whole request."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     live(state, protocol_type="connect")
     assert delete_offsets(state, "g", {"t": [0]}) == (68, [])
 
 
-@pytest.mark.parametrize(("profile", "goes"), [("2.8", True), ("3.9", True), ("4.4", False), ("latest", False)])
-def test_last_offset_takes_its_empty_group_along(profile: str, goes: bool) -> None:
+@pytest.mark.parametrize(("kafka_version", "goes"), [("2.8", True), ("3.9", True), ("4.4", False), ("latest", False)])
+def test_last_offset_takes_its_empty_group_along(kafka_version: str, goes: bool) -> None:
     """Up to 3.9 at once, later with the next sweep (EX-33); measured on 2.8.2, 3.9.2 and 4.4.0."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     state.log = log = RecordingLog()
     assert delete_offsets(state, "g", {"t": [0, 1]}) == (0, [("t", 0, 0), ("t", 1, 0)])
@@ -162,14 +164,14 @@ def test_last_offset_takes_its_empty_group_along(profile: str, goes: bool) -> No
     assert log.appended == [Appended(3, "g", [("t", 0, None)], removes_group=goes)]
 
 
-@pytest.mark.parametrize(("profile", "goes"), [("2.8", True), ("3.9", True), ("4.4", False)])
+@pytest.mark.parametrize(("kafka_version", "goes"), [("2.8", True), ("3.9", True), ("4.4", False)])
 @pytest.mark.parametrize("index", [0, 9])
-def test_who_was_about_to_join_is_forgotten_with_the_group(profile: str, goes: bool, index: int) -> None:
+def test_who_was_about_to_join_is_forgotten_with_the_group(kafka_version: str, goes: bool, index: int) -> None:
     """Nothing is there to be deleted, but up to 3.9 an empty group without offsets goes with what exists: 25 (GP-15).
 
     Measured on 2.4.1, 2.8.2, 3.9.2, 4.0.0 and 4.4.0.
     """
-    state = new_state(profile)
+    state = new_state(kafka_version)
     protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
     asked = JoinGroupRequest(
         group_id="g", session_timeout_ms=10_000, member_id="", protocol_type="consumer", protocols=protocols
@@ -180,9 +182,9 @@ def test_who_was_about_to_join_is_forgotten_with_the_group(profile: str, goes: b
 
 
 @OLD_AND_NEW
-def test_last_offset_leaves_a_group_with_members(profile: str) -> None:
+def test_last_offset_leaves_a_group_with_members(kafka_version: str) -> None:
     """EX-35."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     group = live(state)
     group.subscribed_topics = frozenset()
     assert delete_offsets(state, "g", {"t": [0], "u": [0]}) == (0, [("t", 0, 0), ("u", 0, 0)])
@@ -214,9 +216,9 @@ def test_failed_tombstones_delete_nothing() -> None:
 
 
 @OLD_AND_NEW
-def test_groups_are_deleted_with_their_offsets(profile: str) -> None:
+def test_groups_are_deleted_with_their_offsets(kafka_version: str) -> None:
     """EX-61, OC-9: simple groups are Empty, and "" is a name."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g1", {"t": {0: 1, 1: 1}})
     commit(state, "", {"t": {0: 1}})
     state.log = log = RecordingLog()
@@ -233,18 +235,18 @@ def test_groups_are_deleted_with_their_offsets(profile: str) -> None:
 @pytest.mark.parametrize(
     "group_state", [GroupState.STABLE, GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE]
 )
-def test_groups_with_members_stay(profile: str, group_state: GroupState) -> None:
+def test_groups_with_members_stay(kafka_version: str, group_state: GroupState) -> None:
     """EX-61."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     live(state, group_state)
     assert delete_groups(state, "g") == [("g", 68)]
     assert offsets_of(state, "g") == {"t": [0], "u": [0]}
 
 
 @OLD_AND_NEW
-def test_groups_are_deleted_by_their_coordinator(profile: str) -> None:
+def test_groups_are_deleted_by_their_coordinator(kafka_version: str) -> None:
     """EX-61: 16 before 69."""
-    state = new_state(profile, node_count=2)
+    state = new_state(kafka_version, node_count=2)
     for partition in state.cluster.topics["__consumer_offsets"].partitions:
         partition.leader = 1
     commit(state, "g", {"t": {0: 1}})
@@ -253,9 +255,9 @@ def test_groups_are_deleted_by_their_coordinator(profile: str) -> None:
 
 
 @OLD_AND_NEW
-def test_group_named_twice_is_answered_once(profile: str) -> None:
+def test_group_named_twice_is_answered_once(kafka_version: str) -> None:
     """EX-61; measured on 1.1.1 to 4.4.0."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     assert delete_groups(state, "g", "nobody", "g") == [("g", 0), ("nobody", 69)]
 
@@ -274,10 +276,10 @@ def test_deleted_id_begins_anew() -> None:
 # Deleted topics (EX-60).
 
 
-@pytest.mark.parametrize(("profile", "group_stays"), [("2.0", False), ("3.9", False), ("4.4", True)])
-def test_offsets_go_with_their_topic(profile: str, group_stays: bool) -> None:
+@pytest.mark.parametrize(("kafka_version", "group_stays"), [("2.0", False), ("3.9", False), ("4.4", True)])
+def test_offsets_go_with_their_topic(kafka_version: str, group_stays: bool) -> None:
     """EX-60, OF-16: in every group, whatever its state."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "simple", {"t": {0: 1}})
     commit(state, "both", {"t": {0: 1, 2: 1}, "u": {0: 1}})
     live(state).subscribed_topics = frozenset({"t"})
@@ -297,9 +299,9 @@ def test_offsets_stay_if_their_tombstones_cannot_be_written() -> None:
     assert offsets_of(state, "g") == {"t": [0]}
 
 
-@pytest.mark.parametrize(("profile", "errors"), [("1.1", [24, 24]), ("2.0", [0, 69]), ("4.4", [0, 69])])
-def test_the_group_of_no_name_is_deleted(profile: str, errors: list[int]) -> None:
+@pytest.mark.parametrize(("kafka_version", "errors"), [("1.1", [24, 24]), ("2.0", [0, 69]), ("4.4", [0, 69])])
+def test_the_group_of_no_name_is_deleted(kafka_version: str, errors: list[int]) -> None:
     """Measured on 1.1.1, 2.0.1, 3.9.2 and 4.4.0."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "", {"t": {0: 1}}, version=2)
     assert [ask(state, DeleteGroupsRequest(groups_names=("",)), 0).results[0].error_code for _ in errors] == errors

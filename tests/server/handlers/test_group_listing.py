@@ -15,7 +15,7 @@ from tests.coordinator.broker_state import ask, commit, group_with, new_state
 if TYPE_CHECKING:
     from kproto_server.state import BrokerState
 
-OLD_AND_NEW = pytest.mark.parametrize("profile", ["2.0", "2.8", "3.9", "4.4", "latest"])
+OLD_AND_NEW = pytest.mark.parametrize("kafka_version", ["2.0", "2.8", "3.9", "4.4", "latest"])
 NOT_ASKED = -(2**31)
 
 
@@ -32,30 +32,30 @@ def listed(state: BrokerState, version: int = 5, node_id: int = 1, **filters: An
 
 @pytest.mark.parametrize("version", range(7))
 @OLD_AND_NEW
-def test_simple_group_is_empty_and_without_a_protocol(profile: str, version: int) -> None:
+def test_simple_group_is_empty_and_without_a_protocol(kafka_version: str, version: int) -> None:
     """GP-40, EX-14."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     commit(state, "", {"t": {0: 1}})
     for group in describe(state, "g", "", version=version):
         assert (group.error_code, group.error_message, group.group_state) == (0, None, "Empty")
         assert (group.protocol_type, group.protocol_data, group.members) == ("", "", ())
         assert group.authorized_operations == (
-            NOT_ASKED if version < 3 else state.profile.unasked_authorized_operations
+            NOT_ASKED if version < 3 else state.kafka_version.unasked_authorized_operations
         )
 
 
-@pytest.mark.parametrize(("profile", "answers"), [("2.2", 1), ("2.3", 2), ("4.4", 2)])
-def test_group_named_twice(profile: str, answers: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "answers"), [("2.2", 1), ("2.3", 2), ("4.4", 2)])
+def test_group_named_twice(kafka_version: str, answers: int) -> None:
     """Measured on 2.2.2 and 2.3.1."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     assert [group.group_id for group in describe(state, "g", "g", version=2)] == ["g"] * answers
 
 
-@pytest.mark.parametrize(("profile", "state_name"), [("0.10.0", "Dead"), ("0.10.1", "Empty")])
-def test_offsets_alone_made_no_group_up_to_0_10_0(profile: str, state_name: str) -> None:
+@pytest.mark.parametrize(("kafka_version", "state_name"), [("0.10.0", "Dead"), ("0.10.1", "Empty")])
+def test_offsets_alone_made_no_group_up_to_0_10_0(kafka_version: str, state_name: str) -> None:
     """Measured on 0.10.0.1 and 0.10.1.1; a generation gets 22 in both (OC-21)."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}}, version=2)
     assert describe(state, "g", version=0)[0].group_state == state_name
     assert len(listed(state, version=0)) == (1 if state_name == "Empty" else 0)
@@ -63,9 +63,9 @@ def test_offsets_alone_made_no_group_up_to_0_10_0(profile: str, state_name: str)
 
 @pytest.mark.parametrize("version", range(6))
 @OLD_AND_NEW
-def test_unknown_group_is_dead(profile: str, version: int) -> None:
+def test_unknown_group_is_dead(kafka_version: str, version: int) -> None:
     """GP-40."""
-    (group,) = describe(new_state(profile), "nobody", version=version)
+    (group,) = describe(new_state(kafka_version), "nobody", version=version)
     assert (group.group_id, group.error_code, group.group_state) == ("nobody", 0, "Dead")
 
 
@@ -82,21 +82,21 @@ def test_unknown_group_is_an_error_from_v6_on() -> None:
 
 
 @OLD_AND_NEW
-def test_description_is_the_coordinator_s(profile: str) -> None:
+def test_description_is_the_coordinator_s(kafka_version: str) -> None:
     """GP-40: 16 with empty strings."""
-    state = new_state(profile, node_count=2)
+    state = new_state(kafka_version, node_count=2)
     for partition in state.cluster.topics["__consumer_offsets"].partitions:
         partition.leader = 1
     commit(state, "g", {"t": {0: 1}})
     (group,) = describe(state, "g", node_id=2, include_authorized_operations=True)
     assert (group.error_code, group.group_state, group.protocol_type) == (16, "", "")
-    assert group.authorized_operations == state.profile.unasked_authorized_operations
+    assert group.authorized_operations == state.kafka_version.unasked_authorized_operations
 
 
-@pytest.mark.parametrize(("profile", "operations"), [("2.8", 328), ("3.9", 328), ("4.4", 3400), ("latest", 3400)])
-def test_authorized_operations_are_told_when_asked_for(profile: str, operations: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "operations"), [("2.8", 328), ("3.9", 328), ("4.4", 3400), ("latest", 3400)])
+def test_authorized_operations_are_told_when_asked_for(kafka_version: str, operations: int) -> None:
     """GP-40: everything that there is for a group, also for one that is Dead."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     groups = describe(state, "g", "nobody", include_authorized_operations=True)
     assert [group.authorized_operations for group in groups] == [operations, operations]
@@ -124,10 +124,10 @@ def test_metadata_is_shown_of_stable_groups_only(state_of_group: GroupState, sho
     assert (told.member_metadata, told.member_assignment) == (b"topics" if shows_protocol else b"", b"partitions")
 
 
-@pytest.mark.parametrize(("profile", "name"), [("0.11", "AwaitingSync"), ("1.0", "AwaitingSync"), ("1.1", None)])
-def test_state_before_sync_was_renamed(profile: str, name: str | None) -> None:
+@pytest.mark.parametrize(("kafka_version", "name"), [("0.11", "AwaitingSync"), ("1.0", "AwaitingSync"), ("1.1", None)])
+def test_state_before_sync_was_renamed(kafka_version: str, name: str | None) -> None:
     """GP-40; measured on 0.11.0.3 and 1.1.1."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     group_with(state, "g", GroupState.COMPLETING_REBALANCE, [Member("m")])
     assert describe(state, "g", version=0)[0].group_state == (name or "CompletingRebalance")
 
@@ -136,9 +136,9 @@ def test_state_before_sync_was_renamed(profile: str, name: str | None) -> None:
 
 
 @OLD_AND_NEW
-def test_groups_are_listed_with_what_they_are(profile: str) -> None:
+def test_groups_are_listed_with_what_they_are(kafka_version: str) -> None:
     """GP-42: simple groups with no protocol type."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "simple", {"t": {0: 1}})
     group_with(state, "joined", GroupState.STABLE, [Member("m")])
     state.groups.create("modern", 0, "consumer")
@@ -192,10 +192,10 @@ def test_filters_ignore_case(filters: dict[str, Any], expected: list[str]) -> No
     assert listed(state, **filters) == expected
 
 
-@pytest.mark.parametrize(("profile", "expected"), [("2.8", []), ("3.7", []), ("3.8", ["g"]), ("4.4", ["g"])])
-def test_filters_took_exact_names_up_to_3_7(profile: str, expected: list[str]) -> None:
+@pytest.mark.parametrize(("kafka_version", "expected"), [("2.8", []), ("3.7", []), ("3.8", ["g"]), ("4.4", ["g"])])
+def test_filters_took_exact_names_up_to_3_7(kafka_version: str, expected: list[str]) -> None:
     """GP-42; measured on 2.8.2 and 3.9.2."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     assert listed(state, version=4, states_filter=("empty",)) == expected
     assert listed(state, version=4, states_filter=("Empty",)) == ["g"]
@@ -226,9 +226,9 @@ def test_consumer_groups_are_described_by_their_coordinator() -> None:
     assert (group.error_code, group.error_message) == (16, None)
 
 
-@pytest.mark.parametrize("profile", ["3.8", "3.9"])
-def test_old_coordinator_has_no_consumer_groups(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["3.8", "3.9"])
+def test_old_coordinator_has_no_consumer_groups(kafka_version: str) -> None:
     """GP-56: the API is there, and answers 35 (KafkaApis.handleConsumerGroupDescribe of 3.8)."""
     request = ConsumerGroupDescribeRequest(group_ids=("g",), include_authorized_operations=False)
-    (group,) = ask(new_state(profile), request, 0).groups
+    (group,) = ask(new_state(kafka_version), request, 0).groups
     assert (group.error_code, group.error_message) == (35, None)

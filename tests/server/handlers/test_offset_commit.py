@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.offsets import OffsetAndMetadata
     from kproto_server.state import BrokerState
 
-OLD_AND_NEW = pytest.mark.parametrize("profile", ["2.0", "2.8", "3.9", "4.4", "latest"])
+OLD_AND_NEW = pytest.mark.parametrize("kafka_version", ["2.0", "2.8", "3.9", "4.4", "latest"])
 
 
 def one(state: BrokerState, group_id: str = "g") -> OffsetAndMetadata:
@@ -30,9 +30,9 @@ def one(state: BrokerState, group_id: str = "g") -> OffsetAndMetadata:
 
 
 @OLD_AND_NEW
-def test_commit_makes_a_simple_group(profile: str) -> None:
+def test_commit_makes_a_simple_group(kafka_version: str) -> None:
     """OC-21, EX-14: Empty, without a protocol type, generation 0."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     response = ask(state, commit_request("g", {"t": {0: 42, 1: 7}, "u": {0: 9}}), 3)
     assert sorted(codes(response)) == [("t", 0, 0), ("t", 1, 0), ("u", 0, 0)]
     assert offsets_of(state, "g") == {"t": {0: 42, 1: 7}, "u": {0: 9}}
@@ -68,9 +68,9 @@ def test_offset_is_not_validated(offset: int) -> None:
 
 
 @OLD_AND_NEW
-def test_empty_group_id_is_a_group_id(profile: str) -> None:
+def test_empty_group_id_is_a_group_id(kafka_version: str) -> None:
     """OC-9."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "", {"t": {0: 1}})
     assert offsets_of(state, "") == {"t": {0: 1}}
 
@@ -136,9 +136,9 @@ def test_timestamps_of_v1_are_each_partition_s_own() -> None:
 
 
 @OLD_AND_NEW
-def test_each_partition_has_an_answer_of_its_own(profile: str) -> None:
+def test_each_partition_has_an_answer_of_its_own(kafka_version: str) -> None:
     """OC-12, OC-16: unknown topic, unknown partition, too much metadata, and success in one request."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     request = commit_request("g", {"nope": {0: 1}, "t": {0: (1, TOO_LONG), 1: 2, 3: 3, -1: 4}})
     assert sorted(codes(ask(state, request, 5))) == [
         ("nope", 0, 3),
@@ -150,10 +150,10 @@ def test_each_partition_has_an_answer_of_its_own(profile: str) -> None:
     assert offsets_of(state, "g") == {"t": {1: 2}}
 
 
-@pytest.mark.parametrize(("profile", "expected"), [("0.10.2", 0), ("1.1", 0), ("2.0", 3), ("4.4", 3)])
-def test_partitions_are_looked_for_from_2_0_on(profile: str, expected: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "expected"), [("0.10.2", 0), ("1.1", 0), ("2.0", 3), ("4.4", 3)])
+def test_partitions_are_looked_for_from_2_0_on(kafka_version: str, expected: int) -> None:
     """OC-10 row 7; measured on 1.1.1 and 2.0.1."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     assert codes(ask(state, commit_request("g", {"t": {-1: 1, 7: 1}}), 2)) == [("t", -1, expected), ("t", 7, expected)]
 
 
@@ -167,28 +167,28 @@ def test_anything_was_stored_in_0_8_2() -> None:
     assert codes(ask(new_state("0.8.2", with_offsets_topic=False), request, 1)) == [("nope", 7, 15)]
 
 
-@pytest.mark.parametrize("profile", ["3.0", "3.2"])
-def test_refused_member_leaves_a_group_behind(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["3.0", "3.2"])
+def test_refused_member_leaves_a_group_behind(kafka_version: str) -> None:
     """Measured on 3.2.3, where a member that a simple commit names has to exist (KAFKA-14201)."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     assert codes(ask(state, commit_request("g", {"t": {0: 1}}, member_id="ghost"), 5)) == [("t", 0, 25)]
     assert state.group("g") is not None
     assert offsets_of(state, "g") == {}
 
 
 @OLD_AND_NEW
-def test_membership_comes_before_metadata(profile: str) -> None:
+def test_membership_comes_before_metadata(kafka_version: str) -> None:
     """OC-11."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     group_with(state, "g", GroupState.STABLE, [Member("m")])
     request = commit_request("g", {"t": {0: (1, TOO_LONG), 1: 2}}, generation_id_or_member_epoch=1, member_id="ghost")
     assert codes(ask(state, request, 5)) == [("t", 0, 25), ("t", 1, 25)]
 
 
 @OLD_AND_NEW
-def test_topics_come_before_the_coordinator(profile: str) -> None:
+def test_topics_come_before_the_coordinator(kafka_version: str) -> None:
     """OC-10 rows 6 to 13: an unknown topic is 3, whatever else is wrong; the rest hears of the coordinator."""
-    state = new_state(profile, node_count=2)
+    state = new_state(kafka_version, node_count=2)
     for partition in state.cluster.topics["__consumer_offsets"].partitions:
         partition.leader = 2
     request = commit_request("g", {"nope": {0: 1}, "t": {0: (1, TOO_LONG), 9: 1}})
@@ -197,35 +197,35 @@ def test_topics_come_before_the_coordinator(profile: str) -> None:
 
 
 @OLD_AND_NEW
-def test_only_unknown_topics_make_no_group(profile: str) -> None:
+def test_only_unknown_topics_make_no_group(kafka_version: str) -> None:
     """OC-10 row 8: the coordinator is never asked, so that 16 and 22 cannot appear either."""
-    state = new_state(profile, with_offsets_topic=False)
+    state = new_state(kafka_version, with_offsets_topic=False)
     request = commit_request("g", {"nope": {0: 1}, "t": {9: 1}}, generation_id_or_member_epoch=5, member_id="m")
     assert sorted(codes(ask(state, request, 5))) == [("nope", 0, 3), ("t", 9, 3)]
     assert state.group("g") is None
 
 
 @OLD_AND_NEW
-def test_empty_commit_makes_no_group(profile: str) -> None:
+def test_empty_commit_makes_no_group(kafka_version: str) -> None:
     """OC-13."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     assert ask(state, commit_request("g", {}), 5).topics == ()
     assert state.group("g") is None
 
 
 @OLD_AND_NEW
-def test_refused_metadata_makes_a_group_all_the_same(profile: str) -> None:
+def test_refused_metadata_makes_a_group_all_the_same(kafka_version: str) -> None:
     """OC-10 rows 13 and 14: the group is found or made before its partitions are looked at."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     assert codes(ask(state, commit_request("g", {"t": {0: (1, TOO_LONG)}}), 5)) == [("t", 0, 12)]
     assert state.group("g") is not None
     assert offsets_of(state, "g") == {}
 
 
 @OLD_AND_NEW
-def test_offsets_topic_missing_is_not_coordinator(profile: str) -> None:
+def test_offsets_topic_missing_is_not_coordinator(kafka_version: str) -> None:
     """OC-10 row 12, BA-50: measured on 2.1.1."""
-    state = new_state(profile, with_offsets_topic=False)
+    state = new_state(kafka_version, with_offsets_topic=False)
     assert codes(ask(state, commit_request("g", {"t": {0: 1, 1: 1}}), 3)) == [("t", 0, 16), ("t", 1, 16)]
 
 

@@ -18,7 +18,7 @@ from tests.server.handlers.commits import TOO_LONG, codes, offsets_of, repeated
 if TYPE_CHECKING:
     from kproto_server.state import BrokerState
 
-OLD_AND_NEW = pytest.mark.parametrize("profile", ["2.0", "2.8", "3.9", "4.4", "latest"])
+OLD_AND_NEW = pytest.mark.parametrize("kafka_version", ["2.0", "2.8", "3.9", "4.4", "latest"])
 
 
 # Topic ids (v10).
@@ -93,10 +93,10 @@ def test_without_refusals_the_answer_is_in_the_order_of_the_request() -> None:
     assert len(response.topics) == 3
 
 
-@pytest.mark.parametrize(("profile", "answers"), [("2.0", 1), ("3.9", 1), ("4.4", 2), ("latest", 2)])
-def test_partition_named_twice(profile: str, answers: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "answers"), [("2.0", 1), ("3.9", 1), ("4.4", 2), ("latest", 2)])
+def test_partition_named_twice(kafka_version: str, answers: int) -> None:
     """OC-14: answered once by the old coordinator and twice by the new; the last offset wins in both."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     state.log = log = RecordingLog()
     assert codes(ask(state, repeated(("t", 0, 5), ("t", 0, 6)), 5)) == [("t", 0, 0)] * answers
     assert offsets_of(state, "g") == {"t": {0: 6}}
@@ -104,17 +104,17 @@ def test_partition_named_twice(profile: str, answers: int) -> None:
     assert written == ([(0, 6)] if answers == 1 else [(0, 5), (0, 6)])
 
 
-@pytest.mark.parametrize(("profile", "answers"), [("2.8", 1), ("3.4", 1), ("3.5", 2), ("3.9", 2), ("4.4", 2)])
-def test_unknown_partition_named_twice(profile: str, answers: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "answers"), [("2.8", 1), ("3.4", 1), ("3.5", 2), ("3.9", 2), ("4.4", 2)])
+def test_unknown_partition_named_twice(kafka_version: str, answers: int) -> None:
     """OC-14; measured on 2.8.2, 3.0.2, 3.4.1, 3.5.2, 3.9.2 and 4.4.0."""
     asked = repeated(("t", 9, 5), ("t", 9, 6), ("nope", 0, 1), ("nope", 0, 2))
-    assert codes(ask(new_state(profile), asked, 5)) == [*[("t", 9, 3)] * answers, *[("nope", 0, 3)] * answers]
+    assert codes(ask(new_state(kafka_version), asked, 5)) == [*[("t", 9, 3)] * answers, *[("nope", 0, 3)] * answers]
 
 
 @OLD_AND_NEW
-def test_topic_without_partitions_is_left_out(profile: str) -> None:
+def test_topic_without_partitions_is_left_out(kafka_version: str) -> None:
     """OC-16 has partitions in mind; measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     topics = (
         OffsetCommitRequestTopic(name="u", partitions=()),
         *commit_request("g", {"t": {0: 1}}).topics,
@@ -125,21 +125,23 @@ def test_topic_without_partitions_is_left_out(profile: str) -> None:
 # v0 (OC-20).
 
 
-@pytest.mark.parametrize(("profile", "expected"), [("3.4", ["t"]), ("3.5", ["nope", "t"]), ("4.4", ["nope", "t"])])
-def test_unknown_topic_without_partitions(profile: str, expected: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("kafka_version", "expected"), [("3.4", ["t"]), ("3.5", ["nope", "t"]), ("4.4", ["nope", "t"])]
+)
+def test_unknown_topic_without_partitions(kafka_version: str, expected: list[str]) -> None:
     """Measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0."""
     topics = (
         OffsetCommitRequestTopic(name="nope", partitions=()),
         *commit_request("g", {"t": {0: 1}}).topics,
     )
-    response = ask(new_state(profile), OffsetCommitRequest(group_id="g", topics=topics), 5)
+    response = ask(new_state(kafka_version), OffsetCommitRequest(group_id="g", topics=topics), 5)
     assert [topic.name for topic in response.topics] == expected
 
 
-@pytest.mark.parametrize("profile", ["0.10.2", "2.0", "2.8", "3.9-zookeeper", "latest"])
-def test_v0_has_a_store_of_its_own(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["0.10.2", "2.0", "2.8", "3.9-zookeeper", "latest"])
+def test_v0_has_a_store_of_its_own(kafka_version: str) -> None:
     """OC-20: no group, no coordinator, nothing that v1 and later could see."""
-    state = new_state(profile, with_offsets_topic=False)
+    state = new_state(kafka_version, with_offsets_topic=False)
     assert codes(ask(state, commit_request("g", {"t": {0: (1, "m")}}), 0)) == [("t", 0, 0)]
     assert state.group("g") is None
     assert offsets_of(state, "g") == {}

@@ -22,10 +22,10 @@ def test_commit_is_one_batch_appended_synced_and_then_visible() -> None:
     assert offsets_of(state, "g1") == {"t": {0: 1, 2: 3}, "u": {0: 2}}
 
 
-@pytest.mark.parametrize(("profile", "expected"), [("3.9", 28), ("4.4", -1)])
-def test_failed_write_changes_nothing(profile: str, expected: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "expected"), [("3.9", 28), ("4.4", -1)])
+def test_failed_write_changes_nothing(kafka_version: str, expected: int) -> None:
     """OC-35, OC-36, OS-24: the answer is the mapped error, and what was there before stays."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     state.log = RecordingLog(error=10)
     assert codes(ask(state, commit_request("g", {"t": {0: 2, 1: 3}}), 5)) == [("t", 0, expected), ("t", 1, expected)]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kproto_server.state import BrokerState
 
-OLD_AND_NEW = pytest.mark.parametrize("profile", ["2.0", "2.8", "3.9", "4.4", "latest"])
+OLD_AND_NEW = pytest.mark.parametrize("kafka_version", ["2.0", "2.8", "3.9", "4.4", "latest"])
 SINGLE = pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6, 7])
 BATCHED = pytest.mark.parametrize("version", [8, 9])
 MISSING = (-1, -1, "", 0)
@@ -81,9 +81,9 @@ def elsewhere(state: BrokerState) -> None:
 
 @SINGLE
 @OLD_AND_NEW
-def test_stored_offset_comes_back_as_it_was(profile: str, version: int) -> None:
+def test_stored_offset_comes_back_as_it_was(kafka_version: str, version: int) -> None:
     """OF-15: offset, metadata exactly, no epoch is -1, null metadata is empty."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: (42, "grüße \U0001f600"), 1: (-5, None)}})
     assert fetch(state, "g", {"t": [0, 1]}, version) == (
         [("t", 0, 42, -1, "grüße \U0001f600", 0), ("t", 1, -5, -1, "", 0)],
@@ -106,9 +106,9 @@ def test_leader_epoch_comes_back(version: int) -> None:
 
 @pytest.mark.parametrize("version", range(1, 10))
 @OLD_AND_NEW
-def test_missing_offset_is_no_error(profile: str, version: int) -> None:
+def test_missing_offset_is_no_error(kafka_version: str, version: int) -> None:
     """OF-10: unknown group, topic and partition alike; OF-37: 69 is never sent."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     assert fetch(state, "nobody", {"t": [0]}, version) == ([("t", 0, *MISSING)], 0)
     assert fetch(state, "g", {"nope": [0]}, version) == ([("nope", 0, *MISSING)], 0)
@@ -117,9 +117,9 @@ def test_missing_offset_is_no_error(profile: str, version: int) -> None:
 
 @pytest.mark.parametrize("version", range(2, 10))
 @OLD_AND_NEW
-def test_null_topics_are_all(profile: str, version: int) -> None:
+def test_null_topics_are_all(kafka_version: str, version: int) -> None:
     """OF-12, OF-18: sorted; of an unknown group an empty list."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"u": {0: 9}})
     commit(state, "g", {"t": {2: 3, 0: 1}})
     assert fetch(state, "g", None, version) == (
@@ -138,19 +138,19 @@ def test_no_topics_are_none(version: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "means_all"), [("0.8.2", False), ("0.9", True), ("0.10.1", True), ("0.10.2", False)]
+    ("kafka_version", "means_all"), [("0.8.2", False), ("0.9", True), ("0.10.1", True), ("0.10.2", False)]
 )
-def test_no_topics_once_meant_all(profile: str, means_all: bool) -> None:
+def test_no_topics_once_meant_all(kafka_version: str, means_all: bool) -> None:
     """OF-13, but for 0.9 to 0.10.1 (measured)."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}}, version=1)
     assert fetch(state, "g", {}, 1) == ([("t", 0, 1, -1, "", 0)] if means_all else [], 0)
 
 
-@pytest.mark.parametrize(("profile", "error"), [("0.8.2", 3), ("0.9", 0)])
-def test_unknown_topic_was_an_error_in_0_8_2(profile: str, error: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "error"), [("0.8.2", 3), ("0.9", 0)])
+def test_unknown_topic_was_an_error_in_0_8_2(kafka_version: str, error: int) -> None:
     """OF-10, but for 0.8.2 (measured)."""
-    assert fetch(new_state(profile), "g", {"nope": [0], "t": [0]}, 1)[0] == [
+    assert fetch(new_state(kafka_version), "g", {"nope": [0], "t": [0]}, 1)[0] == [
         ("nope", 0, -1, -1, "", error),
         ("t", 0, -1, -1, "", 0),
     ]
@@ -158,17 +158,17 @@ def test_unknown_topic_was_an_error_in_0_8_2(profile: str, error: int) -> None:
 
 @pytest.mark.parametrize("version", range(1, 10))
 @OLD_AND_NEW
-def test_empty_group_id_is_a_group_id(profile: str, version: int) -> None:
+def test_empty_group_id_is_a_group_id(kafka_version: str, version: int) -> None:
     """OF-35."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "", {"t": {0: 1}})
     assert fetch(state, "", {"t": [0]}, version) == ([("t", 0, 1, -1, "", 0)], 0)
 
 
 @OLD_AND_NEW
-def test_offsets_of_a_group_in_rebalance_are_told_to_anyone(profile: str) -> None:
+def test_offsets_of_a_group_in_rebalance_are_told_to_anyone(kafka_version: str) -> None:
     """OF-30, OF-36: a classic group does not look at who asks."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     group_with(state, "g", GroupState.COMPLETING_REBALANCE, [Member("m")])
     assert fetch(state, "g", {"t": [0]}, 5) == ([("t", 0, 1, -1, "", 0)], 0)
@@ -194,10 +194,10 @@ def test_require_stable_changes_nothing_without_transactions(version: int) -> No
 # The shape of answers.
 
 
-@pytest.mark.parametrize(("profile", "merges"), [("2.8", True), ("3.9", True), ("4.4", False), ("latest", False)])
-def test_duplicates_and_topics_without_partitions(profile: str, merges: bool) -> None:
+@pytest.mark.parametrize(("kafka_version", "merges"), [("2.8", True), ("3.9", True), ("4.4", False), ("latest", False)])
+def test_duplicates_and_topics_without_partitions(kafka_version: str, merges: bool) -> None:
     """OF-17: old brokers read a request into a map, new ones answer it as it stands."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1, 1: 2}})
     asked = (
         OffsetFetchRequestTopic(name="t", partition_indexes=(0, 0)),
@@ -209,10 +209,10 @@ def test_duplicates_and_topics_without_partitions(profile: str, merges: bool) ->
     assert shape == ([("t", [0, 1])] if merges else [("t", [0, 0]), ("u", []), ("t", [1])])
 
 
-@pytest.mark.parametrize("profile", ["3.0", "3.9", "4.4"])
-def test_no_groups_are_answered(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["3.0", "3.9", "4.4"])
+def test_no_groups_are_answered(kafka_version: str) -> None:
     """Measured on 3.0.2 to 4.0.0 as never answered, on 4.4.0 as here."""
-    assert ask(new_state(profile), OffsetFetchRequest(groups=()), 8).groups == ()
+    assert ask(new_state(kafka_version), OffsetFetchRequest(groups=()), 8).groups == ()
 
 
 @BATCHED
@@ -333,10 +333,10 @@ def test_all_topics_come_with_their_ids() -> None:
 # v0 (OF-11, OC-20).
 
 
-@pytest.mark.parametrize("profile", ["0.10.2", "2.0", "2.8", "3.9-zookeeper", "latest"])
-def test_v0_reads_its_own_store(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["0.10.2", "2.0", "2.8", "3.9-zookeeper", "latest"])
+def test_v0_reads_its_own_store(kafka_version: str) -> None:
     """OF-11, OC-20: without metadata; what is missing is 3; neither store sees the other."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     commit(state, "g", {"t": {0: (1, "m")}}, version=0)
     commit(state, "g", {"t": {1: (2, "m")}})
     assert fetch(state, "g", {"t": [0, 1], "nope": [0]}, 0) == (

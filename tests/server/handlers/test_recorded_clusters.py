@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.fixture_files import golden_cluster
 from tests.server.handlers.recorded_topics import answer_of, difference, fresh_state, take_topic_ids
 
@@ -33,7 +33,7 @@ def test_brokers_stop_and_start(release: str) -> None:
 
 def _without_controller(answer: Any, release: str) -> Any:
     """BA-31: a KRaft broker names any live broker as the controller."""
-    if not Profile.named(release).is_kraft or "controller_id" not in answer:
+    if not KafkaVersion.named(release).is_kraft or "controller_id" not in answer:
         return answer
     assert answer["controller_id"] in (1, 2, 3)
     return {**answer, "controller_id": 0}

@@ -1,4 +1,4 @@
-"""OffsetCommit answers of eight releases, 0.10.2.2 to 4.4.0, given again by the profile of each.
+"""OffsetCommit answers of eight releases, 0.10.2.2 to 4.4.0, given again by the Kafka version of each.
 
 Not asked: what needs an authorizer ("denied" in the note).
 """

@@ -1,4 +1,4 @@
-"""OffsetFetch answers of eight releases, 0.10.2.2 to 4.4.0, given again by the profile of each.
+"""OffsetFetch answers of eight releases, 0.10.2.2 to 4.4.0, given again by the Kafka version of each.
 
 Not asked: what needs an authorizer ("denied" in the note) or a transaction that committed, and the request without
 groups that 3.9.2 never answered.
@@ -22,7 +22,7 @@ def _committed(state: BrokerState) -> None:
     """The offsets that were there when the recording of OffsetFetch began."""
     state_of_t: dict[int, int | tuple[int, str | None]] = {0: (42, "meta"), 1: (7, None), 2: (0, "")}
     commit(state, "f", {"t": state_of_t, "u": {0: (9, "u")}})
-    if state.profile.offset_commit_v0_store == "zookeeper":
+    if state.kafka_version.offset_commit_v0_store == "zookeeper":
         commit(state, "f0", {"t": state_of_t}, version=0)
     commit(state, "", {"t": {0: (1, "x")}})
 

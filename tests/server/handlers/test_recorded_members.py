@@ -68,18 +68,18 @@ HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 LEAVE = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="m"),))
 
 
-@pytest.mark.parametrize(("profile", "errors"), [("3.9", (14, 27, 0, 14)), ("4.4", (14, 14, 0, 14))])
-def test_members_of_a_group_that_is_not_loaded_yet(profile: str, errors: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("kafka_version", "errors"), [("3.9", (14, 27, 0, 14)), ("4.4", (14, 14, 0, 14))])
+def test_members_of_a_group_that_is_not_loaded_yet(kafka_version: str, errors: tuple[int, ...]) -> None:
     """LF-30, GP-35; GroupCoordinator of 3.8.1, GroupCoordinatorService of 4.0."""
-    state = new_state(profile)
+    state = new_state(kafka_version)
     for partition in range(50):
         state.unavailable[partition] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     answers = [ask(state, JOIN, 4), ask(state, SYNC, 4), ask(state, HEARTBEAT, 4), ask(state, LEAVE, 4)]
     assert tuple(answer.error_code for answer in answers) == errors
 
 
-@pytest.mark.parametrize(("profile", "error"), [("3.9", 16), ("4.4", 26)])
-def test_a_wrong_session_timeout_comes_after_the_wrong_coordinator_before_4_0(profile: str, error: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "error"), [("3.9", 16), ("4.4", 26)])
+def test_a_wrong_session_timeout_comes_after_the_wrong_coordinator_before_4_0(kafka_version: str, error: int) -> None:
     """GP-10."""
-    state = new_state(profile, with_offsets_topic=False)
+    state = new_state(kafka_version, with_offsets_topic=False)
     assert ask(state, JOIN.replace(session_timeout_ms=1), 4).error_code == error

@@ -1,5 +1,5 @@
 """What a broker of each release line, 0.9 to 4.4, said to DescribeGroups, ListGroups, DeleteGroups and OffsetDelete,
-said again by the profile of that line in that mode: simple groups "g-1", "g-2" ..., topic "auto-0" of one partition.
+said again by the release of that line in that mode: simple groups "g-1", "g-2" ..., topic "auto-0" of one partition.
 
 Groups stand in any order: Kafka asks their partitions of the offsets topic one by one.
 """
@@ -10,7 +10,7 @@ import pytest
 
 from kproto.headers import read_response
 from kproto.messages.k16_list_groups import ListGroupsResponse
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import commit, new_state
 from tests.fixture_files import GoldenPair, golden_releases
@@ -45,7 +45,7 @@ def test_descriptions(broker: str) -> None:
     assert replay(broker, pairs, recorded_state(broker, ["g-2"]), {}, in_order=False) == []
 
 
-@pytest.mark.parametrize("broker", [name for name in brokers("ListGroups") if Profile.named(name).at_least(2, 6)])
+@pytest.mark.parametrize("broker", [name for name in brokers("ListGroups") if KafkaVersion.named(name).at_least(2, 6)])
 def test_filtered_lists(broker: str) -> None:
     """GP-42: the groups are those that the broker named itself."""
     pairs = asked("ListGroups", broker)
@@ -80,7 +80,7 @@ def test_without_an_offsets_topic(api: str) -> None:
     for broker in brokers(api):
         pairs = asked(api, broker, offsets_topic=False)
         state = new_state(broker, topics={"auto-0": 1}, with_offsets_topic=False)
-        if not state.profile.enforces_offsets_replication_factor and state.profile.offsets_make_a_group:
+        if not state.kafka_version.enforces_offsets_replication_factor and state.kafka_version.offsets_make_a_group:
             state = recorded_state(broker, ["g"])
         assert pairs
         assert replay(broker, pairs, state, {}) == []

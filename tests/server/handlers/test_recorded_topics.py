@@ -1,6 +1,6 @@
 """Topics as brokers of 40 release lines and modes made, told and deleted them, and in depth as four of them did.
 
-The same requests in the same order are put to our broker with the profile of that release. Every difference is named
+The same requests in the same order are put to our broker with the release of that release. Every difference is named
 here with its reason; those that are a choice of ours are in server/DEVIATIONS.md.
 """
 
@@ -110,7 +110,7 @@ def _reason_in_depth(release: str, pair: GoldenPair) -> str | None:
     what = (pair.api, pair.note)
     by_release = {
         "2.1.1": {
-            ("Metadata", "internal"): "DEVIATION: __share_group_state is internal in all profiles",
+            ("Metadata", "internal"): "DEVIATION: __share_group_state is internal in all Kafka versions",
             ("Metadata", "null: all"): "DEVIATION: a topic is listed before it has its first leader",
             ("DescribeConfigs", "others"): "DEVIATION: a text names another resource than it is about",
             ("DescribeConfigs", "types 8"): "DEVIATION: a text names another resource than it is about",
@@ -119,7 +119,7 @@ def _reason_in_depth(release: str, pair: GoldenPair) -> str | None:
             ("DescribeConfigs", "broker"): "DEVIATION: log.retention.hours is read-only",
         },
         "2.8.2": {
-            ("Metadata", "internal"): "DEVIATION: __share_group_state is internal in all profiles",
+            ("Metadata", "internal"): "DEVIATION: __share_group_state is internal in all Kafka versions",
             ("Metadata", "null: all"): "DEVIATION: a topic is listed before it has its first leader",
             ("CreateTopics", "assignments, bad"): "DEVIATION: a text shows the class of a Scala map",
         },

@@ -36,48 +36,48 @@ def replace(state: BrokerState, topic: str, name: str, *values: str) -> int:
     return int(answer.responses[0].error_code)
 
 
-@pytest.mark.parametrize(("profile", "value_first"), [("2.8", False), ("3.9", True), ("4.4", True)])
-def test_kraft_judges_values_before_it_looks_for_the_topic(profile: str, value_first: bool) -> None:
-    state = new_state(profile)
+@pytest.mark.parametrize(("kafka_version", "value_first"), [("2.8", False), ("3.9", True), ("4.4", True)])
+def test_kraft_judges_values_before_it_looks_for_the_topic(kafka_version: str, value_first: bool) -> None:
+    state = new_state(kafka_version)
     assert replace(state, "nope", "retention.ms", "soon") == (40 if value_first else 3)
     assert replace(state, "nope", "retention.ms", "1000") == 3
     assert change(state, "nope", ("retention.ms", SET, "soon"))[0] == (40 if value_first else 3)
 
 
-@pytest.mark.parametrize(("profile", "error"), [("2.8", 0), ("3.9", 42), ("4.4", 42)])
-def test_a_config_given_twice_is_refused(profile: str, error: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "error"), [("2.8", 0), ("3.9", 42), ("4.4", 42)])
+def test_a_config_given_twice_is_refused(kafka_version: str, error: int) -> None:
     """Before, the last one counts."""
-    assert replace(new_state(profile), "t", "retention.ms", "soon", "1000") == error
+    assert replace(new_state(kafka_version), "t", "retention.ms", "soon", "1000") == error
 
 
 @pytest.mark.parametrize(
-    ("profile", "error", "message"),
+    ("kafka_version", "error", "message"),
     [
         ("2.8", 42, "Config value subtract is not allowed for config key: retention.ms"),
         ("3.9", 40, "Can't SUBTRACT to key retention.ms because its type is not LIST."),
         ("4.4", 40, "Can't SUBTRACT to key retention.ms because its type is not LIST."),
     ],
 )
-def test_changes_are_understood_before_the_topic_is_looked_for(profile: str, error: int, message: str) -> None:
-    state = new_state(profile)
+def test_changes_are_understood_before_the_topic_is_looked_for(kafka_version: str, error: int, message: str) -> None:
+    state = new_state(kafka_version)
     assert change(state, "nope", ("retention.ms", SUBTRACT, "1")) == (error, message)
     assert change(state, "nope", ("retention.ms", UNKNOWN, "1")) == (-1, None)
 
 
-@pytest.mark.parametrize("profile", ["3.9", "4.4"])
-def test_kraft_judges_the_name_between_the_changes_and_their_values(profile: str) -> None:
-    state = new_state(profile)
+@pytest.mark.parametrize("kafka_version", ["3.9", "4.4"])
+def test_kraft_judges_the_name_between_the_changes_and_their_values(kafka_version: str) -> None:
+    state = new_state(kafka_version)
     assert change(state, "", ("retention.ms", SET, "soon")) == (42, "Default topic resources are not allowed.")
     assert change(state, "a b", ("retention.ms", SET, "soon"))[0] == 17
     assert change(state, "a b", ("retention.ms", APPEND, "1"))[0] == 40
 
 
 @pytest.mark.parametrize(
-    ("profile", "told"),
+    ("kafka_version", "told"),
     [("2.8", (-1, None)), ("4.4", (40, "Can't APPEND to key no.such because its type is not LIST."))],
 )
-def test_nothing_is_appended_to_what_is_not_known(profile: str, told: Told) -> None:
-    assert change(new_state(profile), "t", ("no.such", APPEND, "1")) == told
+def test_nothing_is_appended_to_what_is_not_known(kafka_version: str, told: Told) -> None:
+    assert change(new_state(kafka_version), "t", ("no.such", APPEND, "1")) == told
 
 
 def test_of_several_faults_the_first_is_told() -> None:
@@ -98,12 +98,12 @@ def test_names_that_are_no_paths_are_missing_topics(name: str) -> None:
     assert ask(state, request, 2).results[0].error_code == 3
 
 
-@pytest.mark.parametrize("profile", ["2.8", "4.4"])
-def test_an_unknown_type_has_all_refused(profile: str) -> None:
+@pytest.mark.parametrize("kafka_version", ["2.8", "4.4"])
+def test_an_unknown_type_has_all_refused(kafka_version: str) -> None:
     resources = tuple(
         DescribeConfigsResource(resource_type=kind, resource_name="t", configuration_keys=None) for kind in (2, 77)
     )
-    results = ask(new_state(profile), DescribeConfigsRequest(resources=resources), 4).results
+    results = ask(new_state(kafka_version), DescribeConfigsRequest(resources=resources), 4).results
     assert [(result.error_code, result.configs) for result in results] == [(42, ()), (42, ())]
 
 

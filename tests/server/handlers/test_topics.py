@@ -20,7 +20,7 @@ from kproto.messages.k75_describe_topic_partitions import (
 from kproto_server.configuration.topic_configs import describe_topic
 from kproto_server.handlers import k18_api_versions
 from kproto_server.handlers._hash_order import in_hash_order
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.requests.context import Call, ConnectionInfo, Wait
 from tests.coordinator.broker_state import NOW_MS, ask, commit, new_state
 from tests.fixture_files import golden_topics
@@ -44,10 +44,10 @@ def find(state: BrokerState, group_id: str = "g", version: int = 2, node_id: int
 class TestFindCoordinator:
     """KIP-115 as a client sees it."""
 
-    @pytest.mark.parametrize("profile", ["2.0", "2.8", "3.9", "latest"])
-    def test_asks_again_and_finds(self, profile: str) -> None:
+    @pytest.mark.parametrize("kafka_version", ["2.0", "2.8", "3.9", "latest"])
+    def test_asks_again_and_finds(self, kafka_version: str) -> None:
         """BA-45: the first question makes the topic."""
-        state = new_state(profile, with_offsets_topic=False)
+        state = new_state(kafka_version, with_offsets_topic=False)
         assert find(state).error_code == 15
         assert find(state).error_code == 0
         assert find(state).node_id == 1
@@ -86,18 +86,24 @@ class TestMetadata:
     def test_too_few_brokers_for_the_offsets_topic_by_release(self) -> None:
         """BA-50."""
 
-        def error(profile: str, *, allow: bool) -> int:
-            state = new_state(profile, settings={"offsets.topic.replication.factor": "3"}, with_offsets_topic=False)
+        def error(kafka_version: str, *, allow: bool) -> int:
+            state = new_state(
+                kafka_version, settings={"offsets.topic.replication.factor": "3"}, with_offsets_topic=False
+            )
             return int(metadata(state, OFFSETS, version=5, allow=allow).topics[0].error_code)
 
-        assert {profile: error(profile, allow=False) for profile in ("1.0", "2.7", "2.8", "3.9", "4.4")} == {
+        assert {
+            kafka_version: error(kafka_version, allow=False) for kafka_version in ("1.0", "2.7", "2.8", "3.9", "4.4")
+        } == {
             "1.0": 38,
             "2.7": 38,
             "2.8": 3,
             "3.9": 3,
             "4.4": 3,
         }
-        assert {profile: error(profile, allow=True) for profile in ("1.0", "2.8", "3.9-zookeeper", "3.9")} == {
+        assert {
+            kafka_version: error(kafka_version, allow=True) for kafka_version in ("1.0", "2.8", "3.9-zookeeper", "3.9")
+        } == {
             "1.0": 38,
             "2.8": 38,
             "3.9-zookeeper": 38,
@@ -173,10 +179,10 @@ class TestDeleteTopics:
             request = DeleteTopicsRequest(topic_names=names, timeout_ms=0)
         return [result.error_code for result in ask(state, request, version).responses]
 
-    @pytest.mark.parametrize("profile", ["2.0", "2.8", "latest"])
-    def test_offsets_go_with_their_topic(self, profile: str) -> None:
+    @pytest.mark.parametrize("kafka_version", ["2.0", "2.8", "latest"])
+    def test_offsets_go_with_their_topic(self, kafka_version: str) -> None:
         """EX-60."""
-        state = new_state(profile)
+        state = new_state(kafka_version)
         commit(state, "g", {"t": {0: 1}, "u": {0: 2}})
         assert self.delete(state, "t", version=1) == [0]
         assert set(state.offsets.of_group("g")) == {"u"}
@@ -247,14 +253,16 @@ class TestDescribeConfigs:
         )
         theirs = [config.name for config in recorded.results[0].configs if config.name not in NOT_OURS]
         state = new_state("4.4")
-        ours = in_hash_order(describe_topic(state.profile, state.settings, {}), state.profile)
+        ours = in_hash_order(describe_topic(state.kafka_version, state.settings, {}), state.kafka_version)
         assert [entry.name for entry in ours if entry.name not in NOT_OURS] == theirs
 
-    @pytest.mark.parametrize(("profile", "first"), [("2.8", 1), ("3.9", 1), ("4.1", 1), ("4.2", 0), ("4.4", 0)])
-    def test_two_configs_changed_places(self, profile: str, first: int) -> None:
+    @pytest.mark.parametrize(("kafka_version", "first"), [("2.8", 1), ("3.9", 1), ("4.1", 1), ("4.2", 0), ("4.4", 0)])
+    def test_two_configs_changed_places(self, kafka_version: str, first: int) -> None:
         """As TopicCommand printed them against those releases."""
         pair = ("index.interval.bytes", "min.cleanable.dirty.ratio")
-        told = [config.name for config in self.described(new_state(profile), 2, "t").configs if config.name in pair]
+        told = [
+            config.name for config in self.described(new_state(kafka_version), 2, "t").configs if config.name in pair
+        ]
         assert told == [pair[first], pair[1 - first]]
 
     def described(self, state: BrokerState, resource_type: int, name: str, node_id: int = 1) -> Any:
@@ -286,8 +294,8 @@ class TestDescribeConfigs:
 
 
 class TestApiVersions:
-    def answer(self, profile: str, version: int, request: ApiVersionsRequest) -> tuple[Any, ConnectionInfo]:
-        state = new_state(profile)
+    def answer(self, kafka_version: str, version: int, request: ApiVersionsRequest) -> tuple[Any, ConnectionInfo]:
+        state = new_state(kafka_version)
         connection = ConnectionInfo("/127.0.0.1")
         call = Call(state, state.cluster.nodes[1], connection, 18, version, "c", NOW_MS)
         return k18_api_versions.handle(request, call), connection
@@ -308,7 +316,7 @@ class TestApiVersions:
         """BA-25."""
         answer, _ = self.answer("4.4", 0, ApiVersionsRequest())
         assert (answer.api_keys[0].api_key, answer.api_keys[0].min_version) == (0, 0)
-        assert not Profile.named("4.4").serves(0, 0)
+        assert not KafkaVersion.named("4.4").serves(0, 0)
 
     def test_features_with_level_0_are_kept_from_older_clients(self) -> None:
         """BA-24."""

@@ -14,13 +14,13 @@ from kproto.messages import APIS
 from kproto_server.handlers import HANDLED
 from kproto_server.handlers.unsupported import ANSWERS
 from kproto_server.observation.error_codes import error_codes
-from kproto_server.releases.kafka_version import Profile
+from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.broker_state import ask, new_state
 from tests.fixture_files import golden_topics
 from tests.server.handlers.recorded_topics import answer_of, differences, fresh_state
 from tests.server.handlers.sample_requests import sample_request
 
-LATEST = Profile.named()
+LATEST = KafkaVersion.named()
 
 SERVED = [
     (api_key, version) for api_key, (low, high) in LATEST.api_versions.items() for version in range(low, high + 1)

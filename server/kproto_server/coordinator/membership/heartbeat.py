@@ -10,7 +10,7 @@ from kproto_server.coordinator.membership.machine import COMPLETING, HEARTBEAT, 
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 
 def heartbeat(
@@ -19,21 +19,21 @@ def heartbeat(
     member_id: str,
     group_instance_id: str | None,
     now_ms: int,
-    profile: Profile,
+    kafka_version: KafkaVersion,
 ) -> int:
     """Take note of a heartbeat; return the error that answers it."""
     if group is None or group.kind == "consumer":
         return ErrorCode.UNKNOWN_MEMBER_ID
-    if profile.rebalance_hides_heartbeats and group.state is not STABLE:
+    if kafka_version.rebalance_hides_heartbeats and group.state is not STABLE:
         return ErrorCode.REBALANCE_IN_PROGRESS
-    error = members.member_error(group, member_id, group_instance_id, profile)
+    error = members.member_error(group, member_id, group_instance_id, kafka_version)
     if error:
         return error
-    if group.state is COMPLETING and profile.completing_rebalance_hides_generation:
+    if group.state is COMPLETING and kafka_version.completing_rebalance_hides_generation:
         return ErrorCode.REBALANCE_IN_PROGRESS
     if generation != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
-    if group.state is COMPLETING and profile.refuses_heartbeats_before_sync:
+    if group.state is COMPLETING and kafka_version.refuses_heartbeats_before_sync:
         return ErrorCode.REBALANCE_IN_PROGRESS
     member = group.members[member_id]
     if not member.is_new:  # else its first JoinGroup waits, and it has more time than that

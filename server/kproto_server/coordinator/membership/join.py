@@ -52,7 +52,7 @@ def join(state: BrokerState, request: JoinRequest, now_ms: int) -> Reply[JoinRes
             _add(state, group, request, request.member_id, now_ms, reply)
         else:
             _join_again(state, group, request, now_ms, reply)
-    if is_new_group and state.profile.new_group_coordinator:
+    if is_new_group and state.kafka_version.new_group_coordinator:
         _announce(state, group, now_ms)
     timers.arm(state, group)
     return reply
@@ -60,7 +60,7 @@ def join(state: BrokerState, request: JoinRequest, now_ms: int) -> Reply[JoinRes
 
 def _error(state: BrokerState, group: Group, request: JoinRequest) -> JoinResult | None:
     """Return why somebody can't join (GP-10 rows 10 and 11); None: it can."""
-    if not suits(group, request.protocol_type, request.protocols, state.profile):
+    if not suits(group, request.protocol_type, request.protocols, state.kafka_version):
         return refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
     if not request.member_id or request.member_id in group.pending_members:
         return None
@@ -68,7 +68,7 @@ def _error(state: BrokerState, group: Group, request: JoinRequest) -> JoinResult
     instance = request.group_instance_id
     if instance is not None and instance not in group.static_members:
         return refused_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
-    error = members.member_error(group, request.member_id, instance, state.profile)
+    error = members.member_error(group, request.member_id, instance, state.kafka_version)
     return refused_join(ErrorCode(error), request.member_id) if error else None
 
 
@@ -105,7 +105,7 @@ def _add(
     if not group.members:
         group.protocol_type = request.protocol_type
     # The old coordinator makes a first gathering longer only in the life of a group that never had a generation.
-    if isinstance(group.phase, FirstGathering) and (state.profile.new_group_coordinator or group.generation == 0):
+    if isinstance(group.phase, FirstGathering) and (state.kafka_version.new_group_coordinator or group.generation == 0):
         group.new_member_added = True
     group.add_member(member)
     members.wait_to_join(group, member, reply)
@@ -129,11 +129,11 @@ def _join_again(state: BrokerState, group: Group, request: JoinRequest, now_ms: 
 
 def _has_room(state: BrokerState, group: Group, member_id: str) -> bool:
     """Whether a group takes one more, or keeps one (GP-15)."""
-    profile, size_max = state.profile, group_limits_of(state.settings).size_max
+    kafka_version, size_max = state.kafka_version, group_limits_of(state.settings).size_max
     member = group.members.get(member_id)
-    if not profile.limits_group_size:
+    if not kafka_version.limits_group_size:
         return True
-    if profile.sheds_members_late:
+    if kafka_version.sheds_members_late:
         if member is None:
             return bool(member_id) or len(group.members) < size_max
         return len(group.members) <= size_max or member.joining is not None
@@ -151,7 +151,7 @@ def _shed(state: BrokerState, group: Group, member_id: str, now_ms: int) -> None
     if member is not None:
         members.remove(group, member)
     group.pending_members.pop(member_id, None)
-    if group.state is PREPARING and not state.profile.new_group_coordinator:
+    if group.state is PREPARING and not state.kafka_version.new_group_coordinator:
         begin_or_complete(state, group, now_ms)
 
 

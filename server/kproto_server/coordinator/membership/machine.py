@@ -1,7 +1,7 @@
 """The states of a classic group as tables: how it may go from one to the next, and what it makes of members' requests.
 
 An Empty group has no members, so nothing gets that far. Where releases differ, the table has the newest; the functions
-that read it ask the profile first.
+that read it ask the Kafka version first.
 """
 
 from __future__ import annotations

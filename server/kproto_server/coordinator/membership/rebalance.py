@@ -31,7 +31,7 @@ def begin(state: BrokerState, group: Group, now_ms: int) -> None:
     group.pending_syncs.clear()
     is_first = group.state is EMPTY
     group.transition_to(move(group.state, PREPARING), now_ms)
-    if is_first and state.profile.first_rebalance_waits:
+    if is_first and state.kafka_version.first_rebalance_waits:
         delay_ms = group_limits_of(state.settings).first_delay_ms
         group.new_member_added = False
         remaining_ms = max(0, rebalance_timeout_ms(group) - delay_ms)
@@ -123,7 +123,7 @@ def _start_generation(state: BrokerState, group: Group, now_ms: int) -> None:
         members.answer_join(group, member, members.generation_of(group, member))
         members.expect(group, member, now_ms)
         member.is_new = False
-    if state.profile.waits_for_syncs_only_so_long:
+    if state.kafka_version.waits_for_syncs_only_so_long:
         group.pending_syncs.update(group.members)
         group.enter(Syncing(now_ms + rebalance_timeout_ms(group)))
 
@@ -133,7 +133,7 @@ def _become_empty(state: BrokerState, group: Group, now_ms: int) -> None:
     group.protocol_name = group.leader_id = None
     group.subscribed_topics = subscription_of(group)
     group.transition_to(move(group.state, EMPTY), now_ms)
-    if not state.profile.offsets_make_a_group:
+    if not state.kafka_version.offsets_make_a_group:
         state.groups.remove(group.group_id)
     # If it can't be written, the members come back at the next start, and are given up then.
     persist(state, group, now_ms, lambda log_error: None)

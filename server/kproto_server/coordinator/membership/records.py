@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.state import BrokerState
 
 
@@ -38,7 +38,7 @@ def persist(
             from kproto_server.coordinator.offsets_log.groups import group_batch
 
             compression = offsets_compression(state.settings)
-            batch = group_batch(group, now_ms, state.profile, compression, assignments)
+            batch = group_batch(group, now_ms, state.kafka_version, compression, assignments)
         state.log.append(partition, Change(group.group_id, done), *batch)
 
 
@@ -51,7 +51,7 @@ _AWAY = {
 _TOO_LARGE = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_FETCH_SIZE}
 
 
-def write_error(log_error: int, profile: Profile) -> int:
+def write_error(log_error: int, kafka_version: KafkaVersion) -> int:
     """Return what members are told of a group that can't be written (GP-33)."""
     error = ErrorCode(log_error)
     if error in _AWAY:
@@ -61,6 +61,6 @@ def write_error(log_error: int, profile: Profile) -> int:
     if error in _TOO_LARGE:
         return ErrorCode.UNKNOWN_SERVER_ERROR
     if error is ErrorCode.REQUEST_TIMED_OUT:
-        new = profile.new_group_coordinator
+        new = kafka_version.new_group_coordinator
         return ErrorCode.COORDINATOR_NOT_AVAILABLE if new else ErrorCode.REBALANCE_IN_PROGRESS
     return error

@@ -23,18 +23,18 @@ def come_back(
     state: BrokerState, group: Group, request: JoinRequest, member_id: str, now_ms: int, reply: Reply[JoinResult]
 ) -> None:
     """Give an instance its place back under a new member id; who had it is fenced."""
-    profile, leader_id = state.profile, group.leader_id or ""
+    kafka_version, leader_id = state.kafka_version, group.leader_id or ""
     assert request.group_instance_id is not None, "asked for before"
     old = group.members[group.static_members[request.group_instance_id]]
     member = replace(group, old, member_id)
     members.expect(group, member, now_ms)
     members.update(group, member, request)
-    stores = profile.stores_returned_static_members
+    stores = kafka_version.stores_returned_static_members
     if group.state is STABLE and (not stores or choose(group) == group.protocol_name):
         member.metadata = member.metadata_for(group.protocol_name)
         _answer_stable(state, group, request, member, old, leader_id, now_ms, reply)
         return
-    if group.state is COMPLETING and not profile.returned_static_member_stops_sync:
+    if group.state is COMPLETING and not kafka_version.returned_static_member_stops_sync:
         reply.answer(_as_follower(group, member, leader_id))
         return
     members.wait_to_join(group, member, reply)
@@ -89,7 +89,7 @@ def _answer_stable(
             return  # the group has gone on meanwhile
         if log_error:
             error = _as_follower(group, member, leader_id)._replace(
-                error=write_error(log_error, state.profile), member_id=""
+                error=write_error(log_error, state.kafka_version), member_id=""
             )
             members.answer_join(group, member, error)
             _undo(group, member, old)
@@ -98,7 +98,7 @@ def _answer_stable(
         else:
             members.answer_join(group, member, _as_follower(group, member, leader_id))
 
-    if state.profile.stores_returned_static_members:
+    if state.kafka_version.stores_returned_static_members:
         persist(state, group, now_ms, done)
     else:
         done(0)

@@ -36,7 +36,7 @@ def sync(state: BrokerState, request: SyncRequest, now_ms: int) -> Reply[SyncRes
         case Sync.ANSWER:
             _note(group, member)
             reply.answer(_assignment_of(group, member))
-            if not state.profile.new_group_coordinator:
+            if not state.kafka_version.new_group_coordinator:
                 members.expect(group, member, now_ms)
         case Sync.WAIT:
             _note(group, member)
@@ -49,7 +49,7 @@ def sync(state: BrokerState, request: SyncRequest, now_ms: int) -> Reply[SyncRes
 
 def _error(state: BrokerState, group: Group, request: SyncRequest) -> int:
     """Return why somebody has no assignment to get (GP-30)."""
-    error = members.member_error(group, request.member_id, request.group_instance_id, state.profile)
+    error = members.member_error(group, request.member_id, request.group_instance_id, state.kafka_version)
     if error:
         return error
     if request.generation != group.generation:
@@ -78,7 +78,7 @@ def _store(state: BrokerState, group: Group, told: dict[str, bytes], now_ms: int
         if group.state is not COMPLETING or group.generation != generation:
             return  # somebody has come or gone meanwhile, and all were told to join again
         if log_error:
-            drop_assignments(group, write_error(log_error, state.profile), now_ms)
+            drop_assignments(group, write_error(log_error, state.kafka_version), now_ms)
             begin(state, group, now_ms)
         else:
             _hand_out(group, assignments, now_ms)

@@ -109,6 +109,6 @@ def resume(state: BrokerState, group: Group, now_ms: int) -> None:
     """Take over a group from the log: its members have their session timeouts in full (EX-17)."""
     for member in group.members.values():
         members.expect(group, member, now_ms)
-    if state.profile.limits_group_size and len(group.members) > group_limits_of(state.settings).size_max:
+    if state.kafka_version.limits_group_size and len(group.members) > group_limits_of(state.settings).size_max:
         begin(state, group, now_ms)
     arm(state, group)

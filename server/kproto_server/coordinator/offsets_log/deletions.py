@@ -10,7 +10,7 @@ from kproto_server.coordinator.offsets_log.batches import sealed, string, tombst
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 GROUP_KEY_TYPE = (2).to_bytes(2, "big")
 
@@ -20,7 +20,7 @@ def deletion_batch(
     entries: Iterable[tuple[str, Iterable[int]]],
     removes_group: bool,
     now_ms: int,
-    profile: Profile,
+    kafka_version: KafkaVersion,
     compression: Compression = Compression.NONE,
 ) -> tuple[bytes, int]:
     """Return the tombstones of a group's offsets, and last of the group itself if it goes, and how many they are.
@@ -29,23 +29,25 @@ def deletion_batch(
         EncodeError: a name longer than the format has room for.
         MissingPackage: the compression needs a package that is not installed.
     """
-    keys = list(offset_keys(group_id, entries, profile))
+    keys = list(offset_keys(group_id, entries, kafka_version))
     if removes_group:
         keys.append(group_key(group_id))
-    return tombstones(keys, now_ms, profile, compression), len(keys)
+    return tombstones(keys, now_ms, kafka_version, compression), len(keys)
 
 
 def tombstones(
-    keys: Iterable[bytes], now_ms: int, profile: Profile, compression: Compression = Compression.NONE
+    keys: Iterable[bytes], now_ms: int, kafka_version: KafkaVersion, compression: Compression = Compression.NONE
 ) -> bytes:
     """Return a batch that takes away what these keys name, in this order."""
     records = [tombstone(key, delta) for delta, key in enumerate(keys)]
-    return sealed(b"".join(records), len(records), now_ms, profile.base_sequence_of_groups, compression)
+    return sealed(b"".join(records), len(records), now_ms, kafka_version.base_sequence_of_groups, compression)
 
 
-def offset_keys(group_id: str, entries: Iterable[tuple[str, Iterable[int]]], profile: Profile) -> Iterator[bytes]:
+def offset_keys(
+    group_id: str, entries: Iterable[tuple[str, Iterable[int]]], kafka_version: KafkaVersion
+) -> Iterator[bytes]:
     """Yield the keys of offsets."""
-    head = profile.offset_key_type.to_bytes(2, "big") + string(group_id)
+    head = kafka_version.offset_key_type.to_bytes(2, "big") + string(group_id)
     for name, partitions in entries:
         topic = head + string(name)
         for partition in partitions:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 NO_TIMESTAMP = -1
 
@@ -23,7 +23,7 @@ NO_TIMESTAMP = -1
 def group_batch(
     group: Group,
     now_ms: int,
-    profile: Profile,
+    kafka_version: KafkaVersion,
     compression: Compression = Compression.NONE,
     assignments: Mapping[str, bytes] | None = None,
 ) -> tuple[bytes, int]:
@@ -35,9 +35,11 @@ def group_batch(
         EncodeError: a name longer than the format has room for.
         MissingPackage: the compression needs a package that is not installed.
     """
-    record = Record(group_key(group.group_id), encode_value(_value(group, assignments), profile.group_value_version))
+    record = Record(
+        group_key(group.group_id), encode_value(_value(group, assignments), kafka_version.group_value_version)
+    )
     records = encode_records([record], base_timestamp=record.timestamp)
-    return sealed(records, 1, now_ms, profile.base_sequence_of_groups, compression), 1
+    return sealed(records, 1, now_ms, kafka_version.base_sequence_of_groups, compression), 1
 
 
 def _value(group: Group, assignments: Mapping[str, bytes] | None) -> GroupMetadataValue:

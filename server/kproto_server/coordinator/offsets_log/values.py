@@ -13,7 +13,7 @@ from kproto.runtime import uvarint
 from kproto_server.coordinator.offsets_log.batches import string, string_octets
 
 if TYPE_CHECKING:
-    from kproto_server.releases.kafka_version import Profile
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 HAS_EPOCH = 3
 HAS_EXPIRY = 1
@@ -37,13 +37,15 @@ class ValueForm(NamedTuple):
     """Tags."""
 
 
-def value_form(metadata: str, leader_epoch: int, topic_id: bytes, *, expires: bool, profile: Profile) -> ValueForm:
+def value_form(
+    metadata: str, leader_epoch: int, topic_id: bytes, *, expires: bool, kafka_version: KafkaVersion
+) -> ValueForm:
     """Return the value that this release writes.
 
     Raises:
         EncodeError: the metadata are longer than any reader takes.
     """
-    version = profile.expiring_offset_value_version if expires else profile.offset_value_version
+    version = kafka_version.expiring_offset_value_version if expires else kafka_version.offset_value_version
     epoch = leader_epoch.to_bytes(4, "big", signed=True) if version >= HAS_EPOCH else b""
     end = b""
     if version >= IS_FLEXIBLE:
