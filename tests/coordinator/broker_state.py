@@ -14,7 +14,7 @@ from kproto_server.configuration.settings import Settings
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.handlers import handler
 from kproto_server.releases.kafka_version import KafkaVersion
-from kproto_server.requests.context import Call, ConnectionInfo
+from kproto_server.requests.context import ConnectionInfo, RequestContext
 from kproto_server.state import BrokerState
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def ask(state: BrokerState, request: Request, version: int, *, node_id: int = 1,
     api_key = type(request)._api_key
     connection = ConnectionInfo("/127.0.0.1")
     return handler(api_key)(
-        request, Call(state, state.cluster.nodes[node_id], connection, api_key, version, "test", now_ms)
+        request, RequestContext(state, state.cluster.nodes[node_id], connection, api_key, version, "test", now_ms)
     )
 
 

@@ -9,7 +9,7 @@ from kproto.records.coordinator import UnknownRecord
 from kproto.records.group_records import GroupMetadataKey
 from kproto.records.offset_records import OffsetCommitKey
 from kproto.records.offsets_topic import read_offsets_record
-from kproto_server.requests.context import AfterSync
+from kproto_server.requests.deferred import DeferredResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -40,7 +40,7 @@ class RecordingLog:
         self.waits = waits
         self.appended: list[Appended] = []
         self._changes: list[Change] = []
-        self._answers: list[AfterSync] = []
+        self._answers: list[DeferredResponse] = []
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         self.appended.append(_read(partition, change, batch, record_count))
@@ -48,10 +48,10 @@ class RecordingLog:
         if not self.waits:
             self.settle()
 
-    def then(self, answer: Callable[[], Answer]) -> Answer | AfterSync:
+    def then(self, answer: Callable[[], Answer]) -> Answer | DeferredResponse:
         if not self._changes:
             return answer()
-        self._answers.append(after := AfterSync(answer))
+        self._answers.append(after := DeferredResponse(answer))
         return after
 
     def in_flight(self) -> Iterable[Change]:

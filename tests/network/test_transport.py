@@ -24,7 +24,8 @@ from kproto_server.network.poller import READ, WRITE
 from kproto_server.network.transport import Connection
 from kproto_server.observation.observe import Observations
 from kproto_server.requests.connection import Session
-from kproto_server.requests.context import ConnectionInfo, Wait
+from kproto_server.requests.context import ConnectionInfo
+from kproto_server.requests.deferred import DelayedOperation
 from kproto_server.requests.dispatcher import Dispatcher
 from tests.coordinator.broker_state import NOW_MS, new_state
 from tests.network.requests import ALL_TOPICS, long_poll
@@ -262,8 +263,8 @@ def test_a_defect_in_a_parked_answer_closes_the_connection_and_no_more(
     def fail() -> Any:
         raise ZeroDivisionError("a defect")
 
-    def handle(request: FetchRequest, call: Any) -> Wait:
-        return Wait(call.now_ms + request.max_wait_ms, fail)
+    def handle(request: FetchRequest, context: Any) -> DelayedOperation:
+        return DelayedOperation(context.now_ms + request.max_wait_ms, fail)
 
     monkeypatch.setattr(handlers, "handler", lambda api_key: handle)
     wired.send(POLL)

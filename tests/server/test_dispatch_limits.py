@@ -13,7 +13,8 @@ from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, 
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto_server import handlers
 from kproto_server.requests.connection import ANSWERS_SIZE_MAX_BYTES, Session
-from kproto_server.requests.context import CloseConnection, ConnectionInfo, Wait
+from kproto_server.requests.context import ConnectionInfo
+from kproto_server.requests.deferred import CloseConnection, DelayedOperation
 from tests.coordinator.broker_state import NOW_MS, commit_request
 from tests.server.sessions import (
     HTTP,
@@ -116,8 +117,8 @@ def defective(*_: object) -> Any:
     raise ZeroDivisionError("a defect")
 
 
-def wait_for_a_defect(request: Request, call: Any) -> Any:
-    return Wait(call.now_ms + 1, lambda: defective(request, call))
+def wait_for_a_defect(request: Request, context: Any) -> Any:
+    return DelayedOperation(context.now_ms + 1, lambda: defective(request, context))
 
 
 def test_a_handler_that_fails_closes_its_connection_alone_and_is_logged(
@@ -157,7 +158,7 @@ def test_a_parked_request_whose_answer_fails_closes_its_connection(
 def test_an_answer_that_has_no_form_closes_its_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with_handler(monkeypatch, lambda request, call: MetadataResponse(brokers=(), topics=()))
+    with_handler(monkeypatch, lambda request, context: MetadataResponse(brokers=(), topics=()))
     session = new_session()
 
     assert receive(session, list_groups(1)) == []
@@ -181,7 +182,7 @@ def test_a_defect_of_the_memory_closes_its_connection_and_keeps_the_answers_befo
 def test_a_handler_may_close_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """BA-6: a defect of the client, which is observed and no error of ours."""
 
-    def refuse(request: Request, call: Any) -> Any:
+    def refuse(request: Request, context: Any) -> Any:
         raise CloseConnection("not like this")
 
     with_handler(monkeypatch, refuse)

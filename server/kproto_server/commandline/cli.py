@@ -53,7 +53,7 @@ SERVE = Command(
         Option(
             "--port",
             "PORT",
-            f"port of the first broker, the others take the next; 0: free ones (default {DEFAULT_PORT})",
+            f"port of the first broker; 0: a free port for each (default {DEFAULT_PORT})",
         ),
         Option("--port-file", "FILE", "write HOST:PORT here once listening, a line for each broker"),
         BROKERS,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kproto_server.commit_cache.template import Shape
     from kproto_server.coordinator.offsets import CommitEntries, OffsetStore
     from kproto_server.requests.connection import Session
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
     from kproto_server.state import BrokerState
 
 MEMOS_SIZE_MAX_BYTES = 40 << 20
@@ -111,8 +111,8 @@ class CommitMemo:
         "use",
     )
 
-    def __init__(self, shape: Shape, frame: bytes, call: Call, request: OffsetCommitRequest) -> None:
-        cluster = call.state.cluster
+    def __init__(self, shape: Shape, frame: bytes, context: RequestContext, request: OffsetCommitRequest) -> None:
+        cluster = context.state.cluster
         self.shape = shape
         self.group_id = request.group_id
         self.request = NO_MEMBER if shape.is_anonymous else request.replace(group_id="", topics=())
@@ -125,7 +125,7 @@ class CommitMemo:
         self.use = FRESH
         self._partition = partition_for(request.group_id, len(cluster.topics[OFFSETS_TOPIC].partitions))
         self.frame = frame
-        self._now_ms = call.now_ms
+        self._now_ms = context.now_ms
 
     @property
     def expires_early(self) -> bool:
@@ -245,13 +245,13 @@ class Memos:
         self,
         frame: bytes,
         position: int,
-        call: Call,
+        context: RequestContext,
         request: OffsetCommitRequest,
         response: OffsetCommitResponse,
         answer: bytes,
     ) -> None:
         """Take note of a commit that the plain path has answered; remember it if it comes again."""
-        if call.api_version < FIRST_VERSION or len(frame) > FRAME_SIZE_MAX_BYTES:
+        if context.api_version < FIRST_VERSION or len(frame) > FRAME_SIZE_MAX_BYTES:
             return
         sights, place = self._sights, _place(request.group_id, len(frame))
         if not sights[place]:
@@ -262,11 +262,11 @@ class Memos:
         before = self._memo_of(request.group_id)
         if before is None and not self._make_room(MEMO_SIZE_BYTES + len(frame)):
             return
-        shape = self._shape(frame, position, call, request, answer)
+        shape = self._shape(frame, position, context, request, answer)
         if shape is None:
             return
         sights[place] = 2 if before is not None and before.use == USED else sights[place] + 1
-        self._put(CommitMemo(shape, frame, call, request), before)
+        self._put(CommitMemo(shape, frame, context, request), before)
 
     def _first_sight(self, place: int) -> None:
         if self._sight_count == SIGHTS_MAX:
@@ -314,19 +314,19 @@ class Memos:
         return True
 
     def _shape(
-        self, frame: bytes, position: int, call: Call, request: OffsetCommitRequest, answer: bytes
+        self, frame: bytes, position: int, context: RequestContext, request: OffsetCommitRequest, answer: bytes
     ) -> Shape | None:
         """Return the shape of a frame; None: its body has other forms."""
-        number, cluster_version = int.from_bytes(frame, "big"), call.state.cluster.version
-        alike = self._alike.setdefault((len(frame), call.api_version), [])
+        number, cluster_version = int.from_bytes(frame, "big"), context.state.cluster.version
+        alike = self._alike.setdefault((len(frame), context.api_version), [])
         for shape in alike:
             if (
                 number & shape.mask == shape.want
-                and shape.node is call.node
+                and shape.node is context.node
                 and shape.cluster_version == cluster_version
             ):
                 return shape
-        made = shape_of(frame, position, call, request, answer)
+        made = shape_of(frame, position, context, request, answer)
         if made is not None:
             if len(alike) >= ALIKE_MAX:
                 alike.clear()

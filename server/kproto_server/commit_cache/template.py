@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Node
     from kproto_server.coordinator.offsets import CommitEntries
     from kproto_server.coordinator.offsets_log.commits import CommitTemplate
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
     from kproto_server.state import BrokerState
 
     Encode = Callable[[OffsetCommitRequest], bytes]
@@ -31,9 +31,11 @@ NO_MEMBER = OffsetCommitRequest(group_id="", topics=())
 """What all commits without generation and member have in common, as far as `commit_error` goes."""
 
 
-def shape_of(frame: bytes, position: int, call: Call, request: OffsetCommitRequest, answer: bytes) -> Shape | None:
+def shape_of(
+    frame: bytes, position: int, context: RequestContext, request: OffsetCommitRequest, answer: bytes
+) -> Shape | None:
     """Return the shape of a frame whose body begins at a position; None: the body has other forms."""
-    encode = registry.codec(OFFSET_COMMIT, call.api_version).encode_request
+    encode = registry.codec(OFFSET_COMMIT, context.api_version).encode_request
     if encode(request) != frame[position:] or not request.group_id:
         return None
     retention_ms = NO_MEMBER.retention_time_ms
@@ -42,7 +44,7 @@ def shape_of(frame: bytes, position: int, call: Call, request: OffsetCommitReque
     group = _different(position, *(encode(request.replace(group_id=_like(request.group_id, name))) for name in names))
     who = group if is_anonymous else _different(position, *(encode(_by(request, name)) for name in names))
     mask = _mask(frame, position, encode, request, who)
-    return Shape(frame, mask, who, group, answer, call, request)
+    return Shape(frame, mask, who, group, answer, context, request)
 
 
 class Shape:
@@ -80,10 +82,10 @@ class Shape:
         who: slice,
         group: slice,
         answer: bytes,
-        call: Call,
+        context: RequestContext,
         request: OffsetCommitRequest,
     ) -> None:
-        self.state = state = call.state
+        self.state = state = context.state
         self.size = len(frame)
         self.mask = mask
         """The octets that all of them have in common, and of a frame which."""
@@ -95,15 +97,15 @@ class Shape:
         """Where the group's id is, which has the same size in all frames of this shape."""
         self.is_anonymous = who is group
         """Whether nobody is named but the group: the commits of simple consumers."""
-        self.node: Node = call.node
+        self.node: Node = context.node
         self.cluster_version = state.cluster.version
-        self.api_version = call.api_version
-        self.client_id = call.client_id
-        self.layout = "v4 as released" if call.api_version == 4 else f"v{call.api_version}"
+        self.api_version = context.api_version
+        self.client_id = context.client_id
+        self.layout = "v4 as released" if context.api_version == 4 else f"v{context.api_version}"
         self.request = request
         self.stored = _stored(state, request)
         self.record_count = sum(len(partitions) for _, partitions in self.stored)
-        self.expires_early = expires_early(request, call.api_version, limits_of(state.settings))
+        self.expires_early = expires_early(request, context.api_version, limits_of(state.settings))
         first = self.stored[0][1][0][1]
         expire_ms = first.expire_timestamp_ms
         self._expires_after_ms = None if expire_ms is None else expire_ms - first.commit_timestamp_ms

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kproto.declaration import Response
     from kproto_server.coordinator.offsets import CommitEntries
     from kproto_server.partition_log.stored_data import TopicAppend
-    from kproto_server.requests.context import AfterSync
+    from kproto_server.requests.deferred import DeferredResponse
     from kproto_server.storage.durable_log import DurableLog
     from kproto_server.storage.partition_log import PartitionLog
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 NO_BATCH = (b"", 0)
 """What a log that keeps nothing is given."""
 
-Answer = TypeVar("Answer", bound="Response | AfterSync")
+Answer = TypeVar("Answer", bound="Response | DeferredResponse")
 
 
 class Change:
@@ -64,7 +64,7 @@ class ChangeLog(Protocol):
         """Add a change to the log of an offsets partition."""
         ...
 
-    def then(self, answer: Callable[[], Answer]) -> Answer | AfterSync:
+    def then(self, answer: Callable[[], Answer]) -> Answer | DeferredResponse:
         """Return the answer, or what stands for it until everything appended before is settled."""
         ...
 

@@ -1,7 +1,7 @@
 """One file per API key, with the basename of its message: ``ls`` is the list of what the broker really does.
 
 A handler is ``handle(request, call)``: a plain function of the request and the state; it does no I/O and reads no
-clock. It returns the response, or a `Wait`, or raises `CloseConnection`.
+clock. It returns the response, or a `DelayedOperation`, or raises `CloseConnection`.
 """
 
 from __future__ import annotations

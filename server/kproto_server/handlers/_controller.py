@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 T = TypeVar("T", str, bytes)
 
 
-def not_controller(call: Call) -> bool:
+def not_controller(context: RequestContext) -> bool:
     """Whether another broker has to be asked: ZooKeeper brokers do not pass such a request on, KRaft ones do."""
-    return not call.state.kafka_version.is_kraft and call.node.node_id != call.state.cluster.controller_id
+    return not context.state.kafka_version.is_kraft and context.node.node_id != context.state.cluster.controller_id
 
 
 def names_standing_twice(names: Iterable[T]) -> dict[T, int]:

@@ -8,16 +8,16 @@ from kproto.codes import ErrorCode
 from kproto_server.coordinator.partitioning import coordinator_error, not_coordinator
 
 if TYPE_CHECKING:
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 JOIN_GROUP = 11
 
 
-def coordination_error(group_id: str, call: Call) -> int:
+def coordination_error(group_id: str, context: RequestContext) -> int:
     """Return why a node can't speak for a group whose members ask; 0 if it can."""
-    if not group_id and (call.api_key == JOIN_GROUP or call.state.kafka_version.members_name_their_group):
+    if not group_id and (context.api_key == JOIN_GROUP or context.state.kafka_version.members_name_their_group):
         return ErrorCode.INVALID_GROUP_ID
-    error = coordinator_error(call.state, call.node, group_id)
+    error = coordinator_error(context.state, context.node, group_id)
     if error and error == ErrorCode.NOT_COORDINATOR:
-        return not_coordinator(call.state.cluster, call.state.kafka_version)
+        return not_coordinator(context.state.cluster, context.state.kafka_version)
     return error

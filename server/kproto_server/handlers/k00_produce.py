@@ -25,13 +25,14 @@ from kproto_server.handlers._partitions import leader_error
 from kproto_server.partition_log.precheck import BATCHES_SINCE, Glance, glance, is_transactional, why_unreadable
 from kproto_server.partition_log.producers import NO_PRODUCER_ID, Written, sequence_after
 from kproto_server.partition_log.validation import Accepted, Refused, Terms, accept
-from kproto_server.requests.context import NO_ANSWER, CloseConnection
+from kproto_server.requests.deferred import NO_RESPONSE, CloseConnection
 
 if TYPE_CHECKING:
     from kproto.messages.k00_produce import ProduceRequest
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.partition_log.partition_data import Append
-    from kproto_server.requests.context import AfterSync, Call, NoAnswer
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DeferredResponse, NoResponse
 
     Answers = list[tuple[TopicProduceData, list["PartitionProduceResponse | Pending"]]]
 
@@ -46,24 +47,24 @@ ADMIN_CLIENT_ID = "__admin_client"
 """The one client that may write to internal topics (BA-63)."""
 
 
-def handle(request: ProduceRequest, call: Call) -> ProduceResponse | AfterSync | NoAnswer:
-    topics = _refused_as_a_whole(request, call)
+def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | DeferredResponse | NoResponse:
+    topics = _refused_as_a_whole(request, context)
     if topics is None:
-        topics = [(topic, _topic(topic, request, call)) for topic in request.topic_data]
+        topics = [(topic, _topic(topic, request, context)) for topic in request.topic_data]
     if request.acks == NO_ACKS:
         if any(partition.error_code for _, partitions in topics for partition in partitions):
             raise CloseConnection("Produce with acks 0 failed, and there is no answer to say so in")
-        return NO_ANSWER
-    return call.state.log.then(lambda: _response(topics, call))
+        return NO_RESPONSE
+    return context.state.log.then(lambda: _response(topics, context))
 
 
-def _refused_as_a_whole(request: ProduceRequest, call: Call) -> Answers | None:
+def _refused_as_a_whole(request: ProduceRequest, context: RequestContext) -> Answers | None:
     """Answer a request of which one partition's records spoil all; None: each partition is judged by itself.
 
     Raises:
         CloseConnection: records that the release finds out it can't read before it knows whom to answer what.
     """
-    kafka_version, version = call.state.kafka_version, call.api_version
+    kafka_version, version = context.state.kafka_version, context.api_version
     found = [data.records for topic in request.topic_data for data in topic.partition_data if data.records is not None]
     for records in found:
         seen = glance(records, version)
@@ -84,7 +85,7 @@ def _all_refused(request: ProduceRequest, refused: Refused) -> Answers:
     return [(topic, [_refused(data.index, refused) for data in topic.partition_data]) for topic in request.topic_data]
 
 
-def _response(topics: Answers, call: Call) -> ProduceResponse:
+def _response(topics: Answers, context: RequestContext) -> ProduceResponse:
     """Tell what has become of each partition's records, now that the log has them, or has failed to take them."""
     return ProduceResponse(
         responses=tuple(
@@ -95,55 +96,57 @@ def _response(topics: Answers, call: Call) -> ProduceResponse:
             )
             for topic, partitions in topics
         ),
-        node_endpoints=_endpoints(topics, call),
+        node_endpoints=_endpoints(topics, context),
     )
 
 
-def _topic(asked: TopicProduceData, request: ProduceRequest, call: Call) -> list[PartitionProduceResponse | Pending]:
-    cluster = call.state.cluster
-    if call.api_version >= IDS_SINCE:
+def _topic(
+    asked: TopicProduceData, request: ProduceRequest, context: RequestContext
+) -> list[PartitionProduceResponse | Pending]:
+    cluster = context.state.cluster
+    if context.api_version >= IDS_SINCE:
         topic, unknown = cluster.topic_by_id(asked.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
     else:
         topic, unknown = cluster.topic(asked.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
         return [_refused(partition.index, Refused(unknown)) for partition in asked.partition_data]
-    terms = _terms(topic, call)
+    terms = _terms(topic, context)
     return [
-        _partition(topic, partition, terms._replace(name=f"{topic.name}-{partition.index}"), request, call)
+        _partition(topic, partition, terms._replace(name=f"{topic.name}-{partition.index}"), request, context)
         for partition in asked.partition_data
     ]
 
 
 def _partition(
-    topic: Topic, asked: PartitionProduceData, terms: Terms, request: ProduceRequest, call: Call
+    topic: Topic, asked: PartitionProduceData, terms: Terms, request: ProduceRequest, context: RequestContext
 ) -> PartitionProduceResponse | Pending:
     partition = topic.partition(asked.index)
-    answer = _at_sight(partition, asked, request, call)
+    answer = _at_sight(partition, asked, request, context)
     if answer is not None:
         return answer
     assert partition is not None, "seen at sight"
     assert asked.records is not None, "seen at sight"
-    if topic.internal and call.client_id != ADMIN_CLIENT_ID:
+    if topic.internal and context.client_id != ADMIN_CLIENT_ID:
         return _refused(asked.index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION))
-    error = leader_error(partition, call.node.node_id, NO_EPOCH)
+    error = leader_error(partition, context.node.node_id, NO_EPOCH)
     if error:
-        return _refused(asked.index, Refused(error), partition if call.api_version >= LEADER_HINTS_SINCE else None)
-    judged = accept(asked.records, terms, call.now_ms, call.state.kafka_version)
-    if request.acks == ALL_ACKS and len(partition.isr) < _min_in_sync(topic, call):
+        return _refused(asked.index, Refused(error), partition if context.api_version >= LEADER_HINTS_SINCE else None)
+    judged = accept(asked.records, terms, context.now_ms, context.state.kafka_version)
+    if request.acks == ALL_ACKS and len(partition.isr) < _min_in_sync(topic, context):
         judged = Refused(ErrorCode.NOT_ENOUGH_REPLICAS, reached_log=True)
     if isinstance(judged, Refused):
         return _refused(asked.index, judged, log_start=partition.log_start_offset)
-    return _write(topic, partition, judged, terms, call)
+    return _write(topic, partition, judged, terms, context)
 
 
 def _at_sight(
-    partition: Partition | None, asked: PartitionProduceData, request: ProduceRequest, call: Call
+    partition: Partition | None, asked: PartitionProduceData, request: ProduceRequest, context: RequestContext
 ) -> PartitionProduceResponse | None:
     """Answer what a broker sees before it opens the log, in the order in which it does; None: the log is opened."""
     if asked.records is None:
         return _refused(asked.index, Refused(ErrorCode.UNKNOWN_SERVER_ERROR))
-    kafka_version, seen = call.state.kafka_version, glance(asked.records, call.api_version)
-    has_batches = call.api_version >= BATCHES_SINCE
+    kafka_version, seen = context.state.kafka_version, glance(asked.records, context.api_version)
+    has_batches = context.api_version >= BATCHES_SINCE
     has_wrong_acks = request.acks not in (NO_ACKS, LEADER_ACKS, ALL_ACKS)
     error = ErrorCode.NONE
     if partition is None and not (has_wrong_acks and kafka_version.checks_acks_before_partitions):
@@ -181,11 +184,11 @@ class Pending:
 
 
 def _write(
-    topic: Topic, partition: Partition, accepted: Accepted, terms: Terms, call: Call
+    topic: Topic, partition: Partition, accepted: Accepted, terms: Terms, context: RequestContext
 ) -> PartitionProduceResponse | Pending:
     """Append a batch, unless the log has it already, or it does not come next (BA-65)."""
     try:
-        data = call.state.data_of(topic, partition)
+        data = context.state.data_of(topic, partition)
     except OSError:
         return _refused(partition.index, Refused(ErrorCode.KAFKA_STORAGE_ERROR))
     producer = accepted.producer_id, accepted.producer_epoch
@@ -194,21 +197,21 @@ def _write(
             *producer,
             accepted.first_sequence,
             accepted.record_count,
-            refuses_unknown=call.state.kafka_version.refuses_sequences_of_unknown_producers,
+            refuses_unknown=context.state.kafka_version.refuses_sequences_of_unknown_producers,
         )
         if isinstance(checked, Written):
             return _answer(partition, checked.base_offset, checked.timestamp_ms)
         if checked:
-            checked = call.state.kafka_version.sequence_error(checked)
+            checked = context.state.kafka_version.sequence_error(checked)
             return _refused(partition.index, Refused(checked, reached_log=True), log_start=partition.log_start_offset)
     if data.is_in_memory:
-        call.state.wrote_to_memory(len(accepted.batch))
+        context.state.wrote_to_memory(len(accepted.batch))
     append = data.append(accepted.batch, accepted.last_offset_delta, accepted.max_timestamp, partition.leader_epoch)
     if accepted.producer_id != NO_PRODUCER_ID and not append.error:
         last_sequence = sequence_after(accepted.first_sequence, accepted.record_count - 1)
         batch = Written(accepted.first_sequence, last_sequence, append.base_offset, accepted.max_timestamp)
-        data.producers.written(*producer, batch, call.now_ms)
-    return Pending(partition, append, call.now_ms if terms.has_append_time else -1)
+        data.producers.written(*producer, batch, context.now_ms)
+    return Pending(partition, append, context.now_ms if terms.has_append_time else -1)
 
 
 def _answer(partition: Partition, base_offset: int, append_ms: int) -> PartitionProduceResponse:
@@ -241,8 +244,8 @@ def _refused(
     )
 
 
-def _terms(topic: Topic, call: Call) -> Terms:
-    kafka_version, settings = call.state.kafka_version, call.state.settings_of(call.node.node_id)
+def _terms(topic: Topic, context: RequestContext) -> Terms:
+    kafka_version, settings = context.state.kafka_version, context.state.settings_of(context.node.node_id)
 
     def config(name: str) -> str:
         return topic_config(kafka_version, settings, topic.configs, name)
@@ -269,13 +272,13 @@ def _limit(value: str, otherwise: int | None = None) -> int | None:
     return int(value) if value and int(value) < NO_BOUND else otherwise
 
 
-def _min_in_sync(topic: Topic, call: Call) -> int:
-    settings = call.state.settings_of(call.node.node_id)
-    value = topic_config(call.state.kafka_version, settings, topic.configs, "min.insync.replicas")
+def _min_in_sync(topic: Topic, context: RequestContext) -> int:
+    settings = context.state.settings_of(context.node.node_id)
+    value = topic_config(context.state.kafka_version, settings, topic.configs, "min.insync.replicas")
     return int(value or 1)
 
 
-def _endpoints(topics: Answers, call: Call) -> tuple[NodeEndpoint, ...]:
+def _endpoints(topics: Answers, context: RequestContext) -> tuple[NodeEndpoint, ...]:
     """Tell the addresses of the leaders that the answer points to."""
     leaders = {
         one.current_leader.leader_id
@@ -283,5 +286,5 @@ def _endpoints(topics: Answers, call: Call) -> tuple[NodeEndpoint, ...]:
         for one in partitions
         if isinstance(one, PartitionProduceResponse)
     }
-    nodes = (node for node in call.state.cluster.alive_nodes() if node.node_id in leaders)
+    nodes = (node for node in context.state.cluster.alive_nodes() if node.node_id in leaders)
     return tuple(NodeEndpoint(node_id=n.node_id, host=n.host, port=n.port, rack=n.rack) for n in nodes)

@@ -28,7 +28,7 @@ from kproto.messages.k01_fetch import (
 from kproto_server.handlers._partitions import end_of_epoch, leader_error
 from kproto_server.partition_log.conversion import down_converted
 from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Wanted
-from kproto_server.requests.context import Wait, Waker
+from kproto_server.requests.deferred import Completion, DelayedOperation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.partition_log.fetch_sessions import FetchSession
     from kproto_server.partition_log.partition_data import PartitionData
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 TIMESTAMPS_SINCE, MAX_BYTES_SINCE, BATCHES_SINCE = 2, 3, 4
 SESSIONS_SINCE = 7
@@ -76,8 +76,8 @@ class Read(NamedTuple):
     """The partition does not exist: it takes no part in the wait."""
 
 
-def handle(request: FetchRequest, call: Call) -> FetchResponse | Wait:
-    fetch = _begin(request, call)
+def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | DelayedOperation:
+    fetch = _begin(request, context)
     if isinstance(fetch, ErrorCode):
         return FetchResponse(error_code=fetch, responses=())
     reads = fetch.read()
@@ -86,24 +86,24 @@ def handle(request: FetchRequest, call: Call) -> FetchResponse | Wait:
     return fetch.response(reads)
 
 
-def _begin(request: FetchRequest, call: Call) -> Fetch | ErrorCode:
+def _begin(request: FetchRequest, context: RequestContext) -> Fetch | ErrorCode:
     """Find out what is to be fetched, by itself or in a session (BA-76)."""
-    by_id = call.api_version >= IDS_SINCE
+    by_id = context.api_version >= IDS_SINCE
     wanted = [
         Wanted(topic.topic, topic.topic_id, partition)
         for topic in request.topics
         # A partition that stands twice counts once, as it stands last.
         for partition in {partition.partition: partition for partition in topic.partitions}.values()
     ]
-    if call.api_version < SESSIONS_SINCE:
-        return Fetch(request, wanted, None, call)
-    sessions = call.state.fetch_sessions(call.node.node_id)
+    if context.api_version < SESSIONS_SINCE:
+        return Fetch(request, wanted, None, context)
+    sessions = context.state.fetch_sessions(context.node.node_id)
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         if request.session_id != NO_SESSION:
             sessions.close(request.session_id)
         opens = request.session_epoch == INITIAL_EPOCH
-        return Fetch(request, wanted, sessions.open(wanted, call.now_ms, by_id=by_id) if opens else None, call)
-    session = sessions.resume(request.session_id, request.session_epoch, call.now_ms, by_id=by_id)
+        return Fetch(request, wanted, sessions.open(wanted, context.now_ms, by_id=by_id) if opens else None, context)
+    session = sessions.resume(request.session_id, request.session_epoch, context.now_ms, by_id=by_id)
     if isinstance(session, ErrorCode):
         return session
     forgotten = [
@@ -112,12 +112,12 @@ def _begin(request: FetchRequest, call: Call) -> Fetch | ErrorCode:
     session.update(wanted, forgotten)
     if not len(session):
         sessions.close(session.session_id)
-        return Fetch(request, wanted, None, call)
+        return Fetch(request, wanted, None, context)
     session.next_epoch()
     wanted = list(session.wanted())
-    if not call.state.kafka_version.fetch_sessions_check_epochs:
+    if not context.state.kafka_version.fetch_sessions_check_epochs:
         wanted = [one._replace(asked=one.asked.replace(current_leader_epoch=NO_EPOCH)) for one in wanted]
-    return Fetch(request, wanted, session, call, is_incremental=True)
+    return Fetch(request, wanted, session, context, is_incremental=True)
 
 
 class Fetch:
@@ -128,19 +128,19 @@ class Fetch:
         request: FetchRequest,
         wanted: list[Wanted],
         session: FetchSession | None,
-        call: Call,
+        context: RequestContext,
         *,
         is_incremental: bool = False,
     ) -> None:
         self.request = request
-        self.call = call
+        self.context = context
         self._wanted = wanted
         self._session = session
         self._is_incremental = is_incremental
 
     def topic(self, wanted: Wanted) -> Topic | None:
-        state = self.call.state
-        if self.call.api_version < IDS_SINCE:
+        state = self.context.state
+        if self.context.api_version < IDS_SINCE:
             return state.topic_to_read(wanted.topic)
         topic = state.cluster.topic_by_id(wanted.topic_id)
         return topic and state.topic_to_read(topic.name)
@@ -155,9 +155,9 @@ class Fetch:
 
     def read(self) -> list[Read]:
         """Return what there is now."""
-        request, call = self.request, self.call
-        budget = Budget(request.max_bytes if call.api_version >= MAX_BYTES_SINCE else NO_LIMIT)
-        return [_partition(self.topic(wanted), wanted.asked, request, budget, call) for wanted in self._wanted]
+        request, context = self.request, self.context
+        budget = Budget(request.max_bytes if context.api_version >= MAX_BYTES_SINCE else NO_LIMIT)
+        return [_partition(self.topic(wanted), wanted.asked, request, budget, context) for wanted in self._wanted]
 
     def is_enough(self, reads: list[Read]) -> bool:
         """Whether nobody has to wait: something is wrong, or there is as much as was asked for."""
@@ -180,7 +180,7 @@ class Fetch:
         return FetchResponse(
             session_id=NO_SESSION if session is None else session.session_id,
             responses=tuple(topics),
-            node_endpoints=_endpoints(reads, self.call),
+            node_endpoints=_endpoints(reads, self.context),
         )
 
 
@@ -189,17 +189,17 @@ class _LongPoll:
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
-        self._waker = Waker(on_abandon=self._forget)
+        self._waker = Completion(on_abandon=self._forget)
         self._data: list[PartitionData] = []
         self._reads: list[Read] | None = None
         """What ended the wait."""
 
-    def wait(self) -> Wait:
+    def wait(self) -> DelayedOperation:
         self._data = [partition.make_data() for partition in self._fetch.partitions()]
         for data in self._data:
             data.waiters[self._appended] = None
-        call = self._fetch.call
-        return Wait(call.now_ms + self._fetch.request.max_wait_ms, self._answer, self._waker)
+        context = self._fetch.context
+        return DelayedOperation(context.now_ms + self._fetch.request.max_wait_ms, self._answer, self._waker)
 
     def _appended(self) -> None:
         """Something was appended to a partition: it is the end of the wait if it is enough."""
@@ -218,21 +218,25 @@ class _LongPoll:
         return self._fetch.response(self._reads or self._fetch.read())
 
 
-def _partition(topic: Topic | None, asked: FetchPartition, request: FetchRequest, budget: Budget, call: Call) -> Read:
-    if topic is None and call.api_version >= IDS_SINCE:
-        return _missing(asked, ErrorCode.UNKNOWN_TOPIC_ID, call)
+def _partition(
+    topic: Topic | None, asked: FetchPartition, request: FetchRequest, budget: Budget, context: RequestContext
+) -> Read:
+    if topic is None and context.api_version >= IDS_SINCE:
+        return _missing(asked, ErrorCode.UNKNOWN_TOPIC_ID, context)
     partition = topic and topic.partition(asked.partition)
     if not partition:
-        return _missing(asked, call.state.kafka_version.unknown_topic_fetch_error(call.api_version), call)
-    error = _error(partition, asked, call)
+        return _missing(asked, context.state.kafka_version.unknown_topic_fetch_error(context.api_version), context)
+    error = _error(partition, asked, context)
     if error:
-        return Read(_failed(partition, asked, error, call), is_missing=False)
-    diverging = _diverging(partition, asked, call)
-    records = _records(partition, asked, budget, call) if diverging == IN_LINE else b""
+        return Read(_failed(partition, asked, error, context), is_missing=False)
+    diverging = _diverging(partition, asked, context)
+    records = _records(partition, asked, budget, context) if diverging == IN_LINE else b""
     if records is None:
-        failed = _failed(partition, asked, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, call)
-        return Read(failed.replace(records=call.state.kafka_version.records_of_unknown_compression), is_missing=False)
-    knows_stable = request.isolation_level or call.state.kafka_version.tells_stable_offset_to_all
+        failed = _failed(partition, asked, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, context)
+        return Read(
+            failed.replace(records=context.state.kafka_version.records_of_unknown_compression), is_missing=False
+        )
+    knows_stable = request.isolation_level or context.state.kafka_version.tells_stable_offset_to_all
     return Read(
         PartitionAnswer(
             partition_index=asked.partition,
@@ -248,17 +252,19 @@ def _partition(topic: Topic | None, asked: FetchPartition, request: FetchRequest
     )
 
 
-def _records(partition: Partition, asked: FetchPartition, budget: Budget, call: Call) -> bytes | None:
+def _records(partition: Partition, asked: FetchPartition, budget: Budget, context: RequestContext) -> bytes | None:
     """Read what there is, as far as it may be; the first records of an answer whatever their size (BA-72). None: they
     are compressed as this version does not know."""
-    whole = budget.is_untouched and call.api_version >= MAX_BYTES_SINCE
+    whole = budget.is_untouched and context.api_version >= MAX_BYTES_SINCE
     limit = min(asked.partition_max_bytes, budget.left)
     records = partition.data.read(asked.fetch_offset, limit, whole=whole)
-    if not records and limit > 0 and call.api_version < MAX_BYTES_SINCE:
+    if not records and limit > 0 and context.api_version < MAX_BYTES_SINCE:
         # Before version 3 a batch that is too large was cut off, and the client asked again for more.
         records = partition.data.read(asked.fetch_offset, 0, whole=True)[:limit]
-    if records and call.api_version < BATCHES_SINCE:
-        converted = down_converted(records, asked.fetch_offset, magic=0 if call.api_version < TIMESTAMPS_SINCE else 1)
+    if records and context.api_version < BATCHES_SINCE:
+        converted = down_converted(
+            records, asked.fetch_offset, magic=0 if context.api_version < TIMESTAMPS_SINCE else 1
+        )
         if converted is None:
             return None
         records = converted
@@ -266,12 +272,12 @@ def _records(partition: Partition, asked: FetchPartition, budget: Budget, call: 
     return records
 
 
-def _error(partition: Partition, asked: FetchPartition, call: Call) -> ErrorCode:
-    any_replica = call.api_version >= FOLLOWERS_SINCE
-    error = leader_error(partition, call.node.node_id, asked.current_leader_epoch, any_replica=any_replica)
+def _error(partition: Partition, asked: FetchPartition, context: RequestContext) -> ErrorCode:
+    any_replica = context.api_version >= FOLLOWERS_SINCE
+    error = leader_error(partition, context.node.node_id, asked.current_leader_epoch, any_replica=any_replica)
     if error:
         return error
-    if _tells_epoch(asked, call):  # then an end before the offset is no error, but where they diverge
+    if _tells_epoch(asked, context):  # then an end before the offset is no error, but where they diverge
         in_range = asked.fetch_offset >= partition.log_start_offset
         in_range = in_range and asked.last_fetched_epoch <= partition.leader_epoch
     else:
@@ -279,33 +285,33 @@ def _error(partition: Partition, asked: FetchPartition, call: Call) -> ErrorCode
     return ErrorCode.NONE if in_range else ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def _tells_epoch(asked: FetchPartition, call: Call) -> bool:
+def _tells_epoch(asked: FetchPartition, context: RequestContext) -> bool:
     """Whether the fetcher says in which epoch it has read last; a session may remember it from a later version."""
-    return asked.last_fetched_epoch >= 0 and call.api_version >= DIVERGENCE_SINCE
+    return asked.last_fetched_epoch >= 0 and context.api_version >= DIVERGENCE_SINCE
 
 
-def _diverging(partition: Partition, asked: FetchPartition, call: Call) -> EpochEndOffset:
+def _diverging(partition: Partition, asked: FetchPartition, context: RequestContext) -> EpochEndOffset:
     """Where the log of one who has read up to here, in that epoch, leaves this one (KIP-595)."""
-    end = end_of_epoch(partition, asked.last_fetched_epoch) if _tells_epoch(asked, call) else None
+    end = end_of_epoch(partition, asked.last_fetched_epoch) if _tells_epoch(asked, context) else None
     if end is None or (end[0] == asked.last_fetched_epoch and end[1] >= asked.fetch_offset):
         return IN_LINE
     return EpochEndOffset(epoch=end[0], end_offset=end[1])
 
 
-def _missing(asked: FetchPartition, error: int, call: Call) -> Read:
+def _missing(asked: FetchPartition, error: int, context: RequestContext) -> Read:
     data = PartitionAnswer(
         partition_index=asked.partition,
         error_code=error,
         high_watermark=UNKNOWN_OFFSET,
-        aborted_transactions=() if call.state.kafka_version.missing_partition_lists_no_aborts else None,
+        aborted_transactions=() if context.state.kafka_version.missing_partition_lists_no_aborts else None,
         records=b"",
     )
     return Read(data, is_missing=True)
 
 
-def _failed(partition: Partition, asked: FetchPartition, error: ErrorCode, call: Call) -> PartitionAnswer:
+def _failed(partition: Partition, asked: FetchPartition, error: ErrorCode, context: RequestContext) -> PartitionAnswer:
     leader = LeaderIdAndEpoch()
-    if call.api_version >= LEADER_HINTS_SINCE and error in (
+    if context.api_version >= LEADER_HINTS_SINCE and error in (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.FENCED_LEADER_EPOCH,
     ):
@@ -320,8 +326,8 @@ def _failed(partition: Partition, asked: FetchPartition, error: ErrorCode, call:
     )
 
 
-def _endpoints(reads: list[Read], call: Call) -> tuple[NodeEndpoint, ...]:
+def _endpoints(reads: list[Read], context: RequestContext) -> tuple[NodeEndpoint, ...]:
     """Tell the addresses of the leaders that the answer points to."""
     leaders = {read.data.current_leader.leader_id for read in reads}
-    nodes = (node for node in call.state.cluster.alive_nodes() if node.node_id in leaders)
+    nodes = (node for node in context.state.cluster.alive_nodes() if node.node_id in leaders)
     return tuple(NodeEndpoint(node_id=n.node_id, host=n.host, port=n.port, rack=n.rack) for n in nodes)

@@ -15,11 +15,11 @@ from kproto.messages.k02_list_offsets import (
 )
 from kproto.records.batches import read_records
 from kproto_server.handlers._partitions import leader_error
-from kproto_server.requests.context import CloseConnection
+from kproto_server.requests.deferred import CloseConnection
 
 if TYPE_CHECKING:
     from kproto_server.cluster.topics import Partition
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 
@@ -50,18 +50,20 @@ class Position(NamedTuple):
     timestamp: int = -1
 
 
-def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
+def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     return ListOffsetsResponse(
         topics=tuple(
-            ListOffsetsTopicResponse(name=topic.name, partitions=_partitions(topic, request.isolation_level, call))
+            ListOffsetsTopicResponse(name=topic.name, partitions=_partitions(topic, request.isolation_level, context))
             for topic in request.topics
         )
     )
 
 
-def _partitions(asked: ListOffsetsTopic, isolation_level: int, call: Call) -> tuple[ListOffsetsPartitionResponse, ...]:
+def _partitions(
+    asked: ListOffsetsTopic, isolation_level: int, context: RequestContext
+) -> tuple[ListOffsetsPartitionResponse, ...]:
     """Answer each partition; one that was asked for twice is refused, except by v0 (BA-82)."""
-    kafka_version = call.state.kafka_version
+    kafka_version = context.state.kafka_version
     if isolation_level not in ISOLATION_LEVELS:
         if not kafka_version.answers_unknown_isolation_level:
             raise CloseConnection(f"ListOffsets: no isolation level {isolation_level}")
@@ -71,8 +73,8 @@ def _partitions(asked: ListOffsetsTopic, isolation_level: int, call: Call) -> tu
     indexes = [partition.partition_index for partition in asked.partitions]
     answers = [
         _refused(partition.partition_index, ErrorCode.INVALID_REQUEST)
-        if call.api_version > 0 and indexes.count(partition.partition_index) > 1
-        else _partition(asked.name, partition, call)
+        if context.api_version > 0 and indexes.count(partition.partition_index) > 1
+        else _partition(asked.name, partition, context)
         for partition in asked.partitions
     ]
     if not kafka_version.answers_each_repeated_position:
@@ -80,23 +82,23 @@ def _partitions(asked: ListOffsetsTopic, isolation_level: int, call: Call) -> tu
     return tuple(answers)
 
 
-def _partition(topic_name: str, asked: ListOffsetsPartition, call: Call) -> ListOffsetsPartitionResponse:
-    if asked.timestamp < 0 and _is_refused(asked.timestamp, call):
+def _partition(topic_name: str, asked: ListOffsetsPartition, context: RequestContext) -> ListOffsetsPartitionResponse:
+    if asked.timestamp < 0 and _is_refused(asked.timestamp, context):
         return _refused(asked.partition_index, ErrorCode.UNSUPPORTED_VERSION)
-    topic = call.state.topic_to_read(topic_name)
+    topic = context.state.topic_to_read(topic_name)
     partition = (topic and topic.partition(asked.partition_index)) or None
-    error = leader_error(partition, call.node.node_id, asked.current_leader_epoch)
+    error = leader_error(partition, context.node.node_id, asked.current_leader_epoch)
     if error or partition is None:
         return _refused(asked.partition_index, error)
-    if call.api_version == 0:
-        return _old_style(asked, partition, call)
-    position = _position(partition, asked.timestamp, call)
+    if context.api_version == 0:
+        return _old_style(asked, partition, context)
+    position = _position(partition, asked.timestamp, context)
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,
         error_code=error,
         offset=position.offset,
         timestamp=position.timestamp,
-        leader_epoch=position.leader_epoch if _tells_epoch(call) else NO_EPOCH,
+        leader_epoch=position.leader_epoch if _tells_epoch(context) else NO_EPOCH,
     )
 
 
@@ -104,21 +106,21 @@ def _refused(index: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(partition_index=index, error_code=error)
 
 
-def _is_refused(timestamp: int, call: Call) -> bool:
+def _is_refused(timestamp: int, context: RequestContext) -> bool:
     """Whether a special timestamp means nothing in this version; old releases take it for a time (BA-81)."""
-    return call.state.kafka_version.rejects_unknown_special_timestamps and not _means_something(timestamp, call)
+    return context.state.kafka_version.rejects_unknown_special_timestamps and not _means_something(timestamp, context)
 
 
-def _means_something(timestamp: int, call: Call) -> bool:
+def _means_something(timestamp: int, context: RequestContext) -> bool:
     """Whether a special timestamp does: in the version; up to 3.8 in all, if in the newest that the broker has."""
-    kafka_version = call.state.kafka_version
+    kafka_version = context.state.kafka_version
     rejects = kafka_version.rejects_unknown_special_timestamps
-    newest = call.api_version if rejects else kafka_version.api_versions[LIST_OFFSETS][1]
+    newest = context.api_version if rejects else kafka_version.api_versions[LIST_OFFSETS][1]
     return timestamp in SINCE_VERSION and SINCE_VERSION[timestamp] <= newest
 
 
-def _position(partition: Partition, timestamp: int, call: Call) -> Position:
-    known = _means_something(timestamp, call)
+def _position(partition: Partition, timestamp: int, context: RequestContext) -> Position:
+    known = _means_something(timestamp, context)
     if known and timestamp in (EARLIEST, EARLIEST_LOCAL):
         return Position(partition.log_start_offset, partition.leader_epoch)
     if known and timestamp == LATEST:
@@ -143,20 +145,24 @@ def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | Non
     return Position()
 
 
-def _tells_epoch(call: Call) -> bool:
-    return call.api_version >= EPOCH_SINCE and call.state.kafka_version.list_offsets_tells_epochs
+def _tells_epoch(context: RequestContext) -> bool:
+    return context.api_version >= EPOCH_SINCE and context.state.kafka_version.list_offsets_tells_epochs
 
 
-def _old_style(asked: ListOffsetsPartition, partition: Partition, call: Call) -> ListOffsetsPartitionResponse:
+def _old_style(
+    asked: ListOffsetsPartition, partition: Partition, context: RequestContext
+) -> ListOffsetsPartitionResponse:
     """Version 0 asks for up to so many segment starts at or before a time, newest first (BA-82).
 
     A real broker goes by the times of its files; here a log is one segment that was changed just now.
     """
     start, end = partition.log_start_offset, partition.high_watermark
     found: tuple[int, ...] = ()
-    if asked.timestamp == LATEST or asked.timestamp >= call.now_ms:
+    if asked.timestamp == LATEST or asked.timestamp >= context.now_ms:
         found = (end, start) if end > start else (end,)
-    elif asked.timestamp == EARLIEST or (asked.timestamp == EARLIEST_LOCAL and _means_something(EARLIEST_LOCAL, call)):
+    elif asked.timestamp == EARLIEST or (
+        asked.timestamp == EARLIEST_LOCAL and _means_something(EARLIEST_LOCAL, context)
+    ):
         found = (start,)
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,

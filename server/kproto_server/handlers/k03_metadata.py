@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.cluster import Cluster, Node
     from kproto_server.cluster.topics import Partition, Topic
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 BY_ID_SINCE = 12
 OPERATIONS_ON_TOPICS = range(8, 14)
@@ -32,23 +32,23 @@ OPERATIONS_ON_CLUSTER = range(8, 11)
 """Versions whose answers have these fields."""
 
 
-def handle(request: MetadataRequest, call: Call) -> MetadataResponse:
+def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
     asked = request.topics
-    refusal = _refusal(asked, call.api_version)
+    refusal = _refusal(asked, context.api_version)
     if refusal:
         return _refused(asked or (), refusal)
-    cluster = call.state.cluster
-    unasked = call.state.kafka_version.unasked_authorized_operations
+    cluster = context.state.cluster
+    unasked = context.state.kafka_version.unasked_authorized_operations
     on_topics = on_cluster = _operations.NOT_ASKED
-    if call.api_version in OPERATIONS_ON_TOPICS:
+    if context.api_version in OPERATIONS_ON_TOPICS:
         on_topics = _operations.ON_TOPIC if request.include_topic_authorized_operations else unasked
-    if call.api_version in OPERATIONS_ON_CLUSTER:
+    if context.api_version in OPERATIONS_ON_CLUSTER:
         on_cluster = _operations.ON_CLUSTER if request.include_cluster_authorized_operations else unasked
     return MetadataResponse(
         brokers=tuple(map(_broker, cluster.alive_nodes())),
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
-        topics=_topics(request, call, on_topics),
+        topics=_topics(request, context, on_topics),
         cluster_authorized_operations=on_cluster,
     )
 
@@ -75,38 +75,38 @@ def _refused(asked: Sequence[MetadataRequestTopic], error: ErrorCode) -> Metadat
     )
 
 
-def _topics(request: MetadataRequest, call: Call, operations: int) -> tuple[MetadataResponseTopic, ...]:
-    cluster, asked = call.state.cluster, request.topics
-    if asked is None or (not asked and call.api_version == 0):
-        return tuple(_found(cluster, topic, call.api_version, operations) for topic in cluster.topics.values())
+def _topics(request: MetadataRequest, context: RequestContext, operations: int) -> tuple[MetadataResponseTopic, ...]:
+    cluster, asked = context.state.cluster, request.topics
+    if asked is None or (not asked and context.api_version == 0):
+        return tuple(_found(cluster, topic, context.api_version, operations) for topic in cluster.topics.values())
     ids = [topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID]
     if ids:  # then names do not count
-        return _by_id(call, dict.fromkeys(ids), operations)
-    return _by_name(request, call, operations)
+        return _by_id(context, dict.fromkeys(ids), operations)
+    return _by_name(request, context, operations)
 
 
-def _by_id(call: Call, ids: dict[bytes, None], operations: int) -> tuple[MetadataResponseTopic, ...]:
-    cluster = call.state.cluster
+def _by_id(context: RequestContext, ids: dict[bytes, None], operations: int) -> tuple[MetadataResponseTopic, ...]:
+    cluster = context.state.cluster
     unknown, known = [], []
     for topic_id in ids:
         topic = cluster.topic_by_id(topic_id)
         if topic is not None:
-            known.append(_found(cluster, topic, call.api_version, operations))
+            known.append(_found(cluster, topic, context.api_version, operations))
         else:
             error = ErrorCode.UNKNOWN_TOPIC_ID
             unknown.append(MetadataResponseTopic(error_code=error, name=None, topic_id=topic_id, partitions=()))
     return (*unknown, *known)
 
 
-def _by_name(request: MetadataRequest, call: Call, operations: int) -> tuple[MetadataResponseTopic, ...]:
+def _by_name(request: MetadataRequest, context: RequestContext, operations: int) -> tuple[MetadataResponseTopic, ...]:
     """Each name once, those that exist first: what does not is looked at only then, and perhaps made."""
-    cluster = call.state.cluster
+    cluster = context.state.cluster
     names = dict.fromkeys(topic.name for topic in request.topics or () if topic.name is not None)
     found = [cluster.topics[name] for name in names if name in cluster.topics]
-    known = tuple(_found(cluster, topic, call.api_version, operations) for topic in found)
+    known = tuple(_found(cluster, topic, context.api_version, operations) for topic in found)
     unknown = tuple(
         MetadataResponseTopic(
-            error_code=missing_topic_error(cluster, name, request.allow_auto_topic_creation, call.now_ms),
+            error_code=missing_topic_error(cluster, name, request.allow_auto_topic_creation, context.now_ms),
             name=name,
             is_internal=name in INTERNAL_TOPICS,
             partitions=(),

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
     from kproto_server.coordinator.change_log import Batch
-    from kproto_server.requests.context import AfterSync, Call
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DeferredResponse
 
 TOPIC_IDS = 10
 """The first version that names topics by id."""
@@ -75,10 +76,10 @@ Decision = tuple[Entries, list[Answer], list[Answer]]
 not, of which it is not asked (OC-10 rows 4 to 8)."""
 
 
-def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | AfterSync:
-    state, version, kafka_version = call.state, call.api_version, call.state.kafka_version
+def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | DeferredResponse:
+    state, version, kafka_version = context.state, context.api_version, context.state.kafka_version
     if version == 0:
-        return _handle_v0(request, call)
+        return _handle_v0(request, context)
     topics = request.topics
     if kafka_version.merges_duplicate_partitions:
         topics = _without_duplicates(topics, keeps_empty=kafka_version.answers_unknown_topics_without_partitions)
@@ -89,19 +90,19 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
     group = state.groups.get(group_id)
     if group is None and (not is_simple or names_a_member(request)):  # to others it is the same whether it is there
         group = state.group(group_id)
-    partition = owned_partition(state.cluster, call.node, group_id)
+    partition = owned_partition(state.cluster, context.node, group_id)
     if partition is None:
         error = not_coordinator(state.cluster, kafka_version)
     else:
         error = state.unavailable.get(partition, 0) or commit_error(group, request, version, kafka_version)
-    entries, answered, refused = _decide(topics, request, call, error)
+    entries, answered, refused = _decide(topics, request, context, error)
     if refused and topics is not request.topics and not kafka_version.merges_unknown_partitions:
-        refused = _decide(request.topics, request, call, error)[2]
+        refused = _decide(request.topics, request, context, error)[2]
 
     if partition is None or not answered:
         return _response(answered, refused)
     if group is not None and group.members and not error and kafka_version.commits_are_heartbeats:
-        group.note_commit(request.member_id, call.now_ms)
+        group.note_commit(request.member_id, context.now_ms)
     failure = 0
 
     def settle(log_error: int) -> None:
@@ -115,10 +116,10 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
     # Append; the log syncs.
     log = state.log
     if entries:
-        log.append(partition, Change(group_id, settle, entries), *_batch(group_id, entries, call))
+        log.append(partition, Change(group_id, settle, entries), *_batch(group_id, entries, context))
     elif is_simple and kafka_version.offsets_make_a_group and state.group(group_id) is None:
         # Found or made before its partitions are looked at: it is there even if all of them were refused.
-        state.groups.create(group_id, call.now_ms)
+        state.groups.create(group_id, context.now_ms)
 
     # Reply.
     def reply() -> OffsetCommitResponse:
@@ -127,26 +128,30 @@ def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | A
     return log.then(reply)
 
 
-def _batch(group_id: str, entries: Entries, call: Call) -> Batch:
-    if not call.state.log.keeps:
+def _batch(group_id: str, entries: Entries, context: RequestContext) -> Batch:
+    if not context.state.log.keeps:
         return NO_BATCH
     from kproto_server.coordinator.offsets_log.batches import offsets_compression
     from kproto_server.coordinator.offsets_log.commits import commit_batch
 
-    state = call.state
-    return commit_batch(group_id, entries, call.now_ms, state.kafka_version, offsets_compression(state.settings))
+    state = context.state
+    return commit_batch(group_id, entries, context.now_ms, state.kafka_version, offsets_compression(state.settings))
 
 
 def _decide(
-    topics: Iterable[OffsetCommitRequestTopic], request: OffsetCommitRequest, call: Call, error: int
+    topics: Iterable[OffsetCommitRequestTopic], request: OffsetCommitRequest, context: RequestContext, error: int
 ) -> Decision:
     """Judge each partition; ``error`` is the coordinator's for all that exist (OC-10).
 
     This is the hot path: what the loops need is looked up before them, and structs are taken apart as the tuples that
     they are.
     """
-    version, now_ms = call.api_version, call.now_ms
-    kafka_version, cluster, limits = call.state.kafka_version, call.state.cluster, limits_of(call.state.settings)
+    version, now_ms = context.api_version, context.now_ms
+    kafka_version, cluster, limits = (
+        context.state.kafka_version,
+        context.state.cluster,
+        limits_of(context.state.settings),
+    )
     commit_ms, expire_ms = now_ms, expire_timestamp(now_ms, request.retention_time_ms, limits, kafka_version)
     all_entries: Entries = []
     all_answered: list[Answer] = []
@@ -231,13 +236,13 @@ def _response(answered: list[Answer], refused: list[Answer]) -> OffsetCommitResp
     return OffsetCommitResponse(topics=tuple(topics))
 
 
-def _handle_v0(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse | AfterSync:
+def _handle_v0(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | DeferredResponse:
     """What was once written to ZooKeeper: no group, no coordinator, and a store of its own (OC-20)."""
-    state = call.state
+    state = context.state
     unsupported = state.kafka_version.offset_commit_v0_store != "zookeeper"
     topics = request.topics if unsupported else _without_duplicates(request.topics, keeps_empty=False)
     error = ErrorCode.UNSUPPORTED_VERSION if unsupported else 0
-    entries, answered, refused = _decide(topics, request, call, error)
+    entries, answered, refused = _decide(topics, request, context, error)
     if not entries:
         return _response(answered, refused)
     group_id, log = request.group_id, state.log
@@ -253,7 +258,7 @@ def _handle_v0(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse
     if error:
         settle(error)
     else:
-        log.append(V0_PARTITION, Change(group_id, settle), *_batch(group_id, entries, call))
+        log.append(V0_PARTITION, Change(group_id, settle), *_batch(group_id, entries, context))
     # ZooKeeper's errors came to old clients as this one.
     return log.then(
         lambda: _response(_failed(answered, ErrorCode.UNKNOWN_SERVER_ERROR) if failure else answered, refused)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         OffsetFetchRequestTopics,
     )
     from kproto_server.coordinator.offsets import OffsetAndMetadata
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 GROUP_ERROR_AT_TOP = 2
 """The first version with an error for the group as a whole (OF-31)."""
@@ -66,19 +66,19 @@ class TopicValues(NamedTuple):
     values: Sequence[Value]
 
 
-def handle(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
-    if call.api_version >= GROUPS:
-        return OffsetFetchResponse(groups=tuple([_group(asked, call) for asked in request.groups]))
-    asked = None if request.topics is None else _by_name(request.topics, call)
-    if call.api_version == 1 and not asked and call.state.kafka_version.empty_fetch_means_all:
+def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+    if context.api_version >= GROUPS:
+        return OffsetFetchResponse(groups=tuple([_group(asked, context) for asked in request.groups]))
+    asked = None if request.topics is None else _by_name(request.topics, context)
+    if context.api_version == 1 and not asked and context.state.kafka_version.empty_fetch_means_all:
         asked = None
-    if call.api_version == 0:
-        return _response([_v0_values(request.group_id, topic, call) for topic in asked or ()])
-    error = coordinator_error(call.state, call.node, request.group_id)
+    if context.api_version == 0:
+        return _response([_v0_values(request.group_id, topic, context) for topic in asked or ()])
+    error = coordinator_error(context.state, context.node, request.group_id)
     if not error:
-        return _response(_found(request.group_id, asked, call))
+        return _response(_found(request.group_id, asked, context))
     # The group's error, where the version has a place for it (OF-31).
-    if call.api_version >= GROUP_ERROR_AT_TOP:
+    if context.api_version >= GROUP_ERROR_AT_TOP:
         return OffsetFetchResponse(error_code=error)
     return _response([_without_offsets(topic, error) for topic in asked or ()])
 
@@ -108,15 +108,15 @@ def _response(topics: Iterable[TopicValues]) -> OffsetFetchResponse:
     )
 
 
-def _group(asked: OffsetFetchRequestGroup, call: Call) -> OffsetFetchResponseGroup:
-    state, group_id = call.state, asked.group_id
-    error = coordinator_error(state, call.node, group_id)
+def _group(asked: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
+    state, group_id = context.state, asked.group_id
+    error = coordinator_error(state, context.node, group_id)
     if not error:
         error = fetch_error(state.groups.get(group_id), asked.member_id, asked.member_epoch)
     if error:
         return OffsetFetchResponseGroup(group_id=group_id, topics=(), error_code=error)
-    read = _by_id if call.api_version >= TOPIC_IDS else _by_name
-    found = _found(group_id, None if asked.topics is None else read(asked.topics, call), call)
+    read = _by_id if context.api_version >= TOPIC_IDS else _by_name
+    found = _found(group_id, None if asked.topics is None else read(asked.topics, context), context)
     return OffsetFetchResponseGroup(group_id=group_id, topics=tuple([_topic_of_group(topic) for topic in found]))
 
 
@@ -139,8 +139,10 @@ def _topic_of_group(topic: TopicValues) -> OffsetFetchResponseTopics:
     )
 
 
-def _by_name(topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics], call: Call) -> list[AskedTopic]:
-    if not call.state.kafka_version.merges_duplicate_partitions:
+def _by_name(
+    topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics], context: RequestContext
+) -> list[AskedTopic]:
+    if not context.state.kafka_version.merges_duplicate_partitions:
         return [AskedTopic(topic.name, ZERO_UUID, topic.partition_indexes) for topic in topics]
     # As a map by topic and partition, so that a topic without partitions is not there at all (OF-17).
     merged: dict[str, dict[int, None]] = {}
@@ -150,9 +152,9 @@ def _by_name(topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics
     return [AskedTopic(name, ZERO_UUID, tuple(indexes)) for name, indexes in merged.items()]
 
 
-def _by_id(topics: Iterable[OffsetFetchRequestTopics], call: Call) -> list[AskedTopic]:
+def _by_id(topics: Iterable[OffsetFetchRequestTopics], context: RequestContext) -> list[AskedTopic]:
     """Topics by their ids, the unknown ones last (OF-38)."""
-    asked = [(call.state.cluster.topic_by_id(topic.topic_id), topic) for topic in topics]
+    asked = [(context.state.cluster.topic_by_id(topic.topic_id), topic) for topic in topics]
     asked.sort(key=lambda pair: pair[0] is None)
     return [
         AskedTopic(None if known is None else known.name, topic.topic_id, topic.partition_indexes)
@@ -160,17 +162,17 @@ def _by_id(topics: Iterable[OffsetFetchRequestTopics], call: Call) -> list[Asked
     ]
 
 
-def _found(group_id: str, asked: Iterable[AskedTopic] | None, call: Call) -> list[TopicValues]:
+def _found(group_id: str, asked: Iterable[AskedTopic] | None, context: RequestContext) -> list[TopicValues]:
     """What is stored for the topics that were named, or all there is (OF-12)."""
-    stored = call.state.offsets.of_group(group_id)
+    stored = context.state.offsets.of_group(group_id)
     if asked is None:
-        return [_all_of_topic(name, stored[name], call) for name in sorted(stored)]
-    unknown_topic_error = call.state.kafka_version.fetch_of_unknown_topic_error
+        return [_all_of_topic(name, stored[name], context) for name in sorted(stored)]
+    unknown_topic_error = context.state.kafka_version.fetch_of_unknown_topic_error
     found = []
     for topic in asked:
         if topic.name is None:
             found.append(_without_offsets(topic, ErrorCode.UNKNOWN_TOPIC_ID))
-        elif unknown_topic_error and topic.name not in call.state.cluster.topics:
+        elif unknown_topic_error and topic.name not in context.state.cluster.topics:
             found.append(_without_offsets(topic, unknown_topic_error))
         else:
             partitions = stored.get(topic.name, NOTHING)
@@ -179,8 +181,8 @@ def _found(group_id: str, asked: Iterable[AskedTopic] | None, call: Call) -> lis
     return found
 
 
-def _all_of_topic(name: str, partitions: Mapping[int, OffsetAndMetadata], call: Call) -> TopicValues:
-    known = call.state.cluster.topics.get(name)
+def _all_of_topic(name: str, partitions: Mapping[int, OffsetAndMetadata], context: RequestContext) -> TopicValues:
+    known = context.state.cluster.topics.get(name)
     values = [_value(index, stored) for index, stored in sorted(partitions.items())]
     return TopicValues(name, known.topic_id if known else ZERO_UUID, values)
 
@@ -194,9 +196,9 @@ def _without_offsets(topic: AskedTopic, error: int) -> TopicValues:
     return TopicValues(topic.name or "", topic.topic_id, values)
 
 
-def _v0_values(group_id: str, topic: AskedTopic, call: Call) -> TopicValues:
+def _v0_values(group_id: str, topic: AskedTopic, context: RequestContext) -> TopicValues:
     """What OffsetCommit v0 stored: without metadata, and a missing offset is an error (OF-11, OC-20)."""
-    state = call.state
+    state = context.state
     if state.kafka_version.offset_commit_v0_store != "zookeeper":
         return _without_offsets(topic, ErrorCode.UNSUPPORTED_VERSION)
     name = topic.name or ""

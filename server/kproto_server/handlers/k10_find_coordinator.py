@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 from kproto.codes import ErrorCode
 from kproto.messages.k10_find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from kproto_server.cluster.topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
-from kproto_server.requests.context import CloseConnection
+from kproto_server.requests.deferred import CloseConnection
 
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Node
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 BATCHED_SINCE = 4
 SHARE_SINCE = 6
@@ -39,28 +39,30 @@ class Found(NamedTuple):
     node: Node | None = None
 
 
-def handle(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
-    key_type = _key_type(request.key_type, call)
-    if call.api_version >= BATCHED_SINCE:
+def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+    key_type = _key_type(request.key_type, context)
+    if context.api_version >= BATCHED_SINCE:
         # One key's error has no text, that of the request as a whole has.
         text = ErrorCode.INVALID_REQUEST.message if key_type is None else ""
         return FindCoordinatorResponse(
-            coordinators=tuple(_coordinator(key, _find(key, key_type, call), text) for key in request.coordinator_keys)
+            coordinators=tuple(
+                _coordinator(key, _find(key, key_type, context), text) for key in request.coordinator_keys
+            )
         )
-    error, node = _find(request.key, key_type, call)
-    kafka_version = call.state.kafka_version
+    error, node = _find(request.key, key_type, context)
+    kafka_version = context.state.kafka_version
     message = (
         kafka_version.find_coordinator_error_message(error)
         if node is None
-        else kafka_version.find_coordinator_success_message(call.api_version)
+        else kafka_version.find_coordinator_success_message(context.api_version)
     )
     return FindCoordinatorResponse(error_code=error, error_message=message, **_address(node))
 
 
-def _key_type(number: int, call: Call) -> KeyType | None:
+def _key_type(number: int, context: RequestContext) -> KeyType | None:
     """Return what the keys name; None if the release has no such thing but says so (BA-43)."""
-    kafka_version = call.state.kafka_version
-    if number == KeyType.SHARE and not kafka_version.serves(call.api_key, SHARE_SINCE):
+    kafka_version = context.state.kafka_version
+    if number == KeyType.SHARE and not kafka_version.serves(context.api_key, SHARE_SINCE):
         number = -1
     found = _KEY_TYPES.get(number)
     if found is None and not kafka_version.answers_unknown_coordinator_type:
@@ -72,8 +74,8 @@ def _coordinator(key: str, found: Found, error_message: str) -> Coordinator:
     return Coordinator(key=key, error_code=found.error, error_message=error_message, **_address(found.node))
 
 
-def _find(key: str, key_type: KeyType | None, call: Call) -> Found:
-    cluster = call.state.cluster
+def _find(key: str, key_type: KeyType | None, context: RequestContext) -> Found:
+    cluster = context.state.cluster
     match key_type:
         case KeyType.GROUP:
             node = cluster.coordinator_of(key)
@@ -85,11 +87,11 @@ def _find(key: str, key_type: KeyType | None, call: Call) -> Found:
             # DEVIATION: no share coordinator; brokers alone ask for it.
             return Found(ErrorCode.INVALID_REQUEST)
         case None:
-            return Found(ErrorCode(call.state.kafka_version.unknown_coordinator_type_error))
+            return Found(ErrorCode(context.state.kafka_version.unknown_coordinator_type_error))
     if node is not None:
         return Found(ErrorCode.NONE, node)
     # Made now if it can be: the client comes back and finds it (BA-45, BA-53).
-    cluster.ensure_internal_topic(topic_name, call.now_ms)
+    cluster.ensure_internal_topic(topic_name, context.now_ms)
     return Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 

@@ -10,11 +10,11 @@ from kproto_server.coordinator.membership.join import join
 from kproto_server.coordinator.membership.limits import group_limits_of
 from kproto_server.coordinator.membership.replies import JoinRequest, JoinResult, refused_join
 from kproto_server.handlers._coordination import coordination_error
-from kproto_server.requests.context import Wait
+from kproto_server.requests.deferred import DelayedOperation
 
 if TYPE_CHECKING:
     from kproto.messages.k11_join_group import JoinGroupRequest
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 KNOWN_IDS_SINCE = 4
 """From here on a new member is told its id first (KIP-394)."""
@@ -22,25 +22,25 @@ NULL_NAMES_SINCE = 7
 SKIPS_SINCE = 9
 
 
-def handle(request: JoinGroupRequest, call: Call) -> JoinGroupResponse | Wait:
-    refusal = _refusal(request, call)
+def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupResponse | DelayedOperation:
+    refusal = _refusal(request, context)
     if refusal is not None:
-        return _response(refusal, call)
-    reply = join(call.state, _asked(request, call), call.now_ms)
+        return _response(refusal, context)
+    reply = join(context.state, _asked(request, context), context.now_ms)
 
     def answer() -> JoinGroupResponse:
         # Without a result the broker is about to stop: the group's next coordinator is asked again.
         result = reply.result or refused_join(ErrorCode.NOT_COORDINATOR, request.member_id)
-        return _response(result, call)
+        return _response(result, context)
 
-    return Wait(None, answer, reply.waker) if reply.result is None else answer()
+    return DelayedOperation(None, answer, reply.completion) if reply.result is None else answer()
 
 
-def _refusal(request: JoinGroupRequest, call: Call) -> JoinResult | None:
+def _refusal(request: JoinGroupRequest, context: RequestContext) -> JoinResult | None:
     """Return why the request gets no further than here (GP-10 rows 3 to 6)."""
-    limits, kafka_version = group_limits_of(call.state.settings), call.state.kafka_version
+    limits, kafka_version = group_limits_of(context.state.settings), context.state.kafka_version
     fits = limits.session_timeout_min_ms <= request.session_timeout_ms <= limits.session_timeout_max_ms
-    error = coordination_error(request.group_id, call)
+    error = coordination_error(request.group_id, context)
     if fits and not error:
         return None
     if kafka_version.new_group_coordinator and error != ErrorCode.INVALID_GROUP_ID:
@@ -50,29 +50,29 @@ def _refusal(request: JoinGroupRequest, call: Call) -> JoinResult | None:
     return refused_join(ErrorCode(error or ErrorCode.INVALID_SESSION_TIMEOUT), request.member_id)
 
 
-def _asked(request: JoinGroupRequest, call: Call) -> JoinRequest:
+def _asked(request: JoinGroupRequest, context: RequestContext) -> JoinRequest:
     # By place, as the other values that each request makes: by name they take twice as long.
     return JoinRequest(
         request.group_id,
         request.member_id,
         request.group_instance_id,
-        call.client_id,
-        call.connection.client_host,
+        context.client_id,
+        context.connection.client_host,
         request.session_timeout_ms,
         # Version 0 has none (GP-2).
-        request.session_timeout_ms if call.api_version == 0 else request.rebalance_timeout_ms,
+        request.session_timeout_ms if context.api_version == 0 else request.rebalance_timeout_ms,
         request.protocol_type,
         tuple([(protocol.name, protocol.metadata) for protocol in request.protocols]),
-        call.api_version >= KNOWN_IDS_SINCE,
-        call.api_version >= SKIPS_SINCE,
+        context.api_version >= KNOWN_IDS_SINCE,
+        context.api_version >= SKIPS_SINCE,
     )
 
 
-def _response(result: JoinResult, call: Call) -> JoinGroupResponse:
-    name = result.protocol_name or (None if call.api_version >= NULL_NAMES_SINCE else "")
+def _response(result: JoinResult, context: RequestContext) -> JoinGroupResponse:
+    name = result.protocol_name or (None if context.api_version >= NULL_NAMES_SINCE else "")
     return JoinGroupResponse(
         error_code=result.error,
-        generation_id=call.state.kafka_version.refused_join_generation if result.error else result.generation,
+        generation_id=context.state.kafka_version.refused_join_generation if result.error else result.generation,
         protocol_type=result.protocol_type,
         protocol_name=name,
         leader=result.leader_id,

@@ -11,12 +11,12 @@ from kproto_server.handlers._coordination import coordination_error
 
 if TYPE_CHECKING:
     from kproto.messages.k12_heartbeat import HeartbeatRequest
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 
-def handle(request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
-    state = call.state
-    error = coordination_error(request.group_id, call)
+def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
+    state = context.state
+    error = coordination_error(request.group_id, context)
     if error:
         # Members have nothing to fear from a load (LF-30).
         return HeartbeatResponse(error_code=0 if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
@@ -25,7 +25,7 @@ def handle(request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
         request.generation_id,
         request.member_id,
         request.group_instance_id,
-        call.now_ms,
+        context.now_ms,
         state.kafka_version,
     )
     return HeartbeatResponse(error_code=error)

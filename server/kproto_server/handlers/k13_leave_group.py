@@ -10,20 +10,20 @@ from kproto_server.handlers._coordination import coordination_error
 
 if TYPE_CHECKING:
     from kproto.messages.k13_leave_group import LeaveGroupRequest
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 SEVERAL_SINCE = 3
 """From here on a request names several members, and each has an error of its own."""
 
 
-def handle(request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
-    several = call.api_version >= SEVERAL_SINCE
+def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
+    several = context.api_version >= SEVERAL_SINCE
     leaving = request.members if several else (MemberIdentity(member_id=request.member_id),)
-    error = coordination_error(request.group_id, call)
+    error = coordination_error(request.group_id, context)
     if error:
         return LeaveGroupResponse(error_code=error)
     identities = [(member.member_id, member.group_instance_id) for member in leaving]
-    errors = leave(call.state, request.group_id, identities, call.now_ms)
+    errors = leave(context.state, request.group_id, identities, context.now_ms)
     if not several:
         return LeaveGroupResponse(error_code=errors[0])
     return LeaveGroupResponse(

@@ -13,7 +13,7 @@ from kproto_server.coordinator.partitioning import coordinator_error
 if TYPE_CHECKING:
     from kproto.messages.k15_describe_groups import DescribeGroupsRequest
     from kproto_server.coordinator.groups import Group
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 NOT_FOUND_IS_AN_ERROR = 6
 """The first version that has a message, and an error for groups that are not there."""
@@ -25,28 +25,32 @@ NO_OPERATIONS = -(2**31)
 """What the field is in a version that does not have it."""
 
 
-def handle(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
-    kafka_version, groups = call.state.kafka_version, request.groups
-    operations = _unasked_operations(call)
+def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
+    kafka_version, groups = context.state.kafka_version, request.groups
+    operations = _unasked_operations(context)
     if request.include_authorized_operations:
         operations = kafka_version.group_authorized_operations
     if kafka_version.merges_repeated_groups:
         groups = tuple(dict.fromkeys(groups))
-    return DescribeGroupsResponse(groups=tuple([_describe(group_id, operations, call) for group_id in groups]))
+    return DescribeGroupsResponse(groups=tuple([_describe(group_id, operations, context) for group_id in groups]))
 
 
-def _unasked_operations(call: Call) -> int:
-    return call.state.kafka_version.unasked_authorized_operations if call.api_version >= OPERATIONS else NO_OPERATIONS
+def _unasked_operations(context: RequestContext) -> int:
+    return (
+        context.state.kafka_version.unasked_authorized_operations
+        if context.api_version >= OPERATIONS
+        else NO_OPERATIONS
+    )
 
 
-def _describe(group_id: str, operations: int, call: Call) -> DescribedGroup:
-    error = coordinator_error(call.state, call.node, group_id)
+def _describe(group_id: str, operations: int, context: RequestContext) -> DescribedGroup:
+    error = coordinator_error(context.state, context.node, group_id)
     if error:
-        return _without_members(group_id, "", error, operations=_unasked_operations(call))
-    group = call.state.group(group_id)
+        return _without_members(group_id, "", error, operations=_unasked_operations(context))
+    group = context.state.group(group_id)
     if group is not None and group.kind == "classic":
-        return _classic(group, operations, call)
-    if call.api_version < NOT_FOUND_IS_AN_ERROR:
+        return _classic(group, operations, context)
+    if context.api_version < NOT_FOUND_IS_AN_ERROR:
         return _without_members(group_id, GroupState.DEAD.value, 0, operations=operations)
     message = not_found(group_id) if group is None else f"Group {group_id} is not a classic group."
     return _without_members(group_id, GroupState.DEAD.value, ErrorCode.GROUP_ID_NOT_FOUND, message)
@@ -67,15 +71,15 @@ def _without_members(
     )
 
 
-def _classic(group: Group, operations: int, call: Call) -> DescribedGroup:
+def _classic(group: Group, operations: int, context: RequestContext) -> DescribedGroup:
     stable = group.state is GroupState.STABLE
-    kafka_version = call.state.kafka_version
+    kafka_version = context.state.kafka_version
     tells_assignments = stable or kafka_version.describes_assignments_of_old
     swaps = kafka_version.describes_assignment_as_metadata
     return DescribedGroup(
         error_code=0,
         group_id=group.group_id,
-        group_state=state_name(group, call.state.kafka_version),
+        group_state=state_name(group, context.state.kafka_version),
         protocol_type=group.protocol_type or "",
         protocol_data=(group.protocol_name or "") if stable else "",
         members=tuple(

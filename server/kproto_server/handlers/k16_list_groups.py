@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from kproto.messages.k16_list_groups import ListGroupsRequest
     from kproto_server.coordinator.groups import Group
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 
-def handle(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
-    kafka_version, cluster = call.state.kafka_version, call.state.cluster
+def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
+    kafka_version, cluster = context.state.kafka_version, context.state.cluster
     ignores_case = kafka_version.group_filters_ignore_case
     states, types = _filter(request.states_filter, ignores_case), _filter(request.types_filter, ignores_case)
 
@@ -31,7 +31,7 @@ def handle(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return ListGroupsResponse(
         # What is loaded is listed, and that it is not all is said.
-        error_code=loading if loading in call.state.unavailable.values() else 0,
+        error_code=loading if loading in context.state.unavailable.values() else 0,
         groups=tuple(
             [
                 ListedGroup(
@@ -40,8 +40,8 @@ def handle(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
                     group_state=state_name(group, kafka_version),
                     group_type=group.kind,
                 )
-                for group in call.state.all_groups()
-                if passes(group) and owned_partition(cluster, call.node, group.group_id) is not None
+                for group in context.state.all_groups()
+                if passes(group) and owned_partition(cluster, context.node, group.group_id) is not None
             ]
         ),
     )

@@ -17,7 +17,7 @@ from kproto_server.releases.features import features_of
 
 if TYPE_CHECKING:
     from kproto_server.releases.kafka_version import KafkaVersion
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 API_VERSIONS = 18
 
@@ -27,14 +27,14 @@ SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 NO_NODE = -1
 
 
-def handle(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
-    kafka_version = call.state.kafka_version
-    error = _refusal(request, call)
+def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+    kafka_version = context.state.kafka_version
+    error = _refusal(request, context)
     if error:
         return ApiVersionsResponse(error_code=error, api_keys=())
-    if call.api_version >= 3:
-        call.connection.software_name = request.client_software_name
-        call.connection.software_version = request.client_software_version
+    if context.api_version >= 3:
+        context.connection.software_name = request.client_software_name
+        context.connection.software_version = request.client_software_version
     features = features_of(kafka_version)
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
@@ -42,7 +42,7 @@ def handle(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
         supported_features=tuple(
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, low, high in features.supported
-            if low > 0 or call.api_version >= 4  # older clients take a least level of 0 for a mistake (BA-24)
+            if low > 0 or context.api_version >= 4  # older clients take a least level of 0 for a mistake (BA-24)
         ),
         finalized_features_epoch=features.epoch,
         finalized_features=tuple(
@@ -52,21 +52,21 @@ def handle(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
     )
 
 
-def _refusal(request: ApiVersionsRequest, call: Call) -> ErrorCode:
-    if call.api_version >= 3 and not (
+def _refusal(request: ApiVersionsRequest, context: RequestContext) -> ErrorCode:
+    if context.api_version >= 3 and not (
         SOFTWARE.fullmatch(request.client_software_name) and SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ErrorCode.INVALID_REQUEST
-    return _address_error(request, call)
+    return _address_error(request, context)
 
 
-def _address_error(request: ApiVersionsRequest, call: Call) -> ErrorCode:
+def _address_error(request: ApiVersionsRequest, context: RequestContext) -> ErrorCode:
     """Say whether a client is with whom it means to be: v5 names cluster and node, or neither (KIP-1242, BA-24)."""
     if request.cluster_id is None and request.node_id == NO_NODE:
         return ErrorCode.NONE
     if request.cluster_id is None or request.node_id < 0:
         return ErrorCode.INVALID_REQUEST
-    if (request.cluster_id, request.node_id) != (call.state.cluster.cluster_id, call.node.node_id):
+    if (request.cluster_id, request.node_id) != (context.state.cluster.cluster_id, context.node.node_id):
         return ErrorCode.REBOOTSTRAP_REQUIRED
     return ErrorCode.NONE
 

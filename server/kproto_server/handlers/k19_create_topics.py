@@ -21,44 +21,44 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kproto_server.cluster.topics import Topic
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 DETAILS_SINCE = 5
 """From here on the answer says what was made: counts and configs."""
 
 
-def handle(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
-    return CreateTopicsResponse(topics=tuple(_results(request, call)))
+def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=tuple(_results(request, context)))
 
 
-def _results(request: CreateTopicsRequest, call: Call) -> Iterator[CreatableTopicResult]:
-    if not_controller(call):
+def _results(request: CreateTopicsRequest, context: RequestContext) -> Iterator[CreatableTopicResult]:
+    if not_controller(context):
         yield from (_refused(topic.name, Refusal(ErrorCode.NOT_CONTROLLER, "")) for topic in request.topics)
         return
-    kafka_version = call.state.kafka_version
+    kafka_version = context.state.kafka_version
     twice = names_standing_twice(topic.name for topic in request.topics)
     for topic in request.topics:
         if topic.name not in twice:
-            yield _create(topic, request.validate_only, call)
+            yield _create(topic, request.validate_only, context)
     for name, count in twice.items():
-        message = kafka_version.repeated_topic_message(name, call.client_id)
+        message = kafka_version.repeated_topic_message(name, context.client_id)
         refused = _refused(name, Refusal(ErrorCode.INVALID_REQUEST, message))
         yield from [refused] * (count if kafka_version.answers_each_repeated_topic else 1)
 
 
-def _create(asked: CreatableTopic, validate_only: bool, call: Call) -> CreatableTopicResult:
-    made = call.state.cluster.create_topic(
+def _create(asked: CreatableTopic, validate_only: bool, context: RequestContext) -> CreatableTopicResult:
+    made = context.state.cluster.create_topic(
         asked.name,
         partition_count=asked.num_partitions,
         replication_factor=asked.replication_factor,
         assignments=[(assignment.partition_index, assignment.broker_ids) for assignment in asked.assignments],
         configs={config.name: config.value for config in asked.configs},
-        now_ms=call.now_ms,
+        now_ms=context.now_ms,
         validate_only=validate_only,
     )
     if isinstance(made, Refusal):
         return _refused(asked.name, made)
-    is_kept = call.state.kafka_version.is_kraft or not validate_only
+    is_kept = context.state.kafka_version.is_kraft or not validate_only
     if is_kept and any(partition.leader == NO_LEADER for partition in made.partitions):
         # A ZooKeeper broker waits for leaders to come, which may take longer than the client would wait.
         error = ErrorCode.REQUEST_TIMED_OUT
@@ -70,7 +70,7 @@ def _create(asked: CreatableTopic, validate_only: bool, call: Call) -> Creatable
         error_message=None,
         num_partitions=len(made.partitions),
         replication_factor=made.replication_factor,
-        configs=tuple(_configs(made, call)) if call.api_version >= DETAILS_SINCE else (),
+        configs=tuple(_configs(made, context)) if context.api_version >= DETAILS_SINCE else (),
     )
 
 
@@ -78,8 +78,10 @@ def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=refusal.error, error_message=refusal.message)
 
 
-def _configs(topic: Topic, call: Call) -> Iterator[CreatableTopicConfigs]:
-    for entry in describe_topic(call.state.kafka_version, call.state.settings_of(call.node.node_id), topic.configs):
+def _configs(topic: Topic, context: RequestContext) -> Iterator[CreatableTopicConfigs]:
+    for entry in describe_topic(
+        context.state.kafka_version, context.state.settings_of(context.node.node_id), topic.configs
+    ):
         yield CreatableTopicConfigs(
             name=entry.name, value=entry.value, read_only=False, config_source=entry.source, is_sensitive=False
         )

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Topic
-    from kproto_server.requests.context import AfterSync, Call
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DeferredResponse
 
 
 DISABLED_SINCE = 3
@@ -35,36 +36,36 @@ class Asked(NamedTuple):
         return cluster.topic_by_id(self.topic_id) if self.name is None else cluster.topic(self.name)
 
 
-def handle(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse | AfterSync:
+def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse | DeferredResponse:
     if request.topics:
         asked = [Asked(topic.name, topic.topic_id) for topic in request.topics]
     else:
         asked = [Asked(name) for name in request.topic_names]
-    kafka_version = call.state.kafka_version
-    if kafka_version.refuses_disabled_deletion and not call.state.settings.bool("delete.topic.enable"):
-        known = call.api_version >= DISABLED_SINCE
+    kafka_version = context.state.kafka_version
+    if kafka_version.refuses_disabled_deletion and not context.state.settings.bool("delete.topic.enable"):
+        known = context.api_version >= DISABLED_SINCE
         error = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(responses=tuple(_result(one, error) for one in asked))
-    results = tuple(_kraft(asked, call) if kafka_version.is_kraft else _zookeeper(asked, call))
-    return call.state.log.then(lambda: DeleteTopicsResponse(responses=results))
+    results = tuple(_kraft(asked, context) if kafka_version.is_kraft else _zookeeper(asked, context))
+    return context.state.log.then(lambda: DeleteTopicsResponse(responses=results))
 
 
 def _result(asked: Asked, error: ErrorCode, message: str | None = None) -> DeletableTopicResult:
     return DeletableTopicResult(name=asked.name, topic_id=asked.topic_id, error_code=error, error_message=message)
 
 
-def _zookeeper(asked: list[Asked], call: Call) -> Iterator[DeletableTopicResult]:
-    if not call.state.kafka_version.answers_each_repeated_topic:
+def _zookeeper(asked: list[Asked], context: RequestContext) -> Iterator[DeletableTopicResult]:
+    if not context.state.kafka_version.answers_each_repeated_topic:
         asked = list(dict.fromkeys(asked))
-    if not_controller(call):
+    if not_controller(context):
         yield from (_result(one, ErrorCode.NOT_CONTROLLER) for one in asked)
         return
-    found = [one.find(call.state.cluster) for one in asked]
+    found = [one.find(context.state.cluster) for one in asked]
     for one, topic in zip(asked, found, strict=True):
         if one.name is not None and one.topic_id != ZERO_UUID:
             yield _result(one, ErrorCode.INVALID_REQUEST)
         elif topic is not None:
-            yield _result(Asked(topic.name, one.topic_id), _delete(topic, call))
+            yield _result(Asked(topic.name, one.topic_id), _delete(topic, context))
         elif one.topic_id != ZERO_UUID:
             yield _result(one, ErrorCode.UNKNOWN_TOPIC_ID)
         else:
@@ -75,26 +76,26 @@ def _zookeeper(asked: list[Asked], call: Call) -> Iterator[DeletableTopicResult]
             )
 
 
-def _kraft(asked: list[Asked], call: Call) -> Iterator[DeletableTopicResult]:
+def _kraft(asked: list[Asked], context: RequestContext) -> Iterator[DeletableTopicResult]:
     names = names_standing_twice(one.name for one in asked if one.name is not None)
     ids = names_standing_twice(one.topic_id for one in asked if one.name is None)
     supplied = {one.topic_id for one in asked if one.name is None}
     renamed = set()
     for one in asked:
-        topic = one.find(call.state.cluster)
+        topic = one.find(context.state.cluster)
         if one.name is not None and one.topic_id == ZERO_UUID and topic is not None and topic.topic_id in supplied:
             renamed.add(topic.topic_id)
     for one in dict.fromkeys(asked):
         if one.name is None and one.topic_id in renamed:
             continue  # told with its name
-        yield _kraft_one(one, one.name in names, one.topic_id in ids, renamed, call)
+        yield _kraft_one(one, one.name in names, one.topic_id in ids, renamed, context)
 
 
 def _kraft_one(
-    asked: Asked, name_is_twice: bool, id_is_twice: bool, renamed: set[bytes], call: Call
+    asked: Asked, name_is_twice: bool, id_is_twice: bool, renamed: set[bytes], context: RequestContext
 ) -> DeletableTopicResult:
     has_id = asked.topic_id != ZERO_UUID
-    topic = asked.find(call.state.cluster)
+    topic = asked.find(context.state.cluster)
     if asked.name is not None and has_id:
         return _invalid(asked, "You may not specify both topic name and topic id.")
     if asked.name is None and not has_id:
@@ -107,18 +108,18 @@ def _kraft_one(
     told = Asked(topic.name, topic.topic_id)
     if topic.topic_id in renamed:
         return _invalid(told, "The provided topic name maps to an ID that was already supplied.")
-    return _result(told, _delete(topic, call))
+    return _result(told, _delete(topic, context))
 
 
 def _invalid(asked: Asked, message: str) -> DeletableTopicResult:
     return _result(asked, ErrorCode.INVALID_REQUEST, message)
 
 
-def _delete(topic: Topic, call: Call) -> ErrorCode:
-    state = call.state
+def _delete(topic: Topic, context: RequestContext) -> ErrorCode:
+    state = context.state
     if not state.settings.bool("delete.topic.enable"):
         return ErrorCode.REQUEST_TIMED_OUT
-    forget_topics(state, [topic.name], call.now_ms)
+    forget_topics(state, [topic.name], context.now_ms)
     state.cluster.delete_topic(topic.name)
     if topic.name == OFFSETS_TOPIC:
         # Groups were in its partitions. The next FindCoordinator makes it anew, empty.

@@ -15,7 +15,7 @@ from kproto_server.handlers._partitions import leader_error
 
 if TYPE_CHECKING:
     from kproto.messages.k21_delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 NO_EPOCH = -1
 NO_OFFSET = -1
@@ -23,34 +23,37 @@ TO_THE_END = -1
 """As an offset: delete all there is."""
 
 
-def handle(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
+def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
     return DeleteRecordsResponse(
         throttle_time_ms=0,
         topics=tuple(
             DeleteRecordsTopicResult(
-                name=topic.name, partitions=tuple(_partition(topic, partition, call) for partition in topic.partitions)
+                name=topic.name,
+                partitions=tuple(_partition(topic, partition, context) for partition in topic.partitions),
             )
             for topic in request.topics
         ),
     )
 
 
-def _partition(asked: DeleteRecordsTopic, wanted: DeleteRecordsPartition, call: Call) -> DeleteRecordsPartitionResult:
-    error, low_watermark = _delete(asked.name, wanted.partition_index, wanted.offset, call)
+def _partition(
+    asked: DeleteRecordsTopic, wanted: DeleteRecordsPartition, context: RequestContext
+) -> DeleteRecordsPartitionResult:
+    error, low_watermark = _delete(asked.name, wanted.partition_index, wanted.offset, context)
     return DeleteRecordsPartitionResult(
         partition_index=wanted.partition_index, low_watermark=low_watermark, error_code=error
     )
 
 
-def _delete(topic_name: str, index: int, offset: int, call: Call) -> tuple[ErrorCode, int]:
-    state = call.state
+def _delete(topic_name: str, index: int, offset: int, context: RequestContext) -> tuple[ErrorCode, int]:
+    state = context.state
     topic = state.cluster.topic(topic_name)
     partition = (topic and topic.partition(index)) or None
     if topic is None or partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_OFFSET
     if topic.internal:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, NO_OFFSET
-    error = leader_error(partition, call.node.node_id, NO_EPOCH)
+    error = leader_error(partition, context.node.node_id, NO_EPOCH)
     if error:
         return error, NO_OFFSET
     end = partition.high_watermark

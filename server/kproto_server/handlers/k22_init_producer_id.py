@@ -12,20 +12,20 @@ from kproto.messages.k22_init_producer_id import InitProducerIdResponse
 
 if TYPE_CHECKING:
     from kproto.messages.k22_init_producer_id import InitProducerIdRequest
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 UNKNOWN = -1
 FIRST_EPOCH = 0
 
 
-def handle(request: InitProducerIdRequest, call: Call) -> InitProducerIdResponse:
+def handle(request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
     if request.transactional_id == "":
         return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         return _refused(ErrorCode.UNSUPPORTED_VERSION)
     if (request.producer_id == UNKNOWN) is not (request.producer_epoch == UNKNOWN):
         return _refused(ErrorCode.INVALID_REQUEST)
-    producer_id = call.state.new_producer_id()
+    producer_id = context.state.new_producer_id()
     return InitProducerIdResponse(throttle_time_ms=0, error_code=0, producer_id=producer_id, producer_epoch=FIRST_EPOCH)
 
 

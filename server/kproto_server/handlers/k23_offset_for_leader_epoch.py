@@ -18,27 +18,27 @@ from kproto.messages.k23_offset_for_leader_epoch import (
 from kproto_server.handlers._partitions import end_of_epoch, leader_error
 
 if TYPE_CHECKING:
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 
-def handle(request: OffsetForLeaderEpochRequest, call: Call) -> OffsetForLeaderEpochResponse:
+def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=tuple(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=tuple(_partition(topic.topic, partition, call) for partition in topic.partitions),
+                partitions=tuple(_partition(topic.topic, partition, context) for partition in topic.partitions),
             )
             for topic in request.topics
         )
     )
 
 
-def _partition(topic_name: str, asked: OffsetForLeaderPartition, call: Call) -> EpochEndOffset:
-    topic = call.state.topic_to_read(topic_name)
+def _partition(topic_name: str, asked: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
+    topic = context.state.topic_to_read(topic_name)
     partition = (topic and topic.partition(asked.partition)) or None
-    error = leader_error(partition, call.node.node_id, asked.current_leader_epoch)
+    error = leader_error(partition, context.node.node_id, asked.current_leader_epoch)
     end = None if error or partition is None else end_of_epoch(partition, asked.leader_epoch)
-    if end is None or (end[1] == 0 and call.state.kafka_version.epochs_begin_with_records):
+    if end is None or (end[1] == 0 and context.state.kafka_version.epochs_begin_with_records):
         return EpochEndOffset(error_code=error, partition=asked.partition)
     epoch, offset = end
     return EpochEndOffset(error_code=ErrorCode.NONE, partition=asked.partition, leader_epoch=epoch, end_offset=offset)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kproto_server.configuration.settings import ConfigType
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 
 class ResourceType(enum.IntEnum):
@@ -51,28 +51,28 @@ class Entry(NamedTuple):
     synonyms: Sequence[tuple[str, str | None, ConfigSource]] = ()
 
 
-def handle(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
+def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
     resources: Iterable[DescribeConfigsResource] = request.resources
-    if not call.state.kafka_version.describes_configs_anew:
-        resources = {(_known(asked.resource_type, call), asked.resource_name): asked for asked in resources}.values()
-    unknown = [asked for asked in resources if _known(asked.resource_type, call) is ResourceType.UNKNOWN]
+    if not context.state.kafka_version.describes_configs_anew:
+        resources = {(_known(asked.resource_type, context), asked.resource_name): asked for asked in resources}.values()
+    unknown = [asked for asked in resources if _known(asked.resource_type, context) is ResourceType.UNKNOWN]
     if unknown:
-        return DescribeConfigsResponse(throttle_time_ms=0, results=_all_refused(resources, unknown[0], call))
+        return DescribeConfigsResponse(throttle_time_ms=0, results=_all_refused(resources, unknown[0], context))
     return DescribeConfigsResponse(
-        throttle_time_ms=0, results=tuple(_result(asked, request.include_synonyms, call) for asked in resources)
+        throttle_time_ms=0, results=tuple(_result(asked, request.include_synonyms, context) for asked in resources)
     )
 
 
-def _result(asked: DescribeConfigsResource, with_synonyms: bool, call: Call) -> DescribeConfigsResult:
-    anew = call.state.kafka_version.describes_configs_anew
-    entries = _DESCRIBED[_known(asked.resource_type, call)](asked.resource_name, call)
+def _result(asked: DescribeConfigsResource, with_synonyms: bool, context: RequestContext) -> DescribeConfigsResult:
+    anew = context.state.kafka_version.describes_configs_anew
+    entries = _DESCRIBED[_known(asked.resource_type, context)](asked.resource_name, context)
     if isinstance(entries, Refusal):
         message = entries.message or ("" if anew else None)
         return _described(asked, entries.error, message)
     keys = asked.configuration_keys
     if keys is not None and (keys or not anew):
         entries = [entry for entry in entries if entry.name in keys]
-    configs = tuple(_config(entry, with_synonyms, call) for entry in entries)
+    configs = tuple(_config(entry, with_synonyms, context) for entry in entries)
     return _described(asked, ErrorCode.NONE, "" if anew else None, configs)
 
 
@@ -92,20 +92,20 @@ def _described(
 
 
 def _all_refused(
-    resources: Iterable[DescribeConfigsResource], unknown: DescribeConfigsResource, call: Call
+    resources: Iterable[DescribeConfigsResource], unknown: DescribeConfigsResource, context: RequestContext
 ) -> tuple[DescribeConfigsResult, ...]:
     """Refuse a request for one type that is not known; old releases have forgotten which types those are."""
     error = ErrorCode.INVALID_REQUEST
-    if call.state.kafka_version.describes_configs_anew:
+    if context.state.kafka_version.describes_configs_anew:
         return tuple(_described(asked, error, error.message) for asked in resources)
     message = f"Unexpected resource type UNKNOWN for resource {unknown.resource_name}"
-    typed = (asked.replace(resource_type=_known(asked.resource_type, call)) for asked in resources)
+    typed = (asked.replace(resource_type=_known(asked.resource_type, context)) for asked in resources)
     return tuple(_described(asked, error, message) for asked in typed)
 
 
-def _known(number: int, call: Call) -> ResourceType:
+def _known(number: int, context: RequestContext) -> ResourceType:
     """Return what the release takes a type for."""
-    kafka_version = call.state.kafka_version
+    kafka_version = context.state.kafka_version
     known = {
         ResourceType.TOPIC: True,
         ResourceType.BROKER: True,
@@ -116,8 +116,8 @@ def _known(number: int, call: Call) -> ResourceType:
     return next((resource for resource, exists in known.items() if exists and resource == number), ResourceType.UNKNOWN)
 
 
-def _topic(name: str, call: Call) -> Refusal | list[Entry]:
-    state = call.state
+def _topic(name: str, context: RequestContext) -> Refusal | list[Entry]:
+    state = context.state
     problem = name_problem(name, state.kafka_version)
     if problem is not None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
@@ -125,7 +125,7 @@ def _topic(name: str, call: Call) -> Refusal | list[Entry]:
     if topic is None and not state.kafka_version.describes_configs_of_missing_topics:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     described = describe_topic(
-        state.kafka_version, state.settings_of(call.node.node_id), topic.configs if topic else {}
+        state.kafka_version, state.settings_of(context.node.node_id), topic.configs if topic else {}
     )
     return [
         Entry(entry.name, entry.type, entry.value, entry.source, read_only=False, synonyms=entry.synonyms)
@@ -133,15 +133,15 @@ def _topic(name: str, call: Call) -> Refusal | list[Entry]:
     ]
 
 
-def _broker(name: str, call: Call) -> Refusal | list[Entry]:
+def _broker(name: str, context: RequestContext) -> Refusal | list[Entry]:
     if not name:
-        return _cluster_wide(call)
-    refusal = _check_broker_id(name, "expected {} or empty string,", call)
+        return _cluster_wide(context)
+    refusal = _check_broker_id(name, "expected {} or empty string,", context)
     if refusal is not None:
         return refusal
     return [
         Entry(entry.name, entry.type, entry.value, _source(entry.sources), entry.read_only, entry.sources)
-        for entry in call.state.settings_of(call.node.node_id).entries()
+        for entry in context.state.settings_of(context.node.node_id).entries()
     ]
 
 
@@ -149,44 +149,44 @@ def _source(sources: Sequence[tuple[str, str, ConfigSource]]) -> ConfigSource:
     return sources[0][2] if sources else ConfigSource.DEFAULT
 
 
-def _cluster_wide(call: Call) -> list[Entry]:
+def _cluster_wide(context: RequestContext) -> list[Entry]:
     """What was changed for all brokers while they run; a cluster may have some of that from the start."""
     told = []
-    for entry in call.state.settings.entries():
+    for entry in context.state.settings.entries():
         if _source(entry.sources) is ConfigSource.DYNAMIC_DEFAULT_BROKER:
             told.append(Entry(entry.name, entry.type, entry.value, _source(entry.sources), False, entry.sources[:1]))
-    return in_hash_order(told, call.state.kafka_version)
+    return in_hash_order(told, context.state.kafka_version)
 
 
-def _broker_logger(name: str, call: Call) -> Refusal | list[Entry]:
+def _broker_logger(name: str, context: RequestContext) -> Refusal | list[Entry]:
     if not name:
         return Refusal(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-    return _check_broker_id(name, "expected {}", call) or []
+    return _check_broker_id(name, "expected {}", context) or []
 
 
-def _check_broker_id(name: str, expected: str, call: Call) -> Refusal | None:
+def _check_broker_id(name: str, expected: str, context: RequestContext) -> Refusal | None:
     """A broker speaks for itself alone."""
     if not (name.removeprefix("-").isdigit() and name.isascii()):
         return Refusal(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-    if int(name) != call.node.node_id:
-        wanted = expected.format(call.node.node_id)
+    if int(name) != context.node.node_id:
+        wanted = expected.format(context.node.node_id)
         return Refusal(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, {wanted} but received {name}")
     return None
 
 
-def _client_metrics(name: str, call: Call) -> Refusal | list[Entry]:
+def _client_metrics(name: str, context: RequestContext) -> Refusal | list[Entry]:
     if not name:
         return Refusal(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-    if not call.state.kafka_version.is_kraft:
+    if not context.state.kafka_version.is_kraft:
         return Refusal(ErrorCode.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters")
     return []
 
 
-def _group(name: str, call: Call) -> Refusal | list[Entry]:
+def _group(name: str, context: RequestContext) -> Refusal | list[Entry]:
     return [] if name else Refusal(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
 
 
-_DESCRIBED: dict[ResourceType, Callable[[str, Call], Refusal | list[Entry]]] = {
+_DESCRIBED: dict[ResourceType, Callable[[str, RequestContext], Refusal | list[Entry]]] = {
     ResourceType.TOPIC: _topic,
     ResourceType.BROKER: _broker,
     ResourceType.BROKER_LOGGER: _broker_logger,
@@ -195,9 +195,9 @@ _DESCRIBED: dict[ResourceType, Callable[[str, Call], Refusal | list[Entry]]] = {
 }
 
 
-def _config(entry: Entry, with_synonyms: bool, call: Call) -> DescribeConfigsResourceResult:
+def _config(entry: Entry, with_synonyms: bool, context: RequestContext) -> DescribeConfigsResourceResult:
     synonyms = entry.synonyms if with_synonyms else ()
-    tells_default = call.api_version == 0 and not call.state.kafka_version.describes_configs_anew
+    tells_default = context.api_version == 0 and not context.state.kafka_version.describes_configs_anew
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,

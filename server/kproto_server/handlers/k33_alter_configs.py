@@ -16,26 +16,26 @@ from kproto_server.handlers._alterations import BROKER, broker_to_alter, keep, t
 
 if TYPE_CHECKING:
     from kproto.messages.k33_alter_configs import AlterConfigsRequest, AlterConfigsResource
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 
-def handle(request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
+def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
     responses = []
     for resource in request.resources:
-        refusal = _alter(resource, call, validate_only=request.validate_only)
+        refusal = _alter(resource, context, validate_only=request.validate_only)
         responses.append(
             AlterConfigsResourceResponse(
                 error_code=refusal.error if refusal else ErrorCode.NONE,
                 error_message=refusal.message if refusal else None,
-                resource_type=told_type(resource.resource_type, call),
+                resource_type=told_type(resource.resource_type, context),
                 resource_name=resource.resource_name,
             )
         )
     return AlterConfigsResponse(throttle_time_ms=0, responses=tuple(responses))
 
 
-def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
-    kafka_version = call.state.kafka_version
+def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> Refusal | None:
+    kafka_version = context.state.kafka_version
     refusal = (
         repeated([config.name for config in resource.configs], kafka_version)
         if kafka_version.looks_through_changes
@@ -44,8 +44,8 @@ def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -
     if refusal is not None:
         return refusal
     if resource.resource_type == BROKER:
-        return _alter_broker(resource, call, validate_only=validate_only)
-    target = topic_to_alter(resource.resource_type, resource.resource_name, call)
+        return _alter_broker(resource, context, validate_only=validate_only)
+    target = topic_to_alter(resource.resource_type, resource.resource_name, context)
     if target.at_once is not None:
         return target.at_once
     wanted = ((config.name, config.value) for config in resource.configs)
@@ -55,18 +55,18 @@ def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -
     if target.topic is None:
         return target.at_last
     if not validate_only:
-        keep(target.topic, configs, call)
+        keep(target.topic, configs, context)
     return None
 
 
-def _alter_broker(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
-    state, name = call.state, resource.resource_name
+def _alter_broker(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> Refusal | None:
+    state, name = context.state, resource.resource_name
     wanted: dict[str, str] = {}
     for config in resource.configs:
         if config.value is None:
             return null_value(config.name, state.kafka_version)
         wanted[config.name] = config.value
-    refusal = broker_to_alter(name, call)
+    refusal = broker_to_alter(name, context)
     if refusal is not None:
         return refusal
     configs = replaced_settings(name, state.dynamic_configs.get(name, {}), wanted, state.kafka_version)

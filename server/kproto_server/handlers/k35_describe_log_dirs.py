@@ -17,13 +17,13 @@ from kproto.messages.k35_describe_log_dirs import (
 
 if TYPE_CHECKING:
     from kproto.messages.k35_describe_log_dirs import DescribeLogDirsRequest
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 
-def handle(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:
+def handle(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
     wanted = None if request.topics is None else {topic.topic: set(topic.partitions) for topic in request.topics}
     topics = []
-    for topic in call.state.cluster.topics.values():
+    for topic in context.state.cluster.topics.values():
         if wanted is not None and topic.name not in wanted:
             continue
         partitions = tuple(
@@ -34,11 +34,11 @@ def handle(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsRespon
                 is_future_key=False,
             )
             for partition in topic.partitions
-            if call.node.node_id in partition.replicas and (wanted is None or partition.index in wanted[topic.name])
+            if context.node.node_id in partition.replicas and (wanted is None or partition.index in wanted[topic.name])
         )
         if partitions:
             topics.append(DescribeLogDirsTopic(name=topic.name, partitions=partitions))
     result = DescribeLogDirsResult(
-        error_code=ErrorCode.NONE, log_dir=call.state.directory or "memory", topics=tuple(topics)
+        error_code=ErrorCode.NONE, log_dir=context.state.directory or "memory", topics=tuple(topics)
     )
     return DescribeLogDirsResponse(throttle_time_ms=0, results=(result,))

@@ -15,30 +15,30 @@ from kproto_server.cluster.topics import Refusal
 from kproto_server.handlers._controller import names_standing_twice, not_controller
 
 if TYPE_CHECKING:
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 
-def handle(request: CreatePartitionsRequest, call: Call) -> CreatePartitionsResponse:
+def handle(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
     twice = names_standing_twice(topic.name for topic in request.topics)
     by_name = {topic.name: topic for topic in request.topics}
     results = []
     for name, topic in by_name.items():
-        if not_controller(call):
+        if not_controller(context):
             refusal: Refusal | None = Refusal(ErrorCode.NOT_CONTROLLER)
         elif name in twice:
-            refusal = Refusal(ErrorCode.INVALID_REQUEST, call.state.kafka_version.repeated_growth_message)
+            refusal = Refusal(ErrorCode.INVALID_REQUEST, context.state.kafka_version.repeated_growth_message)
         else:
-            refusal = _grow(topic, request.validate_only, call)
+            refusal = _grow(topic, request.validate_only, context)
         error, message = refusal or (ErrorCode.NONE, None)
         results.append(CreatePartitionsTopicResult(name=name, error_code=error, error_message=message))
     return CreatePartitionsResponse(throttle_time_ms=0, results=tuple(results))
 
 
-def _grow(asked: CreatePartitionsTopic, validate_only: bool, call: Call) -> Refusal | None:
-    cluster = call.state.cluster
+def _grow(asked: CreatePartitionsTopic, validate_only: bool, context: RequestContext) -> Refusal | None:
+    cluster = context.state.cluster
     topic = cluster.topic(asked.name)
     if topic is None:
-        message = None if call.state.kafka_version.is_kraft else f"The topic '{asked.name}' does not exist."
+        message = None if context.state.kafka_version.is_kraft else f"The topic '{asked.name}' does not exist."
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
     assignments = None if asked.assignments is None else [told.broker_ids for told in asked.assignments]
     return cluster.add_partitions(topic, asked.count, assignments, validate_only=validate_only)

@@ -11,15 +11,16 @@ from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from kproto.messages.k42_delete_groups import DeleteGroupsRequest
-    from kproto_server.requests.context import AfterSync, Call
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DeferredResponse
 
 
-def handle(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse | AfterSync:
+def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse | DeferredResponse:
     # A group that is named twice is answered once; measured on 1.1.1 to 4.4.0.
     errors = dict.fromkeys(request.groups_names, 0)
     for group_id in errors:
-        _delete(group_id, call, errors)
-    return call.state.log.then(
+        _delete(group_id, context, errors)
+    return context.state.log.then(
         lambda: DeleteGroupsResponse(
             throttle_time_ms=0,
             results=tuple(
@@ -29,11 +30,11 @@ def handle(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse | A
     )
 
 
-def _delete(group_id: str, call: Call, errors: dict[str, int]) -> None:
-    state = call.state
+def _delete(group_id: str, context: RequestContext, errors: dict[str, int]) -> None:
+    state = context.state
     if not group_id and state.kafka_version.deletes_no_group_without_id:
         errors[group_id] = ErrorCode.INVALID_GROUP_ID
         return
-    errors[group_id] = coordinator_error(state, call.node, group_id) or group_delete_error(state.group(group_id))
+    errors[group_id] = coordinator_error(state, context.node, group_id) or group_delete_error(state.group(group_id))
     if not errors[group_id]:
-        delete_group(state, group_id, call.now_ms, lambda error: errors.update({group_id: error}))
+        delete_group(state, group_id, context.now_ms, lambda error: errors.update({group_id: error}))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kproto.messages.k43_elect_leaders import ElectLeadersRequest
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Partition
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 Results = list[tuple[str, list[tuple[int, Refusal]]]]
 
@@ -34,13 +34,13 @@ PREFERRED, UNCLEAN = 0, 1
 """Who may be elected: the first replica, or any that is up if there is no leader."""
 
 
-def handle(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
-    cluster, is_kraft = call.state.cluster, call.state.kafka_version.is_kraft
+def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
+    cluster, is_kraft = context.state.cluster, context.state.kafka_version.is_kraft
     asked = request.topic_partitions
-    error = _error(request.election_type, call)
+    error = _error(request.election_type, context)
     if error is not None:
         refused = [(topic.topic, [(index, error) for index in topic.partitions]) for topic in asked or ()]
-        return _response(call, error.error, refused)
+        return _response(context, error.error, refused)
     if asked is None:
         every = [
             TopicPartitions(topic=name, partitions=tuple(range(len(topic.partitions))))
@@ -48,29 +48,29 @@ def handle(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
         ]
         results = [
             (name, [one for one in found if one[1].error is not ErrorCode.ELECTION_NOT_NEEDED])
-            for name, found in _elected(every, request.election_type, call)
+            for name, found in _elected(every, request.election_type, context)
         ]
-        return _response(call, ErrorCode.NONE, [result for result in results if result[1] or is_kraft])
-    return _response(call, ErrorCode.NONE, _elected(asked, request.election_type, call))
+        return _response(context, ErrorCode.NONE, [result for result in results if result[1] or is_kraft])
+    return _response(context, ErrorCode.NONE, _elected(asked, request.election_type, context))
 
 
-def _error(election_type: int, call: Call) -> Refusal | None:
+def _error(election_type: int, context: RequestContext) -> Refusal | None:
     """Say why nothing can be elected."""
-    if not_controller(call):
+    if not_controller(context):
         return Refusal(ErrorCode.NOT_CONTROLLER)
     if election_type in (PREFERRED, UNCLEAN):
         return None
-    if not call.state.kafka_version.is_kraft:
+    if not context.state.kafka_version.is_kraft:
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown election type {election_type}")
 
 
-def _elected(asked: Sequence[TopicPartitions], election_type: int, call: Call) -> Results:
+def _elected(asked: Sequence[TopicPartitions], election_type: int, context: RequestContext) -> Results:
     results: Results = [
-        (topic.topic, [(index, _elect(topic.topic, index, election_type, call)) for index in topic.partitions])
+        (topic.topic, [(index, _elect(topic.topic, index, election_type, context)) for index in topic.partitions])
         for topic in asked
     ]
-    if call.state.kafka_version.is_kraft:
+    if context.state.kafka_version.is_kraft:
         return results
     by_topic: dict[str, dict[int, Refusal]] = {}
     for name, found in results:
@@ -78,9 +78,9 @@ def _elected(asked: Sequence[TopicPartitions], election_type: int, call: Call) -
     return [(name, list(partitions.items())) for name, partitions in by_topic.items()]
 
 
-def _elect(name: str, index: int, election_type: int, call: Call) -> Refusal:
+def _elect(name: str, index: int, election_type: int, context: RequestContext) -> Refusal:
     """Elect one leader; the error of what was done is 0."""
-    cluster, is_kraft = call.state.cluster, call.state.kafka_version.is_kraft
+    cluster, is_kraft = context.state.cluster, context.state.kafka_version.is_kraft
     topic = cluster.topic(name)
     partition = topic.partition(index) if topic else None
     if partition is None:
@@ -111,10 +111,10 @@ def _elect_any(partition: Partition, cluster: Cluster) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _response(call: Call, error: ErrorCode, results: Results) -> ElectLeadersResponse:
+def _response(context: RequestContext, error: ErrorCode, results: Results) -> ElectLeadersResponse:
     return ElectLeadersResponse(
         throttle_time_ms=0,
-        error_code=error if call.api_version else ErrorCode.NONE,
+        error_code=error if context.api_version else ErrorCode.NONE,
         replica_election_results=tuple(
             ReplicaElectionResult(
                 topic=name,

@@ -19,18 +19,18 @@ from kproto_server.handlers._alterations import BROKER, broker_to_alter, keep, t
 
 if TYPE_CHECKING:
     from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 TWICE = Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 
 
-def handle(request: IncrementalAlterConfigsRequest, call: Call) -> IncrementalAlterConfigsResponse:
+def handle(request: IncrementalAlterConfigsRequest, context: RequestContext) -> IncrementalAlterConfigsResponse:
     resources = {(asked.resource_type, asked.resource_name): asked for asked in request.resources}
-    asked_for = request.resources if call.state.kafka_version.looks_through_changes else tuple(resources.values())
+    asked_for = request.resources if context.state.kafka_version.looks_through_changes else tuple(resources.values())
     names = [(asked.resource_type, asked.resource_name) for asked in asked_for]
     responses = []
     for resource, name in zip(asked_for, names, strict=True):
-        refusal = TWICE if names.count(name) > 1 else _alter(resource, call, validate_only=request.validate_only)
+        refusal = TWICE if names.count(name) > 1 else _alter(resource, context, validate_only=request.validate_only)
         responses.append(
             AlterConfigsResourceResponse(
                 error_code=refusal.error if refusal else ErrorCode.NONE,
@@ -42,11 +42,11 @@ def handle(request: IncrementalAlterConfigsRequest, call: Call) -> IncrementalAl
     return IncrementalAlterConfigsResponse(throttle_time_ms=0, responses=tuple(responses))
 
 
-def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
-    state = call.state
+def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> Refusal | None:
+    state = context.state
     if resource.resource_type == BROKER:
-        return _alter_broker(resource, call, validate_only=validate_only)
-    target = topic_to_alter(resource.resource_type, resource.resource_name, call)
+        return _alter_broker(resource, context, validate_only=validate_only)
+    target = topic_to_alter(resource.resource_type, resource.resource_name, context)
     if target.at_once is not None:
         return target.at_once
     topic = target.topic
@@ -59,13 +59,13 @@ def _alter(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -
     if topic is None:
         return target.at_last
     if not validate_only:
-        keep(topic, configs, call)
+        keep(topic, configs, context)
     return None
 
 
-def _alter_broker(resource: AlterConfigsResource, call: Call, *, validate_only: bool) -> Refusal | None:
-    state, name, changes = call.state, resource.resource_name, _changes(resource)
-    refusal = unclear(changes, state.kafka_version) or broker_to_alter(name, call)
+def _alter_broker(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> Refusal | None:
+    state, name, changes = context.state, resource.resource_name, _changes(resource)
+    refusal = unclear(changes, state.kafka_version) or broker_to_alter(name, context)
     if refusal is not None:
         return refusal
     configs = altered_settings(name, state.dynamic_configs.get(name, {}), changes, state.kafka_version)

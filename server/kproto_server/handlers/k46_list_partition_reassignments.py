@@ -11,11 +11,11 @@ from kproto.messages.k46_list_partition_reassignments import (
 )
 
 if TYPE_CHECKING:
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 
-def handle(request: ListPartitionReassignmentsRequest, call: Call) -> ListPartitionReassignmentsResponse:
-    message = None if call.state.kafka_version.is_kraft else ""
+def handle(request: ListPartitionReassignmentsRequest, context: RequestContext) -> ListPartitionReassignmentsResponse:
+    message = None if context.state.kafka_version.is_kraft else ""
     return ListPartitionReassignmentsResponse(
         throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=message, topics=()
     )

@@ -17,21 +17,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kproto.messages.k47_offset_delete import OffsetDeleteRequest, OffsetDeleteRequestTopic
-    from kproto_server.requests.context import AfterSync, Call
+    from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DeferredResponse
 
 
-def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse | AfterSync:
-    state = call.state
+def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse | DeferredResponse:
+    state = context.state
     if not request.group_id:
         return _refused(ErrorCode.INVALID_GROUP_ID)
-    error = coordinator_error(state, call.node, request.group_id)
+    error = coordinator_error(state, context.node, request.group_id)
     if error:
         return _refused(error)
     group = state.group(request.group_id)
     error = offset_delete_error(group)
     if group is None or error:
         return _refused(error)
-    unknown, existing = _by_existence(request, call)
+    unknown, existing = _by_existence(request, context)
     kept = [topic for topic in existing if group.is_subscribed_to(topic)]
     doomed = {topic: indexes for topic, indexes in existing.items() if topic not in kept}
     failure = 0
@@ -41,7 +42,7 @@ def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse | A
         failure = error
 
     if existing:
-        delete_offsets(state, request.group_id, doomed, call.now_ms, done)
+        delete_offsets(state, request.group_id, doomed, context.now_ms, done)
 
     def judged(topic: str, indexes: Iterable[int]) -> list[tuple[int, int]]:
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic in kept else ErrorCode.NONE
@@ -51,11 +52,11 @@ def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse | A
         if failure:
             return _refused(failure)
         if not unknown and not state.kafka_version.merges_duplicate_partitions:
-            return _response([(t.name, judged(t.name, _indexes(t))) for t in request.topics if t.partitions], call)
+            return _response([(t.name, judged(t.name, _indexes(t))) for t in request.topics if t.partitions], context)
         answers = unknown
         for topic, indexes in existing.items():
             answers.setdefault(topic, []).extend(judged(topic, indexes))
-        return _response(list(answers.items()), call)
+        return _response(list(answers.items()), context)
 
     return state.log.then(reply)
 
@@ -68,9 +69,9 @@ Answers = dict[str, list[tuple[int, int]]]
 """Topic: partitions with their errors."""
 
 
-def _by_existence(request: OffsetDeleteRequest, call: Call) -> tuple[Answers, dict[str, list[int]]]:
+def _by_existence(request: OffsetDeleteRequest, context: RequestContext) -> tuple[Answers, dict[str, list[int]]]:
     """The answers for partitions that do not exist, and the partitions that do: each topic once, in the order asked."""
-    kafka_version, topics = call.state.kafka_version, call.state.cluster.topics
+    kafka_version, topics = context.state.kafka_version, context.state.cluster.topics
     unknown: Answers = {}
     existing: dict[str, list[int]] = {}
     for topic in request.topics:
@@ -91,10 +92,10 @@ def _indexes(topic: OffsetDeleteRequestTopic) -> list[int]:
     return [partition.partition_index for partition in topic.partitions]
 
 
-def _response(answers: list[tuple[str, list[tuple[int, int]]]], call: Call) -> OffsetDeleteResponse:
+def _response(answers: list[tuple[str, list[tuple[int, int]]]], context: RequestContext) -> OffsetDeleteResponse:
     """Topics stand as often as they were asked for where there is nothing else to be told of any, from 4.0 on."""
     topics = [_topic(name, partitions) for name, partitions in answers]
-    if call.state.kafka_version.repeats_topics_of_offset_delete:
+    if context.state.kafka_version.repeats_topics_of_offset_delete:
         topics = [topic for topic in topics for _ in topic.partitions]
     return OffsetDeleteResponse(error_code=0, throttle_time_ms=0, topics=tuple(topics))
 

@@ -13,14 +13,14 @@ from kproto.messages.k60_describe_cluster import (
 from kproto_server.handlers import _operations
 
 if TYPE_CHECKING:
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 BROKERS, CONTROLLERS = 1, 2
 """Types of endpoint: what the client believes to speak to."""
 
 
-def handle(request: DescribeClusterRequest, call: Call) -> DescribeClusterResponse:
-    cluster = call.state.cluster
+def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
+    cluster = context.state.cluster
     if request.endpoint_type == CONTROLLERS:
         return _refused(
             ErrorCode.MISMATCHED_ENDPOINT_TYPE,

@@ -15,30 +15,30 @@ from kproto_server.handlers._partitions import leader_error
 
 if TYPE_CHECKING:
     from kproto.messages.k61_describe_producers import DescribeProducersRequest
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 UNKNOWN = -1
 
 
-def handle(request: DescribeProducersRequest, call: Call) -> DescribeProducersResponse:
+def handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         throttle_time_ms=0,
         topics=tuple(
             TopicResponse(
                 name=topic.name,
-                partitions=tuple(_partition(topic.name, index, call) for index in topic.partition_indexes),
+                partitions=tuple(_partition(topic.name, index, context) for index in topic.partition_indexes),
             )
             for topic in request.topics
         ),
     )
 
 
-def _partition(topic_name: str, index: int, call: Call) -> PartitionResponse:
-    topic = call.state.cluster.topic(topic_name)
+def _partition(topic_name: str, index: int, context: RequestContext) -> PartitionResponse:
+    topic = context.state.cluster.topic(topic_name)
     partition = (topic and topic.partition(index)) or None
-    error = leader_error(partition, call.node.node_id, UNKNOWN)
+    error = leader_error(partition, context.node.node_id, UNKNOWN)
     if error or partition is None:
-        message = error.message if topic is None and call.state.kafka_version.words_missing_partitions else None
+        message = error.message if topic is None and context.state.kafka_version.words_missing_partitions else None
         return PartitionResponse(partition_index=index, error_code=error, error_message=message, active_producers=())
     return PartitionResponse(
         partition_index=index,

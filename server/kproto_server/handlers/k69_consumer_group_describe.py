@@ -17,22 +17,22 @@ from kproto_server.coordinator.partitioning import coordinator_error
 if TYPE_CHECKING:
     from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
     from kproto_server.coordinator.groups import Group
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 
-def handle(request: ConsumerGroupDescribeRequest, call: Call) -> ConsumerGroupDescribeResponse:
+def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> ConsumerGroupDescribeResponse:
     return ConsumerGroupDescribeResponse(
-        throttle_time_ms=0, groups=tuple([_describe(group_id, call) for group_id in request.group_ids])
+        throttle_time_ms=0, groups=tuple([_describe(group_id, context) for group_id in request.group_ids])
     )
 
 
-def _describe(group_id: str, call: Call) -> DescribedGroup:
-    if not call.state.kafka_version.new_group_coordinator:
+def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
+    if not context.state.kafka_version.new_group_coordinator:
         return _refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
-    error = coordinator_error(call.state, call.node, group_id)
+    error = coordinator_error(context.state, context.node, group_id)
     if error:
         return _refused(group_id, error)
-    group = call.state.group(group_id)
+    group = context.state.group(group_id)
     if group is None:
         return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, not_found(group_id))
     if group.kind == "classic":

@@ -14,11 +14,11 @@ from kproto_server.handlers.k32_describe_configs import ResourceType
 
 if TYPE_CHECKING:
     from kproto.messages.k74_list_config_resources import ListConfigResourcesRequest
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 
-def handle(request: ListConfigResourcesRequest, call: Call) -> ListConfigResourcesResponse:
-    cluster = call.state.cluster
+def handle(request: ListConfigResourcesRequest, context: RequestContext) -> ListConfigResourcesResponse:
+    cluster = context.state.cluster
     nodes = [str(node.node_id) for node in cluster.alive_nodes()]
     names = {
         ResourceType.GROUP: [],
@@ -28,7 +28,7 @@ def handle(request: ListConfigResourcesRequest, call: Call) -> ListConfigResourc
         ResourceType.TOPIC: list(cluster.topics),
     }
     wanted = set(request.resource_types) or set(names)
-    if call.api_version == 0:
+    if context.api_version == 0:
         wanted = {ResourceType.CLIENT_METRICS}
     if not wanted <= set(names):
         return ListConfigResourcesResponse(

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.releases.kafka_version import KafkaVersion
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 PAGE_PARTITIONS_MAX = 2000
 """Kafka's max.request.partition.size.limit: more are never sent at once, whatever the client asks for."""
 
 
-def handle(request: DescribeTopicPartitionsRequest, call: Call) -> DescribeTopicPartitionsResponse:
-    cluster, cursor = call.state.cluster, request.cursor
+def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> DescribeTopicPartitionsResponse:
+    cluster, cursor = context.state.cluster, request.cursor
     asked = [topic.name for topic in request.topics]
     if cursor is not None and (cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)):
         return _refused(asked, ErrorCode.INVALID_REQUEST)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto.declaration import Request, Response
-    from kproto_server.requests.context import Call
+    from kproto_server.requests.context import RequestContext
 
 
 UNKNOWN = -1
@@ -197,11 +197,11 @@ ANSWERS: dict[str, Answer] = {
 """What each API answers, by its name."""
 
 
-def handler(api_name: str) -> Callable[[Request, Call], Response]:
+def handler(api_name: str) -> Callable[[Request, RequestContext], Response]:
     """Return the function that answers an API which does nothing here."""
     answer, response_class = ANSWERS[api_name], registry.response_class(_API_KEYS[api_name])
 
-    def handle(request: Request, call: Call) -> Response:
-        return make(answer, request, response_class, call.api_version)
+    def handle(request: Request, context: RequestContext) -> Response:
+        return make(answer, request, response_class, context.api_version)
 
     return handle

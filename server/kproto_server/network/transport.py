@@ -150,7 +150,7 @@ class Connection:
             return
         self._host.clock.active()
         parked = self._session.parked
-        if parked is not None and parked.wait.waker is not None and parked.wait.waker.woken:
+        if parked is not None and parked.wait.completion is not None and parked.wait.completion.woken:
             if self._deadline is not None:
                 self._deadline.cancel()
             self._resume()

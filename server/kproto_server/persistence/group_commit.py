@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 
 from kproto_server.coordinator.change_log import Change
-from kproto_server.requests.context import AfterSync
+from kproto_server.requests.deferred import DeferredResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Item = Change | TopicAppend
     """What is settled when the log has it."""
 
-Answer = TypeVar("Answer", bound="Response | AfterSync")
+Answer = TypeVar("Answer", bound="Response | DeferredResponse")
 
 
 class Syncer:
@@ -82,10 +82,10 @@ class LogRounds:
         self.partitions: Mapping[int, PartitionLog] = {}
         """The logs of the offsets partitions, by number; `Persistence` sets it."""
         self._syncer = syncer
-        self._answers: list[AfterSync] = []
+        self._answers: list[DeferredResponse] = []
         """Those that wait for what is queued."""
         self._round: Round[Item] | None = None
-        self._round_answers: list[AfterSync] = []
+        self._round_answers: list[DeferredResponse] = []
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         """Queue a change; one that can't be written is settled at once."""
@@ -99,14 +99,14 @@ class LogRounds:
         if error:
             item.settle(error)
 
-    def then(self, answer: Callable[[], Answer]) -> Answer | AfterSync:
+    def then(self, answer: Callable[[], Answer]) -> Answer | DeferredResponse:
         if self.durable.queued:
             answers = self._answers
         elif self._round is not None:
             answers = self._round_answers
         else:
             return answer()
-        after = AfterSync(answer)
+        after = DeferredResponse(answer)
         answers.append(after)
         return after
 

@@ -4,7 +4,7 @@ Theory of operation. A `Session` is one connection without its socket: `receive`
 complete frame that can be answered now, and returns all answers as one piece of bytes. A request that has to wait
 parks the session: nothing behind it is looked at until its answer is out (BA-8), so the shell stops reading.
 
-A change that the log has to sync is answered after that (`AfterSync`), and its place is held. Commits behind commits
+A change that the log has to sync is answered after that (`DeferredResponse`). Commits behind commits
 are looked at meanwhile, so that a client which pipelines them has all of them in one sync; whatever else comes behind
 waits, as it may ask for what is not there yet. Whoever settles changes finds the sessions with something to send in
 `Dispatcher.released`.
@@ -24,7 +24,8 @@ from kproto import registry
 from kproto.errors import DecodeError, FrameTooLarge
 from kproto.framing import FrameReader
 from kproto.headers import read_request_header, response_frame
-from kproto_server.requests.context import AfterSync, Call, CloseConnection, ConnectionInfo, NoAnswer, Wait
+from kproto_server.requests.context import ConnectionInfo, RequestContext
+from kproto_server.requests.deferred import CloseConnection, DeferredResponse, DelayedOperation, NoResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,8 +59,8 @@ HELD_SIZE_MAX_BYTES = 1 << 20
 class Parked(NamedTuple):
     """A request that waits, and what its answer needs."""
 
-    wait: Wait
-    call: Call
+    wait: DelayedOperation
+    context: RequestContext
     correlation_id: int
     endpoint: Endpoint
 
@@ -166,19 +167,19 @@ class Session:
         self.dispatcher.uncounted.pop(self, None)
         self.on_released = None
         parked, self.parked = self.parked, None
-        if parked is not None and parked.wait.waker is not None and parked.wait.waker.on_abandon is not None:
-            parked.wait.waker.on_abandon()
+        if parked is not None and parked.wait.completion is not None and parked.wait.completion.on_abandon is not None:
+            parked.wait.completion.on_abandon()
 
     def resume(self, now_ms: int) -> bytes:
         """Answer the parked request, and what came behind it."""
         parked, self.parked = self.parked, None
         assert parked is not None, "nothing is parked"
-        call = parked.call
+        context = parked.context
         try:
-            answer = self._told(parked.wait.answer(), parked.endpoint, call, parked.correlation_id)
+            answer = self._told(parked.wait.answer(), parked.endpoint, context, parked.correlation_id)
         except Exception:  # a defect of ours ends this connection, never the others (BA-13)
-            logger.exception(DEFECT, call.api_key, call.api_version, self._client_id)
-            self._close(CLOSED_BY_DEFECT, call.api_key, call.api_version)
+            logger.exception(DEFECT, context.api_key, context.api_version, self._client_id)
+            self._close(CLOSED_BY_DEFECT, context.api_key, context.api_version)
             return b""
         if type(answer) is bytes and not (self.backlog or self.held or self._refused):
             return answer
@@ -272,20 +273,22 @@ class Session:
             if api_key == API_VERSIONS and self._is_downgraded(api_version):
                 return self._unsupported_api_versions(client_id, api_version, correlation_id)
             endpoint = dispatcher.endpoint(api_key, api_version)
-            call = Call(dispatcher.state, self.node, self.info, api_key, endpoint.api_version, client_id, now_ms)
+            context = RequestContext(
+                dispatcher.state, self.node, self.info, api_key, endpoint.api_version, client_id, now_ms
+            )
             dispatcher.observations.request(self.info, client_id, api_key, api_version)
             if api_key == OFFSET_COMMIT and 2 <= api_version <= 4:
                 request = self._decode_offset_commit(endpoint, api_version, frame, position)
             else:
                 request, _ = endpoint.decode(frame, position)  # bytes after the body are ignored (BA-7)
-            response = endpoint.handle(request, call)
-            if isinstance(response, Wait):
-                self._park(response, call, correlation_id, endpoint)
+            response = endpoint.handle(request, context)
+            if isinstance(response, DelayedOperation):
+                self._park(response, context, correlation_id, endpoint)
                 return b""
             learn = None
             if api_key == OFFSET_COMMIT and dispatcher.memos is not None:
-                learn = partial(dispatcher.memos.learn, frame, position, call, request)
-            return self._told(response, endpoint, call, correlation_id, learn)
+                learn = partial(dispatcher.memos.learn, frame, position, context, request)
+            return self._told(response, endpoint, context, correlation_id, learn)
         except (DecodeError, CloseConnection) as error:
             self._close(str(error), api_key, api_version)
             return b""
@@ -294,12 +297,12 @@ class Session:
             self._close(CLOSED_BY_DEFECT, api_key, api_version)
             return b""
 
-    def _park(self, wait: Wait, call: Call, correlation_id: int, endpoint: Endpoint) -> None:
-        self.parked = Parked(wait, call, correlation_id, endpoint)
-        waker = wait.waker
-        if waker is not None:
-            waker.on_wake = self.release
-            if waker.woken:
+    def _park(self, wait: DelayedOperation, context: RequestContext, correlation_id: int, endpoint: Endpoint) -> None:
+        self.parked = Parked(wait, context, correlation_id, endpoint)
+        completion = wait.completion
+        if completion is not None:
+            completion.on_wake = self.release
+            if completion.woken:
                 self.release()
 
     def release(self) -> None:
@@ -308,43 +311,47 @@ class Session:
 
     def _told(
         self,
-        response: Response | AfterSync | NoAnswer,
+        response: Response | DeferredResponse | NoResponse,
         endpoint: Endpoint,
-        call: Call,
+        context: RequestContext,
         correlation_id: int,
         learn: Learn = None,
     ) -> bytes | Held:
         """Return the frame of a response, or the place that is held for it."""
-        if isinstance(response, NoAnswer):
+        if isinstance(response, NoResponse):
             return b""
-        if not isinstance(response, AfterSync):
-            answer = self._respond(endpoint, call, correlation_id, response)
+        if not isinstance(response, DeferredResponse):
+            answer = self._respond(endpoint, context, correlation_id, response)
             if learn is not None:
                 learn(response, answer)
             return answer
-        held = Held(is_commit=call.api_key == OFFSET_COMMIT)
+        held = Held(is_commit=context.api_key == OFFSET_COMMIT)
 
-        def deliver(response: Response | AfterSync | NoAnswer) -> None:
-            if isinstance(response, AfterSync):
+        def deliver(response: Response | DeferredResponse | NoResponse) -> None:
+            if isinstance(response, DeferredResponse):
                 response.deliver = deliver
                 return
             try:
                 held.answer = (
-                    b"" if isinstance(response, NoAnswer) else self._respond(endpoint, call, correlation_id, response)
+                    b""
+                    if isinstance(response, NoResponse)
+                    else self._respond(endpoint, context, correlation_id, response)
                 )
                 if learn is not None:
                     learn(response, held.answer)  # type: ignore[arg-type]  # a commit always has an answer
             except Exception:  # a defect of ours ends this connection, never the others (BA-13)
-                logger.exception(DEFECT, call.api_key, call.api_version, call.client_id)
+                logger.exception(DEFECT, context.api_key, context.api_version, context.client_id)
                 held.answer = b""
-                self._close(CLOSED_BY_DEFECT, call.api_key, call.api_version)
+                self._close(CLOSED_BY_DEFECT, context.api_key, context.api_version)
             self.release()
 
         response.deliver = deliver
         return held
 
-    def _respond(self, endpoint: Endpoint, call: Call, correlation_id: int, response: Response) -> bytes:
-        self.dispatcher.observations.response(self.info, call.client_id, call.api_key, call.api_version, response)
+    def _respond(self, endpoint: Endpoint, context: RequestContext, correlation_id: int, response: Response) -> bytes:
+        self.dispatcher.observations.response(
+            self.info, context.client_id, context.api_key, context.api_version, response
+        )
         return response_frame(correlation_id, endpoint.response_header_version, endpoint.encode(response))
 
     def _is_downgraded(self, api_version: int) -> bool:

@@ -12,7 +12,8 @@ from kproto import registry
 from kproto.errors import UnsupportedVersion
 from kproto_server import handlers
 from kproto_server.commit_cache.cache import Memos
-from kproto_server.requests.context import AfterSync, Call, CloseConnection, NoAnswer, Wait
+from kproto_server.requests.context import RequestContext
+from kproto_server.requests.deferred import CloseConnection, DeferredResponse, DelayedOperation, NoResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,7 @@ class Endpoint(NamedTuple):
     """The version asked for; in 0.8, which checks none, one that it knows."""
     decode: Callable[[bytes, int], tuple[Any, int]]
     encode: Callable[[Any], bytes]
-    handle: Callable[[Any, Call], Response | Wait | AfterSync | NoAnswer]
+    handle: Callable[[Any, RequestContext], Response | DelayedOperation | DeferredResponse | NoResponse]
     response_header_version: int
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kproto_server.requests.context import AfterSync
+from kproto_server.requests.deferred import DeferredResponse
 from tests.coordinator.broker_state import ask, commit, commit_request, new_state
 from tests.coordinator.change_logs import Appended, RecordingLog
 from tests.server.handlers.commits import TOO_LONG, codes, offsets_of
@@ -17,7 +17,7 @@ def test_commit_is_one_batch_appended_synced_and_then_visible() -> None:
     answer = ask(state, commit_request("g1", {"t": {0: 1, 2: 3}, "u": {0: 2}}), 5)
     assert log.appended == [Appended(42, "g1", [("t", 0, 1), ("t", 2, 3), ("u", 0, 2)], removes_group=False)]
     assert offsets_of(state, "g1") == {}
-    assert isinstance(answer, AfterSync)
+    assert isinstance(answer, DeferredResponse)
     log.settle()
     assert offsets_of(state, "g1") == {"t": {0: 1, 2: 3}, "u": {0: 2}}
 

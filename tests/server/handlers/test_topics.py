@@ -21,7 +21,8 @@ from kproto_server.configuration.topic_configs import describe_topic
 from kproto_server.handlers import k18_api_versions
 from kproto_server.handlers._hash_order import in_hash_order
 from kproto_server.releases.kafka_version import KafkaVersion
-from kproto_server.requests.context import Call, ConnectionInfo, Wait
+from kproto_server.requests.context import ConnectionInfo, RequestContext
+from kproto_server.requests.deferred import DelayedOperation
 from tests.coordinator.broker_state import NOW_MS, ask, commit, new_state
 from tests.fixture_files import golden_topics
 from tests.server.handlers.recorded_topics import NOT_OURS, answer_of
@@ -142,7 +143,7 @@ class TestFetch:
         """BA-71."""
         state = new_state()
         answer = ask(state, self.request(state), version)
-        assert isinstance(answer, Wait)
+        assert isinstance(answer, DelayedOperation)
         assert answer.deadline_ms == NOW_MS + 500
 
     def test_tells_in_the_end_what_is_then_true(self) -> None:
@@ -297,8 +298,8 @@ class TestApiVersions:
     def answer(self, kafka_version: str, version: int, request: ApiVersionsRequest) -> tuple[Any, ConnectionInfo]:
         state = new_state(kafka_version)
         connection = ConnectionInfo("/127.0.0.1")
-        call = Call(state, state.cluster.nodes[1], connection, 18, version, "c", NOW_MS)
-        return k18_api_versions.handle(request, call), connection
+        context = RequestContext(state, state.cluster.nodes[1], connection, 18, version, "c", NOW_MS)
+        return k18_api_versions.handle(request, context), connection
 
     def test_software_is_noted_from_v3_on(self) -> None:
         request = ApiVersionsRequest(client_software_name="apache-kafka-java", client_software_version="4.4.0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from kproto.codes import ErrorCode
-from kproto_server.requests.context import Waker
+from kproto_server.requests.deferred import Completion
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Protocols
@@ -81,11 +81,11 @@ R = TypeVar("R", JoinResult, SyncResult)
 class Reply(Generic[R]):
     """The answer to one request, now or later."""
 
-    __slots__ = ("_before", "result", "waker")
+    __slots__ = ("_before", "completion", "result")
 
     def __init__(self) -> None:
         self.result: R | None = None
-        self.waker = Waker()
+        self.completion = Completion()
         self._before: Reply[R] | None = None
 
     def replaces(self, before: Reply[R] | None) -> None:
@@ -96,7 +96,7 @@ class Reply(Generic[R]):
         """Say what the request has come to; the first word counts."""
         if self.result is None:
             self.result = result
-            self.waker.wake()
+            self.completion.wake()
         if self._before is not None:
             self._before.answer(result)
             self._before = None
