@@ -38,11 +38,11 @@ BROKERS = Option("--brokers", "N", "this many brokers, each with a port of its o
 SET = Option("--set", "NAME=VALUE", "a broker setting by Kafka's name; may be repeated", repeats=True)
 CONFIG = Option("--config", "FILE", "broker settings from a file like server.properties; --set goes on top")
 CLOCK = Option("--clock", "CLOCK", "real, scaled:N (N times as fast), manual, or auto (jumps when idle)")
-DATA_DIR = Option("--data-dir", "DIR", "keep offsets here, in Kafka's own format (default: in memory)")
+DATA_DIR = Option("--data-dir", "DIR", "keep offsets and records here, in Kafka's format (default: in memory)")
 DURABILITY = Option(
-    "--durability", "MODE", "what it survives: fsync (power loss; default with --data-dir) or os (kill)"
+    "--durability", "MODE", "survive power loss (fsync; default with --data-dir) or only kills (os)"
 )
-REPAIR = Option("--repair", "", "cut damaged logs off where the damage begins, instead of refusing them")
+REPAIR = Option("--repair", "", "truncate damaged logs where the damage begins instead of refusing them")
 
 SERVE = Command(
     "serve",
