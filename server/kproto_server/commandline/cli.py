@@ -39,9 +39,7 @@ SET = Option("--set", "NAME=VALUE", "a broker setting by Kafka's name; may be re
 CONFIG = Option("--config", "FILE", "broker settings from a file like server.properties; --set goes on top")
 CLOCK = Option("--clock", "CLOCK", "real, scaled:N (N times as fast), manual, or auto (jumps when idle)")
 DATA_DIR = Option("--data-dir", "DIR", "keep offsets and records here, in Kafka's format (default: in memory)")
-DURABILITY = Option(
-    "--durability", "MODE", "survive power loss (fsync; default with --data-dir) or only kills (os)"
-)
+DURABILITY = Option("--durability", "MODE", "survive power loss (fsync; default with --data-dir) or only kills (os)")
 REPAIR = Option("--repair", "", "truncate damaged logs where the damage begins instead of refusing them")
 
 SERVE = Command(
