@@ -26,7 +26,7 @@ from kproto.headers import ReceivedHeader, read_request_header, read_response, r
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kproto.declaration import Request, Response
+    from kproto.message import Request, Response
 
 PRODUCE = 0
 CORRELATION_IDS = 1 << 31

@@ -1,4 +1,4 @@
-"""How a message is declared: a typed class whose annotations are its layout on the wire.
+"""The words in which messages are declared: typed classes whose annotations are their layout on the wire.
 
 Theory of operation. A message is one class for all its versions::
 
@@ -8,17 +8,21 @@ Theory of operation. A message is one class for all its versions::
         committed_leader_epoch: Annotated[Int32, since(6), ignorable] = -1
         committed_metadata: NullableString
 
-A type checker and an editor see plain keyword-only, frozen classes of ``int``, ``str``, ``tuple`` ... The metadata of
-the annotations says the rest: the wire type, the versions in which the field exists, whether it may be null, its tag.
-`fields_of` reads them; `kproto.interpret` turns them into a ``construct`` tree for one version, and `kproto.generate`
-turns that tree into Python source. Annotations are strings until then (PEP 563), so that importing a message costs no
-more than making its classes, and serving does not import construct at all.
+Type checkers and editors see keyword-only, frozen classes with fields of ``int``, ``str``, ``tuple`` ... The metadata
+of the annotations gives the wire type, the versions in which the field exists, the versions in which it may be null,
+and its tag. `fields_of` reads the metadata; `kproto.interpret` builds a ``construct`` tree for one version from it, and
+`kproto.generate` turns that tree into Python source. Annotations stay strings until then (PEP 563): importing a message
+only creates its classes, and serving does not import construct.
 
-Values are tuples underneath (`Struct` hides that from type checkers), which makes decoding a hundred partitions as
-cheap as Python allows; this is why they are not dataclasses. The last item of each is ``unknown_tagged_fields``.
+Values are tuples underneath (type checkers do not see that), not dataclasses: a tuple is the cheapest immutable value
+with named fields that Python has, and a commit of a hundred partitions creates a hundred of them. The last item of each
+tuple is ``unknown_tagged_fields``.
 
-A field without a default is required when a value is made. A field that some version lacks always has a default: it
-is what decoding such a version yields.
+A field without a default is required when a value is created. A field that some version lacks always has a default: the
+decoder returns it for such a version.
+
+This module is the lowest layer after `kproto.errors`: it knows no codec. The base classes that encode and decode
+themselves are in `kproto.message`.
 """
 
 from __future__ import annotations
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 NEWEST = 32767
-"""The upper end of an open version range: versions are int16 on the wire."""
+"""The upper end of an open version range: the largest int16, which is the wire type of versions."""
 
 
 class VersionRange(NamedTuple):
@@ -53,6 +57,7 @@ class VersionRange(NamedTuple):
     last: int = NEWEST
 
     def covers(self, version: int) -> bool:
+        """Whether the version is within the range."""
         return self.first <= version <= self.last
 
 
@@ -61,17 +66,17 @@ NONE = VersionRange(1, 0)
 
 
 def since(first: int) -> VersionRange:
-    """The field exists from version ``first`` on."""
+    """Declare that the field exists from version ``first`` on."""
     return VersionRange(first)
 
 
 def until(last: int) -> VersionRange:
-    """The field exists up to version ``last``."""
+    """Declare that the field exists up to version ``last``."""
     return VersionRange(0, last)
 
 
 def only(first: int, last: int | None = None) -> VersionRange:
-    """The field exists in versions ``first`` to ``last`` (``first`` alone if not given)."""
+    """Declare that the field exists in versions ``first`` to ``last``, by default in ``first`` only."""
     return VersionRange(first, first if last is None else last)
 
 
@@ -82,31 +87,31 @@ class Nullable(NamedTuple):
 
 
 def nullable(versions: VersionRange = ALL) -> Nullable:
-    """The field may be null in these versions."""
+    """Declare that the field may be null in these versions."""
     return Nullable(versions)
 
 
 class Tag(NamedTuple):
-    """A tagged field (KIP-482): its number, and the versions in which it is tagged."""
+    """The number of a tagged field (KIP-482) and the versions in which the field is tagged."""
 
     number: int
     versions: VersionRange
 
 
 def tag(number: int, versions: VersionRange = ALL) -> Tag:
-    """The field stands in the tag section, under ``number``."""
+    """Declare that the field is in the tag section, under ``number``."""
     return Tag(number, versions)
 
 
 class Ignorable:
-    """Marker: in a version without the field, a value other than the default is dropped, not refused."""
+    """Marker: a version without the field drops a value other than the default instead of refusing it."""
 
 
 ignorable: Ignorable = Ignorable()
 
 
 class NeverCompact:
-    """Marker: the field keeps its plain form in flexible versions too (a request header's client id)."""
+    """Marker: the field is not compact in flexible versions either (a request header's client id)."""
 
 
 never_compact: NeverCompact = NeverCompact()
@@ -149,7 +154,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 class TaggedField(NamedTuple):
-    """A tagged field that the declaration does not know; ``data`` is its content without tag and size."""
+    """A tagged field that is not declared; ``data`` is its content without tag and size."""
 
     tag: int
     data: bytes
@@ -164,7 +169,7 @@ class WireType(NamedTuple):
 
 
 class Field(NamedTuple):
-    """Everything that a declaration says of one field."""
+    """A declared field: the content of its annotation, and its default."""
 
     name: str
     type: WireType
@@ -179,8 +184,11 @@ class Field(NamedTuple):
 _tuple_new = tuple.__new__
 
 
-def _slow_new(cls: type[Any], **values: Any) -> Any:
-    """First construction of a class: compile its keyword-only constructor and put it in this function's place."""
+def _compile_new(cls: type[Any], **values: Any) -> Any:
+    """Create the first value of a class: compile the keyword-only constructor, install it, and call it.
+
+    Compiling takes 40 µs, and a process uses few of the classes that it imports: the cost falls on those only.
+    """
     defaults = cls._defaults
     head = ", ".join(name if name not in defaults else f"{name}=_d[{name!r}]" for name in cls._fields)
     body = ", ".join(cls._fields)
@@ -193,13 +201,15 @@ def _slow_new(cls: type[Any], **values: Any) -> Any:
 @dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=True)
 class _StructMeta(type):
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
+        # Annotations are the fields, in wire order; private ones (class variables) are none. Defaults leave the
+        # namespace, where an accessor takes their name.
         fields = (*(f for f in namespace.get("__annotations__", ()) if f[0] != "_"), "unknown_tagged_fields")
         defaults = {f: namespace.pop(f) for f in fields if f in namespace}
         defaults.setdefault("unknown_tagged_fields", ())
         namespace["__slots__"] = ()
         namespace["_fields"] = fields
         namespace["_defaults"] = defaults
-        namespace["__new__"] = _slow_new
+        namespace["__new__"] = _compile_new
         for index, field in enumerate(fields):
             namespace[field] = _tuplegetter(index, None)
         return super().__new__(mcls, name, bases, namespace, **options)
@@ -212,7 +222,7 @@ if TYPE_CHECKING:
         """A typed, immutable value with named fields; subclasses declare them as annotations."""
 
         unknown_tagged_fields: tuple[TaggedField, ...] = ()
-        """Tagged fields that the declaration does not know; written back when the value is encoded."""
+        """Tagged fields that are not declared; the encoder writes them back."""
 
         def replace(self, **changes: Any) -> Self:
             """Return a copy with these fields changed."""
@@ -247,61 +257,22 @@ def _unpickle(cls: type[Any], values: tuple[Any, ...]) -> Any:
     return _tuple_new(cls, values)
 
 
-class Message(Struct):
-    """A value with a layout of its own: ``versions`` are declared, flexible from version ``flexible_from`` on."""
+class VersionedStruct(Struct):
+    """A struct with declared ``versions``, flexible (KIP-482) from version ``flexible`` on.
 
-    if TYPE_CHECKING:
-        _versions: ClassVar[VersionRange]
-        _flexible: ClassVar[VersionRange]
+    `kproto.message.Message` adds encoding and decoding. A plain `Struct` has the version of the message around it.
+    """
 
-    def __init_subclass__(cls, *, versions: tuple[int, int] = (0, 0), flexible: int | None = None) -> None:
+    _versions: ClassVar[VersionRange]
+    _flexible: ClassVar[VersionRange]
+    _api_key: ClassVar[int] = -1
+    """Kafka's number of the API; -1 for a message that is not a request or response."""
+
+    def __init_subclass__(
+        cls, *, versions: tuple[int, int] = (0, 0), flexible: int | None = None, api_key: int = -1
+    ) -> None:
         cls._versions = VersionRange(*versions)
         cls._flexible = NONE if flexible is None else VersionRange(flexible)
-
-    def encode(self, version: int) -> bytes:
-        """Return the body in this version, without header and size.
-
-        Raises:
-            EncodeError: a field's value has no form in this version.
-            UnsupportedVersion: the version is not declared.
-        """
-        from kproto import registry
-
-        return registry.message_codec(type(self), version).encode(self)
-
-    @classmethod
-    def decode(cls, data: bytes, version: int) -> Self:
-        """Read one body that fills ``data`` exactly; trailing bytes are refused.
-
-        Raises:
-            DecodeError: truncated, hostile, or not this layout.
-            UnsupportedVersion: the version is not declared.
-        """
-        from kproto import registry
-
-        value: Self = registry.decode_exactly(cls, data, version)
-        return value
-
-
-class Request(Message):
-    """A request body; ``api_key`` is Kafka's number of the API."""
-
-    if TYPE_CHECKING:
-        _api_key: ClassVar[int]
-
-    def __init_subclass__(cls, *, api_key: int, versions: tuple[int, int], flexible: int | None = None) -> None:
-        super().__init_subclass__(versions=versions, flexible=flexible)
-        cls._api_key = api_key
-
-
-class Response(Message):
-    """A response body; ``api_key`` is Kafka's number of the API."""
-
-    if TYPE_CHECKING:
-        _api_key: ClassVar[int]
-
-    def __init_subclass__(cls, *, api_key: int, versions: tuple[int, int], flexible: int | None = None) -> None:
-        super().__init_subclass__(versions=versions, flexible=flexible)
         cls._api_key = api_key
 
 
@@ -341,7 +312,7 @@ def _field(name: str, annotation: Any, defaults: Mapping[str, Any]) -> Field:
 
 
 def _unwrap(annotation: Any) -> tuple[WireType, list[Any]]:
-    """Split an annotation into its wire type and its other notes; ``X | None`` is ``X`` here (`Nullable` says when)."""
+    """Split an annotation into its wire type and its other notes; ``X | None`` is ``X`` (see `Nullable`)."""
     notes: list[Any] = []
     if get_origin(annotation) is Annotated:
         annotation, *notes = get_args(annotation)

@@ -17,18 +17,10 @@ import struct
 from typing import Annotated, Any, NamedTuple, TypeVar, overload
 
 from kproto import registry
-from kproto.declaration import (
-    Int16,
-    Int32,
-    Message,
-    NullableString,
-    Request,
-    Response,
-    ignorable,
-    never_compact,
-    since,
-)
+from kproto.declaration import Int16, Int32, NullableString, ignorable, never_compact, since
 from kproto.errors import DecodeError, EncodeError
+from kproto.message import Message, Request, Response
+from kproto.message_codec import decode_exactly, message_codec
 from kproto.messages import APIS
 from kproto.runtime import FAILURES, malformed, unknown_tags
 
@@ -118,7 +110,7 @@ def _read_as_declared(frame: bytes) -> ReceivedHeader:
     if api_key not in APIS:
         raise DecodeError(API_KEY_PATH, 0, f"no API has key {api_key}")
     version, _ = registry.header_versions(api_key, api_version)
-    header, position = registry.message_codec(RequestHeader, version).decode(frame, 0)
+    header, position = message_codec(RequestHeader, version).decode(frame, 0)
     if api_key != registry.CONTROLLED_SHUTDOWN:
         flexible = registry.request_class(api_key)._flexible
         _flexible_from[api_key] = flexible.first if flexible.first <= flexible.last else NEVER
@@ -174,10 +166,7 @@ def read_response(frame: bytes, api: int | type[Request] | type[Response], versi
     api_key = api if isinstance(api, int) else api._api_key
     cls = api if isinstance(api, type) and issubclass(api, Response) else registry.response_class(api_key)
     header_version = registry.header_versions(api_key, version)[1]
-    header, position = registry.message_codec(ResponseHeader, header_version).decode(frame, 0)
+    header, position = message_codec(ResponseHeader, header_version).decode(frame, 0)
     if api_key == registry.API_VERSIONS and frame[position : position + 2] == UNSUPPORTED_VERSION.to_bytes(2, "big"):
         version = 0
-    response, end = registry.message_codec(cls, version).decode(frame, position)
-    if end != len(frame):
-        raise DecodeError(cls.__name__, end, f"{len(frame) - end} bytes after the end")
-    return header.correlation_id, response
+    return header.correlation_id, decode_exactly(cls, frame, version, position)

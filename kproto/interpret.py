@@ -1,7 +1,7 @@
-"""From a declaration to construct: the plain path that everything else is held against.
+"""From a declaration to a construct tree: the reference implementation of every codec.
 
-``construct_of(OffsetCommitRequest, 3)`` is a construct tree for version 3; `kproto.generate` walks the same tree.
-`InterpretedCodec` decodes and encodes with it, and turns construct's many exceptions into the two documented ones.
+``construct_of(OffsetCommitRequest, 3)`` returns a construct tree for version 3; `kproto.generate` walks the same tree.
+`InterpretedCodec` decodes and encodes with it, and maps construct's many exceptions to DecodeError and EncodeError.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import io
 import re
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from construct import Construct, ConstructError, Struct
 
 from kproto import declaration
-from kproto.declaration import Field, Message, WireType, fields_of
+from kproto.declaration import Field, VersionedStruct, WireType, fields_of
 from kproto.errors import DecodeError, EncodeError, UnsupportedVersion
 from kproto.primitives import (
     INTEGERS,
@@ -24,13 +24,9 @@ from kproto.primitives import (
     KafkaString,
     KnownTag,
     NullableStruct,
-    Octets16,
     TypedStruct,
+    UuidBytes,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _constructs: dict[tuple[type[Any], int, bool | None], TypedStruct] = {}
 
@@ -38,10 +34,10 @@ _constructs: dict[tuple[type[Any], int, bool | None], TypedStruct] = {}
 def construct_of(cls: type[declaration.Struct], version: int, *, flexible: bool | None = None) -> TypedStruct:
     """Return the construct of a declared class in one version.
 
-    ``flexible`` is the message's own rule unless given (nested structs follow their message).
+    ``flexible`` is given for a nested struct, which follows the message around it; a message has a rule of its own.
 
     Raises:
-        UnsupportedVersion: a message that does not declare this version.
+        UnsupportedVersion: the message does not declare this version.
     """
     found = _constructs.get((cls, version, flexible))
     if found is None:
@@ -51,12 +47,12 @@ def construct_of(cls: type[declaration.Struct], version: int, *, flexible: bool 
 
 def _construct(cls: type[declaration.Struct], version: int, flexible: bool | None) -> TypedStruct:
     if flexible is None:
-        message = _as_message(cls)
-        if not message._versions.covers(version):
-            raise UnsupportedVersion(getattr(cls, "_api_key", -1), version)
-        flexible = message._flexible.covers(version)
+        assert issubclass(cls, VersionedStruct), f"{cls.__name__} has no versions: flexible must be given"
+        if not cls._versions.covers(version):
+            raise UnsupportedVersion(cls._api_key, version)
+        flexible = cls._flexible.covers(version)
     fields = fields_of(cls)
-    plain, absent, tags = [], [], {}
+    untagged, absent, tags = [], [], {}
     for index, field in enumerate(fields):
         if not field.versions.covers(version):
             if not field.ignorable:
@@ -65,19 +61,14 @@ def _construct(cls: type[declaration.Struct], version: int, flexible: bool | Non
             assert flexible, f"{cls.__name__}.{field.name} is tagged in version {version}, which has no tags"
             tags[field.tag.number] = KnownTag(field.name, index, _field(field, version, flexible), field.default)
         else:
-            plain.append(field.name / _field(field, version, flexible))
+            untagged.append(field.name / _field(field, version, flexible))
     return TypedStruct(
         cls,
-        Struct(*plain),
+        Struct(*untagged),
         defaults=(*(f.default for f in fields), ()),
         absent=tuple(absent),
         tags=tags if flexible else None,
     )
-
-
-def _as_message(cls: type[Any]) -> type[Message]:
-    assert issubclass(cls, Message), f"{cls.__name__} is no message: say whether it is flexible"
-    return cls
 
 
 def _field(field: Field, version: int, flexible: bool) -> Construct:
@@ -94,7 +85,7 @@ def _wire(kind: WireType, version: int, flexible: bool, nullable: bool) -> Const
         case "bytes" | "records":
             return KafkaBytes(compact=flexible, nullable=nullable)
         case "uuid":
-            return Octets16()
+            return UuidBytes()
         case "array":
             assert kind.element is not None
             return KafkaArray(_wire(kind.element, version, flexible, False), compact=flexible, nullable=nullable)
@@ -109,7 +100,7 @@ def _wire(kind: WireType, version: int, flexible: bool, nullable: bool) -> Const
 class InterpretedCodec:
     """Decode and encode one message in one version by walking its construct tree."""
 
-    def __init__(self, cls: type[Message], version: int) -> None:
+    def __init__(self, cls: type[VersionedStruct], version: int) -> None:
         self.cls = cls
         self.version = version
         self.construct = construct_of(cls, version)
@@ -118,18 +109,22 @@ class InterpretedCodec:
         """Return ``(value, position after it)``.
 
         Raises:
-            DecodeError: truncated or hostile bytes.
+            DecodeError: the bytes are truncated, hostile, or do not have this layout.
         """
         stream = io.BytesIO(data)
         stream.seek(position)
-        value = self._guard(lambda: self.construct.parse_stream(stream), stream)
+        try:
+            value = self.construct.parse_stream(stream)
+        except ConstructError as error:
+            path, reason = _path_and_reason(error, self.cls.__name__)
+            raise DecodeError(path, stream.tell(), reason) from None
         return value, stream.tell()
 
     def encode(self, value: Any) -> bytes:
         """Return the body.
 
         Raises:
-            EncodeError: a field's value has no form in this version.
+            EncodeError: a field's value cannot be written in this version.
         """
         stream = io.BytesIO()
         try:
@@ -140,20 +135,13 @@ class InterpretedCodec:
             raise EncodeError(self.cls.__name__, str(error)) from None
         return stream.getvalue()
 
-    def _guard(self, read: Callable[[], Any], stream: io.BytesIO) -> Any:
-        try:
-            return read()
-        except ConstructError as error:
-            path, reason = _path_and_reason(error, self.cls.__name__)
-            raise DecodeError(path, stream.tell(), reason) from None
-
 
 _PATH_LINE = re.compile(r"Error in path (.*)\n?")
 _ROOT = re.compile(r"^\((parsing|building)\)")
 
 
 def _path_and_reason(error: ConstructError, name: str) -> tuple[str, str]:
-    """construct puts the path into its text; take the two apart again."""
+    """Split the text of a construct error, which contains its path, into path and reason."""
     text = str(error)
     found = _PATH_LINE.match(text)
     reason = _PATH_LINE.sub("", text).strip()

@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import Literal, TypeVar
 
 from kproto.errors import DecodeError
+from kproto.message_codec import message_codec
 from kproto.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitRequestKip211
-from kproto.registry import message_codec
 
 Layout = Literal["v4 as released", "v4 of KIP-211"]
 

@@ -1,13 +1,14 @@
-"""The wire's primitive types as construct classes: the parts that construct itself lacks or leaves unbounded.
+"""The primitive wire types as construct classes, for what construct lacks or does not bound.
 
-construct's own ``VarInt`` reads without end, its ``PascalString`` and ``PrefixedArray`` know no null and allocate
-what a length announces. These do neither: every length is held against the bytes that are left before anything is made.
+construct's own ``VarInt`` reads without end; its ``PascalString`` and ``PrefixedArray`` know no null and allocate as
+many bytes as a length announces. The classes here compare every length with the bytes that are left before they
+allocate.
 
-Wire (Kafka protocol guide; KIP-482 for the compact forms; rules BA-6, BA-7):
+Wire (Kafka protocol guide; KIP-482 for the compact types; rules BA-6, BA-7):
     string   int16 length, UTF-8;           compact: unsigned varint length + 1; null is -1, compact 0
-    bytes    int32 length, octets;          compact: unsigned varint length + 1; null is -1, compact 0
+    bytes    int32 length, bytes;           compact: unsigned varint length + 1; null is -1, compact 0
     array    int32 count, elements;         compact: unsigned varint count + 1;  null is -1, compact 0
-    uuid     16 octets
+    uuid     16 bytes
     struct?  int8, negative for null, then the struct
     tags     unsigned varint count, then per field: varint tag, varint size, content
 """
@@ -42,51 +43,51 @@ INTEGERS: dict[str, Construct] = {
 }  # fmt: skip
 
 STRING_SIZE_MAX = 0x7FFF
-"""Octets of the longest string: what an int16 can announce, and what Kafka checks for the compact form."""
+"""Bytes of the longest string: the largest int16, which Kafka checks for compact strings too."""
 UVARINT_MAX = 0xFFFFFFFF
 UVARINT_BYTES_MAX = 5
-"""Octets of the longest unsigned varint: 32 bits, seven at a time."""
+"""Bytes of the longest unsigned varint: 32 bits, seven in each byte."""
 
 
 def bytes_left(stream: Any) -> int:
-    """How many octets the stream still holds; what a length may at most announce."""
+    """Return the number of bytes after the stream's position: the most that a length may announce."""
     size: int = stream.getbuffer().nbytes
     return size - int(stream.tell())
 
 
 def read_exactly(stream: Any, size: int, path: str) -> bytes:
-    """Read ``size`` octets, or raise before allocating them."""
+    """Read ``size`` bytes, or raise StreamError before allocating them."""
     if not 0 <= size <= bytes_left(stream):
-        raise StreamError(f"{size} octets announced, {bytes_left(stream)} left", path=path)
+        raise StreamError(f"{size} bytes announced, {bytes_left(stream)} left", path=path)
     data: bytes = stream_read(stream, size, path)
     return data
 
 
 class Boolean(Construct):  # type: ignore[misc]  # construct is untyped
-    """One octet; any value but 0 is true."""
+    """One byte; any value but 0 is true."""
 
     def _parse(self, stream: Any, context: Any, path: str) -> bool:
         return read_exactly(stream, 1, path) != b"\0"
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if not isinstance(obj, bool):
-            raise ValidationError(f"{obj!r} is no bool", path=path)
+            raise ValidationError(f"{obj!r} is not a bool", path=path)
         stream_write(stream, b"\1" if obj else b"\0", 1, path)
         return obj
 
 
 class UVarint(Construct):  # type: ignore[misc]
-    """Unsigned varint of at most 32 bits: seven bits an octet, least significant first."""
+    """Unsigned varint of at most 32 bits: seven bits in each byte, least significant first."""
 
     def _parse(self, stream: Any, context: Any, path: str) -> int:
         value = 0
         for index in range(UVARINT_BYTES_MAX):
-            octet = read_exactly(stream, 1, path)[0]
-            value |= (octet & 0x7F) << (7 * index)
-            if octet < 0x80:
+            byte = read_exactly(stream, 1, path)[0]
+            value |= (byte & 0x7F) << (7 * index)
+            if byte < 0x80:
                 break
         else:
-            raise ValidationError("varint of more than 5 octets", path=path)
+            raise ValidationError("varint of more than 5 bytes", path=path)
         if value > UVARINT_MAX:
             raise ValidationError("varint of more than 32 bits", path=path)
         return value
@@ -94,7 +95,7 @@ class UVarint(Construct):  # type: ignore[misc]
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         value = obj
         if not 0 <= value <= UVARINT_MAX:
-            raise ValidationError(f"{value} is no unsigned number of 32 bits", path=path)
+            raise ValidationError(f"{value} is not an unsigned number of 32 bits", path=path)
         while value > 0x7F:
             stream_write(stream, bytes([value & 0x7F | 0x80]), 1, path)
             value >>= 7
@@ -106,7 +107,7 @@ UVARINT = UVarint()
 
 
 class Prefixed(Construct):  # type: ignore[misc]
-    """A length or count, null included, as ``prefix`` (plain) or as an unsigned varint (compact)."""
+    """A type behind a length or count, which may mean null: ``prefix``, or None for an unsigned varint (compact)."""
 
     def __init__(self, prefix: Construct | None, nullable: bool) -> None:
         super().__init__()
@@ -118,7 +119,7 @@ class Prefixed(Construct):  # type: ignore[misc]
         return self.prefix is None
 
     def _length(self, stream: Any, context: Any, path: str) -> int | None:
-        """Read the length; None is null. As in Kafka, any negative length means null where null is allowed."""
+        """Read the length; None is null. As in Kafka, any negative length means null in a nullable field."""
         if self.prefix is None:
             length = UVARINT._parse(stream, context, path) - 1
         else:
@@ -140,7 +141,7 @@ class Prefixed(Construct):  # type: ignore[misc]
 
 
 class KafkaString(Prefixed):
-    """Text of at most 32767 octets of UTF-8."""
+    """Text of at most 32767 bytes of UTF-8."""
 
     def __init__(self, *, compact: bool, nullable: bool) -> None:
         super().__init__(None if compact else Int16sb, nullable)
@@ -150,7 +151,7 @@ class KafkaString(Prefixed):
         if length is None:
             return None
         if length > STRING_SIZE_MAX:
-            raise ValidationError(f"string of {length} octets, {STRING_SIZE_MAX} are the most", path=path)
+            raise ValidationError(f"string of {length} bytes, the most is {STRING_SIZE_MAX}", path=path)
         try:
             return read_exactly(stream, length, path).decode()
         except UnicodeDecodeError as error:
@@ -159,7 +160,7 @@ class KafkaString(Prefixed):
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         data = None if obj is None else obj.encode()
         if data is not None and len(data) > STRING_SIZE_MAX:
-            raise ValidationError(f"string of {len(data)} octets, {STRING_SIZE_MAX} are the most", path=path)
+            raise ValidationError(f"string of {len(data)} bytes, the most is {STRING_SIZE_MAX}", path=path)
         self._put_length(None if data is None else len(data), stream, context, path)
         if data:
             stream_write(stream, data, len(data), path)
@@ -167,7 +168,7 @@ class KafkaString(Prefixed):
 
 
 class KafkaBytes(Prefixed):
-    """Octets; record sets are these too."""
+    """Bytes; the type of record sets too."""
 
     def __init__(self, *, compact: bool, nullable: bool) -> None:
         super().__init__(None if compact else Int32sb, nullable)
@@ -178,7 +179,7 @@ class KafkaBytes(Prefixed):
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if not isinstance(obj, bytes | bytearray | memoryview | None):
-            raise ValidationError(f"a {type(obj).__name__} is no bytes", path=path)
+            raise ValidationError(f"{type(obj).__name__} is not bytes", path=path)
         self._put_length(None if obj is None else len(obj), stream, context, path)
         if obj:
             stream_write(stream, bytes(obj), len(obj), path)
@@ -186,7 +187,7 @@ class KafkaBytes(Prefixed):
 
 
 class KafkaArray(Prefixed):
-    """Elements of one type. A count above the octets left is refused: no element is smaller than one."""
+    """Elements of one type. A count above the bytes left is refused: every element has at least one byte."""
 
     def __init__(self, element: Construct, *, compact: bool, nullable: bool) -> None:
         super().__init__(None if compact else Int32sb, nullable)
@@ -197,7 +198,7 @@ class KafkaArray(Prefixed):
         if count is None:
             return None
         if count > bytes_left(stream):
-            raise ValidationError(f"{count} elements announced, {bytes_left(stream)} octets left", path=path)
+            raise ValidationError(f"{count} elements announced, {bytes_left(stream)} bytes left", path=path)
         return tuple(self.element._parsereport(stream, context, f"{path}[{i}]") for i in range(count))
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
@@ -207,21 +208,21 @@ class KafkaArray(Prefixed):
         return obj
 
 
-class Octets16(Construct):  # type: ignore[misc]
-    """A UUID as its 16 octets."""
+class UuidBytes(Construct):  # type: ignore[misc]
+    """A UUID as its 16 bytes."""
 
     def _parse(self, stream: Any, context: Any, path: str) -> bytes:
         return read_exactly(stream, 16, path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         if len(obj) != 16:
-            raise ValidationError(f"a UUID has 16 octets, not {len(obj)}", path=path)
+            raise ValidationError(f"a UUID has 16 bytes, not {len(obj)}", path=path)
         stream_write(stream, obj, 16, path)
         return obj
 
 
 class NullableStruct(Construct):  # type: ignore[misc]
-    """A struct behind an octet that tells null (negative) from present."""
+    """A struct behind one byte that is negative for null."""
 
     def __init__(self, subcon: Construct) -> None:
         super().__init__()
@@ -237,7 +238,7 @@ class NullableStruct(Construct):  # type: ignore[misc]
 
 
 class KnownTag:
-    """A declared tagged field: its place in the value, its construct, and the default that is not written."""
+    """A declared tagged field: its index in the value, its construct, and the default that is not written."""
 
     def __init__(self, name: str, index: int, subcon: Construct, default: Any) -> None:
         self.name = name
@@ -249,7 +250,8 @@ class KnownTag:
 class TypedStruct(Construct):  # type: ignore[misc]
     """A declared class in one version: construct's ``Struct`` of the fields present, then the tag section.
 
-    ``subcon`` has the untagged fields; ``absent`` the fields that this version lacks and may not drop in silence.
+    ``subcon`` has the untagged fields; ``absent`` the fields that this version lacks and must not drop silently;
+    ``tags`` the tagged fields by number, or None if the version is not flexible.
     """
 
     def __init__(
@@ -291,7 +293,7 @@ class TypedStruct(Construct):  # type: ignore[misc]
             end = stream_tell(stream, path) + size
             values[known.index] = known.subcon._parsereport(stream, context, f"{path}.{known.name}")
             if stream_tell(stream, path) != end:
-                raise ValidationError(f"tag {number} does not fill its {size} octets", path=f"{path}.{known.name}")
+                raise ValidationError(f"tag {number} does not fill its {size} bytes", path=f"{path}.{known.name}")
         return tuple(unknown)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
@@ -316,7 +318,7 @@ class TypedStruct(Construct):  # type: ignore[misc]
             except ValidationError as error:
                 raise ValidationError(str(error), path=f"{path}.{known.name}") from None
         if len(section) != len(set_) + len(obj[-1]):
-            raise ValidationError("two tagged fields of one number", path=f"{path}.unknown_tagged_fields")
+            raise ValidationError("two tagged fields with the same number", path=f"{path}.unknown_tagged_fields")
         UVARINT._build(len(section), stream, context, path)
         for number, data in sorted(section.items()):
             UVARINT._build(number, stream, context, path)

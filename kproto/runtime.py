@@ -1,8 +1,8 @@
-"""What generated codecs call: varints, tag sections, and turning a failure into the documented error.
+"""The functions that generated codecs call: varints, tag sections, bulk reads, and the diagnosis of failures.
 
-No construct here, and nothing that a broker would wait for at start. When generated code fails, the interpreted
-codec reads or writes the same thing again, slowly, to say exactly which field is wrong; that is the only time it
-is imported.
+Theory of operation. Generated code only distinguishes success from failure: a refused input raises one of `FAILURES`
+somewhere inside. `decode_failed` and `encode_failed` then run the interpreted codec on the same input, which is slow
+but names the wrong field. Only this diagnosis imports construct; a broker that serves correct clients never does.
 """
 
 from __future__ import annotations
@@ -16,57 +16,56 @@ from kproto.errors import DecodeError, EncodeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kproto.declaration import Message
+    from kproto.declaration import VersionedStruct
 
 new: Callable[..., Any] = tuple.__new__
 join = b"".join
 
-SCAN_MIN = 3
-"""Elements from which reading an array at once is quicker than a loop."""
+BULK_READ_MIN = 3
+"""Count of elements from which reading an array in bulk is faster than a loop."""
 PACK_MIN, PACK_MAX = 8, 512
-"""Elements packed by one struct call: below, a loop is quicker; above, the struct kept for it is too large."""
-
+"""Counts of elements that one struct call packs: below, a loop is faster; above, the kept struct is too large."""
 
 UVARINT_MAX = 0xFFFFFFFF
 DIAGNOSIS_SIZE_MAX = 1 << 16
-"""Octets of the largest body that is read again to say what is wrong with it: construct takes up to a quarter of a
-second for so many, and a peer that sends nonsense should not get more."""
+"""Bytes of the largest body that the interpreted codec reads again to name the wrong field: it takes up to 250 ms for
+that many, and a hostile peer must not get more."""
 
 
 class Malformed(Exception):
-    """Raised inside generated code only; always becomes a DecodeError or EncodeError."""
+    """Raised inside generated code only; the generated function turns it into a DecodeError or EncodeError."""
 
 
 FAILURES = (Malformed, struct.error, IndexError, UnicodeError, AttributeError, TypeError, ValueError, OverflowError)
 
 
 def malformed() -> Any:
-    """Refuse, from within an expression."""
+    """Raise Malformed; a function, so that an expression can raise."""
     raise Malformed
 
 
 def check_uuid(value: bytes) -> bytes:
-    """Return a UUID's octets; struct would pad or cut them in silence."""
+    """Return a UUID of 16 bytes, or raise Malformed; struct pads or truncates silently."""
     if len(value) != 16:
         raise Malformed
     return value
 
 
 def check_bool(value: bool) -> bool:
-    """Return a bool; struct would take any value for one."""
+    """Return a bool, or raise Malformed; struct takes any value for a bool."""
     if value is not True and value is not False:
         raise Malformed
     return value
 
 
 def more_uvarint(data: bytes, position: int, first: int) -> tuple[int, int]:
-    """Finish an unsigned varint whose first octet, already read, has its high bit set."""
+    """Read the rest of an unsigned varint whose first byte, already read, has its high bit set."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
-        octet = data[position]
+        byte = data[position]
         position += 1
-        value |= (octet & 0x7F) << shift
-        if octet < 0x80:
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
             if value > UVARINT_MAX:
                 break
             return value, position
@@ -80,7 +79,7 @@ def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def long_uvarint(value: int) -> bytes:
-    """Return the octets of an unsigned varint."""
+    """Return an unsigned varint as bytes."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -90,16 +89,16 @@ def long_uvarint(value: int) -> bytes:
 
 
 UVARINTS = tuple(bytes((n,)) for n in range(0x80))
-"""The unsigned varints of one octet."""
+"""The unsigned varints of one byte, by value."""
 
 
 def uvarint(value: int) -> bytes:
-    """Return the octets of an unsigned varint."""
+    """Return an unsigned varint as bytes."""
     return UVARINTS[value] if value < 0x80 else long_uvarint(value)
 
 
 def unknown_tags(data: bytes, position: int, count: int) -> tuple[tuple[TaggedField, ...], int]:
-    """Read ``count`` tagged fields, none of which is declared."""
+    """Read ``count`` tagged fields of a struct that declares none; return ``(fields, position after them)``."""
     if count > 0x7F:
         count, position = more_uvarint(data, position, count)
     found = []
@@ -115,7 +114,10 @@ def unknown_tags(data: bytes, position: int, count: int) -> tuple[tuple[TaggedFi
 
 
 def tag_section(unknown: tuple[TaggedField, ...], known: dict[int, bytes]) -> bytes:
-    """Return the tag section: count, then tags in rising order."""
+    """Return the tag section: count, then fields in rising order of their tags.
+
+    Raises Malformed if two fields have the same tag, or a tag is not a uint32.
+    """
     section = {field.tag: field.data for field in unknown} | known
     if len(section) != len(unknown) + len(known):
         raise Malformed
@@ -128,7 +130,7 @@ def tag_section(unknown: tuple[TaggedField, ...], known: dict[int, bytes]) -> by
 
 
 class Packers(dict[int, "Callable[..., bytes]"]):
-    """Element count -> the pack method for so many elements of one struct code; at most PACK_MAX of them."""
+    """Element count -> the pack method for that many elements of one struct code; at most PACK_MAX entries."""
 
     def __init__(self, code: str) -> None:
         self.code = code
@@ -139,87 +141,95 @@ class Packers(dict[int, "Callable[..., bytes]"]):
 
 
 class _Plan(NamedTuple):
-    """How to read elements whose string is this one."""
+    """How to read elements that contain one certain string."""
 
     string: bytes
-    """The octets of length and content, as in every element."""
+    """Length and content of the string, as encoded in every element."""
     value: Any
     stride: int
+    """Bytes of one element."""
     checks: tuple[tuple[slice, int], ...]
-    """Places with their stride, and the octet that must stand there in every element."""
+    """(one byte position of every element, the value that each of these bytes must have)."""
     rows: Callable[[bytes], Any]
 
 
-class Alike:
-    """Reads an array whose elements all have the same string, and no tags: one bulk read, proven right first.
+class UniformArray:
+    """Reads an array in bulk if all elements contain the same string and no tags; proves that first.
 
-    An element is fixed fields, at most one string or bytes field, fixed fields. If element 0's string has ``k`` octets
-    and so has every other, all have one size, and what stands at a place in one stands a fixed stride further in the
-    next. Counting, with that stride, the octets that equal element 0's proves both at C speed, by induction: element
-    0's length is where it is; if element 1 has the same octets there, element 2 is where it should be, and so on.
+    Theory of operation. An element is fixed-size fields, at most one string or bytes field, fixed-size fields. Suppose
+    that the string of element 0 is encoded in ``k`` bytes. If all elements contain the same string, all have the same
+    size (the stride), and each byte of the string recurs once per stride. ``chunk[position::stride].count(byte)``
+    checks one such byte in all elements in one C call, and a handful of these checks is the whole proof, by induction:
+    the length of element 0 is where it should be; if element 1 has the same bytes one stride later, it has the same
+    size, so that element 2 begins where it should, and so on. Then one ``iter_unpack`` reads all fixed fields, with the
+    string as padding.
 
-    The string met last is remembered with its plan: metadata is the same in commit after commit.
+    The plan for the last string is kept: the metadata of commits is mostly the same in commit after commit.
     """
 
-    SAME_MAX = 40
-    """Octets of the string beyond which comparing costs more than it saves."""
+    STRING_SIZE_MAX = 40
+    """Bytes of the longest string that is compared byte by byte; beyond that, the loop is faster."""
 
     def __init__(self, before: str, prefix: str, kind: str, after: str, zeros: tuple[int, ...], nullable: bool) -> None:
-        """``before``, ``after``: struct codes, tag counts as padding; ``prefix``: code of the length, "" for no string.
+        """``before``, ``after``: struct codes, with padding for a tag count; ``prefix``: code of the string's length.
 
-        ``kind``: "str" or "bytes"; ``zeros``: places of tag counts, from the element's start or, if negative, its end.
+        ``kind``: "str" or "bytes"; ``zeros``: positions of tag counts, from the element's start or, if negative, its
+        end.
         """
         self.codes = before, after
         self.sizes = struct.calcsize(">" + before), struct.calcsize(">" + after)
         self.zeros = zeros
         self.prefix = prefix
-        self.text = kind == "str"
+        self.is_text = kind == "str"
         self.nullable = nullable
-        self.place = self.sizes[0]
-        self.last = self._make(b"\1" if prefix == "B" else bytes(struct.calcsize(">" + prefix)), b"")
+        self.string_position = self.sizes[0]
+        self.last_plan = self._make_plan(b"\1" if prefix == "B" else bytes(struct.calcsize(">" + prefix)), b"")
 
     def __call__(self, data: bytes, position: int, count: int) -> tuple[Any, Any, int] | None:
-        """Return ``(rows of fixed fields, the string, position after the array)``, or None: read it one by one."""
-        plan: _Plan | None = self.last
-        string, value, stride, checks, rows = self.last
-        place = position + self.place
-        if data[place : place + len(string)] != string:
-            plan = self._plan(data, place)
+        """Return ``(rows of fixed fields, the string, position after the array)``; None if the elements differ."""
+        plan: _Plan | None = self.last_plan
+        string, value, stride, checks, rows = self.last_plan
+        string_position = position + self.string_position
+        if data[string_position : string_position + len(string)] != string:
+            plan = self._plan_for(data, string_position)
             if plan is None:
                 return None
-            string, value, stride, checks, rows = self.last = plan
+            string, value, stride, checks, rows = self.last_plan = plan
         end = position + count * stride
         chunk = data[position:end]
-        for places, octet in checks:
-            if chunk[places].count(octet) != count:
+        # A chunk that the end of the data cuts short has fewer than ``count`` of some checked byte.
+        for positions, byte in checks:
+            if chunk[positions].count(byte) != count:
                 return None
         return rows(chunk), value, end
 
-    def _plan(self, data: bytes, place: int) -> _Plan | None:
+    def _plan_for(self, data: bytes, position: int) -> _Plan | None:
+        """Return the plan for the string that is encoded at this position; None if it is null, too long or cut."""
         size = struct.calcsize(">" + self.prefix)
-        (length,) = struct.unpack_from(">" + self.prefix, data, place)
-        length -= self.prefix == "B"
+        (length,) = struct.unpack_from(">" + self.prefix, data, position)
+        length -= self.prefix == "B"  # a compact length is one more; one above 127 exceeds STRING_SIZE_MAX anyway
         if length < 0:
-            return self._make(data[place : place + size], None) if self.nullable else None
-        if size + length > self.SAME_MAX or place + size + length > len(data):
+            return self._make_plan(data[position : position + size], None) if self.nullable else None
+        if size + length > self.STRING_SIZE_MAX or position + size + length > len(data):
             return None
-        return self._make(data[place : place + size + length], data[place + size : place + size + length])
+        end = position + size + length
+        return self._make_plan(data[position:end], data[position + size : end])
 
-    def _make(self, string: bytes, content: bytes | None) -> _Plan:
+    def _make_plan(self, string: bytes, content: bytes | None) -> _Plan:
         stride = sum(self.sizes) + len(string)
-        octets = [(self.place + index, octet) for index, octet in enumerate(string)]
-        octets += [(zero % stride, 0) for zero in self.zeros]
+        checked = [(self.string_position + index, byte) for index, byte in enumerate(string)]
+        checked += [(zero % stride, 0) for zero in self.zeros]
         return _Plan(
             string=string,
-            value=content.decode() if self.text and content is not None else content,
+            value=content.decode() if self.is_text and content is not None else content,
             stride=stride,
-            checks=tuple((slice(place, None, stride), octet) for place, octet in octets),
+            checks=tuple((slice(position, None, stride), byte) for position, byte in checked),
             rows=struct.Struct(f">{self.codes[0]}{len(string)}x{self.codes[1]}").iter_unpack,
         )
 
 
-def decode_failed(cls: type[Message], version: int, data: bytes, position: int) -> DecodeError:
-    """Say what is wrong with bytes that the generated decoder refused."""
+def decode_failed(cls: type[VersionedStruct], version: int, data: bytes, position: int) -> DecodeError:
+    """Return the error that names what is wrong with bytes that the generated decoder refused."""
     if len(data) - position > DIAGNOSIS_SIZE_MAX:
         return DecodeError(cls.__name__, position, f"{len(data) - position} bytes do not have this layout")
     from kproto.interpret import InterpretedCodec
@@ -231,8 +241,8 @@ def decode_failed(cls: type[Message], version: int, data: bytes, position: int) 
     return DecodeError(cls.__name__, position, "refused")
 
 
-def encode_failed(cls: type[Message], version: int, value: Any, cause: Exception) -> EncodeError:
-    """Say what is wrong with a value that the generated encoder refused."""
+def encode_failed(cls: type[VersionedStruct], version: int, value: Any, cause: Exception) -> EncodeError:
+    """Return the error that names what is wrong with a value that the generated encoder refused."""
     from kproto.interpret import InterpretedCodec
 
     try:

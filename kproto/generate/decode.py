@@ -1,15 +1,31 @@
-"""Emit decoders."""
+"""Emit decoders.
+
+Theory of operation. The emitter walks the construct tree in wire order. `value` returns the expression for a value, and
+emits the lines that must run before it. A fixed-size field emits nothing yet: it joins ``pending``, and `flush` emits
+one ``unpack_from`` for all of them. Everything of variable size flushes first. Two guesses make these runs longer:
+
+- A string whose default is null is usually null, so its length is read together with the fields on both sides
+  (``guesses``). A wrong guess reads the fields after the string again.
+- In an API whose arrays usually have one element (``expect_one``), the count is read together with the first fields of
+  the element. A wrong guess reads the count again and continues with the general code.
+
+Both guesses only decide which code reads the bytes, never what is accepted: the fallback reads the same bytes from the
+same position. In the generated code ``b`` is the buffer, ``p`` the position, and ``size`` the length of the buffer.
+
+A read beyond the end fails in one of two ways: ``unpack_from`` and ``b[p]`` raise; slices return fewer bytes, so every
+slice is followed, sooner or later, by a comparison of ``p`` with ``size`` (the last one ends the function).
+"""
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
 from construct import Construct
 
+from kproto.generate.constants import ModuleConstants
 from kproto.generate.emitter import Emitter
 from kproto.generate.rows import Row
-from kproto.generate.tree import fixed_code, guessed_length, prefix_code, size_min
+from kproto.generate.tree import codes_size, default_length, fixed_code, prefix_code, size_min
 from kproto.primitives import (
     STRING_SIZE_MAX,
     KafkaArray,
@@ -19,88 +35,106 @@ from kproto.primitives import (
     TypedStruct,
 )
 
-if TYPE_CHECKING:
-    from kproto.generate.module import Module
+
+class NullGuess(NamedTuple):
+    """A string that is guessed to be null while its length is pending."""
+
+    node: KafkaString
+    target: str
+    length: int
+    """The length, as encoded, that confirms the guess."""
+
+
+class OneElement(NamedTuple):
+    """An array that is guessed to have one element while the element's first fields are pending."""
+
+    counter: str
+    """The variable of the count."""
+    flag: str
+    """The variable that says whether the guess is right."""
 
 
 class DecoderEmitter(Emitter):
-    """Emit reads. ``pending`` holds (code, target) of fixed fields that one unpack will fill.
+    """Emit reads. ``pending`` has the fixed-size fields that one unpack will read, as (code, target)."""
 
-    A string whose default is null is guessed to be that, so that what stands before and behind it is one
-    unpack: ``guesses`` has, by place in ``pending``, the string whose length stands there. A wrong guess reads again.
-    """
-
-    def __init__(self, module: Module, *, peel: bool = False) -> None:
-        super().__init__(module, peel=peel)
-        self.guesses: dict[int, tuple[KafkaString, str, Any]] = {}
-        self.single: tuple[str, str] | None = None
-        """An array guessed to have one element, whose first fields are being collected: (name of its count, flag)."""
+    def __init__(self, constants: ModuleConstants, *, expect_one: bool = False) -> None:
+        super().__init__(constants, expect_one=expect_one)
+        self.guesses: dict[int, NullGuess] = {}
+        """Index in ``pending`` of the length of a string -> the guess."""
+        self.one_element: OneElement | None = None
 
     def flush(self) -> None:
+        """Emit the read of all pending fields."""
         if not self.pending:
             return
-        if self.single is not None:
-            self.flush_single(*self.single)
-            return
-        if self.guesses:
-            self.flush_guesses()
-            return
-        codes = "".join(code for code, _ in self.pending)
-        targets = "".join(f"{target}, " for _, target in self.pending)
-        self.line(f"{targets.rstrip() if len(self.pending) == 1 else targets[:-2]} = {self.module.unpack(codes)}(b, p)")
-        self.line(f"p += {struct.calcsize('>' + codes)}")
-        self.pending = []
+        if self.one_element is not None:
+            self._flush_one_element(self.one_element)
+        elif self.guesses:
+            self._flush_guesses()
+        else:
+            self._unpack_pending()
+            self.line(f"p += {self._pending_size()}")
+            self.pending = []
 
-    def flush_guesses(self) -> None:
-        pending, guesses = self.pending, self.guesses
-        self.guesses = {}
-        if max(guesses) == len(pending) - 1:  # nothing behind the last one to be read with it
-            (node, target, _), length = guesses.pop(max(guesses)), pending[-1][1]
-            self.guesses = guesses
-            self.flush()
-            self.content(node, length, target)
-            return
-        codes = "".join(code for code, _ in pending)
-        right = " and ".join(
-            f"{pending[place][1]} == {guessed_length(node, default)}" for place, (node, _, default) in guesses.items()
-        )
-        self.line(f"{', '.join(target for _, target in pending)} = {self.module.unpack(codes)}(b, p)")
-        self.line(f"if {right}:")
-        for _, target, default in guesses.values():
-            self.line(f"    {target} = {default!r}")
-        self.line(f"    p += {struct.calcsize('>' + codes)}")
-        self.line("else:")
-        self.indent += 1
-        start = 0
-        for place, (node, target, _) in guesses.items():
-            self.pending = pending[start : place + 1]
-            self.flush()
-            self.content(node, pending[place][1], target)
-            start = place + 1
-        self.pending = pending[start:]
-        self.flush()
-        self.indent -= 1
+    def _unpack_pending(self) -> None:
+        targets = ", ".join(target for _, target in self.pending) + ("," if len(self.pending) == 1 else "")
+        self.line(f"{targets} = {self.constants.unpack_from(self._pending_codes())}(b, p)")
 
-    def flush_single(self, count: str, flag: str) -> None:
-        """Read up to and into an array's first element at once, if so much is there; go on inside ``if flag``."""
+    def _pending_codes(self) -> str:
+        return "".join(code for code, _ in self.pending)
+
+    def _pending_size(self) -> int:
+        return codes_size(self._pending_codes())
+
+    def _guesses_hold(self) -> list[str]:
+        """Return the conditions under which the pending guesses are right."""
+        return [f"{self.pending[index][1]} == {guess.length}" for index, guess in self.guesses.items()]
+
+    def _flush_guesses(self) -> None:
+        if max(self.guesses) == len(self.pending) - 1:
+            # The last guess saves nothing: no field follows that could be read together with the length.
+            guess, length = self.guesses.pop(max(self.guesses)), self.pending[-1][1]
+            self.flush()
+            self.content(guess.node, length, guess.target)
+            return
         pending, guesses = self.pending, self.guesses
-        self.pending, self.guesses, self.single = [], {}, None
-        codes = "".join(code for code, _ in pending)
-        size = struct.calcsize(">" + codes)
-        right = [f"{pending[place][1]} == {guessed_length(node, value)}" for place, (node, _, value) in guesses.items()]
-        compact = any(target == count and code == "B" for code, target in pending)
-        self.line(f"{flag} = p + {size} <= size")
-        self.line(f"if {flag}:")
-        self.line(f"    {', '.join(target for _, target in pending)} = {self.module.unpack(codes)}(b, p)")
-        self.line(f"    {flag} = {' and '.join([*right, f'{count} == {2 if compact else 1}'])}")
-        self.line(f"if {flag}:")
+        self._unpack_pending()
+        with self.block(f"if {' and '.join(self._guesses_hold())}:"):
+            for guess in guesses.values():
+                self.line(f"{guess.target} = None")
+            self.line(f"p += {self._pending_size()}")
+        with self.block("else:"):
+            # ``p`` has not moved: read the same fields again, each string when its length is known.
+            self.guesses = {}
+            start = 0
+            for index, guess in guesses.items():
+                self.pending = pending[start : index + 1]
+                self.flush()
+                self.content(guess.node, pending[index][1], guess.target)
+                start = index + 1
+            self.pending = pending[start:]
+            self.flush()
+
+    def _flush_one_element(self, one: OneElement) -> None:
+        """Read up to and into the only element of an array in one go, if the buffer has that many bytes.
+
+        Leaves the emitter inside ``if flag:``; `_one_element_array` closes that block.
+        """
+        size, conditions, guesses = self._pending_size(), self._guesses_hold(), self.guesses
+        compact = any(target == one.counter and code == "B" for code, target in self.pending)
+        self.line(f"{one.flag} = p + {size} <= size")
+        with self.block(f"if {one.flag}:"):
+            self._unpack_pending()
+            self.line(f"{one.flag} = {' and '.join([*conditions, f'{one.counter} == {2 if compact else 1}'])}")
+        self.line(f"if {one.flag}:")
         self.indent += 1
-        for _, target, default in guesses.values():
-            self.line(f"{target} = {default!r}")
+        for guess in guesses.values():
+            self.line(f"{guess.target} = None")
         self.line(f"p += {size}")
+        self.pending, self.guesses, self.one_element = [], {}, None
 
     def value(self, node: Construct) -> str:
-        """Emit the read of one value; return the expression for it, valid once everything is flushed."""
+        """Emit the read of one value; return the expression for it, which is valid after `flush`."""
         if (code := fixed_code(node)) is not None:
             target = self.name()
             self.pending.append((code, target))
@@ -109,33 +143,40 @@ class DecoderEmitter(Emitter):
             return self.struct(node)
         target = self.name()
         if isinstance(node, NullableStruct):
-            self.nullable_struct(node, target)
+            self._nullable_struct(node, target)
         else:
             assert isinstance(node, Prefixed)
-            self.prefixed(node, target)
+            self._prefixed(node, target)
         return target
 
     def struct(self, node: TypedStruct) -> str:
-        values = [self.constant(default) for default in node.defaults]
+        """Emit the reads of all fields; return the expression that creates the value."""
+        values = [self.default(default) for default in node.defaults]
         for field in node.subcon.subcons:
-            guessed = isinstance(field.subcon, KafkaString) and field.name in node.cls._defaults
-            read = self.guess(field.subcon, node.cls._defaults[field.name]) if guessed else self.value(field.subcon)
+            guessable = isinstance(field.subcon, KafkaString) and field.name in node.cls._defaults
+            read = (
+                self._guess_null(field.subcon, node.cls._defaults[field.name])
+                if guessable
+                else self.value(field.subcon)
+            )
             values[node.indices[field.name]] = read
         if node.tags is not None:
-            self.tags(node, values)
-        return f"new({self.module.cls(node.cls)}, ({', '.join(values)},))"
+            self._tags(node, values)
+        return f"new({self.constants.class_name(node.cls)}, ({', '.join(values)},))"
 
-    def guess(self, node: KafkaString, default: str | None) -> str:
-        """Read a string that is likely to be its default: put off until it is known what stands behind it."""
+    def _guess_null(self, node: KafkaString, default: str | None) -> str:
+        """Put off the read of a string that is probably null, so that the fields after it join the same unpack."""
         target = self.name()
-        if guessed_length(node, default) is None or self.single is not None:
-            self.prefixed(node, target)
+        length = default_length(node, default)
+        if length is None or self.one_element is not None:
+            self._prefixed(node, target)
             return target
-        self.guesses[len(self.pending)] = (node, target, default)
+        self.guesses[len(self.pending)] = NullGuess(node, target, length)
         self.pending.append((prefix_code(node), self.name()))
         return target
 
-    def tags(self, node: TypedStruct, values: list[str]) -> None:
+    def _tags(self, node: TypedStruct, values: list[str]) -> None:
+        """Emit the read of a tag section. Its count joins the pending fields: nearly always it is 0."""
         assert node.tags is not None
         count, unknown = self.name(), self.name()
         self.pending.append(("B", count))
@@ -148,114 +189,109 @@ class DecoderEmitter(Emitter):
         targets = {number: self.name() for number in node.tags}
         for number, known in node.tags.items():
             values[known.index] = targets[number]
-            self.line(f"{targets[number]} = {self.constant(known.default)}")
+            self.line(f"{targets[number]} = {self.default(known.default)}")
         self.line(f"if not {count}: {unknown} = ()")
-        self.line("else:")
-        self.indent += 1
-        self.line(f"if {count} > 127: {count}, p = more_uvarint(b, p, {count})")
-        self.line(f"{unknown} = []")
-        number_name, end = self.name(), self.name()
-        self.line(f"for _ in range({count}):")
-        self.indent += 1
-        self.line(f"{number_name}, p = read_uvarint(b, p)")
-        self.line(f"{end}, p = read_uvarint(b, p)")
-        self.line(f"{end} += p")
-        for index, (number, known) in enumerate(node.tags.items()):
-            self.line(f"{'el' if index else ''}if {number_name} == {number}:")
-            self.indent += 1
-            expression = self.value(known.subcon)
-            self.flush()
-            self.line(f"{targets[number]} = {expression}")
-            self.line(f"if p != {end}: malformed()")
-            self.indent -= 1
-        self.line("else:")
-        self.line(f"    if {end} > size: malformed()")
-        self.line(f"    {unknown}.append(TaggedField({number_name}, b[p:{end}]))")
-        self.line(f"    p = {end}")
-        self.indent -= 1
-        self.line(f"{unknown} = tuple({unknown})")
-        self.indent -= 1
+        with self.block("else:"):
+            self.line(f"if {count} > 127: {count}, p = more_uvarint(b, p, {count})")
+            self.line(f"{unknown} = []")
+            number_name, end = self.name(), self.name()
+            with self.block(f"for _ in range({count}):"):
+                self.line(f"{number_name}, p = read_uvarint(b, p)")
+                self.line(f"{end}, p = read_uvarint(b, p)")
+                self.line(f"{end} += p")
+                for index, (number, known) in enumerate(node.tags.items()):
+                    with self.block(f"{'el' if index else ''}if {number_name} == {number}:"):
+                        expression = self.value(known.subcon)
+                        self.flush()
+                        self.line(f"{targets[number]} = {expression}")
+                        self.line(f"if p != {end}: malformed()")
+                with self.block("else:"):
+                    self.line(f"if {end} > size: malformed()")
+                    self.line(f"{unknown}.append(TaggedField({number_name}, b[p:{end}]))")
+                    self.line(f"p = {end}")
+            self.line(f"{unknown} = tuple({unknown})")
 
-    def nullable_struct(self, node: NullableStruct, target: str) -> None:
+    def _nullable_struct(self, node: NullableStruct, target: str) -> None:
         present = self.name()
         self.pending.append(("b", present))
         self.flush()
         self.line(f"if {present} < 0: {target} = None")
-        self.line("else:")
-        self.indent += 1
-        expression = self.value(node.subcon)
-        self.flush()
-        self.line(f"{target} = {expression}")
-        self.indent -= 1
+        with self.block("else:"):
+            expression = self.value(node.subcon)
+            self.flush()
+            self.line(f"{target} = {expression}")
 
-    def prefixed(self, node: Prefixed, target: str) -> None:
+    def _prefixed(self, node: Prefixed, target: str) -> None:
+        """Emit the read of a string, bytes or array: its length with the pending fields, then its content."""
         length = self.name()
-        if self.peel and self.single is None and isinstance(node, KafkaArray) and isinstance(node.element, TypedStruct):
-            self.peeled(node, length, target)
+        struct_array = isinstance(node, KafkaArray) and isinstance(node.element, TypedStruct)
+        if self.expect_one and self.one_element is None and struct_array:
+            self._one_element_array(node, length, target)
             return
         self.pending.append((prefix_code(node), length))
         self.flush()
         self.content(node, length, target)
 
-    def peeled(self, node: KafkaArray, count: str, target: str) -> None:
-        """An array that mostly has one element: guess that, without a loop or a list; else read the count again."""
+    def _one_element_array(self, node: KafkaArray, count: str, target: str) -> None:
+        """Emit an array twice: for one element, without a loop or a list, and for any other count."""
         pending, guesses = [*self.pending, (prefix_code(node), count)], dict(self.guesses)
         outer = self.indent
-        self.single = (count, self.name())
-        flag = self.single[1]
+        self.one_element = OneElement(count, self.name())
+        flag = self.one_element.flag
         self.pending.append(pending[-1])
         expression = self.value(node.element)
         self.flush()
         self.line(f"{target} = ({expression},)")
-        self.indent = outer
-        self.line(f"if not {flag}:")
-        self.indent += 1
-        self.pending, self.guesses = pending, guesses
-        self.flush()
-        self.content(node, count, target)
-        self.indent -= 1
+        self.indent = outer  # `_flush_one_element` left the emitter inside ``if flag:``
+        with self.block(f"if not {flag}:"):
+            self.pending, self.guesses = pending, guesses
+            self.flush()
+            self.content(node, count, target)
 
     def content(self, node: Prefixed, length: str, target: str) -> None:
-        """Emit the read of what follows a length that has been read."""
+        """Emit the read of what follows a length that has been read; handle long compact lengths and null."""
         if node.compact:
+            # One byte has been read. Its high bit says that the varint continues, which is rare.
             self.line(f"if {length} > 127: {length}, p = more_uvarint(b, p, {length})")
             if isinstance(node, KafkaString):
                 self.lines[-1] += f"; {length} <= {STRING_SIZE_MAX + 1} or malformed()"
             self.line(f"{length} -= 1")
-        if node.nullable:
-            self.line(f"if {length} < 0: {target} = None")
-            self.line("else:")
-            self.indent += 1
-        else:
+        if not node.nullable:
             self.line(f"if {length} < 0: malformed()")
-        self.body(node, length, target)
-        if node.nullable:
-            self.indent -= 1
-
-    def body(self, node: Prefixed, length: str, target: str) -> None:
-        if isinstance(node, KafkaArray):
-            self.array(node.element, length, target)
+            self._body(node, length, target)
             return
-        decode = ".decode()" if isinstance(node, KafkaString) else ""
-        if decode:
-            self.line(f"if not {length}: {target} = ''")
-            self.line("else:")
-            self.indent += 1
-        end = self.name()
-        self.line(f"{end} = p + {length}")
-        self.line(f"{target} = b[p:{end}]{decode}")
-        self.line(f"p = {end}")
-        if not decode:
-            self.line("if p > size: malformed()")
-        else:
-            self.indent -= 1
+        self.line(f"if {length} < 0: {target} = None")
+        with self.block("else:"):
+            self._body(node, length, target)
 
-    def array(self, element: Construct, count: str, target: str) -> None:
+    def _body(self, node: Prefixed, length: str, target: str) -> None:
+        end = self.name() if not isinstance(node, KafkaArray) else ""
+        if isinstance(node, KafkaArray):
+            self._array(node.element, length, target)
+        elif isinstance(node, KafkaString):
+            # No comparison with ``size``: a cut string moves ``p`` beyond the end, where the next read fails.
+            self.line(f"if not {length}: {target} = ''")
+            with self.block("else:"):
+                self.line(f"{end} = p + {length}")
+                self.line(f"{target} = b[p:{end}].decode()")
+                self.line(f"p = {end}")
+        else:
+            self.line(f"{end} = p + {length}")
+            self.line(f"{target} = b[p:{end}]")
+            self.line(f"p = {end}")
+            self.line("if p > size: malformed()")
+
+    def _array(self, element: Construct, count: str, target: str) -> None:
+        """Emit the read of ``count`` elements, the fastest way that fits the element.
+
+        Every way compares the count with the bytes that are left before it allocates: a hostile count of 2**31 must
+        cost nothing.
+        """
         least = max(1, size_min(element))
         if (code := fixed_code(element)) is not None:
             self.line(f"if {count} * {least} > size - p: malformed()")
-            self.line(f"{target} = struct.unpack_from(f'>{{{count}}}{code}', b, p)" if code != "16s" else
-                      f"{target} = struct.unpack_from('>' + '16s' * {count}, b, p)")  # fmt: skip
+            codes = f"'>' + '16s' * {count}" if code == "16s" else f"f'>{{{count}}}{code}'"
+            self.line(f"{target} = struct.unpack_from({codes}, b, p)")
             self.line(f"p += {count} * {least}")
             return
         row = Row.of(element, self) if isinstance(element, TypedStruct) else None
@@ -263,44 +299,47 @@ class DecoderEmitter(Emitter):
             end = self.name()
             self.line(f"{end} = p + {count} * {least}")
             self.line(f"if {end} > size: malformed()")
-            self.line(f"{target} = {row.if_alike(f'{self.module.iter_unpack(row.before)}(b[p:{end}])')}")
+            rows = f"{self.constants.iter_unpack(row.before)}(b[p:{end}])"
+            self.line(f"{target} = {row.uniform_expression(rows)}")
             self.line(f"p = {end}")
         elif row is not None:
-            self.alike(row, element, count, target)
+            self._bulk(row, element, count, target)
         else:
-            self.loop(element, count, target)
+            self._loop(element, count, target)
 
-    def alike(self, row: Row, element: Construct, count: str, target: str) -> None:
-        """Many elements: in bulk if their strings are all empty, or else alike; one by one if not."""
+    def _bulk(self, row: Row, element: Construct, count: str, target: str) -> None:
+        """Emit three ways to read elements with a string: all strings empty, all equal, one by one.
+
+        One byte of the first element decides between the first two. Each leaves ``target`` None if its assumption
+        turns out wrong, with ``p`` unmoved, and the loop reads the elements.
+        """
         found = self.name()
         self.line(f"{target} = None")
-        self.line(f"if {count} >= SCAN_MIN:")
-        self.indent += 1
-        place, octet = row.first_check
-        self.line(f"if b[p + {place}] == {octet}:")
-        self.line(f"    {target} = {row.if_empty(self.module, f'b[p : p + {count} * {row.size}]')}")
-        self.line(f"    if len({target}) == {count}: p += {count} * {row.size}")
-        self.line(f"    else: {target} = None")
-        if row.prefix:
-            self.line(f"elif {found} := {self.module.alike(row)}(b, p, {count}):")
-            self.line(f"    {found}, {row.string}, p = {found}")
-            self.line(f"    {target} = {row.if_alike(found)}")
-        self.indent -= 1
-        self.line(f"if {target} is None:")
-        self.indent += 1
-        self.loop(element, count, target)
-        self.indent -= 1
+        with self.block(f"if {count} >= BULK_READ_MIN:"):
+            position, byte = row.first_expected
+            with self.block(f"if b[p + {position}] == {byte}:"):
+                self.line(f"{target} = {row.empty_expression(f'b[p : p + {count} * {row.empty_size}]')}")
+                self.line(f"if len({target}) == {count}: p += {count} * {row.empty_size}")
+                self.line(f"else: {target} = None")
+            if row.prefix:
+                with self.block(f"elif {found} := {row.uniform_array}(b, p, {count}):"):
+                    self.line(f"{found}, {row.string}, p = {found}")
+                    self.line(f"{target} = {row.uniform_expression(found)}")
+        with self.block(f"if {target} is None:"):
+            self._loop(element, count, target)
 
-    def loop(self, element: Construct, count: str, target: str) -> None:
-        """One by one. A hostile count ends at the first element that is not there: each takes at least an octet."""
+    def _loop(self, element: Construct, count: str, target: str) -> None:
+        """Emit a read of the elements one by one.
+
+        A hostile count ends at the first element beyond the end of the buffer: reading an element of one or more bytes
+        raises there. Only for an element without bytes the count is compared first.
+        """
         items = self.name()
         if size_min(element) == 0:
             self.line(f"if {count} > size - p: malformed()")
         self.line(f"{items} = []")
-        self.line(f"for _ in range({count}):")
-        self.indent += 1
-        expression = self.value(element)
-        self.flush()
-        self.line(f"{items}.append({expression})")
-        self.indent -= 1
+        with self.block(f"for _ in range({count}):"):
+            expression = self.value(element)
+            self.flush()
+            self.line(f"{items}.append({expression})")
         self.line(f"{target} = tuple({items})")

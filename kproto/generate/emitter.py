@@ -1,36 +1,45 @@
-"""Lines of one generated function, names for its temporaries, and fields that wait to be read or written at once."""
+"""What the decoder and the encoder emitter have in common: the lines of one generated function."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-if TYPE_CHECKING:
-    from kproto.generate.module import Module
+from kproto.generate.constants import ModuleConstants
 
 
 class Emitter:
-    """Lines of one function, names for its temporaries, and the module's constants."""
+    """Lines of one function, names for its temporaries, and fields that wait for one ``struct`` call."""
 
-    def __init__(self, module: Module, *, peel: bool = False) -> None:
-        self.module = module
-        self.peel = peel
-        """Whether an array of one element has code of its own, without a loop or a list."""
+    def __init__(self, constants: ModuleConstants, *, expect_one: bool = False) -> None:
+        self.constants = constants
+        self.expect_one = expect_one
+        """Whether arrays of one element get code of their own, without a loop or a list (loop peeling)."""
         self.lines: list[str] = []
         self.indent = 2
-        self.count = 0
+        """Inside the function and its ``try``."""
+        self._name_count = 0
         self.pending: list[tuple[str, str]] = []
+        """Neighboring fixed-size fields: (struct code, target or expression)."""
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
 
-    def name(self) -> str:
-        self.count += 1
-        return f"v{self.count}"
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """Emit a compound statement: its head, then the lines of the ``with`` body one level deeper."""
+        self.line(head)
+        outer = self.indent
+        self.indent += 1
+        yield
+        self.indent = outer
 
-    def constant(self, value: Any) -> str:
-        """A default as source; values that have no literal become constants of the module."""
-        if isinstance(value, int | float | str | bytes | bool | type(None)):
-            return repr(value)
-        if value == () and type(value) is tuple:
-            return "()"
-        return self.module.constant(value)
+    def name(self) -> str:
+        """Return the name of a new temporary."""
+        self._name_count += 1
+        return f"v{self._name_count}"
+
+    def default(self, value: Any) -> str:
+        """Return a default as source."""
+        return self.constants.default(value)

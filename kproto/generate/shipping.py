@@ -1,11 +1,11 @@
-"""The modules of ``kproto._generated``, as the build puts them into the wheel (D14)."""
+"""The modules of ``kproto._generated``, which the build hook adds to the wheel (D14)."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 
-from kproto.declaration import Message
+from kproto.declaration import VersionedStruct
 from kproto.generate.module import Module
 
 PACKAGES = ("kproto.messages", "kproto.records")
@@ -14,7 +14,7 @@ HEADERS = "kproto.headers"
 
 def generated_sources() -> dict[str, str]:
     """Return file name -> source of every module of ``kproto._generated``."""
-    sources = {"__init__.py": '"""Codecs made by the build from the declarations; see kproto.generate."""\n'}
+    sources = {"__init__.py": '"""Codecs that the build generated from the declarations; see kproto.generate."""\n'}
     for name in [HEADERS, *_submodules()]:
         source = _generate(name)
         if source is not None:
@@ -31,11 +31,11 @@ def _submodules() -> list[str]:
 
 
 def _generate(module_name: str) -> str | None:
-    """Return the codecs of all messages that a module declares; None if it declares none."""
+    """Return the source of the codecs of all messages that a module declares; None if it declares none."""
     declared = [
         value
         for value in vars(importlib.import_module(module_name)).values()
-        if isinstance(value, type) and issubclass(value, Message) and value.__module__ == module_name
+        if isinstance(value, type) and issubclass(value, VersionedStruct) and value.__module__ == module_name
     ]
     if not declared:
         return None

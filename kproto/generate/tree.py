@@ -1,4 +1,4 @@
-"""What the generator asks of a construct node: its struct code, how its length is written, its least size."""
+"""Properties of a construct node that the generator uses: struct code, code of the length, least size."""
 
 from __future__ import annotations
 
@@ -6,29 +6,35 @@ import struct
 
 from construct import Construct, FormatField
 
-from kproto.primitives import Boolean, KafkaString, NullableStruct, Octets16, Prefixed, TypedStruct
+from kproto.primitives import Boolean, KafkaString, NullableStruct, Prefixed, TypedStruct, UuidBytes
 
 
 def fixed_code(node: Construct) -> str | None:
-    """Return the struct code of a fixed-size primitive, or None."""
+    """Return the struct code of a fixed-size primitive; None for any other node."""
     if isinstance(node, FormatField):
         return str(node.fmtstr[-1])
     if isinstance(node, Boolean):
         return "?"
-    if isinstance(node, Octets16):
+    if isinstance(node, UuidBytes):
         return "16s"
     return None
 
 
+def codes_size(codes: str) -> int:
+    """Return the bytes of neighboring fields with these struct codes."""
+    return struct.calcsize(">" + codes)
+
+
 def prefix_code(node: Prefixed) -> str:
-    """Return the struct code of a length; a compact one is read as the single octet that it mostly is."""
+    """Return the struct code of a length; a compact length is read as one byte, which it nearly always is."""
     return "B" if node.prefix is None else str(node.prefix.fmtstr[-1])
 
 
-def guessed_length(node: KafkaString, default: str | None) -> int | None:
-    """Return the length that says null where that is the default; None: nothing to guess.
+def default_length(node: KafkaString, default: str | None) -> int | None:
+    """Return the length, as encoded, that means null, for a string whose default is null; None for any other string.
 
-    An empty string is no guess: a member id is empty in a simple consumer's commit only.
+    Only null is worth a guess. An empty default is not: the member id, for example, is empty in the commits of
+    consumers without a group membership only.
     """
     if default is None and node.nullable:
         return 0 if node.compact else -1
@@ -36,11 +42,11 @@ def guessed_length(node: KafkaString, default: str | None) -> int | None:
 
 
 def size_min(node: Construct) -> int:
-    """Return the fewest octets that a value of this construct can have."""
+    """Return the least number of bytes of a value of this node."""
     if (code := fixed_code(node)) is not None:
-        return struct.calcsize(">" + code)
+        return codes_size(code)
     if isinstance(node, Prefixed):
-        return struct.calcsize(">" + prefix_code(node))
+        return codes_size(prefix_code(node))
     if isinstance(node, NullableStruct):
         return 1
     assert isinstance(node, TypedStruct)

@@ -12,8 +12,6 @@ from kproto.declaration import (
     Int64,
     NullableRecords,
     NullableString,
-    Request,
-    Response,
     String,
     Struct,
     Uuid,
@@ -22,6 +20,7 @@ from kproto.declaration import (
     tag,
     until,
 )
+from kproto.message import Request, Response
 
 
 class PartitionProduceData(Struct):

@@ -13,8 +13,6 @@ from kproto.declaration import (
     Int64,
     NullableRecords,
     NullableString,
-    Request,
-    Response,
     String,
     Struct,
     Uuid,
@@ -24,6 +22,7 @@ from kproto.declaration import (
     tag,
     until,
 )
+from kproto.message import Request, Response
 
 
 class ReplicaState(Struct):

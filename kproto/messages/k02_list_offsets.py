@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    Request,
-    Response,
-    String,
-    Struct,
-    ignorable,
-    only,
-    since,
-)
+from kproto.declaration import Array, Int8, Int16, Int32, Int64, String, Struct, ignorable, only, since
+from kproto.message import Request, Response
 
 
 class ListOffsetsPartition(Struct):

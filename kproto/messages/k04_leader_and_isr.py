@@ -12,8 +12,6 @@ from kproto.declaration import (
     Int16,
     Int32,
     Int64,
-    Request,
-    Response,
     String,
     Struct,
     Uuid,
@@ -21,6 +19,7 @@ from kproto.declaration import (
     since,
     until,
 )
+from kproto.message import Request, Response
 
 
 class LeaderAndIsrPartitionState(Struct):

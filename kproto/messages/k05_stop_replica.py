@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Bool,
-    Int16,
-    Int32,
-    Int64,
-    Request,
-    Response,
-    String,
-    Struct,
-    ignorable,
-    only,
-    since,
-    until,
-)
+from kproto.declaration import Array, Bool, Int16, Int32, Int64, String, Struct, ignorable, only, since, until
+from kproto.message import Request, Response
 
 
 class StopReplicaPartitionV0(Struct):

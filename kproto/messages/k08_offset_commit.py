@@ -11,8 +11,6 @@ from kproto.declaration import (
     Int32,
     Int64,
     NullableString,
-    Request,
-    Response,
     String,
     Struct,
     Uuid,
@@ -21,6 +19,7 @@ from kproto.declaration import (
     since,
     until,
 )
+from kproto.message import Request, Response
 
 
 class OffsetCommitRequestPartition(Struct):

@@ -12,8 +12,6 @@ from kproto.declaration import (
     Int32,
     Int64,
     NullableString,
-    Request,
-    Response,
     String,
     Struct,
     Uuid,
@@ -23,6 +21,7 @@ from kproto.declaration import (
     since,
     until,
 )
+from kproto.message import Request, Response
 
 
 class OffsetFetchRequestTopic(Struct):

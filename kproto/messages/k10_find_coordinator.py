@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Int8,
-    Int16,
-    Int32,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-    ignorable,
-    only,
-    since,
-    until,
-)
+from kproto.declaration import Array, Int8, Int16, Int32, NullableString, String, Struct, ignorable, only, since, until
+from kproto.message import Request, Response
 
 
 class FindCoordinatorRequest(Request, api_key=10, versions=(0, 6), flexible=3):

@@ -11,14 +11,13 @@ from kproto.declaration import (
     Int16,
     Int32,
     NullableString,
-    Request,
-    Response,
     String,
     Struct,
     ignorable,
     nullable,
     since,
 )
+from kproto.message import Request, Response
 
 
 class JoinGroupRequestProtocol(Struct):

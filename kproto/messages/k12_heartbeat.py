@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import Int16, Int32, NullableString, Request, Response, String, ignorable, since
+from kproto.declaration import Int16, Int32, NullableString, String, ignorable, since
+from kproto.message import Request, Response
 
 
 class HeartbeatRequest(Request, api_key=12, versions=(0, 4), flexible=4):

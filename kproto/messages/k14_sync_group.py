@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Bytes,
-    Int16,
-    Int32,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-    ignorable,
-    since,
-)
+from kproto.declaration import Array, Bytes, Int16, Int32, NullableString, String, Struct, ignorable, since
+from kproto.message import Request, Response
 
 
 class SyncGroupRequestAssignment(Struct):

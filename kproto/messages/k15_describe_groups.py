@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Bool,
-    Bytes,
-    Int16,
-    Int32,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-    ignorable,
-    since,
-)
+from kproto.declaration import Array, Bool, Bytes, Int16, Int32, NullableString, String, Struct, ignorable, since
+from kproto.message import Request, Response
 
 
 class DescribeGroupsRequest(Request, api_key=15, versions=(0, 6), flexible=5):

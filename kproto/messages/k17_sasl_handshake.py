@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import Array, Int16, Request, Response, String
+from kproto.declaration import Array, Int16, String
+from kproto.message import Request, Response
 
 
 class SaslHandshakeRequest(Request, api_key=17, versions=(0, 1)):

@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Bool,
-    Int16,
-    Int32,
-    Int64,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-    ignorable,
-    since,
-    tag,
-)
+from kproto.declaration import Array, Bool, Int16, Int32, Int64, NullableString, String, Struct, ignorable, since, tag
+from kproto.message import Request, Response
 
 
 class ApiVersionsRequest(Request, api_key=18, versions=(0, 5), flexible=3):

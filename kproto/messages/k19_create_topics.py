@@ -12,8 +12,6 @@ from kproto.declaration import (
     Int16,
     Int32,
     NullableString,
-    Request,
-    Response,
     String,
     Struct,
     Uuid,
@@ -22,6 +20,7 @@ from kproto.declaration import (
     since,
     tag,
 )
+from kproto.message import Request, Response
 
 
 class CreatableReplicaAssignment(Struct):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import Bool, Int16, Int32, Int64, NullableString, Request, Response, since
+from kproto.declaration import Bool, Int16, Int32, Int64, NullableString, since
+from kproto.message import Request, Response
 
 
 class InitProducerIdRequest(Request, api_key=22, versions=(0, 6), flexible=2):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import Array, Int16, Int32, Int64, Request, Response, String, Struct, ignorable, since
+from kproto.declaration import Array, Int16, Int32, Int64, String, Struct, ignorable, since
+from kproto.message import Request, Response
 
 
 class OffsetForLeaderPartition(Struct):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import Int16, Int32, Int64, Request, Response, String
+from kproto.declaration import Int16, Int32, Int64, String
+from kproto.message import Request, Response
 
 
 class AddOffsetsToTxnRequest(Request, api_key=25, versions=(0, 4), flexible=3):

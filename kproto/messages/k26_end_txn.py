@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import Bool, Int16, Int32, Int64, Request, Response, String, ignorable, since
+from kproto.declaration import Bool, Int16, Int32, Int64, String, ignorable, since
+from kproto.message import Request, Response
 
 
 class EndTxnRequest(Request, api_key=26, versions=(0, 5), flexible=3):

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Int8,
-    Int16,
-    Int32,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-    since,
-)
+from kproto.declaration import Array, Int8, Int16, Int32, NullableString, String, Struct, since
+from kproto.message import Request, Response
 
 
 class DeleteAclsFilter(Struct):

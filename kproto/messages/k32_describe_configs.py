@@ -11,8 +11,6 @@ from kproto.declaration import (
     Int16,
     Int32,
     NullableString,
-    Request,
-    Response,
     String,
     Struct,
     ignorable,
@@ -20,6 +18,7 @@ from kproto.declaration import (
     only,
     since,
 )
+from kproto.message import Request, Response
 
 
 class DescribeConfigsResource(Struct):

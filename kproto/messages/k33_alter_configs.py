@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import (
-    Array,
-    Bool,
-    Int8,
-    Int16,
-    Int32,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-)
+from kproto.declaration import Array, Bool, Int8, Int16, Int32, NullableString, String, Struct
+from kproto.message import Request, Response
 
 
 class AlterableConfig(Struct):

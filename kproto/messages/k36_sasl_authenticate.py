@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Bytes,
-    Int16,
-    Int64,
-    NullableString,
-    Request,
-    Response,
-    ignorable,
-    since,
-)
+from kproto.declaration import Bytes, Int16, Int64, NullableString, ignorable, since
+from kproto.message import Request, Response
 
 
 class SaslAuthenticateRequest(Request, api_key=36, versions=(0, 2), flexible=2):

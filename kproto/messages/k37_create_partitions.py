@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Bool,
-    Int16,
-    Int32,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-    nullable,
-)
+from kproto.declaration import Array, Bool, Int16, Int32, NullableString, String, Struct, nullable
+from kproto.message import Request, Response
 
 
 class CreatePartitionsAssignment(Struct):

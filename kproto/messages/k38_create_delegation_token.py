@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Bytes,
-    Int16,
-    Int32,
-    Int64,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-    since,
-)
+from kproto.declaration import Array, Bytes, Int16, Int32, Int64, NullableString, String, Struct, since
+from kproto.message import Request, Response
 
 
 class CreatableRenewers(Struct):

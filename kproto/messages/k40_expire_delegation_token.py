@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import Bytes, Int16, Int32, Int64, Request, Response
+from kproto.declaration import Bytes, Int16, Int32, Int64
+from kproto.message import Request, Response
 
 
 class ExpireDelegationTokenRequest(Request, api_key=40, versions=(0, 2), flexible=2):

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Bytes,
-    Int16,
-    Int32,
-    Int64,
-    Request,
-    Response,
-    String,
-    Struct,
-    nullable,
-    since,
-)
+from kproto.declaration import Array, Bytes, Int16, Int32, Int64, String, Struct, nullable, since
+from kproto.message import Request, Response
 
 
 class DescribeDelegationTokenOwner(Struct):

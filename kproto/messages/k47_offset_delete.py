@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import Array, Int16, Int32, Request, Response, String, Struct
+from kproto.declaration import Array, Int16, Int32, String, Struct
+from kproto.message import Request, Response
 
 
 class OffsetDeleteRequestPartition(Struct):

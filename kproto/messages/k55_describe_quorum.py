@@ -11,8 +11,6 @@ from kproto.declaration import (
     Int32,
     Int64,
     NullableString,
-    Request,
-    Response,
     String,
     Struct,
     UInt16,
@@ -20,6 +18,7 @@ from kproto.declaration import (
     ignorable,
     since,
 )
+from kproto.message import Request, Response
 
 
 class PartitionData(Struct):

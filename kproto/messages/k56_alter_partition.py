@@ -11,8 +11,6 @@ from kproto.declaration import (
     Int16,
     Int32,
     Int64,
-    Request,
-    Response,
     String,
     Struct,
     Uuid,
@@ -20,6 +18,7 @@ from kproto.declaration import (
     since,
     until,
 )
+from kproto.message import Request, Response
 
 
 class BrokerState(Struct):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import Bytes, Int16, NullableBytes, Request, Response
+from kproto.declaration import Bytes, Int16, NullableBytes
+from kproto.message import Request, Response
 
 
 class EnvelopeRequest(Request, api_key=58, versions=(0, 0), flexible=0):

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Bool,
-    Int8,
-    Int16,
-    Int32,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-    since,
-)
+from kproto.declaration import Array, Bool, Int8, Int16, Int32, NullableString, String, Struct, since
+from kproto.message import Request, Response
 
 
 class DescribeClusterRequest(Request, api_key=60, versions=(0, 2), flexible=0):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import Array, Int16, Int32, Int64, NullableString, Request, Response, String, Struct
+from kproto.declaration import Array, Int16, Int32, Int64, NullableString, String, Struct
+from kproto.message import Request, Response
 
 
 class TopicRequest(Struct):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import Array, Int16, Int32, Int64, Request, Response, String, Struct
+from kproto.declaration import Array, Int16, Int32, Int64, String, Struct
+from kproto.message import Request, Response
 
 
 class DescribeTransactionsRequest(Request, api_key=65, versions=(0, 0), flexible=0):

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Int16,
-    Int32,
-    Int64,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-    since,
-)
+from kproto.declaration import Array, Int16, Int32, Int64, NullableString, String, Struct, since
+from kproto.message import Request, Response
 
 
 class ListTransactionsRequest(Request, api_key=66, versions=(0, 2), flexible=0):

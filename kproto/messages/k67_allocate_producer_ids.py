@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import Int16, Int32, Int64, Request, Response
+from kproto.declaration import Int16, Int32, Int64
+from kproto.message import Request, Response
 
 
 class AllocateProducerIdsRequest(Request, api_key=67, versions=(0, 0), flexible=0):

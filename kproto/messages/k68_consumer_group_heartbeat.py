@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Int16,
-    Int32,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-    Uuid,
-    nullable,
-    since,
-)
+from kproto.declaration import Array, Int16, Int32, NullableString, String, Struct, Uuid, nullable, since
+from kproto.message import Request, Response
 
 
 class TopicPartitions(Struct):

@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Bool,
-    Int8,
-    Int16,
-    Int32,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-    Uuid,
-    ignorable,
-    since,
-)
+from kproto.declaration import Array, Bool, Int8, Int16, Int32, NullableString, String, Struct, Uuid, ignorable, since
+from kproto.message import Request, Response
 
 
 class ConsumerGroupDescribeRequest(Request, api_key=69, versions=(0, 1), flexible=0):

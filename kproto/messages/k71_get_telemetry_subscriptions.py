@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import Array, Bool, Int8, Int16, Int32, Request, Response, String, Uuid
+from kproto.declaration import Array, Bool, Int8, Int16, Int32, String, Uuid
+from kproto.message import Request, Response
 
 
 class GetTelemetrySubscriptionsRequest(Request, api_key=71, versions=(0, 0), flexible=0):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import Bool, Bytes, Int8, Int16, Int32, Request, Response, Uuid
+from kproto.declaration import Bool, Bytes, Int8, Int16, Int32, Uuid
+from kproto.message import Request, Response
 
 
 class PushTelemetryRequest(Request, api_key=72, versions=(0, 0), flexible=0):

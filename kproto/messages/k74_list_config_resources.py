@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import Array, Int8, Int16, Int32, Request, Response, String, Struct, ignorable, since
+from kproto.declaration import Array, Int8, Int16, Int32, String, Struct, ignorable, since
+from kproto.message import Request, Response
 
 
 class ListConfigResourcesRequest(Request, api_key=74, versions=(0, 1), flexible=0):

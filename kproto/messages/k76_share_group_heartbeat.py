@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Int16,
-    Int32,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-    Uuid,
-    nullable,
-)
+from kproto.declaration import Array, Int16, Int32, NullableString, String, Struct, Uuid, nullable
+from kproto.message import Request, Response
 
 
 class ShareGroupHeartbeatRequest(Request, api_key=76, versions=(1, 1), flexible=0):

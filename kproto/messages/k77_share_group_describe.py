@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import (
-    Array,
-    Bool,
-    Int16,
-    Int32,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-    Uuid,
-)
+from kproto.declaration import Array, Bool, Int16, Int32, NullableString, String, Struct, Uuid
+from kproto.message import Request, Response
 
 
 class ShareGroupDescribeRequest(Request, api_key=77, versions=(1, 1), flexible=0):

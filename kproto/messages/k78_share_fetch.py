@@ -13,14 +13,13 @@ from kproto.declaration import (
     Int64,
     NullableString,
     Records,
-    Request,
-    Response,
     String,
     Struct,
     Uuid,
     ignorable,
     since,
 )
+from kproto.message import Request, Response
 
 
 class AcknowledgementBatch(Struct):

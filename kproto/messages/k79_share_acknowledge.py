@@ -12,14 +12,13 @@ from kproto.declaration import (
     Int32,
     Int64,
     NullableString,
-    Request,
-    Response,
     String,
     Struct,
     Uuid,
     ignorable,
     since,
 )
+from kproto.message import Request, Response
 
 
 class AcknowledgementBatch(Struct):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import Int16, Int32, NullableString, Request, Response, Uuid
+from kproto.declaration import Int16, Int32, NullableString, Uuid
+from kproto.message import Request, Response
 
 
 class RemoveRaftVoterRequest(Request, api_key=81, versions=(0, 0), flexible=0):

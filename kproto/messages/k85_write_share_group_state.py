@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kproto.declaration import (
-    Array,
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    NullableString,
-    Request,
-    Response,
-    String,
-    Struct,
-    Uuid,
-    ignorable,
-    since,
-)
+from kproto.declaration import Array, Int8, Int16, Int32, Int64, NullableString, String, Struct, Uuid, ignorable, since
+from kproto.message import Request, Response
 
 
 class StateBatch(Struct):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import Array, Int16, Int32, NullableString, Request, Response, String, Struct, Uuid
+from kproto.declaration import Array, Int16, Int32, NullableString, String, Struct, Uuid
+from kproto.message import Request, Response
 
 
 class PartitionData(Struct):

@@ -12,8 +12,6 @@ from kproto.declaration import (
     Int32,
     Int64,
     NullableString,
-    Request,
-    Response,
     String,
     Struct,
     UInt16,
@@ -22,6 +20,7 @@ from kproto.declaration import (
     only,
     since,
 )
+from kproto.message import Request, Response
 
 
 class KeyValue(Struct):

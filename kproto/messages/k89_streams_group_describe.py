@@ -12,8 +12,6 @@ from kproto.declaration import (
     Int32,
     Int64,
     NullableString,
-    Request,
-    Response,
     String,
     Struct,
     UInt16,
@@ -21,6 +19,7 @@ from kproto.declaration import (
     nullable,
     since,
 )
+from kproto.message import Request, Response
 
 
 class StreamsGroupDescribeRequest(Request, api_key=89, versions=(0, 1), flexible=0):

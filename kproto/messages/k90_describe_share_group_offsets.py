@@ -10,8 +10,6 @@ from kproto.declaration import (
     Int32,
     Int64,
     NullableString,
-    Request,
-    Response,
     String,
     Struct,
     Uuid,
@@ -19,6 +17,7 @@ from kproto.declaration import (
     nullable,
     since,
 )
+from kproto.message import Request, Response
 
 
 class DescribeShareGroupOffsetsRequestTopic(Struct):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kproto.declaration import Int16, Int32, NullableString, Request, Response
+from kproto.declaration import Int16, Int32, NullableString
+from kproto.message import Request, Response
 
 
 class UnregisterControllerRequest(Request, api_key=94, versions=(0, 0), flexible=0):

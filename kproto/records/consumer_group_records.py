@@ -10,7 +10,6 @@ from kproto.declaration import (
     Int8,
     Int32,
     Int64,
-    Message,
     NullableString,
     String,
     Struct,
@@ -21,6 +20,7 @@ from kproto.declaration import (
     tag,
 )
 from kproto.errors import DecodeError
+from kproto.message import Message
 from kproto.records.coordinator import CoordinatorKey, CoordinatorValue
 
 if TYPE_CHECKING:

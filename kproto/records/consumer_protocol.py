@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from kproto import registry
-from kproto.declaration import Array, Int32, Message, NullableBytes, NullableString, String, Struct, ignorable, since
+from kproto.declaration import Array, Int32, NullableBytes, NullableString, String, Struct, ignorable, since
 from kproto.errors import DecodeError
+from kproto.message import Message
+from kproto.message_codec import message_codec
 
 PROTOCOL_TYPE = "consumer"
 PREFIX_SIZE = 2
@@ -75,7 +76,7 @@ def _read(cls: type[M], data: bytes) -> tuple[int, M]:
     first, last = cls._versions
     if version < first:
         raise DecodeError(cls.__name__, 0, f"version {version}")
-    decoded: tuple[Any, int] = registry.message_codec(cls, min(version, last)).decode(data, PREFIX_SIZE)
+    decoded: tuple[Any, int] = message_codec(cls, min(version, last)).decode(data, PREFIX_SIZE)
     return version, decoded[0]
 
 

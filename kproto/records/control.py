@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from kproto.declaration import Int16, Int32, Message
+from kproto.declaration import Int16, Int32
 from kproto.errors import DecodeError
+from kproto.message import Message
 from kproto.records.record import Record
 from kproto.records.record_batch import CONTROL, TRANSACTIONAL, build_record_batch
 

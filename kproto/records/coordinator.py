@@ -10,11 +10,11 @@ brokers write some; a value that can't be read is one, since state would be miss
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kproto import registry
-from kproto.declaration import Message
 from kproto.errors import DecodeError, EncodeError
+from kproto.message import Message
+from kproto.message_codec import decode_exactly
 
 if TYPE_CHECKING:
     from typing import ClassVar
@@ -73,11 +73,11 @@ def read_record(types: RecordTypes, key: bytes | None, value: bytes | None) -> C
     classes = types.get(record_type)
     if classes is None:
         return UnknownRecord(record_type, key, value)
-    decoded_key: CoordinatorKey = _decode(classes[0], KEY_VERSION, key)
+    decoded_key = decode_exactly(classes[0], key, KEY_VERSION, PREFIX_SIZE)
     if value is None:
         return CoordinatorRecord(decoded_key, None, -1)
     version = value_version(classes[1], value)
-    return CoordinatorRecord(decoded_key, _decode(classes[1], version, value), version)
+    return CoordinatorRecord(decoded_key, decode_exactly(classes[1], value, version, PREFIX_SIZE), version)
 
 
 def value_version(cls: type[CoordinatorValue], value: bytes) -> int:
@@ -93,13 +93,6 @@ def value_version(cls: type[CoordinatorValue], value: bytes) -> int:
     if not first <= version <= last:
         raise DecodeError(cls.__name__, 0, f"version {version}, only {first} to {last} are known")
     return version
-
-
-def _decode(cls: type[Message], version: int, data: bytes) -> Any:
-    decoded, end = registry.message_codec(cls, version).decode(data, PREFIX_SIZE)
-    if end != len(data):
-        raise DecodeError(cls.__name__, end, f"{len(data) - end} bytes after the end")
-    return decoded
 
 
 def encode_key(key: CoordinatorKey) -> bytes:

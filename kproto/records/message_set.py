@@ -13,9 +13,10 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from kproto import registry
-from kproto.declaration import Int8, Int32, Int64, Message, NullableBytes, UInt32, since
+from kproto.declaration import Int8, Int32, Int64, NullableBytes, UInt32, since
 from kproto.errors import DecodeError, EncodeError
+from kproto.message import Message
+from kproto.message_codec import message_codec
 from kproto.records.compression import (
     COMPRESSION_MASK,
     CONTENT_SIZE_MAX,
@@ -135,7 +136,7 @@ def read_legacy_batch(data: bytes, position: int = 0, *, check_crc: bool = True)
     magic = data[position + CHECKED_FROM]
     if magic not in MAGICS:
         raise DecodeError("LegacyMessage.magic", position + CHECKED_FROM, f"{magic}, not 0 or 1")
-    decoded, end = registry.message_codec(LegacyMessage, magic).decode(data, position)
+    decoded, end = message_codec(LegacyMessage, magic).decode(data, position)
     message: LegacyMessage = decoded
     if end - position - LOG_OVERHEAD != message.message_size:
         reason = f"{message.message_size}, but key and value end after {end - position - LOG_OVERHEAD}"

@@ -14,9 +14,10 @@ import itertools
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto import registry
-from kproto.declaration import Int8, Int16, Int32, Int64, Message, UInt32
+from kproto.declaration import Int8, Int16, Int32, Int64, UInt32
 from kproto.errors import DecodeError, EncodeError
+from kproto.message import Message
+from kproto.message_codec import message_codec
 from kproto.records.checksum import crc32c
 from kproto.records.compression import CONTENT_SIZE_MAX, Compression, compress, compression_of, decompress
 from kproto.records.errors import CorruptBatch
@@ -135,7 +136,7 @@ def read_record_batch(data: bytes, position: int = 0, *, check_crc: bool = True)
         CorruptBatch: the checksum is not that of the content.
         DecodeError: cut off, another magic, or lengths and counts that can't be.
     """
-    decoded, payload_start = registry.message_codec(RecordBatchHeader, MAGIC).decode(data, position)
+    decoded, payload_start = message_codec(RecordBatchHeader, MAGIC).decode(data, position)
     header: RecordBatchHeader = decoded
     end = position + LOG_OVERHEAD + header.batch_length
     _check_header(header, position)

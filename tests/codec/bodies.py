@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kproto.declaration import Message
 from kproto.errors import DecodeError
 from kproto.generate import Module
 from kproto.interpret import InterpretedCodec
+from kproto.message import Message
+from kproto.message_codec import message_codec
 from kproto.primitives import Prefixed, UVarint
-from kproto.registry import message_codec
 from tests.codec.strategies import LAYOUTS
 
 

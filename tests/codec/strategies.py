@@ -14,9 +14,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kproto import registry
-from kproto.declaration import Field, Message, Struct, TaggedField, WireType, fields_of
+from kproto.declaration import Field, Struct, TaggedField, WireType, fields_of
+from kproto.message import Message
 from kproto.messages import APIS
-from kproto.runtime import PACK_MIN, SCAN_MIN
+from kproto.runtime import BULK_READ_MIN, PACK_MIN
 
 EXAMPLES = settings().max_examples // 8
 """Examples for each of the many layouts: 12 in the default profile."""
@@ -31,7 +32,7 @@ LAYOUTS: tuple[tuple[type[Message], int], ...] = tuple(
 
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 UNSIGNED_BITS = {"uint16": 16, "uint32": 32}
-SIZES = (0, 1, 2, SCAN_MIN - 1, SCAN_MIN, PACK_MIN - 1, PACK_MIN, PACK_MIN + 5)
+SIZES = (0, 1, 2, BULK_READ_MIN - 1, BULK_READ_MIN, PACK_MIN - 1, PACK_MIN, PACK_MIN + 5)
 TEXT_SIZES = (0, 1, 126, 127, 128)
 """Octets; 126 and 127 are the last of one octet of compact length, and the first of two."""
 TEXT_SIZE_MAX = 32767
@@ -209,7 +210,7 @@ def edges() -> Iterator[Edges]:
     for text in TEXT_SIZES[2:]:
         yield Edges(size=1, text=text, tags=1)
     yield Edges(size=1, text=TEXT_SIZE_MAX)
-    for size in (2, SCAN_MIN):
+    for size in (2, BULK_READ_MIN):
         yield Edges(size=size, high=True, text=2)
     yield Edges(size=2, tags=127)
     yield Edges(size=1, tags=128)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kproto.declaration import Field, Message, Struct, WireType, fields_of
+from kproto.declaration import Field, Struct, WireType, fields_of
+from kproto.message import Message
 from tests.codec.strategies import made
 
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kproto.declaration import DEFAULTS, Field, Message, Struct, fields_of
+from kproto.declaration import DEFAULTS, Field, Struct, fields_of
+from kproto.message import Message
 from kproto.messages import APIS
 from kproto.registry import request_class, response_class
 from tests.codec.kafka_names import snake
@@ -128,7 +129,7 @@ def test_flexible_versions_are_kafkas(case: Case) -> None:
 
 @each_case
 def test_api_key_is_kafkas(case: Case) -> None:
-    assert case.cls._api_key == case.facts.api_key  # type: ignore[attr-defined]  # requests and responses have one
+    assert case.cls._api_key == case.facts.api_key
 
 
 class Layout(NamedTuple):

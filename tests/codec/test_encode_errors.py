@@ -14,8 +14,8 @@ import pytest
 from kproto.declaration import Field, Struct, TaggedField, fields_of
 from kproto.errors import EncodeError
 from kproto.interpret import InterpretedCodec
+from kproto.message_codec import message_codec
 from kproto.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
-from kproto.registry import message_codec
 from kproto.runtime import PACK_MIN
 from tests.codec.bodies import SOURCES, Source, each_source
 from tests.codec.strategies import (

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kproto.declaration import Message
 from kproto.interpret import InterpretedCodec
-from kproto.registry import message_codec
+from kproto.message import Message
+from kproto.message_codec import message_codec
 from kproto.runtime import PACK_MAX, PACK_MIN
 from tests.codec.bodies import Source, each_source
 from tests.codec.strategies import (

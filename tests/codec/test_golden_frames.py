@@ -23,7 +23,7 @@ from tests.fixture_files import GoldenPair, conversations, golden, golden_apis
 CODECS = {"generated": registry.codec, "interpreted": registry.interpreted}
 each_codec = pytest.mark.parametrize("codec_of", CODECS.values(), ids=CODECS)
 each_api = pytest.mark.parametrize("api", golden_apis())
-CodecOf = Callable[[int, int], registry.Codec]
+CodecOf = Callable[[int, int], registry.ApiCodec]
 
 REFUSED = {
     "body cut in the middle",

@@ -13,18 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kproto.declaration import Array, Field, Int8, Message, Struct, TaggedField, fields_of, since
+from kproto.declaration import Array, Field, Int8, Struct, TaggedField, fields_of, since
 from kproto.errors import DecodeError
+from kproto.message import Message
+from kproto.message_codec import message_codec
 from kproto.messages.k03_metadata import MetadataRequest
 from kproto.messages.k08_offset_commit import OffsetCommitRequest
 from kproto.messages.k11_join_group import JoinGroupRequest
-from kproto.registry import message_codec
-from kproto.runtime import DIAGNOSIS_SIZE_MAX, SCAN_MIN
+from kproto.runtime import BULK_READ_MIN, DIAGNOSIS_SIZE_MAX
 from tests.codec.bodies import SOURCES, Place, Source, each_source, places, verdict
 from tests.codec.strategies import EXAMPLES, TEXT_SIZE_MAX, Edges, array_paths, messages, with_array_size
 
 if TYPE_CHECKING:
-    from kproto.registry import Decode
+    from kproto.message_codec import Decode
 
 PLAIN = Edges(size=1, text=2, high=True)
 TAGGED = Edges(size=1, text=2, tags=1)
@@ -43,7 +44,7 @@ def test_arrays_that_are_read_in_bulk_may_end_anywhere(source: Source) -> None:
     """It must not read past the end, nor take fewer elements than are announced."""
     codec, one = message_codec(source.cls, source.version), PLAIN.of(source.cls, source.version)
     for path in array_paths(source.cls, source.version):
-        body = codec.encode(with_array_size(one, path, SCAN_MIN))
+        body = codec.encode(with_array_size(one, path, BULK_READ_MIN))
         for size in range(1, len(body), max(1, len(body) // 16)):
             assert verdict(source, body[:size]) is None
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from kproto.declaration import Field, Message, Struct, fields_of
+from kproto.declaration import Field, Struct, fields_of
+from kproto.message import Message
+from kproto.message_codec import message_codec
 from kproto.messages.k18_api_versions import ApiVersionsResponse
-from kproto.registry import message_codec
 from tests.codec.strategies import LAYOUTS
 from tests.codec.telling import values
 

@@ -17,8 +17,9 @@ from kio.index import UnknownEntity, load_request_schema, load_response_schema
 from kio.schema.index import api_key_map
 from kio.serial import entity_reader, entity_writer
 
-from kproto.declaration import Message, Request, Struct, fields_of
-from kproto.registry import message_codec
+from kproto.declaration import Struct, fields_of
+from kproto.message import Message, Request
+from kproto.message_codec import message_codec
 from tests.codec.strategies import LAYOUTS
 from tests.codec.telling import values
 from tests.fixture_files import definitions
@@ -27,7 +28,7 @@ from tests.fixture_files import definitions
 def kio_class(cls: type[Message], version: int) -> Any:
     """Return kio's class of this layout; None: it knows none."""
     load = load_request_schema if issubclass(cls, Request) else load_response_schema
-    key = cls._api_key  # type: ignore[attr-defined]
+    key = cls._api_key
     if key not in api_key_map:
         return None
     try:

@@ -10,11 +10,11 @@ import types
 
 import pytest
 
-from kproto import registry
-from kproto.declaration import Message
 from kproto.errors import DecodeError, EncodeError
 from kproto.generate.shipping import generated_sources
 from kproto.headers import RequestHeader, ResponseHeader
+from kproto.message import Message
+from kproto.message_codec import MessageCodec, _load_codec, generated_name, message_codec
 from kproto.messages.k08_offset_commit import OffsetCommitRequest
 from kproto.records.offsets_topic import RECORD_TYPES
 from tests.codec.strategies import LAYOUTS, Edges
@@ -38,10 +38,10 @@ def shipped() -> dict[str, types.ModuleType]:
     return modules
 
 
-def functions(shipped: dict[str, types.ModuleType], cls: type[Message], version: int) -> registry.MessageCodec:
-    module = shipped[registry.generated_name(cls.__module__)]
+def functions(shipped: dict[str, types.ModuleType], cls: type[Message], version: int) -> MessageCodec:
+    module = shipped[generated_name(cls.__module__)]
     name = f"{cls.__name__}_{version}"
-    return registry.MessageCodec(getattr(module, f"decode_{name}"), getattr(module, f"encode_{name}"))
+    return MessageCodec(getattr(module, f"decode_{name}"), getattr(module, f"encode_{name}"))
 
 
 def test_every_layout_is_shipped_and_works(shipped: dict[str, types.ModuleType]) -> None:
@@ -51,7 +51,7 @@ def test_every_layout_is_shipped_and_works(shipped: dict[str, types.ModuleType])
             value = edges.of(cls, version)
             data = codec.encode(value)
             assert codec.decode(data, 0) == (value, len(data))
-            assert registry.message_codec(cls, version).encode(value) == data
+            assert message_codec(cls, version).encode(value) == data
 
 
 def test_nothing_of_construct_is_needed() -> None:
@@ -76,18 +76,18 @@ def test_the_registry_takes_shipped_codecs(
 ) -> None:
     for name, module in shipped.items():
         monkeypatch.setitem(sys.modules, name, module)
-    made = registry._make_codec(OffsetCommitRequest, 3)
+    made = _load_codec(OffsetCommitRequest, 3)
     assert made == functions(shipped, OffsetCommitRequest, 3)
 
 
 def test_without_them_it_generates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "generated_name", lambda module: "kproto._generated.not_in_this_wheel")
-    made = registry._make_codec(OffsetCommitRequest, 3)
+    monkeypatch.setattr("kproto.message_codec.generated_name", lambda module: "kproto._generated.not_in_this_wheel")
+    made = _load_codec(OffsetCommitRequest, 3)
     value = Edges(size=1).of(OffsetCommitRequest, 3)
     assert made.decode(made.encode(value), 0)[0] == value
 
 
 def test_a_failure_within_a_shipped_module_is_not_taken_for_its_absence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "generated_name", lambda module: "module_that_is_nowhere")
+    monkeypatch.setattr("kproto.message_codec.generated_name", lambda module: "module_that_is_nowhere")
     with pytest.raises(ModuleNotFoundError, match="module_that_is_nowhere"):
-        registry._make_codec(OffsetCommitRequest, 3)
+        _load_codec(OffsetCommitRequest, 3)

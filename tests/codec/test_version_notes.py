@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kproto.declaration import Message, Struct, fields_of
+from kproto.declaration import Struct, fields_of
+from kproto.message import Message
 from kproto.messages import APIS
 from kproto.registry import request_class, response_class
 

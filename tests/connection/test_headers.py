@@ -22,6 +22,7 @@ from kproto.headers import (
     request_frame,
     response_frame,
 )
+from kproto.message_codec import message_codec
 from kproto.messages import APIS
 from kproto.messages.k07_controlled_shutdown import ControlledShutdownRequest
 from kproto.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -39,7 +40,7 @@ PAIRS = [pair for api in golden_apis() for pair in golden(api)]
 def as_declared(frame: bytes) -> ReceivedHeader:
     """Read a header by nothing but its declaration."""
     api_key, version = (int.from_bytes(frame[at : at + 2], "big", signed=True) for at in (0, 2))
-    codec = registry.message_codec(RequestHeader, registry.header_versions(api_key, version)[0])
+    codec = message_codec(RequestHeader, registry.header_versions(api_key, version)[0])
     header, position = codec.decode(frame, 0)
     assert header.request_api_key == api_key
     assert header.request_api_version == version

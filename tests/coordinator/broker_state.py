@@ -20,7 +20,7 @@ from kproto_server.state import BrokerState
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from kproto.declaration import Request
+    from kproto.message import Request
 
 NOW_MS = 1_700_000_000_000
 

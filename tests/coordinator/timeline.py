@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kproto.declaration import ZERO_UUID, Request
+from kproto.declaration import ZERO_UUID
+from kproto.message import Request
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.coordinator.expiration_task import Sweeps

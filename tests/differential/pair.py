@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kproto.declaration import Request, Struct, fields_of
+from kproto.declaration import Struct, fields_of
 from kproto.headers import read_response
+from kproto.message import Request
 from tests.network.raw_client import RawClient
 
 BOTH_LIMIT_S = 20.0

@@ -19,8 +19,8 @@ from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
 from kproto import registry
-from kproto.declaration import Request
 from kproto.headers import request_frame
+from kproto.message import Request
 from kproto.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

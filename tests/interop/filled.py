@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kproto.declaration import Request
+from kproto.message import Request
 from kproto.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kproto.declaration import Request
 from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
+from kproto.message import Request
 from kproto_server.observation.observe import Observations
 from kproto_server.requests.connection import Session
 from kproto_server.requests.context import ConnectionInfo

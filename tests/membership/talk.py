@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from kproto.declaration import Request, Struct, fields_of
+from kproto.declaration import Struct, fields_of
+from kproto.message import Request
 from kproto.messages import APIS
 from kproto.messages.k08_offset_commit import (
     OffsetCommitRequest,

@@ -8,9 +8,9 @@ import socket
 import time
 from typing import Any
 
-from kproto.declaration import Request
 from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
+from kproto.message import Request
 
 QUIET_S = 0.35
 """How long nobody must have been answered until nobody is expected to be; only while a request waits."""

@@ -8,9 +8,9 @@ import struct
 from types import TracebackType
 from typing import Any, Self
 
-from kproto.declaration import Request
 from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
+from kproto.message import Request
 from tests.waiting import LIMIT_S
 
 

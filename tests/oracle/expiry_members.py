@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol
 
-from kproto.declaration import Request
+from kproto.message import Request
 from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto.messages.k13_leave_group import LeaveGroupRequest

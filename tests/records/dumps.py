@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kproto.declaration import Message, Struct, fields_of
+from kproto.declaration import Struct, fields_of
+from kproto.message import Message
 from kproto.records.batches import read_batches
 from kproto.records.consumer_group_records import ConsumerGroupMemberMetadataValue
 from kproto.records.consumer_protocol import read_assignment, read_subscription

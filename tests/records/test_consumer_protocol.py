@@ -2,9 +2,9 @@
 
 import pytest
 
-from kproto import registry
 from kproto.connection import ServerConnection
 from kproto.errors import DecodeError, UnsupportedVersion
+from kproto.message_codec import message_codec
 from kproto.messages.k11_join_group import JoinGroupRequest
 from kproto.messages.k14_sync_group import SyncGroupRequest
 from kproto.records.consumer_protocol import (
@@ -107,6 +107,6 @@ def member_data(request: object) -> list[bytes]:
 
 
 def test_the_codec_is_found_by_the_class() -> None:
-    assert registry.message_codec(ConsumerProtocolAssignment, 0).encode(ASSIGNMENT).hex() == (
+    assert message_codec(ConsumerProtocolAssignment, 0).encode(ASSIGNMENT).hex() == (
         OWNED_OCTETS.replace(" ", "") + "ffffffff"
     )

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kproto import registry
-from kproto.declaration import Field, Message, Struct, TaggedField, WireType, fields_of
+from kproto.declaration import Field, Struct, TaggedField, WireType, fields_of
 from kproto.errors import DecodeError
 from kproto.interpret import InterpretedCodec
+from kproto.message import Message
+from kproto.message_codec import message_codec
 from kproto.records import offsets_topic, transaction_state
 from kproto.records.consumer_group_records import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
 from kproto.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -167,7 +168,7 @@ def structs(cls: type[Struct], version: int, flexible: bool) -> st.SearchStrateg
 
 @each_version
 def test_both_codecs_agree_on_any_value(cls: type[Message], version: int) -> None:
-    plain, quick = InterpretedCodec(cls, version), registry.message_codec(cls, version)
+    plain, quick = InterpretedCodec(cls, version), message_codec(cls, version)
 
     @settings(max_examples=30)
     @given(structs(cls, version, cls._flexible.covers(version)))
@@ -181,7 +182,7 @@ def test_both_codecs_agree_on_any_value(cls: type[Message], version: int) -> Non
 
 @each_version
 def test_both_codecs_judge_damaged_bytes_alike(cls: type[Message], version: int) -> None:
-    plain, quick = InterpretedCodec(cls, version), registry.message_codec(cls, version)
+    plain, quick = InterpretedCodec(cls, version), message_codec(cls, version)
 
     @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
     @given(structs(cls, version, cls._flexible.covers(version)), st.data())

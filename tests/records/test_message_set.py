@@ -5,9 +5,9 @@ import zlib
 import pytest
 from hypothesis import given
 
-from kproto import registry
 from kproto.errors import DecodeError, EncodeError
 from kproto.interpret import InterpretedCodec
+from kproto.message_codec import message_codec
 from kproto.records.batches import read_batches
 from kproto.records.compression import Compression, compress
 from kproto.records.errors import CorruptBatch
@@ -211,7 +211,7 @@ def test_what_message_sets_lack_is_refused() -> None:
 @pytest.mark.parametrize("magic", [0, 1])
 def test_the_generated_and_the_interpreted_codec_agree(magic: int) -> None:
     plain = InterpretedCodec(LegacyMessage, magic)
-    quick = registry.message_codec(LegacyMessage, magic)
+    quick = message_codec(LegacyMessage, magic)
     data = (V0, V1)[magic]
     assert plain.decode(data) == quick.decode(data, 0)
     value = plain.decode(data)[0]

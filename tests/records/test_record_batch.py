@@ -8,9 +8,9 @@ from construct import ConstructError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto import registry
 from kproto.errors import DecodeError, EncodeError
 from kproto.interpret import InterpretedCodec
+from kproto.message_codec import message_codec
 from kproto.records.compression import Compression
 from kproto.records.errors import CorruptBatch
 from kproto.records.layout import RECORD
@@ -304,7 +304,7 @@ def test_a_record_that_does_not_fit_is_told(record: Record) -> None:
 
 def test_the_generated_and_the_interpreted_header_agree() -> None:
     plain = InterpretedCodec(RecordBatchHeader, MAGIC)
-    quick = registry.message_codec(RecordBatchHeader, MAGIC)
+    quick = message_codec(RecordBatchHeader, MAGIC)
     for data in (COMMIT_BATCH, TOMBSTONE_BATCH):
         assert plain.decode(data) == quick.decode(data, 0)
         value = plain.decode(data)[0]

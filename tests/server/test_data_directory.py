@@ -27,7 +27,7 @@ from kproto_server.storage.errors import DirectoryInUse
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kproto.declaration import Request
+    from kproto.message import Request
     from kproto_server.configuration.data_directory import Durability
 
 DURABILITIES = pytest.mark.parametrize("durability", ["os", "fsync"])

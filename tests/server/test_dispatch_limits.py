@@ -31,7 +31,7 @@ from tests.server.sessions import (
 )
 
 if TYPE_CHECKING:
-    from kproto.declaration import Request
+    from kproto.message import Request
 
 
 # Requests that wait.

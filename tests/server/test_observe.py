@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from kproto import registry
-from kproto.declaration import Response, fields_of
+from kproto.declaration import fields_of
+from kproto.message import Response
 from kproto.messages import APIS
 from kproto.messages.k01_fetch import FetchResponse
 from kproto.messages.k08_offset_commit import (

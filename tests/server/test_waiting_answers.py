@@ -20,7 +20,7 @@ from tests.server.sessions import frames
 if TYPE_CHECKING:
     from typing import Any
 
-    from kproto.declaration import Request
+    from kproto.message import Request
 
 COMMIT, FETCH = (8, 5), (9, 5)
 

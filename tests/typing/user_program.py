@@ -7,8 +7,9 @@ from typing import assert_type
 from kproto import DecodeError
 from kproto.codes import ErrorCode
 from kproto.connection import ClientConnection, ReceivedRequest, ServerConnection
-from kproto.declaration import Request, Response, TaggedField
+from kproto.declaration import TaggedField
 from kproto.headers import read_response, request_frame
+from kproto.message import Request, Response
 from kproto.messages.k03_metadata import MetadataRequest, MetadataResponseTopic
 from kproto.messages.k08_offset_commit import (
     OffsetCommitRequest,

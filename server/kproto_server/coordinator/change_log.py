@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from kproto.declaration import Response
+    from kproto.message import Response
     from kproto_server.coordinator.offsets import CommitEntries
     from kproto_server.partition_log.stored_data import TopicAppend
     from kproto_server.requests.deferred import DeferredResponse

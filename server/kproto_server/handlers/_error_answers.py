@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from kproto.codes import ErrorCode
-    from kproto.declaration import Field, Request, Response, Struct
+    from kproto.declaration import Field, Struct
+    from kproto.message import Request, Response
 
 S = TypeVar("S", bound="Struct")
 

@@ -19,7 +19,7 @@ from kproto_server.handlers._error_answers import ITSELF, Answer, Items, make
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kproto.declaration import Request, Response
+    from kproto.message import Request, Response
     from kproto_server.requests.context import RequestContext
 
 

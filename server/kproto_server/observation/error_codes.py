@@ -13,7 +13,8 @@ from kproto.declaration import fields_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kproto.declaration import Field, Response, Struct
+    from kproto.declaration import Field, Struct
+    from kproto.message import Response
 
     Reader = Callable[[Response], list[int]]
 

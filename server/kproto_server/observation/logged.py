@@ -14,7 +14,7 @@ from kproto.offset_commit_v4 import decode_v4
 from kproto_server.observation.error_codes import error_codes
 
 if TYPE_CHECKING:
-    from kproto.declaration import Request, Response
+    from kproto.message import Request, Response
     from kproto_server.observation.request_log import Entry
 
 OFFSET_COMMIT, FIND_COORDINATOR, API_VERSIONS = 8, 10, 18

@@ -21,7 +21,7 @@ from kproto_server.observation.error_codes import error_codes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from kproto.declaration import Response
+    from kproto.message import Response
     from kproto_server.observation.observed import ClientSeen
     from kproto_server.observation.observed import Snapshot as Snapshot
     from kproto_server.requests.context import ConnectionInfo

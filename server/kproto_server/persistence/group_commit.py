@@ -20,7 +20,7 @@ from kproto_server.requests.deferred import DeferredResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from kproto.declaration import Response
+    from kproto.message import Response
     from kproto_server.partition_log.stored_data import TopicAppend
     from kproto_server.storage.durable_log import DurableLog, Round
     from kproto_server.storage.partition_log import PartitionLog

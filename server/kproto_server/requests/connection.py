@@ -30,7 +30,7 @@ from kproto_server.requests.deferred import CloseConnection, DeferredResponse, D
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kproto.declaration import Response
+    from kproto.message import Response
     from kproto_server.cluster.cluster import Node
     from kproto_server.commit_cache.cache import CommitMemo, PendingCommit
     from kproto_server.commit_cache.template import Shape

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kproto.declaration import Response
+    from kproto.message import Response
 
 
 class Completion:

@@ -18,7 +18,7 @@ from kproto_server.requests.deferred import CloseConnection, DeferredResponse, D
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kproto.declaration import Response
+    from kproto.message import Response
     from kproto_server.observation.observe import Observations
     from kproto_server.requests.connection import Session
     from kproto_server.state import BrokerState

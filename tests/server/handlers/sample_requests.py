@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kproto import registry
-from kproto.declaration import Field, Request, Struct, WireType, fields_of
+from kproto.declaration import Field, Struct, WireType, fields_of
+from kproto.message import Request
 
 PLAIN: dict[str, Any] = {
     "bool": True,

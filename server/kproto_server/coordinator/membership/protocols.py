@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto import registry
 from kproto.errors import DecodeError
+from kproto.message_codec import message_codec
 from kproto.records.consumer_protocol import PREFIX_SIZE, PROTOCOL_TYPE, ConsumerProtocolSubscription
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def subscription_of(group: Group) -> frozenset[str] | None:
 
 def _topics(subscriptions: Iterable[bytes]) -> Iterable[str]:
     """The topics of subscriptions, by their first layout: the later ones only add to its end."""
-    decode = registry.message_codec(ConsumerProtocolSubscription, 0).decode
+    decode = message_codec(ConsumerProtocolSubscription, 0).decode
     for data in subscriptions:
         if len(data) < PREFIX_SIZE:
             raise DecodeError("ConsumerProtocolSubscription", 0, "cut off before its version")
