@@ -1,4 +1,4 @@
-"""server/DEVIATIONS.md is whole and true: every API that does nothing stands in it, and every test it names exists."""
+"""server/DEVIATIONS.md lists every API that does nothing, with its error code."""
 
 from __future__ import annotations
 
@@ -23,12 +23,3 @@ def test_every_api_that_does_nothing_has_its_answer_there() -> None:
         assert APIS[api_key] == name
         error = ANSWERS[name].error
         assert (str(int(error)) in re.findall(r"\d+", answer)) == bool(error), (name, answer)
-
-
-def test_every_test_that_is_named_exists() -> None:
-    named = set(re.findall(r"`(test_\w+)`", TEXT))
-    assert len(named) > 10
-    defined = {
-        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
-    }
-    assert named - defined == set()
