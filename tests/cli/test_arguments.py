@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kproto_server.commandline.arguments import Command, HelpAsked, Option, UsageError, whole_number
+from kproto_server.commandline.arguments import Command, HelpRequested, Option, UsageError, whole_number
 
 SWITCH = Option("--quiet", "", "say less")
 FILE = Option("--file", "FILE", "where to\nwrite it")
@@ -63,7 +63,7 @@ def test_an_unknown_option_and_what_may_have_been_meant() -> None:
 
 @pytest.mark.parametrize("word", ["-h", "--help"])
 def test_help_is_made_from_the_same_table(word: str) -> None:
-    with pytest.raises(HelpAsked) as caught:
+    with pytest.raises(HelpRequested) as caught:
         WITH_REST.parse(["--quiet", word, "--nonsense"])
     assert str(caught.value) == (
         "usage: kproto with-rest [options] -- COMMAND\n"

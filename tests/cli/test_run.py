@@ -227,15 +227,15 @@ class TestTheReport:
         assert (done.returncode, done.stdout) == (0, b"mine\n")
 
     @pytest.mark.parametrize(
-        ("env", "coloured"),
+        ("env", "colored"),
         [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
     )
-    def test_has_colour_on_a_terminal_that_wants_it(self, env: dict[str, str], coloured: bool) -> None:
+    def test_has_color_on_a_terminal_that_wants_it(self, env: dict[str, str], colored: bool) -> None:
         with on_terminal("run", "--", "true", env=env) as (process_id, terminal):
             seen = read(terminal)
             os.waitpid(process_id, 0)
         assert b"kproto: no client connected" in seen
-        assert (b"\x1b[1mkproto: no client connected\x1b[0m" in seen) is coloured
+        assert (b"\x1b[1mkproto: no client connected\x1b[0m" in seen) is colored
 
 
 class TestTheBroker:

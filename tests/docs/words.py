@@ -57,7 +57,7 @@ def phrase(text: str) -> re.Pattern[str]:
 RULES = (
     Rule(word("octet"), "byte"),
     Rule(word("answer", "s|ed|ing"), "response, respond, return, report or log"),
-    Rule(phrase("tells?|told|telling"), "return, report, log, state or receive"),
+    Rule(phrase(r"(?<!\.)tells?|told|telling"), "return, report, log, state or receive"),
     Rule(word("park", "s|ed|ing"), "delayed operation, to delay"),
     Rule(phrase("held (?:answers?|requests?)|a place (?:is|be) held|holds? the place"), "deferred response"),
     Rule(word("memo"), "commit cache entry"),

@@ -18,8 +18,8 @@ from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server.broker.broker import Broker
 from kproto_server.clock import ClockMode
-from kproto_server.commandline.serve import CannotListen
 from kproto_server.configuration.settings import SettingError, Settings
+from kproto_server.network.listening import CannotListen
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.network.raw_client import RawClient
 from tests.network.requests import ALL_TOPICS, commit_offset, committed, create_topic, long_poll, topic_names

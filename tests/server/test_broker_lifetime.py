@@ -15,7 +15,7 @@ import pytest
 
 from kproto_server.broker.broker import Broker
 from kproto_server.clock import Clock
-from kproto_server.commandline.serve import CannotListen
+from kproto_server.network.listening import CannotListen
 from tests.network.raw_client import RawClient
 from tests.network.requests import create_topic, topic_names
 from tests.waiting import LIMIT_S

@@ -120,11 +120,11 @@ class TestTerminal:
         assert "  and 34 more rows (--report FILE has all)\n" in told
         assert len(told.splitlines()) <= 24
 
-    def test_colours_only_where_asked_for(self, full: Report) -> None:
-        plain, coloured = text.render(full), text.render(full, colour=True)
+    def test_colors_only_where_asked_for(self, full: Report) -> None:
+        plain, colored = text.render(full), text.render(full, color=True)
         assert "\x1b" not in plain
-        assert "\x1b[31mwould break on Kafka 4.0:\x1b[0m" in coloured
-        assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
+        assert "\x1b[31mwould break on Kafka 4.0:\x1b[0m" in colored
+        assert re.sub(r"\x1b\[\d+m", "", colored) == plain
 
     def test_a_client_cannot_steer_the_terminal(self, hostile: Report) -> None:
         lines = text.render(hostile).split("\n")

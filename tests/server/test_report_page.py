@@ -28,10 +28,10 @@ const inScroller = element => element.closest(".wide") !== null;
 const sticksOut = element => element.getBoundingClientRect().right > root.clientWidth + 1;
 const wide = [...document.querySelectorAll("main *")].filter(e => !inScroller(e) && sticksOut(e));
 const cell = document.querySelector(".matrix td.sent.breaks");
-const colours = getComputedStyle(document.body);
+const colors = getComputedStyle(document.body);
 document.title = JSON.stringify({
   scrolls: root.scrollWidth > root.clientWidth, wide: wide.map(e => e.outerHTML.slice(0, 60)),
-  ink: colours.color, page: colours.backgroundColor, mark: getComputedStyle(cell).borderTopStyle,
+  ink: colors.color, page: colors.backgroundColor, mark: getComputedStyle(cell).borderTopStyle,
 });
 </script>
 """

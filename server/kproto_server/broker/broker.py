@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 from kproto_server.broker.groups import BrokerGroups
 from kproto_server.broker.requests import BrokerRequests
 from kproto_server.clock import ClockMode
-from kproto_server.commandline.serve import bracketed, open_sockets
 from kproto_server.configuration.data_directory import DataDirectory
 from kproto_server.configuration.settings import Settings
+from kproto_server.network.listening import bracketed, open_sockets
 from kproto_server.observation.request_log import REQUESTS_MAX
 from kproto_server.releases.kafka_version import KafkaVersion
 

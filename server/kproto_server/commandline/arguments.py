@@ -1,7 +1,7 @@
-"""Reading a command line: long options with values, one line for each mistake, help made from the same table.
+"""Parse a command line of long options; the help comes from the same table.
 
-Written by hand for the sake of start-up (argparse takes 6 ms to import) and of its messages: one line that says what
-is wrong and what to do.
+Written by hand because argparse takes 6 ms to import, a tenth of the start-up, and because each mistake gets one line
+that says what is wrong and what to do.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ HELP = ("-h", "--help")
 
 
 class UsageError(Exception):
-    """What was typed can't be done; the text is one line for the user."""
+    """The command line is wrong; the text is one line for the user."""
 
 
-class HelpAsked(Exception):
-    """``--help`` was typed; the text is the help."""
+class HelpRequested(Exception):
+    """The command line has ``--help``; the text is the help."""
 
 
 class Option:
-    """One option. Without a ``metavar`` it is a switch; ``repeats``: each occurrence counts, else the last one."""
+    """One option. Without a ``metavar`` it is a switch; with ``repeats`` each occurrence counts, else the last one."""
 
     __slots__ = ("help", "metavar", "name", "repeats")
 
@@ -34,20 +34,22 @@ class Option:
 
     @property
     def head(self) -> str:
+        """The option as the help shows it: name and value."""
         return f"{self.name} {self.metavar}".rstrip()
 
 
 class Command:
-    """A subcommand: its options, and what follows them (nothing, or another program's command line)."""
+    """A subcommand: its options, and the arguments after them (none, or another program's command line)."""
 
     def __init__(self, name: str, summary: str, rest: str, options: Sequence[Option]) -> None:
         self.name = name
         self.summary = summary
         self.rest = rest
-        """What stands after the options, as the help shows it; empty: nothing may."""
+        """The arguments after the options, as the help shows them; empty: none are allowed."""
         self.options = {option.name: option for option in options}
 
     def help(self) -> str:
+        """Return the text of ``--help``."""
         width = max(len(option.head) for option in self.options.values())
         lines = [f"usage: kproto {self.name} [options] {self.rest}".rstrip(), "", self.summary, "", "options:"]
         for option in self.options.values():
@@ -57,13 +59,13 @@ class Command:
         return "\n".join(lines) + "\n"
 
     def parse(self, arguments: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
-        """Return each given option's values (a switch's are empty), and what follows the options.
+        """Return the values of each given option (empty strings for a switch) and the arguments after the options.
 
-        Options end at ``--`` or at the first word that is none.
+        Options end at ``--`` or at the first argument that does not begin with ``-``.
 
         Raises:
-            UsageError: an unknown option, one without its value, or something that does not belong there.
-            HelpAsked: with the help.
+            UsageError: an unknown option, an option without its value, or an unexpected argument.
+            HelpRequested: the options include ``--help``.
         """
         given: dict[str, list[str]] = {}
         rest = list(arguments)
@@ -72,7 +74,7 @@ class Command:
             if word == "--":
                 break
             if word in HELP:
-                raise HelpAsked(self.help())
+                raise HelpRequested(self.help())
             name, equals, value = word.partition("=")
             option = self._option(name)
             if option.metavar and not equals:
@@ -86,7 +88,7 @@ class Command:
                 values.clear()
             values.append(value)
         if rest and not self.rest:
-            raise self.error(f"{rest[0]!r} is too much: there is nothing after the options")
+            raise self.error(f"unexpected argument {rest[0]!r}: this command takes options only")
         return given, rest
 
     def error(self, text: str) -> UsageError:
@@ -103,17 +105,17 @@ class Command:
 
 
 def _suggestion(word: str, known: dict[str, Option]) -> str:
-    from difflib import get_close_matches  # only on the way out
+    from difflib import get_close_matches  # imported here: only a mistake needs it
 
     close = get_close_matches(word, list(known), n=1)
     return f"did you mean {close[0]}?" if close else "check its spelling"
 
 
 def whole_number(command: Command, name: str, text: str, low: int, high: int) -> int:
-    """Read an option's number.
+    """Return the value of a numeric option.
 
     Raises:
-        UsageError: it is none, or out of bounds.
+        UsageError: the text is not a whole number, or the number is out of range.
     """
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
     if not low <= number <= high:

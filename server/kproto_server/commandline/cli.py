@@ -1,16 +1,16 @@
-"""The command ``kproto``: what was typed, checked before anything starts.
+"""The command ``kproto``: checks the whole command line before anything starts.
 
-Exit codes: 2 for a mistake on the command line, with one line that says what to do; `kproto run` else ends as its
-command did. Nothing is imported that a subcommand does not need: `kproto serve` is on the way to a listening socket.
+Exit codes: 2 for a mistake on the command line, with one line that says what to do; otherwise `kproto run` exits with
+the code of its command. A subcommand imports only the modules it needs, because `kproto serve` must listen early.
 """
 
 from __future__ import annotations
 
 import sys
 
-from kproto_server.commandline.arguments import Command, HelpAsked, Option, UsageError, whole_number
+from kproto_server.commandline.arguments import Command, HelpRequested, Option, UsageError, whole_number
 from kproto_server.commandline.options import DEFAULT_HOST, DEFAULT_PORT, PORT_MAX
-from kproto_server.commandline.output import tell
+from kproto_server.commandline.output import write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 USAGE_ERROR = 2
 INTERRUPTED = 130
 BROKERS_MAX = 1000
-"""More would run out of ports and file descriptors long before they were of use."""
+"""A larger cluster exhausts ports and file descriptors."""
 
 KAFKA_VERSION = Option(
     "--kafka-version", "RELEASE", "behave as this release, 0.8.2 to 4.4 (default: latest, all at once)"
@@ -44,7 +44,7 @@ REPAIR = Option("--repair", "", "truncate damaged logs where the damage begins i
 
 SERVE = Command(
     "serve",
-    "A broker that stays until Ctrl-C or SIGTERM.",
+    "Run a broker until Ctrl-C or SIGTERM.",
     "",
     (
         Option("--host", "HOST", f"address to listen on (default {DEFAULT_HOST})"),
@@ -66,15 +66,15 @@ SERVE = Command(
 )
 RUN = Command(
     "run",
-    "Run a command with KAFKA_BOOTSTRAP_SERVERS set to a broker of its own, end as it does, and report\n"
-    "what its Kafka clients sent: on standard error, so that the command's own output can be piped.",
+    "Run a command with KAFKA_BOOTSTRAP_SERVERS set to a broker of its own, exit with its exit code, and\n"
+    "report what its Kafka clients sent: on standard error, so that the command's output can be piped.",
     "-- COMMAND [ARGUMENT ...]",
     (
         Option("--target", "RELEASE", "report what would break on this Kafka release (default: the newest)"),
         Option("--fail-on-removed", "", "exit with 1 if something would break there"),
         Option("--report", "FILE", "write the whole report: .json, .md or .html; may be repeated", repeats=True),
         BROKERS,
-        Option("--port", "PORT", "port of the first broker, for a command that can't be told (default: free ones)"),
+        Option("--port", "PORT", "port of the first broker, for a command with a fixed port (default: free ports)"),
         KAFKA_VERSION,
         SET,
         CONFIG,
@@ -92,28 +92,28 @@ HELP = """usage: kproto COMMAND [options]
 A Kafka broker for people who test and check Kafka clients.
 
 commands:
-  run [options] -- COMMAND  a broker while a command runs, then a report on its clients
-  serve [options]           a broker that stays
-  log dump DIR              print a log of the offsets topic, kproto's or Kafka's
-  log verify DIR            check it
-  scenario run NAME         lose a consumer's offset, and see where it goes
+  run [options] -- COMMAND  run a command beside a broker, then report on its clients
+  serve [options]           run a broker until Ctrl-C
+  log dump DIR              print a log of the offsets topic, of kproto or Kafka
+  log verify DIR            check such a log
+  scenario run NAME         invalidate a consumer's offset and report where it continues
 
-kproto COMMAND --help tells a command's options, kproto --version the version.
+kproto COMMAND --help lists a command's options, kproto --version prints the version.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says (``sys.argv`` unless told); return the exit code."""
+    """Run the command line (``sys.argv`` by default); return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _command(words)
-    except HelpAsked as help_asked:
-        tell(sys.stdout, str(help_asked))
+    except HelpRequested as help_requested:
+        write(sys.stdout, str(help_requested))
         return 0
     except UsageError as error:
-        tell(sys.stderr, f"{error}\n")
+        write(sys.stderr, f"{error}\n")
         return USAGE_ERROR
-    except KeyboardInterrupt:  # before the command, or after it
+    except KeyboardInterrupt:  # before the command starts, or after it ends
         return INTERRUPTED
 
 
@@ -122,12 +122,12 @@ def _command(words: list[str]) -> int:
         case ["--version"]:
             from importlib.metadata import version
 
-            tell(sys.stdout, f"kproto {version('kproto')}\n")
+            write(sys.stdout, f"kproto {version('kproto')}\n")
             return 0
         case ["-h" | "--help" | "help"]:
-            raise HelpAsked(HELP)
+            raise HelpRequested(HELP)
         case ["help", ("serve" | "run") as name]:
-            raise HelpAsked(COMMANDS[name].help())
+            raise HelpRequested(COMMANDS[name].help())
         case ["serve", *rest]:
             return _serve(rest)
         case ["run", *rest]:
@@ -160,7 +160,8 @@ def _scenario(words: list[str]) -> int:
 def _serve(words: list[str]) -> int:
     options = serve_options(words)
 
-    from kproto_server.commandline.serve import CannotListen, serve
+    from kproto_server.commandline.serve import serve
+    from kproto_server.network.listening import CannotListen
     from kproto_server.storage.errors import StorageError
 
     try:
@@ -175,7 +176,7 @@ def _run(words: list[str]) -> int:
     options = run_options(words)
 
     from kproto_server.commandline.run import CannotRun, run
-    from kproto_server.commandline.serve import CannotListen
+    from kproto_server.network.listening import CannotListen
     from kproto_server.storage.errors import StorageError
 
     try:
@@ -185,16 +186,16 @@ def _run(words: list[str]) -> int:
     except StorageError as error:
         raise RUN.error(f"--data-dir: {error}") from None
     except CannotRun as error:
-        tell(sys.stderr, f"{RUN.error(str(error))}\n")
+        write(sys.stderr, f"{RUN.error(str(error))}\n")
         return error.exit_code
 
 
 def serve_options(words: Sequence[str]) -> ServeOptions:
-    """Read what stands after ``kproto serve``.
+    """Parse the arguments after ``kproto serve``.
 
     Raises:
-        UsageError: with one line for the user.
-        HelpAsked: with the help.
+        UsageError: an argument is wrong.
+        HelpRequested: the arguments include ``--help``.
     """
     from kproto_server.commandline.options import ServeOptions
 
@@ -217,11 +218,11 @@ def serve_options(words: Sequence[str]) -> ServeOptions:
 
 
 def run_options(words: Sequence[str]) -> RunOptions:
-    """Read what stands after ``kproto run``.
+    """Parse the arguments after ``kproto run``.
 
     Raises:
-        UsageError: with one line for the user.
-        HelpAsked: with the help.
+        UsageError: an argument is wrong.
+        HelpRequested: the arguments include ``--help``.
     """
     from kproto_server.commandline.options import RunOptions
     from kproto_server.report.files import SUFFIXES
@@ -259,7 +260,7 @@ def _last(given: Given, name: str) -> str | None:
 
 
 def _checked(command: Command, name: str, read: Callable[[], T]) -> T:
-    """Return what ``read`` makes of an option; what it does not accept becomes one line."""
+    """Return the result of ``read``; report its ValueError as a usage error of the option."""
     try:
         return read()
     except ValueError as error:
@@ -291,12 +292,12 @@ def _brokers(command: Command, given: Given) -> int:
 
 
 def _port(command: Command, given: Given, brokers: int, default: int) -> int:
-    """The first port; all of them must be ports."""
+    """Return the first port; the ports of all brokers must be in range."""
     return whole_number(command, "--port", _last(given, "--port") or str(default), 0, PORT_MAX - brokers + 1)
 
 
 def _settings(command: Command, given: Given, kafka_version: KafkaVersion) -> Settings:
-    """Defaults, then the file, then what was set on the command line."""
+    """Return the defaults, overridden by the file, overridden by ``--set``."""
     from kproto_server.configuration.settings import Settings
 
     settings = Settings(kafka_version)
@@ -318,7 +319,7 @@ def _read(command: Command, path: str) -> str:
 
 
 def _check_writable(command: Command, name: str, path: str) -> None:
-    """Find out now, not after an hour's run, that a file can't be written."""
+    """Refuse a file that cannot be written now, not after an hour's run."""
     import os
 
     try:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-from kproto_server.commandline.arguments import Command, HelpAsked, Option, UsageError, whole_number
-from kproto_server.commandline.output import tell
+from kproto_server.commandline.arguments import Command, HelpRequested, Option, UsageError, whole_number
+from kproto_server.commandline.output import write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,9 +82,9 @@ def log(words: Sequence[str]) -> int:
     """
     match list(words):
         case ["-h" | "--help" | "help"]:
-            raise HelpAsked(HELP)
+            raise HelpRequested(HELP)
         case ["help", name] if name in COMMANDS:
-            raise HelpAsked(COMMANDS[name].help())
+            raise HelpRequested(COMMANDS[name].help())
         case ["dump", *rest]:
             return _dump(rest)
         case ["verify", *rest]:
@@ -141,7 +141,7 @@ def _verify_logs(logs: list[PartitionLog], partitions: int | None) -> None:
         verified = verify(logs, partitions=partitions, note=note, read=progress.add)
     finally:
         progress.clear()
-    tell(sys.stdout, f"{verified}\n")
+    write(sys.stdout, f"{verified}\n")
 
 
 def _export(words: Sequence[str]) -> int:
@@ -163,13 +163,13 @@ def _export(words: Sequence[str]) -> int:
         raise EXPORT.error(f"--output can't be {output!r}: end it in {' or '.join(export.ENDINGS)}")
 
     def act() -> None:
-        tell(sys.stdout, f"{export.export(name, table, partition, output, _note)}\n")
+        write(sys.stdout, f"{export.export(name, table, partition, output, _note)}\n")
 
     return _ending(EXPORT, act)
 
 
 def _note(text: str) -> None:
-    tell(sys.stderr, f"note: {text}\n")
+    write(sys.stderr, f"note: {text}\n")
 
 
 def _ending(command: Command, act: Callable[[], None]) -> int:
@@ -180,7 +180,7 @@ def _ending(command: Command, act: Callable[[], None]) -> int:
     try:
         act()
     except CorruptLog as error:
-        tell(sys.stderr, f"kproto {command.name}: {error}\n")
+        write(sys.stderr, f"kproto {command.name}: {error}\n")
         return DAMAGED
     except (NoLog, MissingPackage) as error:
         raise command.error(str(error)) from None

@@ -1,7 +1,6 @@
-"""What `kproto serve` and `kproto run` were told to do, checked and ready: the border between command line and broker.
+"""The checked options of `kproto serve` and `kproto run`: the border between command line and broker.
 
-Plain classes: this module is on the way to a listening socket, and importing dataclasses takes longer than the rest of
-that way.
+These are plain classes because importing dataclasses takes longer than all else before the sockets listen.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ if TYPE_CHECKING:
     from kproto_server.releases.kafka_version import KafkaVersion
 
 DEFAULT_HOST = "127.0.0.1"
-"""Nothing listens beyond loopback unless told (D9)."""
+"""By default only loopback listens (D9)."""
 DEFAULT_PORT = 9092
 PORT_MAX = 65535
 
 
 class ServeOptions:
-    """One `kproto serve`: where to listen, as which release, with which settings and clock."""
+    """The options of `kproto serve`: addresses, Kafka version, settings and clock."""
 
     __slots__ = ("brokers", "clock", "data", "host", "kafka_version", "port", "port_file", "settings")
 
@@ -40,24 +39,24 @@ class ServeOptions:
         self.settings = settings
         self.clock = clock
         self.data = data
-        """Where offsets are kept; None: in memory."""
+        """The data directory; None: offsets and records stay in memory."""
         self.host = host
         self.port = port
-        """Of the first broker; the others take the next ones. 0: free ones for all."""
+        """Port of the first broker; each further broker has the next one. 0: a free port for each."""
         self.port_file = port_file
-        """Written when all brokers listen: one ``HOST:PORT`` a line, in the order of node ids."""
+        """File to write when all brokers listen: one ``HOST:PORT`` a line, in the order of node ids."""
         self.brokers = brokers
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """One port for each broker, in the order of node ids; 0 stands for a free one."""
+        """Return one port for each broker, in the order of node ids; 0 stands for a free port."""
         if self.port == 0:
             return (0,) * self.brokers
         return tuple(range(self.port, self.port + self.brokers))
 
 
 class RunOptions:
-    """One `kproto run`: the command, the broker it gets, and what to report."""
+    """The options of `kproto run`: the command, its broker, and the reports."""
 
     __slots__ = (
         "brokers",
@@ -89,14 +88,14 @@ class RunOptions:
         self.command = command
         self.kafka_version = kafka_version
         self.target = target
-        """The release that the report judges by."""
+        """The release against which the report checks the clients."""
         self.settings = settings
         self.clock = clock
         self.brokers = brokers
         self.port = port
-        """Of the first broker; 0: free ones for all."""
+        """Port of the first broker; 0: a free port for each."""
         self.reports = reports
-        """Files to write; their names tell the form."""
+        """Files to write; the suffix of each name selects the format."""
         self.fail_on_removed = fail_on_removed
         self.data = data
-        """Where offsets are kept; None: in memory."""
+        """The data directory; None: offsets and records stay in memory."""

@@ -1,4 +1,4 @@
-"""What kproto itself says on standard output and standard error."""
+"""Write kproto's own lines to standard output and standard error."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 
-def tell(stream: TextIO | None, text: str) -> None:
-    """Write to a standard stream, as far as there is somebody who takes it.
+def write(stream: TextIO | None, text: str) -> None:
+    """Write to a standard stream; ignore a stream that cannot be written.
 
-    A pipe whose reader has gone, a full disk or a stream that was closed from the start is no reason to end a broker,
-    or to end otherwise than the command of `kproto run` did.
+    A closed pipe, a full disk or a stream that was closed before the start neither ends a broker nor changes the exit
+    code of `kproto run`.
     """
-    if stream is None:  # Python's word for a standard stream that was closed before it started
+    if stream is None:  # Python's value for a standard stream that was closed before the start
         return
     try:
         stream.write(text)
         stream.flush()
     except OSError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())  # else Python tries the rest once more at its end, and complains
+        os.dup2(nowhere, stream.fileno())  # else Python writes the rest again when it exits, and reports the error
         os.close(nowhere)

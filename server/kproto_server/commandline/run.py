@@ -1,8 +1,8 @@
-"""`kproto run`: a broker for the length of a command, then the report.
+"""`kproto run`: run a command beside a broker, then write the report.
 
-The command has the terminal to itself: it inherits standard input, output and error, and gets every signal that is
-meant for it. The report goes to standard error, after the command's last word, so that a pipe behind
-``kproto run -- COMMAND`` gets the command's output and nothing else.
+The command inherits standard input, output and error, and receives every signal that is meant for it. The report goes
+to standard error after the command has ended, so that a pipe behind ``kproto run -- COMMAND`` receives only the output
+of the command.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from kproto_server.broker.broker import Broker
-from kproto_server.commandline.output import tell
+from kproto_server.commandline.output import write
 from kproto_server.report import files, text
 from kproto_server.report.model import Run, build
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from kproto_server.report.model import Report
 
 BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
-"""The variable by which the command learns where the broker is."""
+"""The environment variable that gives the command the address of the broker."""
 
-FROM_THE_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
-FORWARDED = (*FROM_THE_KEYBOARD, signal.SIGTERM, signal.SIGHUP)
+KEYBOARD_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
+FORWARDED = (*KEYBOARD_SIGNALS, signal.SIGTERM, signal.SIGHUP)
 
 REMOVED = 1
-"""Exit code of --fail-on-removed."""
+"""Exit code of ``--fail-on-removed``."""
 NOT_WRITTEN = 2
-"""Exit code where the command succeeded, but a report could not be written after it."""
+"""Exit code if the command succeeded and a report could not be written."""
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
-SIGNALLED = 128
-"""Plus the number of the signal that ended the command; these four are what shells use."""
+SIGNALED = 128
+"""Plus the number of the signal that ended the command. NOT_EXECUTABLE to SIGNALED follow POSIX shells."""
 
 
 class CannotRun(Exception):
-    """The command can't be started; the text is one line for the user."""
+    """The command cannot be started; the text is one line for the user."""
 
     def __init__(self, text: str, exit_code: int) -> None:
         super().__init__(text)
@@ -51,11 +51,11 @@ class CannotRun(Exception):
 
 
 def run(options: RunOptions) -> int:
-    """Run the command beside a broker and report; return the exit code.
+    """Run the command beside a broker and write the report; return the exit code.
 
     Raises:
-        CannotRun: no such command, or it is none.
-        CannotListen: the port is taken.
+        CannotRun: the command does not exist or is not executable.
+        CannotListen: the port is in use.
     """
     started_at, started = datetime.now().astimezone(), monotonic()
     with Broker.running(
@@ -75,12 +75,12 @@ def run(options: RunOptions) -> int:
         offsets_retention_minutes=options.settings.int("offsets.retention.minutes"),
         run=Run(options.command, exit_code, started_at.isoformat(timespec="seconds"), monotonic() - started),
     )
-    _tell(report, options.reports)
+    _print(report, options.reports)
     for path in options.reports:
         try:
             files.write(report, path)
-        except OSError as error:  # it was writable before the command ran
-            tell(sys.stderr, f"kproto run: --report: can't write {path!r}: {error.strerror}\n")
+        except OSError as error:  # the file was writable before the command ran
+            write(sys.stderr, f"kproto run: --report: can't write {path!r}: {error.strerror}\n")
             exit_code = exit_code or NOT_WRITTEN
     return REMOVED if exit_code == 0 and options.fail_on_removed and report.would_break else exit_code
 
@@ -96,25 +96,25 @@ def _run_command(command: tuple[str, ...], bootstrap_servers: str) -> int:
             raise CannotRun(f"can't run {command[0]!r}: {error.strerror}", NOT_EXECUTABLE) from None
         forwarding.to(process)
         code = process.wait()
-    return SIGNALLED - code if code < 0 else code
+    return SIGNALED - code if code < 0 else code
 
 
 class _Forwarding:
-    """Passes signals on to the command instead of ending by them: it decides, and the report still comes.
+    """Forwards signals to the command, which decides how to react; the report follows when it has ended.
 
-    A terminal sends Ctrl-C to the whole foreground process group, the command included. Sent on it would arrive twice,
-    which many programs take for impatience.
+    A terminal sends Ctrl-C to the whole foreground process group, the command included. A forwarded Ctrl-C would arrive
+    twice, and many programs end at once on the second.
     """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._waiting: list[int] = []
-        """Came before the command was there."""
+        """Signals that arrived before the command was started."""
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
         for number in FORWARDED:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup: the command ignores it too
+            if signal.getsignal(number) is not signal.SIG_IGN:  # under nohup the command ignores the signal too
                 self._before[number] = signal.signal(number, self._forward)
         return self
 
@@ -123,7 +123,7 @@ class _Forwarding:
             signal.signal(number, handler)
 
     def to(self, process: subprocess.Popen[bytes]) -> None:
-        """This is the command; it gets what came for it meanwhile."""
+        """Set the command, and send it the signals that have arrived."""
         self._process = process
         while self._waiting:
             process.send_signal(self._waiting.pop(0))
@@ -131,12 +131,12 @@ class _Forwarding:
     def _forward(self, number: int, _frame: object) -> None:
         if self._process is None:
             self._waiting.append(number)
-        elif not (number in FROM_THE_KEYBOARD and _in_foreground()):
+        elif not (number in KEYBOARD_SIGNALS and _in_foreground()):
             self._process.send_signal(number)
 
 
 def _in_foreground() -> bool:
-    """Whether this process group is the one that its terminal sends Ctrl-C to."""
+    """Return whether this process group is its terminal's foreground group, which receives Ctrl-C from the terminal."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:
@@ -149,12 +149,12 @@ def _in_foreground() -> bool:
         os.close(terminal)
 
 
-def _tell(report: Report, paths: tuple[str, ...]) -> None:
+def _print(report: Report, paths: tuple[str, ...]) -> None:
     stream = sys.stderr
-    if stream is None:  # closed before the start; the exit code and the files still tell
+    if stream is None:  # standard error was closed before the start; the exit code and the files remain
         return
-    colour = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    tell(stream, text.render(report, width=_columns(stream), colour=colour, saved_as=paths))
+    color = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    write(stream, text.render(report, width=_columns(stream), color=color, saved_as=paths))
 
 
 def _columns(stream: TextIO) -> int:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from kproto_server.commandline.arguments import Command, HelpAsked, Option, UsageError, whole_number
-from kproto_server.commandline.output import tell
+from kproto_server.commandline.arguments import Command, HelpRequested, Option, UsageError, whole_number
+from kproto_server.commandline.output import write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ def scenario(words: Sequence[str]) -> int:
     """
     match list(words):
         case ["-h" | "--help" | "help"]:
-            raise HelpAsked(HELP)
+            raise HelpRequested(HELP)
         case ["help", "run"]:
-            raise HelpAsked(RUN.help())
+            raise HelpRequested(RUN.help())
         case ["help", "list"] | ["list", "-h" | "--help"]:
-            raise HelpAsked("usage: kproto scenario list\n\nTell the accidents that there are.\n")
+            raise HelpRequested("usage: kproto scenario list\n\nTell the accidents that there are.\n")
         case ["list"]:
             return _list()
         case ["run", *rest]:
@@ -80,7 +80,7 @@ def _list() -> int:
     from kproto_server.scenarios.accidents import ACCIDENTS
 
     width = max(map(len, ACCIDENTS))
-    tell(sys.stdout, "".join(f"{one.name.ljust(width)}  {one.what}\n" for one in ACCIDENTS.values()))
+    write(sys.stdout, "".join(f"{one.name.ljust(width)}  {one.what}\n" for one in ACCIDENTS.values()))
     return 0
 
 
@@ -102,7 +102,7 @@ def _run(words: Sequence[str]) -> int:
     found = [_one(accident, command, kafka_version, timeout_s) for accident in accidents]
     from kproto_server.scenarios import text
 
-    tell(sys.stdout, text.render(found))
+    write(sys.stdout, text.render(found))
     if path is not None:
         _write(found, path)
     skipped = any(outcome.skipped for findings in found for outcome in findings.outcomes)
@@ -112,7 +112,7 @@ def _run(words: Sequence[str]) -> int:
 def _one(accident: Accident, command: list[str], kafka_version: str, timeout_s: int) -> Findings:
     from kproto_server.scenarios.lab import CannotStart, run_accident
 
-    tell(sys.stderr, f"{accident.name} ...\n")
+    write(sys.stderr, f"{accident.name} ...\n")
     try:
         return run_accident(accident, command, kafka_version=kafka_version, timeout_s=timeout_s)
     except CannotStart as error:

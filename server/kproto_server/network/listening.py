@@ -1,20 +1,20 @@
-"""Listening sockets: made before anything heavy is imported, so that clients can connect from then on (D14)."""
+"""Make the listening sockets, before any slow import, so that clients can connect early (D14)."""
 
 from __future__ import annotations
 
 import socket
 
 BACKLOG = 1024
-"""Connections that may wait for accept; Kafka's default of 50 makes a burst of clients retry their SYN."""
+"""Connections that can wait for accept. With Kafka's default of 50 a burst of clients has to retry its SYN."""
 
 
 def reserve(host: str, port: int) -> socket.socket:
-    """Return a socket bound to an address that nobody can connect to yet; port 0 is a free one.
+    """Return a socket that is bound and does not listen; port 0 is a free port. The caller closes it.
 
-    A stopped broker keeps its address this way: clients are refused, and nobody else takes it.
+    A stopped broker keeps its address this way: clients are refused, and no other process can take the address.
 
     Raises:
-        OSError: the address is in use or not ours.
+        OSError: the address is in use or does not belong to this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
@@ -29,10 +29,10 @@ def reserve(host: str, port: int) -> socket.socket:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that clients can connect to from now on; port 0 is a free one.
+    """Return a listening socket; port 0 is a free port. The caller closes it.
 
     Raises:
-        OSError: the address is in use or not ours.
+        OSError: the address is in use or does not belong to this machine.
     """
     sock = reserve(host, port)
     try:
@@ -41,3 +41,34 @@ def listen(host: str, port: int) -> socket.socket:
         sock.close()
         raise
     return sock
+
+
+class CannotListen(Exception):
+    """A broker cannot listen on an address; the text is one line for the user."""
+
+
+def open_sockets(host: str, ports: tuple[int, ...], started: int | None = None) -> list[socket.socket]:
+    """Return one socket for each port: the first ``started`` (all by default) listen, the others are only bound.
+
+    The caller closes them.
+
+    Raises:
+        CannotListen: an address is in use; the text says what to do. No socket stays open.
+    """
+    sockets: list[socket.socket] = []
+    try:
+        for number, port in enumerate(ports):
+            open_socket = listen if started is None or number < started else reserve
+            sockets.append(open_socket(host, port))
+    except OSError as error:
+        for sock in sockets:
+            sock.close()
+        raise CannotListen(
+            f"can't listen on {host}:{port}: {error.strerror or error}; choose another --host or --port (0: a free one)"
+        ) from None
+    return sockets
+
+
+def bracketed(host: str) -> str:
+    """Return a host in the form that stands before a colon and a port."""
+    return f"[{host}]" if ":" in host else host

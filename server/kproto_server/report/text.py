@@ -26,13 +26,13 @@ RED, GREEN, YELLOW, BOLD, PLAIN = "31", "32", "33", "1", ""
 
 
 class Line(NamedTuple):
-    """One line before it is cut to the terminal's width, and the code of its colour."""
+    """One line before it is cut to the terminal's width, and the code of its color."""
 
     text: str
     style: str = PLAIN
 
 
-def render(report: Report, *, width: int = WIDTH_MAX, colour: bool = False, saved_as: Sequence[str] = ()) -> str:
+def render(report: Report, *, width: int = WIDTH_MAX, color: bool = False, saved_as: Sequence[str] = ()) -> str:
     """Return the lines, each ended. None is wider than ``width``, held between 40 and 100, but for the files' names."""
     width = min(max(width, WIDTH_MIN), WIDTH_MAX)
     lines = [
@@ -43,7 +43,7 @@ def render(report: Report, *, width: int = WIDTH_MAX, colour: bool = False, save
         *_errors(report),
         *_closed(report),
     ]
-    told = [_painted(_cut(text, width), style if colour else PLAIN) for text, style in lines]
+    told = [_painted(_cut(text, width), style if color else PLAIN) for text, style in lines]
     return "".join(f"{line}\n" for line in (*told, *(f"whole report: {path}" for path in saved_as)))
 
 
