@@ -18,7 +18,7 @@ SIZE_MAX_BYTES = 4 * 1024 * 1024
 SERVE_WITHOUT_CONSTRUCT = """
 import sys
 from kproto_server import Broker
-from kproto.connection import ClientConnection
+from kproto.client_connection import ClientConnection
 import kproto, kproto.registry
 for key in (3, 8, 9, 10, 18):
     for version in kproto.registry.versions(key):
