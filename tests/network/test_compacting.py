@@ -16,7 +16,7 @@ from kproto.records.batches import read_batches
 from kproto.records.record import Record
 from kproto.records.record_batch import TRANSACTIONAL, build_record_batch
 from kproto_server.cluster.topics import OFFSETS_TOPIC
-from kproto_server.persistence.compaction_task import Compacting
+from kproto_server.persistence.compaction_task import CompactionTask
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.log_dir import LogDir
 from tests.coordinator.broker_state import new_state
@@ -59,7 +59,7 @@ class Background:
         self.log_dir.create_logs(OFFSETS_TOPIC, 2)
         self.state = new_state(settings={"offsets.topic.num.partitions": "2", **(settings or {})})
         loop: Any = self.loop
-        self.compacting = Compacting(self.state, loop, loop, self.log_dir)
+        self.compacting = CompactionTask(self.state, loop, loop, self.log_dir)
         self.compacting.start()
 
     def fill(self, partition: int, *, segments: int = 3) -> None:
@@ -67,7 +67,7 @@ class Background:
         log = self.log_dir.logs[OFFSETS_TOPIC, partition]
         closed = len(log.closed_segments())
         while len(log.closed_segments()) < closed + segments:
-            assert self.log_dir.durable.write(log, COMMIT, 1) == 0
+            assert self.log_dir.writer.write(log, COMMIT, 1) == 0
 
     def pass_time(self, ms: int = BACKOFF_MS) -> None:
         self.state.clock.advance(ms)
@@ -164,7 +164,7 @@ def test_a_log_that_is_removed_and_made_anew_is_not_touched() -> None:
         background.log_dir.remove_logs(OFFSETS_TOPIC)
         background.log_dir.create_logs(OFFSETS_TOPIC, 2)
         log = background.log_dir.logs[OFFSETS_TOPIC, 0]
-        assert background.log_dir.durable.write(log, build_record_batch([Record(b"new", b"new")]), 1) == 0
+        assert background.log_dir.writer.write(log, build_record_batch([Record(b"new", b"new")]), 1) == 0
 
     background.loop.before_work = replace
     background.pass_time()
@@ -178,7 +178,7 @@ def test_what_a_transaction_holds_up_is_tried_once_until_there_is_more() -> None
     background = Background()
     log = background.log_dir.logs[OFFSETS_TOPIC, 0]
     batch = build_record_batch([Record(b"key", b"v")], producer_id=1, producer_epoch=0, flags=TRANSACTIONAL)
-    assert background.log_dir.durable.write(log, batch, 1) == 0
+    assert background.log_dir.writer.write(log, batch, 1) == 0
     background.fill(0)
     size = background.closed_size(0)
     background.pass_time()

@@ -40,11 +40,11 @@ class AtOnce:
         self._log_dir = log_dir
 
     def append_to(self, log: PartitionLog, item: TopicAppend, encoded: bytes, record_count: int) -> None:
-        item.settle(self._log_dir.durable.write(log, encoded, record_count))
+        item.settle(self._log_dir.writer.write(log, encoded, record_count))
 
 
 def opened(disk: SimulatedDisk, segment_bytes: int) -> tuple[LogDir, StoredData]:
-    log_dir = LogDir(disk, durability="os", if_there=lambda topic: True, segment_bytes=segment_bytes)
+    log_dir = LogDir(disk, durability="os", opens_existing=lambda topic: True, segment_bytes=segment_bytes)
     log_dir.create_log("t", 0)
     return log_dir, StoredData(log_dir.logs["t", 0], disk, AtOnce(log_dir), 0)
 

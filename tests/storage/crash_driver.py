@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 
-from kproto_server.storage.durable_log import Durability
-from tests.storage.crash_history import KEYS, PARTITIONS, image
-from tests.storage.crash_world import World
+from kproto_server.storage.log_writer import Durability
+from tests.storage.crash_harness import CrashHarness
+from tests.storage.crash_model import KEYS, PARTITIONS, image
 from tests.storage.simulated_disk import Operation, PowerLost
 
 LIVES = 8
@@ -24,10 +24,10 @@ class Driver:
     def __init__(self, seed: int, durability: Durability, *, power_fails: bool) -> None:
         """``power_fails``: at times; else the process is killed, always."""
         self.chance = random.Random(seed)  # noqa: S311 - the same each time
-        self.world = World(
+        self.harness = CrashHarness(
             durability,
             segment_bytes=self.chance.choice((250, 1000, 4000)),
-            journal_bytes=self.chance.choice((1000, 3000, 10000)),
+            wal_size_bytes=self.chance.choice((1000, 3000, 10000)),
             seed=seed,
         )
         self._power_fails = power_fails
@@ -38,47 +38,47 @@ class Driver:
             for _ in range(LIVES):
                 self.live()
         except Exception as error:
-            error.add_note("\n".join(self.world.trace[-60:]))
+            error.add_note("\n".join(self.harness.trace[-60:]))
             raise
-        return self.world.crashes
+        return self.harness.crashes
 
     def live(self) -> None:
-        world, chance = self.world, self.chance
+        harness, chance = self.harness, self.chance
         self._arrange()
         try:
             for _ in range(chance.randrange(chance.choice(STEPS_MAX))):
                 self.step()
             if chance.random() < 0.15:
-                world.close()
+                harness.close()
         except PowerLost:
-            world.trace.append("power lost")
+            harness.trace.append("power lost")
         self._end()
         while True:
             self._arrange_opening()
             try:
-                world.open()
+                harness.open()
             except PowerLost:
-                world.trace.append("power lost while opening")
+                harness.trace.append("power lost while opening")
             except OSError as error:
-                world.trace.append(f"open: {error}")
+                harness.trace.append(f"open: {error}")
             else:
                 break
             self._end()
-        world.disk.operations_left = None
+        harness.disk.operations_left = None
         if chance.random() < 0.1:
             self._open_again()
 
     def _end(self) -> None:
-        world, chance = self.world, self.chance
+        harness, chance = self.harness, self.chance
         if self._power_fails and chance.random() < 0.7:
-            world.crash(chance)
+            harness.crash(chance)
         else:
-            world.kill()
-        world.disk.capacity = None
+            harness.kill()
+        harness.disk.capacity = None
 
     def _arrange(self) -> None:
         """Say what will go wrong in this life."""
-        disk, chance = self.world.disk, self.chance
+        disk, chance = self.harness.disk, self.chance
         disk.operations_left = chance.randrange(chance.choice(OPERATIONS_MAX)) if chance.random() < 0.7 else None
         kind = chance.random()
         if kind < 0.15:
@@ -93,10 +93,10 @@ class Driver:
         def fails(operation: Operation) -> bool:
             return operation.kind == kind and chance.random() < rate
 
-        self.world.disk.fails = fails
+        self.harness.disk.fails = fails
 
     def _arrange_opening(self) -> None:
-        disk, chance = self.world.disk, self.chance
+        disk, chance = self.harness.disk, self.chance
         kind = chance.random()
         disk.operations_left = chance.randrange(12) if kind < 0.3 else None
         if 0.3 < kind < 0.35:
@@ -106,35 +106,35 @@ class Driver:
 
     def _open_again(self) -> None:
         """To open it twice is to open it once."""
-        world = self.world
-        before = image(world.disk)
-        world.kill()
-        world.open()
-        assert image(world.disk) == before
-        assert world.log_dir.report == []
+        harness = self.harness
+        before = image(harness.disk)
+        harness.kill()
+        harness.open()
+        assert image(harness.disk) == before
+        assert harness.log_dir.report == []
 
     def step(self) -> None:
-        world, chance = self.world, self.chance
+        harness, chance = self.harness, self.chance
         kind = chance.random()
         partition = chance.randrange(PARTITIONS)
         if kind < 0.42:
             keys = chance.sample(KEYS, chance.choice((1, 1, 2, 4)))
             size = chance.choice((1, 5, 40, 40, 200, 700))
-            world.commit(partition, keys, size, is_tombstone=chance.random() < 0.15)
+            harness.commit(partition, keys, size, is_tombstone=chance.random() < 0.15)
         elif kind < 0.5:
-            world.begin()
+            harness.begin()
         elif kind < 0.57:
-            world.sync()
+            harness.sync()
         elif kind < 0.63:
-            world.finish()
+            harness.finish()
         elif kind < 0.7:
-            world.round()
+            harness.round()
         elif kind < 0.76:
-            world.roll(partition)
+            harness.roll(partition)
         elif kind < 0.79:
             for _ in range(chance.randrange(1, 4)):
-                world.sync_segments()
+                harness.sync_segments()
         elif kind < 0.81:
-            world.now_ms += chance.choice((10, 1000))
+            harness.now_ms += chance.choice((10, 1000))
         else:
-            world.compact(partition, chance.choice((1, 5, 20, 200)))
+            harness.compact(partition, chance.choice((1, 5, 20, 200)))

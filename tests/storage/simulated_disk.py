@@ -1,7 +1,7 @@
 """A disk in memory that may do all that disks may do: the judge of what storage promises.
 
 It forgets what was not synced, tears what was being written, brings changes in another order to where they survive
-(`tests.storage.simulated_nodes` says how), fails operations, fills up, and loses its power in the middle of one.
+(`tests.storage.simulated_files` says how), fails operations, fills up, and loses its power in the middle of one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from tests.storage.simulated_nodes import Change, Directory, Inode, NameChange, inodes
+from tests.storage.simulated_files import Change, Directory, Inode, NameChange, inodes
 
 Kind = Literal["create", "make", "write", "truncate", "preallocate", "sync", "rename", "remove", "sync_directory"]
 

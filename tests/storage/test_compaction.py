@@ -14,7 +14,7 @@ from kproto.records.control import ControlType, build_end_marker
 from kproto.records.record import Record
 from kproto.records.record_batch import TRANSACTIONAL, RecordBatch, build_record_batch
 from kproto_server.storage.cleaner import dirtiest
-from kproto_server.storage.compaction import Compaction, Terms
+from kproto_server.storage.compaction import Compaction, CompactionSettings
 from kproto_server.storage.disk import RealDisk, read_all
 from kproto_server.storage.log_dir import LogDir
 from tests.storage.simulated_disk import SimulatedDisk
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kproto_server.storage.partition_log import PartitionLog
 
 TOPIC = "__consumer_offsets"
-TERMS = Terms(delete_retention_ms=1000, min_dirty_ratio=0.5)
+TERMS = CompactionSettings(delete_retention_ms=1000, min_dirty_ratio=0.5)
 NOW_MS = 1_000_000
 
 
@@ -43,7 +43,7 @@ def write(log_dir: LogDir, log: PartitionLog, *records: tuple[str, str | None], 
         for offset, (key, value) in enumerate(records)
     ]
     batch = build_record_batch(made, base_offset=0, compression=Compression(compression))
-    assert log_dir.durable.write(log, batch, len(made)) == 0
+    assert log_dir.writer.write(log, batch, len(made)) == 0
 
 
 def batches(log_dir: LogDir, log: PartitionLog) -> list[RecordBatch]:
@@ -61,7 +61,7 @@ def records(log_dir: LogDir, log: PartitionLog) -> list[Record]:
 
 def compact(log_dir: LogDir, log: PartitionLog, now_ms: int = NOW_MS, steps: int | None = None) -> Compaction:
     """Compact, or stop after so many steps."""
-    compaction = Compaction(log_dir.disk, log, log_dir.durable, TERMS, now_ms)
+    compaction = Compaction(log_dir.disk, log, log_dir.writer, TERMS, now_ms)
     for number, work in enumerate(compaction.run()):
         if work is not None:
             work()
@@ -136,10 +136,10 @@ def test_transactions(tmp_path: Path) -> None:
             coordinator_epoch=0,
             partition_leader_epoch=0,
         )
-        assert log_dir.durable.write(log, batch, 1) == 0
+        assert log_dir.writer.write(log, batch, 1) == 0
 
     for kind, producer_id in ((ControlType.ABORT, 7), (ControlType.COMMIT, 8)):
-        assert log_dir.durable.write(log, transactional("t", f"of {producer_id}", producer_id), 1) == 0
+        assert log_dir.writer.write(log, transactional("t", f"of {producer_id}", producer_id), 1) == 0
         marker(kind, producer_id)
     for _ in range(4):
         write(log_dir, log, ("b", "y" * 100))
@@ -149,11 +149,11 @@ def test_transactions(tmp_path: Path) -> None:
     assert kinds == [7, 8]
     compact(log_dir, log, NOW_MS + 1000)
     assert [batch.header.producer_id for batch in batches(log_dir, log) if batch.is_control] == [8]
-    assert log_dir.durable.write(log, transactional("t", "open", 9), 1) == 0
+    assert log_dir.writer.write(log, transactional("t", "open", 9), 1) == 0
     open_from = log.next_offset - 1
     for _ in range(8):
         write(log_dir, log, ("b", "z" * 100))
-    assert compact(log_dir, log, NOW_MS + 2000).outcome is not None
+    assert compact(log_dir, log, NOW_MS + 2000).result is not None
     kept = [record.offset for record in records(log_dir, log) if record.offset >= open_from]
     assert kept == list(range(open_from, log.next_offset))
 
@@ -181,15 +181,13 @@ HISTORIES = st.lists(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(HISTORIES)
-def test_nothing_is_lost_and_nothing_comes_back(
-    tmp_path_factory: pytest.TempPathFactory, history: list[object]
-) -> None:
+def test_nothing_is_lost_and_nothing_comes_back(tmp_path_factory: pytest.TempPathFactory, model: list[object]) -> None:
     """LF-70: after any compaction, whole or given up at any step, a reader knows what it would have known."""
     path = tmp_path_factory.mktemp("log")
     log_dir, log = open_log(path, segment_bytes=200)
     expected: dict[bytes, bytes] = {}
     now_ms = NOW_MS
-    for event in history:
+    for event in model:
         if event == "reopen":
             log_dir, log = open_log(path, segment_bytes=200)
         elif isinstance(event, tuple):
@@ -230,15 +228,15 @@ def test_a_steady_stream_of_commits_takes_no_more_than_twice_what_lives(keys: in
     compactions = 0
     for _ in range(6 * (live + segment_bytes) // live):
         for commit in commits:
-            assert log_dir.durable.write(log, commit, 10) == 0
+            assert log_dir.writer.write(log, commit, 10) == 0
             if compaction is None and dirtiest([log], TERMS.min_dirty_ratio) is log:
-                compaction = Compaction(disk, log, log_dir.durable, TERMS, NOW_MS)
+                compaction = Compaction(disk, log, log_dir.writer, TERMS, NOW_MS)
                 steps = compaction.run()
             if compaction is not None:
                 work = next(steps, compaction)
                 if work is compaction:
-                    assert compaction.outcome is not None
-                    log.first_dirty_offset = compaction.outcome.first_dirty_offset
+                    assert compaction.result is not None
+                    log.first_dirty_offset = compaction.result.first_dirty_offset
                     compaction = None
                     compactions += 1
                 elif callable(work):

@@ -1,7 +1,7 @@
 """Ten thousand crashes: nothing acknowledged is lost, no commit is there in part, nothing is invented or comes back.
 
 Random lives on a simulated disk (`tests.storage.crash_driver`), each from its seed, judged by what was answered
-(`tests.storage.crash_history`). The crashes are counted, and what has to happen on the way is looked for: else a
+(`tests.storage.crash_model`). The crashes are counted, and what has to happen on the way is looked for: else a
 mistake in the driver would be the best of all proofs. That the judge can tell is shown by sabotage.
 """
 
@@ -14,18 +14,18 @@ from collections.abc import Callable
 import pytest
 
 from kproto.errors import DecodeError
-from kproto_server.storage import compaction, interrupted, recovery
+from kproto_server.storage import compaction, interrupted_compaction, recovery
 from kproto_server.storage.disk import Disk
-from kproto_server.storage.durable_log import Durability, Round
 from kproto_server.storage.errors import StorageError
-from kproto_server.storage.fast_retained_records import QuickWay
-from kproto_server.storage.partition_log import PartitionLog, SyncWork
+from kproto_server.storage.fast_retained_records import FastRetainedRecords
+from kproto_server.storage.log_scan import LogScan, ValidEnd
+from kproto_server.storage.log_writer import Durability, GroupCommit
+from kproto_server.storage.partition_log import LogSync, PartitionLog
 from kproto_server.storage.recovery import Recovery
-from kproto_server.storage.retained_records import Survivors
-from kproto_server.storage.scan import End, Scan
+from kproto_server.storage.retained_records import RetainedRecords
 from kproto_server.storage.segment_sync import RecoveryPoints, SegmentSync
 from tests.storage.crash_driver import Driver
-from tests.storage.simulated_nodes import Directory, Inode
+from tests.storage.simulated_files import Directory, Inode
 
 LIVES_TIMES = 10 if os.environ.get("KPROTO_HYPOTHESIS") == "exhaustive" else 1
 EVENTS = {
@@ -48,7 +48,7 @@ def events_of(seeds: range, durability: Durability, *, power_fails: bool) -> Cou
         except Exception as error:
             error.add_note(f"Driver({seed}, {durability!r}, power_fails={power_fails}).run()")
             raise
-        trace = "\n".join(driver.world.trace)
+        trace = "\n".join(driver.harness.trace)
         found.update(event for event in (*EVENTS[durability], "repair") if event in trace)
     return found
 
@@ -89,27 +89,29 @@ def not_quickly(newest: object, held: bytes, start: int, *_: object) -> tuple[in
 SABOTAGE: dict[str, list[tuple[object, str, object]]] = {
     "disks lie about files": [(Inode, "sync", nothing)],
     "disks lie about names": [(Directory, "sync", nothing)],
-    "rounds are not synced": [(Round, "sync", nothing)],
+    "rounds are not synced": [(GroupCommit, "sync", nothing)],
     "segments are not synced": [(SegmentSync, "run", nothing)],
-    "what was refused is not cut off": [(PartitionLog, "_cut_off", nothing)],
-    "files are taken for durable that have no name": [(SyncWork, "has_new_files", False)],
-    "recovery looks at nothing": [(Scan, "segment", lambda self, file, size, *_: End(size, self.next_offset, None))],
+    "what was refused is not cut off": [(PartitionLog, "_truncate_tail", nothing)],
+    "files are taken for durable that have no name": [(LogSync, "has_new_files", False)],
+    "recovery looks at nothing": [
+        (LogScan, "segment", lambda self, file, size, *_: ValidEnd(size, self.next_offset, None))
+    ],
     "recovery does not replay": [(Recovery, "_replay", nothing)],
     "recovery leaves old segments": [(Recovery, "_remove", nothing)],
     "segments that were merged are left": [
         (compaction, "finish_swap", only_renamed),
-        (interrupted, "finish_swap", only_renamed),
+        (interrupted_compaction, "finish_swap", only_renamed),
     ],
     "merging is not finished": [(recovery, "finish_compaction", nothing)],
     "compaction keeps the oldest": [
-        (QuickWay, "keep", not_quickly),
-        (Survivors, "_is_newest", lambda self, key, offset: self.newest.get(key, 0) >= offset),
+        (FastRetainedRecords, "keep", not_quickly),
+        (RetainedRecords, "_is_newest", lambda self, key, offset: self.newest.get(key, 0) >= offset),
     ],
     "compaction keeps no record of some key": [
-        (QuickWay, "keep", not_quickly),
-        (Survivors, "_is_newest", lambda self, key, offset: key != b"k0"),
+        (FastRetainedRecords, "keep", not_quickly),
+        (RetainedRecords, "_is_newest", lambda self, key, offset: key != b"k0"),
     ],
-    "tombstones go before what is older": [(QuickWay, "note", lambda _, held, *rest: len(held))],
+    "tombstones go before what is older": [(FastRetainedRecords, "note", lambda _, held, *rest: len(held))],
     "compaction runs ahead of the disk": [(RecoveryPoints, "note", nothing)],
 }
 

@@ -11,13 +11,13 @@ import pytest
 from kproto_server.inspect.directory import find_logs
 from kproto_server.inspect.verify import verify
 from kproto_server.storage.disk import RealDisk
-from kproto_server.storage.durable_log import Durability
 from kproto_server.storage.errors import DirectoryInUse
 from kproto_server.storage.log_dir import LogDir
-from tests.storage.written import TOPIC, append, batch, files, log_values, new_log_dir, settle
+from kproto_server.storage.log_writer import Durability
+from tests.storage.log_data import TOPIC, append, batch, files, log_values, new_log_dir, settle
 
 DURABILITIES: tuple[Durability, ...] = ("os", "fsync")
-JOURNAL_SIZE = 256 << 10
+WAL_SIZE = 256 << 10
 
 
 @pytest.fixture(params=DURABILITIES)
@@ -27,11 +27,11 @@ def durability(request: pytest.FixtureRequest) -> Durability:
 
 
 def opened(path: Path, durability: Durability, **options: object) -> LogDir:
-    return LogDir(RealDisk(path), durability=durability, journal_size_bytes=JOURNAL_SIZE, **options)  # type: ignore[arg-type]  # whatever the test says
+    return LogDir(RealDisk(path), durability=durability, wal_size_bytes=WAL_SIZE, **options)  # type: ignore[arg-type]  # whatever the test says
 
 
 def made(path: Path, durability: Durability, partitions: int = 3, **options: object) -> LogDir:
-    return new_log_dir(RealDisk(path), partitions, durability=durability, journal_size_bytes=JOURNAL_SIZE, **options)
+    return new_log_dir(RealDisk(path), partitions, durability=durability, wal_size_bytes=WAL_SIZE, **options)
 
 
 def contents(log_dir: LogDir) -> dict[int, list[list[bytes | None]]]:
@@ -69,12 +69,12 @@ def test_opening_twice_changes_nothing(tmp_path: Path, durability: Durability) -
 def test_batches_of_one_round_keep_their_order(tmp_path: Path, durability: Durability) -> None:
     log_dir = made(tmp_path, durability)
     for number in range(10):
-        assert log_dir.durable.append(log_dir.logs[TOPIC, number % 2], *batch(b"%d" % number), number) == 0
-    begun = log_dir.durable.begin()
+        assert log_dir.writer.append(log_dir.logs[TOPIC, number % 2], *batch(b"%d" % number), number) == 0
+    begun = log_dir.writer.begin()
     assert begun is not None
-    assert log_dir.durable.begin() is None, "one round at a time"
+    assert log_dir.writer.begin() is None, "one round at a time"
     begun.sync()
-    assert log_dir.durable.finish(begun) == [(number, 0) for number in range(10)]
+    assert log_dir.writer.finish(begun) == [(number, 0) for number in range(10)]
     assert contents(log_dir)[1] == [[b"%d" % number] for number in range(1, 10, 2)]
 
 
@@ -99,8 +99,8 @@ def test_segments_roll_by_their_size_and_are_named_by_their_first_offset(
 def test_a_batch_above_the_limit_is_refused(tmp_path: Path, durability: Durability) -> None:
     log_dir = made(tmp_path, durability, batch_size_max_bytes=200)
     log = log_dir.logs[TOPIC, 0]
-    assert log_dir.durable.append(log, *batch(b"x" * 200), None) == 10
-    assert log_dir.durable.begin() is None
+    assert log_dir.writer.append(log, *batch(b"x" * 200), None) == 10
+    assert log_dir.writer.begin() is None
     assert log.next_offset == 0
 
 
@@ -136,6 +136,6 @@ def test_another_process_is_kept_out(tmp_path: Path) -> None:
 def test_one_sync_serves_a_round(tmp_path: Path) -> None:
     log_dir = made(tmp_path, "fsync", 50)
     for partition in range(50):
-        assert log_dir.durable.append(log_dir.logs[TOPIC, partition], *batch(b"x"), None) == 0
+        assert log_dir.writer.append(log_dir.logs[TOPIC, partition], *batch(b"x"), None) == 0
     assert settle(log_dir) == [0] * 50
     assert all(len(found) == 1 for found in contents(log_dir).values())

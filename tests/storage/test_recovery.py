@@ -6,12 +6,12 @@ import pytest
 
 from kproto.records.errors import CorruptBatch
 from kproto_server.storage.disk import read_all
-from kproto_server.storage.durable_log import Durability
 from kproto_server.storage.errors import CorruptLog
 from kproto_server.storage.log_dir import LogDir
+from kproto_server.storage.log_writer import Durability
 from kproto_server.storage.write_ahead_log import NAMES
 from tests.storage.faulty_disk import FaultyDisk, Inode
-from tests.storage.written import TOPIC, append, log_values, new_log_dir
+from tests.storage.log_data import TOPIC, append, log_values, new_log_dir
 
 OLD = [b"old %d" % number for number in range(5)]
 NEW = [b"new %d" % number for number in range(5)]
@@ -21,14 +21,14 @@ FIRST_SEGMENT = f"{TOPIC}-0/00000000000000000000.log"
 def written(durability: Durability, *commits: list[bytes], **options: int) -> FaultyDisk:
     """A disk with a log of these commits, after kill -9."""
     disk = FaultyDisk()
-    log_dir = new_log_dir(disk, 1, durability=durability, journal_size_bytes=4096, **options)
+    log_dir = new_log_dir(disk, 1, durability=durability, wal_size_bytes=4096, **options)
     for commit in commits:
         assert append(log_dir, 0, *commit) == 0
     return disk.after_kill()
 
 
 def opened(disk: FaultyDisk, durability: Durability, *, repair: bool = False, segment_bytes: int = 10_000) -> LogDir:
-    return LogDir(disk, durability=durability, repair=repair, journal_size_bytes=4096, segment_bytes=segment_bytes)
+    return LogDir(disk, durability=durability, repair=repair, wal_size_bytes=4096, segment_bytes=segment_bytes)
 
 
 def content(log_dir: LogDir) -> list[list[bytes | None]]:
@@ -66,12 +66,12 @@ def test_the_journal_has_a_commit_that_is_cut_off_anywhere() -> None:  # OS-11
 def test_a_journal_that_is_cut_off_anywhere_has_all_rounds_before() -> None:
     rounds = [[b"round %d" % number] for number in range(4)]
     (name,) = (name for name in NAMES if any(read_all(written("fsync", *rounds), name)))
-    journal = read_all(written("fsync", *rounds), name)
-    end = len(journal.rstrip(b"\0"))
+    wal = read_all(written("fsync", *rounds), name)
+    end = len(wal.rstrip(b"\0"))
     counts = []
     for size in range(end + 1):
         disk = with_segment(written("fsync", *rounds), b"")
-        disk.files[name] = Inode(journal[:size] + bytes(len(journal) - size))
+        disk.files[name] = Inode(wal[:size] + bytes(len(wal) - size))
         found = content(opened(disk, "fsync"))
         assert found == rounds[: len(found)]
         counts.append(len(found))

@@ -288,10 +288,10 @@ def test_the_power_fails_in_the_middle_of_an_operation(count: int) -> None:
 
 
 def test_a_seed_always_does_the_same() -> None:
-    def outcome(seed: int) -> bytes:
+    def result(seed: int) -> bytes:
         disk = with_file("f", b"")
         disk.open("f").write_at(0, bytes(range(250)) * 10)
         return read_all(disk.crash(random.Random(seed)), "f")  # noqa: S311 - the same each time
 
-    assert [outcome(seed) for seed in range(20)] == [outcome(seed) for seed in range(20)]
-    assert len({outcome(seed) for seed in range(20)}) > 5
+    assert [result(seed) for seed in range(20)] == [result(seed) for seed in range(20)]
+    assert len({result(seed) for seed in range(20)}) > 5

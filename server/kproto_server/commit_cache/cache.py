@@ -158,7 +158,7 @@ class CommitMemo:
                 pending = PendingCommit(self, frame, now_ms, session)
                 log.append(self._partition, pending, whole(checked), shape.record_count)
                 return pending
-            error = log.durable.write_checked(log.partitions[self._partition], checked, shape.record_count)
+            error = log.writer.write_checked(log.partitions[self._partition], checked, shape.record_count)
             if error:
                 return shape.refusal(frame, error)
         self.frame, self._now_ms = frame, now_ms  # as `apply`, which a call would make dearer by a hundredth

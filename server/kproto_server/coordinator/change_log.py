@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.offsets import CommitEntries
     from kproto_server.partition_log.stored_data import TopicAppend
     from kproto_server.requests.deferred import DeferredResponse
-    from kproto_server.storage.durable_log import DurableLog
+    from kproto_server.storage.log_writer import LogWriter
     from kproto_server.storage.partition_log import PartitionLog
 
     Batch = tuple[bytes, int]
@@ -95,17 +95,17 @@ class WrittenChangeLog:
     keeps = True
     settles_at_once = True
 
-    def __init__(self, durable: DurableLog[object]) -> None:
-        self.durable = durable
+    def __init__(self, writer: LogWriter[object]) -> None:
+        self.writer = writer
         self.partitions: Mapping[int, PartitionLog] = {}
         """The logs of the offsets partitions, by number."""
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
-        change.settle(self.durable.write(self.partitions[partition], batch, record_count))
+        change.settle(self.writer.write(self.partitions[partition], batch, record_count))
 
     def append_to(self, log: PartitionLog, item: TopicAppend, batch: bytes, record_count: int) -> None:
         """Write a batch of a topic."""
-        item.settle(self.durable.write(log, batch, record_count))
+        item.settle(self.writer.write(log, batch, record_count))
 
     def then(self, answer: Callable[[], Answer]) -> Answer:
         return answer()

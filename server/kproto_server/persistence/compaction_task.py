@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.storage.cleaner import dirtiest
-from kproto_server.storage.compaction import Compaction, Terms
+from kproto_server.storage.compaction import Compaction, CompactionSettings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from kproto_server.configuration.settings import Settings
     from kproto_server.network.event_loop import Host
-    from kproto_server.persistence.group_commit import Syncer
+    from kproto_server.persistence.group_commit import WorkerThread
     from kproto_server.state import BrokerState
     from kproto_server.storage.compaction import Work
     from kproto_server.storage.log_dir import LogDir
@@ -34,15 +34,15 @@ IDLE_MS = 1.0
 """Real time without a request after which nobody is."""
 
 
-def terms_of(settings: Settings) -> Terms:
+def compaction_settings(settings: Settings) -> CompactionSettings:
     """Return what the settings say of compaction."""
-    return Terms(
+    return CompactionSettings(
         delete_retention_ms=settings.int("log.cleaner.delete.retention.ms"),
         min_dirty_ratio=float(settings.str("log.cleaner.min.cleanable.ratio")),
     )
 
 
-class Compacting:
+class CompactionTask:
     """Looks when a segment was closed whether a log has to be compacted; those that have to be are, one by one.
 
     The first look is at the start, and one comes `log.cleaner.backoff.ms` after a compaction that has failed. Kafka's
@@ -50,13 +50,13 @@ class Compacting:
     by days would stop at each look.
     """
 
-    def __init__(self, state: BrokerState, host: Host, syncer: Syncer, log_dir: LogDir) -> None:
+    def __init__(self, state: BrokerState, host: Host, worker: WorkerThread, log_dir: LogDir) -> None:
         self._state = state
         self._clock = state.clock
         self._host = host
-        self._syncer = syncer
+        self._sync_thread = worker
         self._log_dir = log_dir
-        self._terms = terms_of(state.settings)
+        self._settings = compaction_settings(state.settings)
         self._backoff_ms = state.settings.int("log.cleaner.backoff.ms")
         self._is_enabled = state.settings.bool("log.cleaner.enable")
         self._stopped = False
@@ -90,15 +90,15 @@ class Compacting:
 
     def _look(self) -> None:
         log_dir = self._log_dir
-        if self._stopped or log_dir.durable.failed is not None:
+        if self._stopped or log_dir.writer.failure is not None:
             return
         logs = (log for log in log_dir.logs.values() if log not in self._failed and self._is_compacted(log))
         worth = (log for log in logs if self._in_vain.get(log) != log.base_offset)
-        log = dirtiest(worth, self._terms.min_dirty_ratio)
+        log = dirtiest(worth, self._settings.min_dirty_ratio)
         if log is None:
             self._is_idle = True
             return
-        compaction = Compaction(log_dir.disk, log, log_dir.durable, self._terms, self._clock.now_ms())
+        compaction = Compaction(log_dir.disk, log, log_dir.writer, self._settings, self._clock.now_ms())
         self._host.post(partial(self._turn, log, compaction, compaction.run(), []))
 
     def _is_compacted(self, log: PartitionLog) -> bool:
@@ -133,7 +133,7 @@ class Compacting:
                     return
                 if callable(work):
                     again = partial(self._turn, log, compaction, steps, failures)
-                    self._syncer.run(partial(_block, work, failures), again)
+                    self._sync_thread.run(partial(_block, work, failures), again)
                     return
         except OSError as error:
             logger.warning("%s can't be compacted now: %s", log.directory, error)
@@ -147,14 +147,14 @@ class Compacting:
         self._host.post(partial(self._turn, log, compaction, steps, failures))
 
     def _done(self, log: PartitionLog, compaction: Compaction) -> None:
-        outcome = compaction.outcome
-        if outcome is None:  # what is closed is being synced, or can't be
+        result = compaction.result
+        if result is None:  # what is closed is being synced, or can't be
             self._look_later()
             return
-        if outcome.first_dirty_offset <= log.first_dirty_offset:  # a transaction does not end
+        if result.first_dirty_offset <= log.first_dirty_offset:  # a transaction does not end
             self._in_vain[log] = log.base_offset
-        log.first_dirty_offset = outcome.first_dirty_offset
-        logger.info("compacted %s: %d bytes are %d", log.directory, outcome.size_before, outcome.size_after)
+        log.first_dirty_offset = result.first_dirty_offset
+        logger.info("compacted %s: %d bytes are %d", log.directory, result.size_before, result.size_after)
         with suppress(OSError):  # then it is compacted once more after the next start
             self._log_dir.save_cleaner_points()
         self._look()

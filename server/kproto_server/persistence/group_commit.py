@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kproto.message import Response
     from kproto_server.partition_log.stored_data import TopicAppend
-    from kproto_server.storage.durable_log import DurableLog, Round
+    from kproto_server.storage.log_writer import GroupCommit, LogWriter
     from kproto_server.storage.partition_log import PartitionLog
 
     Item = Change | TopicAppend
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer", bound="Response | DeferredResponse")
 
 
-class Syncer:
+class WorkerThread:
     """One thread that does blocking work, one piece after the other, and says in the loop's thread when it is done."""
 
     def __init__(self, post: Callable[[Callable[[], object]], object]) -> None:
@@ -71,36 +71,36 @@ def _nothing() -> None:
     """What is to be called after work that nobody waits for in the loop."""
 
 
-class LogRounds:
+class GroupCommitLog:
     """A `ChangeLog` on a disk that is synced. `flush` is called at the end of each round of the loop."""
 
     keeps = True
     settles_at_once = False
 
-    def __init__(self, durable: DurableLog[Item], syncer: Syncer) -> None:
-        self.durable = durable
+    def __init__(self, writer: LogWriter[Item], worker: WorkerThread) -> None:
+        self.writer = writer
         self.partitions: Mapping[int, PartitionLog] = {}
         """The logs of the offsets partitions, by number; `Persistence` sets it."""
-        self._syncer = syncer
+        self._sync_thread = worker
         self._answers: list[DeferredResponse] = []
         """Those that wait for what is queued."""
-        self._round: Round[Item] | None = None
+        self._round: GroupCommit[Item] | None = None
         self._round_answers: list[DeferredResponse] = []
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         """Queue a change; one that can't be written is settled at once."""
-        error = self.durable.append(self.partitions[partition], batch, record_count, change)
+        error = self.writer.append(self.partitions[partition], batch, record_count, change)
         if error:
             change.settle(error)
 
     def append_to(self, log: PartitionLog, item: TopicAppend, batch: bytes, record_count: int) -> None:
         """Queue a batch of a topic; one that can't be written is settled at once."""
-        error = self.durable.append(log, batch, record_count, item)
+        error = self.writer.append(log, batch, record_count, item)
         if error:
             item.settle(error)
 
     def then(self, answer: Callable[[], Answer]) -> Answer | DeferredResponse:
-        if self.durable.queued:
+        if self.writer.queued:
             answers = self._answers
         elif self._round is not None:
             answers = self._round_answers
@@ -112,31 +112,31 @@ class LogRounds:
 
     def in_flight(self) -> Iterable[Change]:
         in_round = () if self._round is None else self._round.entries
-        queued = itertools.chain(in_round, self.durable.queued)
+        queued = itertools.chain(in_round, self.writer.queued)
         return (item for _, item in queued if isinstance(item, Change))
 
     def flush(self) -> None:
         """Write what is queued and have it synced, unless a sync is under way; its end comes back here."""
-        durable = self.durable
-        while durable.queued and self._round is None:
+        writer = self.writer
+        while writer.queued and self._round is None:
             answers, self._answers = self._answers, []
-            begun = durable.begin()
+            begun = writer.begin()
             if begun is None:
                 return
             self._round, self._round_answers = begun, answers
             if begun.needs_sync:
-                self._syncer.run(begun.sync, partial(self._synced, begun))
+                self._sync_thread.run(begun.sync, partial(self._synced, begun))
                 return
             self._finish()
 
-    def _synced(self, begun: Round[Item]) -> None:
+    def _synced(self, begun: GroupCommit[Item]) -> None:
         if begun is self._round:  # else `drain` was quicker
             self._finish()
             self.flush()
 
     def _finish(self) -> None:
         assert self._round is not None, "a round was begun"
-        settled = self.durable.finish(self._round)
+        settled = self.writer.finish(self._round)
         answers, self._round_answers = self._round_answers, []
         self._round = None
         for change, error in settled:
@@ -146,9 +146,9 @@ class LogRounds:
 
     def drain(self) -> None:
         """Have everything that is queued settled before this returns, however long the disk takes."""
-        while self.durable.queued or self._round is not None:
+        while self.writer.queued or self._round is not None:
             if self._round is None:
                 self.flush()
             else:
-                self._syncer.wait()
+                self._sync_thread.wait()
                 self._finish()

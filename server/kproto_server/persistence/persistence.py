@@ -17,9 +17,9 @@ from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kproto_server.coordinator.change_log import WrittenChangeLog
 from kproto_server.coordinator.partitioning import V0_PARTITION
-from kproto_server.persistence.compaction_task import Compacting
-from kproto_server.persistence.group_commit import LogRounds, Syncer
-from kproto_server.persistence.loading import Loading
+from kproto_server.persistence.compaction_task import CompactionTask
+from kproto_server.persistence.group_commit import GroupCommitLog, WorkerThread
+from kproto_server.persistence.offsets_loading import OffsetsLoading
 from kproto_server.persistence.topic_logs import TopicLogs
 from kproto_server.storage.disk import RealDisk
 from kproto_server.storage.errors import StorageError
@@ -61,34 +61,34 @@ class Persistence:
                 repair=data.repair,
                 segment_bytes=state.settings.int("offsets.topic.segment.bytes"),
                 batch_size_max_bytes=state.settings.int("message.max.bytes"),
-                keeps=lambda topic: topic == OFFSETS_TOPIC,
-                if_there=lambda topic: topic not in (OFFSETS_TOPIC, TRANSACTION_TOPIC),
-                beside=(V0_LOG,),
+                opens=lambda topic: topic == OFFSETS_TOPIC,
+                opens_existing=lambda topic: topic not in (OFFSETS_TOPIC, TRANSACTION_TOPIC),
+                extra_logs=(V0_LOG,),
             )
         except OSError as error:
             raise StorageError(f"can't use {data.path!r}: {error.strerror or error}") from None
         self._disk = disk
-        self.log_dir.durable.on_failed = _tell_failure
+        self.log_dir.writer.on_failure = _tell_failure
         for line in self.log_dir.report:
             logger.warning("%s", line)
-        self._syncer = Syncer(host.post)
-        self._log: LogRounds | WrittenChangeLog
+        self._sync_thread = WorkerThread(host.post)
+        self._log: GroupCommitLog | WrittenChangeLog
         if data.durability == "fsync":
-            self._log = LogRounds(self.log_dir.durable, self._syncer)
+            self._log = GroupCommitLog(self.log_dir.writer, self._sync_thread)
         else:
-            self._log = WrittenChangeLog(self.log_dir.durable)
+            self._log = WrittenChangeLog(self.log_dir.writer)
         state.log = self._log
         self._restore_topics()
-        self._saved_version = -1 if self.log_dir.is_kafkas else state.cluster.version
+        self._saved_version = -1 if self.log_dir.was_used_by_kafka else state.cluster.version
         state.directory = str(Path(data.path).absolute())
         state.last_producer_id = int(time.time() * 1000) << PRODUCER_ID_BITS
-        self._background = Syncer(host.post)
+        self._background = WorkerThread(host.post)
         """Does what takes long, beside the rounds."""
         self.topic_logs = TopicLogs(state, self.log_dir, self._log, self._save_changed_topics, self._background.run)
         self._take_logs()
-        self._compacting = Compacting(state, host, self._background, self.log_dir)
+        self._compacting = CompactionTask(state, host, self._background, self.log_dir)
         state.prepare_v0_log = self._prepare_v0_log
-        loading = Loading(state, host, disk, dict(self._log.partitions))
+        loading = OffsetsLoading(state, host, disk, dict(self._log.partitions))
         loading.then = self._compacting.start
         loading.start()
 
@@ -118,11 +118,11 @@ class Persistence:
     def flush(self) -> None:
         """Called at the end of each round of the loop."""
         self._save_changed_topics()
-        if isinstance(self._log, LogRounds):
+        if isinstance(self._log, GroupCommitLog):
             self._log.flush()
-        work = self.log_dir.durable.background()
+        work = self.log_dir.writer.begin_background_sync()
         if work is not None:
-            self._background.run(work.run, self.log_dir.durable.end_background)
+            self._background.run(work.run, self.log_dir.writer.end_background_sync)
 
     def _save_changed_topics(self) -> None:
         if self._state.cluster.version != self._saved_version:
@@ -130,7 +130,7 @@ class Persistence:
 
     def drain(self) -> None:
         """Have everything that was appended settled before this returns."""
-        if isinstance(self._log, LogRounds):
+        if isinstance(self._log, GroupCommitLog):
             self._log.drain()
 
     def save_topics(self) -> None:
@@ -184,7 +184,7 @@ class Persistence:
         """The end: everything that was appended is written, and noted as an orderly end."""
         self._compacting.stop()
         self.drain()
-        self._syncer.stop()
+        self._sync_thread.stop()
         self._background.stop()
         self.topic_logs.save_start_offsets()
         try:

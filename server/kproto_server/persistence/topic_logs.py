@@ -15,7 +15,7 @@ from kproto_server.cluster.topics import OFFSETS_TOPIC
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.partition_log.retention import expired_count
 from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
-from kproto_server.storage.checkpoints import read_offsets, write_offsets
+from kproto_server.storage.checkpoints import read_offset_checkpoint, write_offset_checkpoint
 from kproto_server.storage.disk import read_all, replace_file
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class TopicLogs:
         partition.data = data
         partition.leader_epoch = max(partition.leader_epoch, log.epoch)
         if made is StoredData:
-            log.takes_any_size = True
+            log.skips_size_check = True
             log.segment_bytes = self._segment_bytes(topic, partition)
 
     def _segment_bytes(self, topic: Topic, partition: Partition) -> int:
@@ -156,14 +156,14 @@ class TopicLogs:
         ends = [run.next_offset for run in runs[:count]]
         if not ends:
             return
-        sync = self._log_dir.durable.begin_sync(log)
+        sync = self._log_dir.writer.begin_sync(log)
         if sync is None:
             self._drop(data, ends[-1])
         else:
             self._run(sync.run, partial(self._synced, sync, data, ends[-1]))
 
     def _synced(self, sync: SegmentSync, data: StoredData, end_offset: int) -> None:
-        if self._log_dir.durable.end_sync(sync):
+        if self._log_dir.writer.end_sync(sync):
             self._drop(data, end_offset)
 
     def _drop(self, data: StoredData, end_offset: int) -> None:
@@ -186,9 +186,9 @@ class TopicLogs:
         }
         if begin != self._start_offsets:
             with suppress(OSError):  # then deleted records are there again after the next start
-                replace_file(self._log_dir.disk, START_OFFSETS, write_offsets(begin))
+                replace_file(self._log_dir.disk, START_OFFSETS, write_offset_checkpoint(begin))
                 self._start_offsets = begin
 
     def _read_start_offsets(self) -> Offsets:
         disk = self._log_dir.disk
-        return read_offsets(read_all(disk, START_OFFSETS)) if disk.exists(START_OFFSETS) else {}
+        return read_offset_checkpoint(read_all(disk, START_OFFSETS)) if disk.exists(START_OFFSETS) else {}

@@ -13,11 +13,11 @@ RECOVERY_POINTS = "kproto.recovery"
 CLEANER_POINTS = "cleaner-offset-checkpoint"
 
 Offsets = dict[tuple[str, int], int]
-Epochs = list[tuple[int, int]]
+EpochStarts = list[tuple[int, int]]
 """Leader epochs, each with the offset with which it begins; both rise."""
 
 
-class Point(NamedTuple):
+class LogPosition(NamedTuple):
     """A place in a log: everything before it is on the disk."""
 
     offset: int
@@ -27,10 +27,10 @@ class Point(NamedTuple):
     """Where in that segment."""
 
 
-Points = dict[tuple[str, int], Point]
+LogPositions = dict[tuple[str, int], LogPosition]
 
 
-def write_points(points: Points) -> bytes:
+def write_log_positions(points: LogPositions) -> bytes:
     """Return a file of the recovery point of each partition."""
     return _write(
         f"{topic} {partition} {point.offset} {point.base_offset} {point.position}"
@@ -38,21 +38,21 @@ def write_points(points: Points) -> bytes:
     )
 
 
-def read_points(data: bytes) -> Points:
+def read_log_positions(data: bytes) -> LogPositions:
     """Read such a file; what is not of its form says nothing, as recovery points only save work."""
-    found: Points = {}
+    found: LogPositions = {}
     for words in _lines(data):
         if len(words) == 5 and all(map(_is_number, words[1:])):
-            found[words[0], int(words[1])] = Point(int(words[2]), int(words[3]), int(words[4]))
+            found[words[0], int(words[1])] = LogPosition(int(words[2]), int(words[3]), int(words[4]))
     return found
 
 
-def write_offsets(offsets: Offsets) -> bytes:
+def write_offset_checkpoint(offsets: Offsets) -> bytes:
     """Return a checkpoint of Kafka's, of an offset for each partition."""
     return _write(f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items()))
 
 
-def read_offsets(data: bytes) -> Offsets:
+def read_offset_checkpoint(data: bytes) -> Offsets:
     """Read such a checkpoint; what is not of its form says nothing, as its offsets only save work."""
     found: Offsets = {}
     for words in _lines(data):
@@ -61,12 +61,12 @@ def read_offsets(data: bytes) -> Offsets:
     return found
 
 
-def write_epochs(epochs: Epochs) -> bytes:
+def write_epoch_checkpoint(epochs: EpochStarts) -> bytes:
     """Return a ``leader-epoch-checkpoint``."""
     return _write(f"{epoch} {start_offset}" for epoch, start_offset in epochs)
 
 
-def read_epochs(data: bytes) -> Epochs:
+def read_epoch_checkpoint(data: bytes) -> EpochStarts:
     """Read a ``leader-epoch-checkpoint``; what is not of its form is left out."""
     return [(int(words[0]), int(words[1])) for words in _lines(data) if len(words) == 2 and all(map(_is_number, words))]
 

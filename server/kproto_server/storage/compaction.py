@@ -20,17 +20,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.records.segment import RELATIVE_OFFSET_MAX
-from kproto_server.storage.fast_retained_records import QuickWay
-from kproto_server.storage.interrupted import CLEANED_SUFFIX, SWAP_SUFFIX, finish_compaction, finish_swap
-from kproto_server.storage.kafkas_files import remove_index
-from kproto_server.storage.retained_records import Survivors
-from kproto_server.storage.segment_reading import SegmentReader, first_offset
+from kproto_server.storage.fast_retained_records import FastRetainedRecords
+from kproto_server.storage.interrupted_compaction import CLEANED_SUFFIX, SWAP_SUFFIX, finish_compaction, finish_swap
+from kproto_server.storage.kafka_files import remove_index
+from kproto_server.storage.retained_records import RetainedRecords
+from kproto_server.storage.segment_reader import SegmentReader, first_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from kproto_server.storage.disk import Disk, File
-    from kproto_server.storage.durable_log import DurableLog
+    from kproto_server.storage.log_writer import LogWriter
     from kproto_server.storage.partition_log import PartitionLog, Segment
 
     Work = Callable[[], object]
@@ -43,7 +43,7 @@ KEYS_MAX = 500_000
 from there."""
 
 
-class Terms(NamedTuple):
+class CompactionSettings(NamedTuple):
     """What the settings say."""
 
     delete_retention_ms: int
@@ -52,7 +52,7 @@ class Terms(NamedTuple):
     """`min.cleanable.dirty.ratio`."""
 
 
-class Outcome(NamedTuple):
+class CompactionResult(NamedTuple):
     """What a compaction has done."""
 
     first_dirty_offset: int
@@ -68,21 +68,21 @@ class Compaction:
         self,
         disk: Disk,
         log: PartitionLog,
-        durable: DurableLog[Any],
-        terms: Terms,
+        writer: LogWriter[Any],
+        terms: CompactionSettings,
         now_ms: int,
         *,
         keys_max: int = KEYS_MAX,
     ) -> None:
         self._disk = disk
         self._log = log
-        self._durable = durable
+        self._writer = writer
         self._keys_max = keys_max
-        self._survivors = Survivors(now_ms, terms.delete_retention_ms)
-        self._quick = QuickWay(self._survivors.newest)
+        self._survivors = RetainedRecords(now_ms, terms.delete_retention_ms)
+        self._quick = FastRetainedRecords(self._survivors.newest)
         self._end_offset = 0
         """What is at it or after it is left as it is."""
-        self.outcome: Outcome | None = None
+        self.result: CompactionResult | None = None
 
     def run(self) -> Generator[Work | None]:
         """Go through all of it; yields None between small steps, and work that blocks, to be done before the next.
@@ -94,22 +94,22 @@ class Compaction:
         """
         log = self._log
         yield partial(finish_compaction, self._disk, log.directory)
-        sync = self._durable.begin_sync(log) if log.closed_segments() else None
+        sync = self._writer.begin_sync(log) if log.closed_segments() else None
         if sync is not None:
             yield sync.run
-            if not self._durable.end_sync(sync):
+            if not self._writer.end_sync(sync):
                 return
         # Recovery looks at nothing below the recovery point: it would miss in a segment what compaction took out.
         self._end_offset = min(log.base_offset, log.synced.offset)
         closed = [segment for segment in log.closed_segments() if segment.base_offset < self._end_offset]
         if not closed:
             return
-        yield lambda: self._durable.points.note({(log.topic, log.partition): log.synced})
+        yield lambda: self._writer.points.note({(log.topic, log.partition): log.synced})
         before = log.size
         yield from self._note_keys(closed)
         for group in self._groups(closed):
             yield from self._clean(group)
-        self.outcome = Outcome(self._end_offset, before, log.size)
+        self.result = CompactionResult(self._end_offset, before, log.size)
 
     # The first pass.
 

@@ -97,15 +97,15 @@ def read_all(disk: Disk, path: str) -> bytes:
 
 def replace_file(disk: Disk, path: str, data: bytes) -> None:
     """Give a file new content, all of it or none: write beside, sync, rename, sync the directory."""
-    beside = f"{path}.tmp"
-    file = disk.open(beside, create=True)
+    extra_logs = f"{path}.tmp"
+    file = disk.open(extra_logs, create=True)
     try:
         file.truncate(0)
         file.write_at(0, data)
         file.sync()
     finally:
         file.close()
-    disk.rename(beside, path)
+    disk.rename(extra_logs, path)
     disk.sync_directory(directory_of(path))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from kproto.errors import KprotoError
 
-class StorageError(Exception):
+
+class StorageError(KprotoError):
     """A data directory that can't be used; the text is one line that says why and what to do."""
 
 

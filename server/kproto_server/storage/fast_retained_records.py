@@ -21,7 +21,7 @@ Range = tuple[int, int]
 Keys = tuple[tuple[bytes, int], ...]
 
 
-class QuickWay:
+class FastRetainedRecords:
     """What is known of one log's batches in one compaction, beside what `Survivors` has noted."""
 
     def __init__(self, newest: dict[bytes, int]) -> None:

@@ -16,32 +16,32 @@ from kproto.records.segment_files import LEADER_EPOCHS
 from kproto_server.storage.checkpoints import (
     CLEANER_POINTS,
     RECOVERY_POINTS,
-    Point,
-    Points,
-    read_offsets,
-    read_points,
-    write_epochs,
-    write_offsets,
-    write_points,
+    LogPosition,
+    LogPositions,
+    read_log_positions,
+    read_offset_checkpoint,
+    write_epoch_checkpoint,
+    write_log_positions,
+    write_offset_checkpoint,
 )
 from kproto_server.storage.disk import read_all, replace_file
-from kproto_server.storage.durable_log import UNSYNCED_MAX_BYTES, DurableLog
-from kproto_server.storage.kafkas_files import kafka_was_here, recovery_points, take_over
-from kproto_server.storage.recovery import Known, Recovery
+from kproto_server.storage.kafka_files import recovery_points, take_over, was_used_by_kafka
+from kproto_server.storage.log_writer import UNSYNCED_MAX_BYTES, LogWriter
+from kproto_server.storage.recovery import Recovery, RecoveryInputs
 from kproto_server.storage.segment_sync import START, RecoveryPoints
 from kproto_server.storage.topics_file import partition_directories, read_topics, write_topics
-from kproto_server.storage.write_ahead_log import NAMES, SIZE_BYTES, Journal, remove_journal
-from kproto_server.storage.write_ahead_log_reading import read_journal
+from kproto_server.storage.write_ahead_log import NAMES, SIZE_BYTES, WriteAheadLog, remove_write_ahead_log
+from kproto_server.storage.write_ahead_log_reader import read_write_ahead_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from kproto_server.storage.checkpoints import Offsets
     from kproto_server.storage.disk import Disk
-    from kproto_server.storage.durable_log import Durability
+    from kproto_server.storage.log_writer import Durability
     from kproto_server.storage.partition_log import PartitionLog
     from kproto_server.storage.topics_file import StoredTopic
-    from kproto_server.storage.write_ahead_log_reading import JournalContent, Journaled
+    from kproto_server.storage.write_ahead_log_reader import LoggedBatch, WriteAheadLogContent
 
 CLEAN_END = "kproto.clean"
 
@@ -57,11 +57,11 @@ class LogDir:
         repair: bool = False,
         segment_bytes: int = 104857600,
         batch_size_max_bytes: int = 1048588,
-        journal_size_bytes: int = SIZE_BYTES,
+        wal_size_bytes: int = SIZE_BYTES,
         unsynced_max_bytes: int = UNSYNCED_MAX_BYTES,
-        keeps: Callable[[str], bool] = lambda topic: True,
-        if_there: Callable[[str], bool] = lambda topic: False,
-        beside: Collection[str] = (),
+        opens: Callable[[str], bool] = lambda topic: True,
+        opens_existing: Callable[[str], bool] = lambda topic: False,
+        extra_logs: Collection[str] = (),
         progress: Callable[[int, int], object] = lambda done, total: None,
     ) -> None:
         """Open the directory, and bring its logs to their valid ends.
@@ -82,19 +82,19 @@ class LogDir:
         self.on_roll: Callable[[], object] | None = None
         """Told when a segment of a log was closed."""
         self.logs: dict[tuple[str, int], PartitionLog] = {}
-        self.is_kafkas = self._forget_if_kafka_was_here(lambda topic: keeps(topic) or if_there(topic))
+        self.was_used_by_kafka = self._forget_if_kafka_was_here(lambda topic: opens(topic) or opens_existing(topic))
         """Whether a real broker has run here since we last did."""
-        self.topics: list[StoredTopic] = read_topics(disk, of_directories=self.is_kafkas)
-        self.topics = [topic for topic in self.topics if topic.name not in beside]
-        content = read_journal(disk)
+        self.topics: list[StoredTopic] = read_topics(disk, of_directories=self.was_used_by_kafka)
+        self.topics = [topic for topic in self.topics if topic.name not in extra_logs]
+        content = read_write_ahead_log(disk)
         there = {*disk.names(""), *(batch.directory for batch in content.batches)}
         wanted = [
             (topic.name, number)
             for topic in self.topics
             for number in range(topic.partition_count)
-            if keeps(topic.name) or (if_there(topic.name) and f"{topic.name}-{number}" in there)
+            if opens(topic.name) or (opens_existing(topic.name) and f"{topic.name}-{number}" in there)
         ]
-        wanted += [(name, 0) for name in beside if disk.names(f"{name}-0")]
+        wanted += [(name, 0) for name in extra_logs if disk.names(f"{name}-0")]
         known = self._all_known(wanted, content)
         take_over(disk, wanted)
         self._remove(CLEAN_END)
@@ -104,63 +104,69 @@ class LogDir:
             self.logs[key].on_roll = self._rolled
         self._restore_cleaner_points()
         self.recovery_points = RecoveryPoints(disk, {key: log.synced for key, log in self.logs.items()})
-        self._journal: Journal | None = None
+        self._wal: WriteAheadLog | None = None
         limits = {"batch_size_max_bytes": batch_size_max_bytes, "unsynced_max_bytes": unsynced_max_bytes}
-        self.durable: DurableLog[Any] = self._durable_log(durability, content, journal_size_bytes, limits)
+        self.writer: LogWriter[Any] = self._log_writer(durability, content, wal_size_bytes, limits)
 
-    def _durable_log(
-        self, durability: Durability, content: JournalContent, journal_size_bytes: int, limits: dict[str, int]
-    ) -> DurableLog[Any]:
+    def _log_writer(
+        self,
+        durability: Durability,
+        content: WriteAheadLogContent,
+        wal_size_bytes: int,
+        limits: dict[str, int],
+    ) -> LogWriter[Any]:
         """Return the writing side. Whatever was acknowledged as synced is so before the journal is written anew."""
         points = self.recovery_points
         if durability == "fsync" or content.exists:
-            DurableLog(self.disk, None, self.logs, points, **limits).sync_everything()
+            LogWriter(self.disk, None, self.logs, points, **limits).sync_everything()
         if durability == "fsync":
-            self._journal = Journal(
+            self._wal = WriteAheadLog(
                 self.disk,
                 cycle=content.next_cycle,
                 file_number=content.next_file_number,
-                size_bytes=journal_size_bytes,
+                size_bytes=wal_size_bytes,
             )
         else:
-            remove_journal(self.disk)
-        return DurableLog(self.disk, self._journal, self.logs, points, **limits)
+            remove_write_ahead_log(self.disk)
+        return LogWriter(self.disk, self._wal, self.logs, points, **limits)
 
     @property
     def report(self) -> list[str]:
         """What recovery dropped, and what it put back: a line each."""
         return self._recovery.report
 
-    def _forget_if_kafka_was_here(self, keeps: Callable[[str], bool]) -> bool:
+    def _forget_if_kafka_was_here(self, opens: Callable[[str], bool]) -> bool:
         """Where a real broker has run, our notes are no longer true: that broker has decided what the logs have."""
         disk = self.disk
-        found = [directory for topic, _, directory in partition_directories(disk) if keeps(topic)]
-        if not kafka_was_here(disk, found):
+        found = [directory for topic, _, directory in partition_directories(disk) if opens(topic)]
+        if not was_used_by_kafka(disk, found):
             return False
         self._remove(CLEAN_END, RECOVERY_POINTS, *NAMES)
         return True
 
-    def _all_known(self, wanted: Iterable[tuple[str, int]], content: JournalContent) -> dict[tuple[str, int], Known]:
+    def _all_known(
+        self, wanted: Iterable[tuple[str, int]], content: WriteAheadLogContent
+    ) -> dict[tuple[str, int], RecoveryInputs]:
         ends = self._points(CLEAN_END)
-        points = {key: Point(offset) for key, offset in recovery_points(self.disk).items()} | self._points(
+        points = {key: LogPosition(offset) for key, offset in recovery_points(self.disk).items()} | self._points(
             RECOVERY_POINTS
         )
-        by_directory: dict[str, list[Journaled]] = {}
+        by_directory: dict[str, list[LoggedBatch]] = {}
         for batch in content.batches:
             by_directory.setdefault(batch.directory, []).append(batch)
         return {
-            (topic, partition): Known(
+            (topic, partition): RecoveryInputs(
                 ends.get((topic, partition)),
                 points.get((topic, partition), START),
                 by_directory.get(f"{topic}-{partition}", ()),
-                has_journal=content.exists,
-                is_kafkas=self.is_kafkas,
+                has_wal=content.exists,
+                was_used_by_kafka=self.was_used_by_kafka,
             )
             for topic, partition in wanted
         }
 
-    def _points(self, name: str) -> Points:
-        return read_points(read_all(self.disk, name)) if self.disk.exists(name) else {}
+    def _points(self, name: str) -> LogPositions:
+        return read_log_positions(read_all(self.disk, name)) if self.disk.exists(name) else {}
 
     def _remove(self, *names: str) -> None:
         """Remove those of our files that are there, durably."""
@@ -197,7 +203,7 @@ class LogDir:
         if not disk.exists(path):
             file = disk.open(path, create=True)
             try:
-                file.write_at(0, write_epochs([(0, 0)]))
+                file.write_at(0, write_epoch_checkpoint([(0, 0)]))
             finally:
                 file.close()
         log = self.logs[topic, partition] = self._recovery.open(topic, partition)
@@ -213,7 +219,7 @@ class LogDir:
         Raises:
             OSError: not all of them could be removed.
         """
-        self.durable.sync_everything()  # else the journal would give its batches to a topic of the same name
+        self.writer.sync_everything()  # else the journal would give its batches to a topic of the same name
         for key in [key for key in self.logs if key[0] == topic]:
             log = self.logs.pop(key)
             log.close()
@@ -236,13 +242,13 @@ class LogDir:
             log.first_dirty_offset = min(cleaned.get(key, 0), log.base_offset)
 
     def _cleaner_points(self) -> Offsets:
-        return read_offsets(read_all(self.disk, CLEANER_POINTS)) if self.disk.exists(CLEANER_POINTS) else {}
+        return read_offset_checkpoint(read_all(self.disk, CLEANER_POINTS)) if self.disk.exists(CLEANER_POINTS) else {}
 
     def save_cleaner_points(self) -> None:
         """Note how far each log is compacted; what a real broker noted of other topics stays."""
         offsets = self._cleaner_points()
         offsets.update((key, log.first_dirty_offset) for key, log in self.logs.items() if log.first_dirty_offset)
-        replace_file(self.disk, CLEANER_POINTS, write_offsets(offsets))
+        replace_file(self.disk, CLEANER_POINTS, write_offset_checkpoint(offsets))
 
     def close(self) -> None:
         """An orderly end: everything written, synced, and noted. Nothing may be queued, or under way.
@@ -251,12 +257,12 @@ class LogDir:
             OSError: not everything could be; the next start looks for the ends of the logs.
         """
         try:
-            if self.durable.failed is None:
-                self.durable.sync_everything()
+            if self.writer.failure is None:
+                self.writer.sync_everything()
                 ends = {key: log.synced for key, log in self.logs.items()}
-                replace_file(self.disk, CLEAN_END, write_points(ends))
+                replace_file(self.disk, CLEAN_END, write_log_positions(ends))
         finally:
             for log in self.logs.values():
                 log.close()
-            if self._journal is not None:
-                self._journal.close(is_needed=not self.disk.exists(CLEAN_END))
+            if self._wal is not None:
+                self._wal.close(is_needed=not self.disk.exists(CLEAN_END))

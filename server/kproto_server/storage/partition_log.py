@@ -15,9 +15,9 @@ from kproto.records.checksum import crc32c
 from kproto.records.record_batch import CHECKED_FROM, LOG_OVERHEAD, MAGIC, UNCHECKED
 from kproto.records.segment import RELATIVE_OFFSET_MAX
 from kproto.records.segment_files import LEADER_EPOCHS, segment_name
-from kproto_server.storage.checkpoints import Point, read_epochs, write_epochs
+from kproto_server.storage.checkpoints import LogPosition, read_epoch_checkpoint, write_epoch_checkpoint
 from kproto_server.storage.disk import read_all, replace_file
-from kproto_server.storage.kafkas_files import add_index, remove_index
+from kproto_server.storage.kafka_files import add_index, remove_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -39,13 +39,13 @@ class Segment(NamedTuple):
     """Whether it is the newest, which is appended to."""
 
 
-class SyncWork(NamedTuple):
+class LogSync(NamedTuple):
     """What is to be synced of one log; `run` may be called in a thread of its own."""
 
     log: PartitionLog
     paths: tuple[str, ...]
     has_new_files: bool
-    point: Point
+    point: LogPosition
     """Where the log ended when this was taken."""
     number: int
     """How many syncs of the log were begun before."""
@@ -72,11 +72,33 @@ class PartitionLog:
     """One partition's log on disk. Made by `Recovery`, which knows what is there."""
 
     __slots__ = (
-        "_closed", "_dirty", "_disk", "_epoch_octets", "_file", "_is_active_dirty", "_must_cut_off",
-        "_new_files_number", "_next_written", "_position", "_queue", "_sync_number",
-        "base_offset", "directory", "directory_octets", "epoch", "first_dirty_offset", "next_offset", "on_roll",
-        "partition", "queued_size", "segment_bytes", "start_offset", "synced",
-        "takes_any_size", "topic", "version",
+        "_closed",
+        "_dirty",
+        "_disk",
+        "_epoch_bytes",
+        "_file",
+        "_is_active_dirty",
+        "_must_truncate",
+        "_new_files_number",
+        "_next_written",
+        "_position",
+        "_queue",
+        "_sync_number",
+        "base_offset",
+        "directory",
+        "directory_bytes",
+        "epoch",
+        "first_dirty_offset",
+        "next_offset",
+        "on_roll",
+        "partition",
+        "queued_size",
+        "segment_bytes",
+        "skips_size_check",
+        "start_offset",
+        "synced",
+        "topic",
+        "version",
     )  # fmt: skip
 
     def __init__(
@@ -90,7 +112,7 @@ class PartitionLog:
         next_offset: int,
         epoch: int,
         segment_bytes: int,
-        synced: Point,
+        synced: LogPosition,
         unsynced: Iterable[str],
     ) -> None:
         """``synced``: up to where the log is known to be on the disk; ``unsynced``: segments with more than that."""
@@ -98,15 +120,15 @@ class PartitionLog:
         self.topic = topic
         self.partition = partition
         self.directory = f"{topic}-{partition}"
-        self.directory_octets = self.directory.encode()
+        self.directory_bytes = self.directory.encode()
         self.epoch = epoch
         """The leader epoch that batches get: the newest in the partition's checkpoint."""
-        self._epoch_octets = epoch.to_bytes(4, "big")
+        self._epoch_bytes = epoch.to_bytes(4, "big")
         self.segment_bytes = segment_bytes
         self._closed = closed
         self.version = 0
         """Rises when segments are rewritten or removed: their content stands elsewhere then."""
-        self.takes_any_size = False
+        self.skips_size_check = False
         """Whether batches are of a size that was judged before."""
         self.first_dirty_offset = 0
         """Everything below it was compacted."""
@@ -131,7 +153,7 @@ class PartitionLog:
         """The same of the names in the directory."""
         self._is_active_dirty = self.active_path in self._dirty
         """Whether the next sync covers the newest segment anyway."""
-        self._must_cut_off = False
+        self._must_truncate = False
         """Whether something stands behind the end of the newest segment that could not be cut off."""
 
     @property
@@ -151,7 +173,7 @@ class PartitionLog:
     def append(self, batch: bytes, record_count: int) -> int:
         """Queue a batch; return its base offset. Neither it nor the leader epoch is covered by the checksum."""
         base_offset = self.next_offset
-        placed = base_offset.to_bytes(8, "big") + batch[8:LOG_OVERHEAD] + self._epoch_octets + batch[EPOCH_END:]
+        placed = base_offset.to_bytes(8, "big") + batch[8:LOG_OVERHEAD] + self._epoch_bytes + batch[EPOCH_END:]
         self._queue.append(placed)
         self.queued_size += len(placed)
         self.next_offset = base_offset + record_count
@@ -173,8 +195,8 @@ class PartitionLog:
         queue, size = self._queue, self.queued_size
         self._queue, self.queued_size = [], 0
         try:
-            if self._must_cut_off:
-                self._cut_off()
+            if self._must_truncate:
+                self._truncate_tail()
             if self._position + size > self.segment_bytes or self.next_offset - self.base_offset > RELATIVE_OFFSET_MAX:
                 self._roll_unless_empty()
             file = self._file or self._open()
@@ -205,7 +227,7 @@ class PartitionLog:
             or end > self.segment_bytes
             or next_offset - self.base_offset > RELATIVE_OFFSET_MAX
             or self._queue
-            or self._must_cut_off
+            or self._must_truncate
             or not self._is_active_dirty
         ):
             self.append(batch, record_count)
@@ -223,7 +245,7 @@ class PartitionLog:
     def _take_back_write(self) -> None:
         self.next_offset = self._next_written
         with suppress(OSError):  # then it is tried again before the next write
-            self._cut_off()
+            self._truncate_tail()
 
     def drop_queue(self) -> None:
         """Forget what is queued; its offsets are free again."""
@@ -234,7 +256,7 @@ class PartitionLog:
         """Return where the log ends, for `undo_to`."""
         return self.base_offset, self._position, self._next_written
 
-    def undo_to(self, place: tuple[int, int, int]) -> None:
+    def truncate_to(self, place: tuple[int, int, int]) -> None:
         """Take back what was written since `place` gave this, as far as that can be done; what is queued is kept."""
         base_offset, size, next_offset = place
         self._position = size if base_offset == self.base_offset else 0
@@ -242,14 +264,14 @@ class PartitionLog:
             self.next_offset = next_offset
         self._next_written = next_offset
         with suppress(OSError):
-            self._cut_off()
+            self._truncate_tail()
 
-    def _cut_off(self) -> None:
+    def _truncate_tail(self) -> None:
         """Cut off what stands behind the end. What a failed write leaves there must not be taken for a batch later."""
         if self._file is not None:
-            self._must_cut_off = True
+            self._must_truncate = True
             self._file.truncate(self._position)
-            self._must_cut_off = False
+            self._must_truncate = False
 
     def _roll_unless_empty(self) -> None:
         if self._position:
@@ -285,18 +307,18 @@ class PartitionLog:
         add_index(self._disk, path)
         return self._file
 
-    def begin_sync(self) -> SyncWork | None:
+    def begin_sync(self) -> LogSync | None:
         """Return what is to be synced for everything written so far to survive power loss; None if it does."""
         if not self.is_dirty:
             return None
-        point = Point(self._next_written, self.base_offset, self._position)
+        point = LogPosition(self._next_written, self.base_offset, self._position)
         has_new_files = self._new_files_number != NO_NEW_FILES
-        work = SyncWork(self, tuple(self._dirty), has_new_files, point, self._sync_number)
+        work = LogSync(self, tuple(self._dirty), has_new_files, point, self._sync_number)
         self._sync_number += 1
         self._is_active_dirty = False
         return work
 
-    def end_sync(self, work: SyncWork) -> None:
+    def end_sync(self, work: LogSync) -> None:
         """Take note of a sync that has succeeded."""
         self.synced = max(self.synced, work.point)
         for path in work.paths:
@@ -317,8 +339,8 @@ class PartitionLog:
         Raises:
             OSError: it goes on to be the newest.
         """
-        if self._must_cut_off:
-            self._cut_off()
+        if self._must_truncate:
+            self._truncate_tail()
         self._roll_unless_empty()
 
     def closed_segments(self) -> list[Segment]:
@@ -353,10 +375,10 @@ class PartitionLog:
             OSError: it goes on with the one it had.
         """
         path = f"{self.directory}/{LEADER_EPOCHS}"
-        epochs = read_epochs(read_all(self._disk, path)) if self._disk.exists(path) else []
-        replace_file(self._disk, path, write_epochs([*epochs, (epoch, self.next_offset)]))
+        epochs = read_epoch_checkpoint(read_all(self._disk, path)) if self._disk.exists(path) else []
+        replace_file(self._disk, path, write_epoch_checkpoint([*epochs, (epoch, self.next_offset)]))
         self.epoch = epoch
-        self._epoch_octets = epoch.to_bytes(4, "big")
+        self._epoch_bytes = epoch.to_bytes(4, "big")
 
     def segment_path(self, base_offset: int) -> str:
         return f"{self.directory}/{segment_name(base_offset)}"

@@ -12,7 +12,7 @@ from kproto.records.varint import more_varlong, varint, varlong
 from kproto.runtime import FAILURES, malformed, more_uvarint
 
 
-class Place(NamedTuple):
+class RecordPosition(NamedTuple):
     """One record in the uncompressed records of a batch."""
 
     start: int
@@ -28,13 +28,13 @@ class Place(NamedTuple):
 _new: Any = tuple.__new__
 
 
-def record_places(data: bytes, position: int, count: int) -> tuple[list[Place], int]:
+def record_positions(data: bytes, position: int, count: int) -> tuple[list[RecordPosition], int]:
     """Return the places of the next records, and where they end.
 
     Raises:
         DecodeError: they are cut off, or their sizes do not fit.
     """
-    places: list[Place] = []
+    places: list[RecordPosition] = []
     try:
         for _ in range(count):
             place = _place(data, position)
@@ -45,7 +45,7 @@ def record_places(data: bytes, position: int, count: int) -> tuple[list[Place], 
     return places, position
 
 
-def _place(data: bytes, p: int) -> Place:
+def _place(data: bytes, p: int) -> RecordPosition:
     start = p
     size = data[p]
     p += 1
@@ -74,11 +74,11 @@ def _place(data: bytes, p: int) -> Place:
         malformed()
     delta = (timestamp >> 1) ^ -(timestamp & 1)
     offset_delta = (offset >> 1) ^ -(offset & 1)
-    place: Place = _new(Place, (start, behind_timestamp, end, delta, offset_delta, key, is_tombstone))
+    place: RecordPosition = _new(RecordPosition, (start, behind_timestamp, end, delta, offset_delta, key, is_tombstone))
     return place
 
 
-def with_timestamp_delta(data: bytes, place: Place, delta: int) -> bytes:
+def with_timestamp_delta(data: bytes, place: RecordPosition, delta: int) -> bytes:
     """Return a record with another timestamp delta."""
     moment = varlong(delta)
     rest = data[place.behind_timestamp : place.end]

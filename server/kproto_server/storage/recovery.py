@@ -14,40 +14,40 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX, segment_base_offset, segment_name
-from kproto_server.storage.checkpoints import Point, read_epochs, write_epochs
+from kproto_server.storage.checkpoints import LogPosition, read_epoch_checkpoint, write_epoch_checkpoint
 from kproto_server.storage.disk import read_all, replace_file
 from kproto_server.storage.errors import CorruptLog
-from kproto_server.storage.interrupted import finish_compaction
-from kproto_server.storage.kafkas_files import add_index, forget_derived, remove_index
+from kproto_server.storage.interrupted_compaction import finish_compaction
+from kproto_server.storage.kafka_files import add_index, remove_derived_files, remove_index
+from kproto_server.storage.log_scan import SLICE_SIZE, LogScan, torn_tail
 from kproto_server.storage.partition_log import PartitionLog, Segment
-from kproto_server.storage.scan import SLICE_SIZE, Scan, is_torn
 from kproto_server.storage.segment_sync import START
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kproto_server.storage.checkpoints import Epochs
+    from kproto_server.storage.checkpoints import EpochStarts
     from kproto_server.storage.disk import Disk, File
-    from kproto_server.storage.scan import End
-    from kproto_server.storage.write_ahead_log_reading import Journaled
+    from kproto_server.storage.log_scan import ValidEnd
+    from kproto_server.storage.write_ahead_log_reader import LoggedBatch
 
 
-class Known(NamedTuple):
+class RecoveryInputs(NamedTuple):
     """What is known of a log before it is looked at."""
 
-    end: Point | None = None
+    end: LogPosition | None = None
     """Where it ends, after an orderly end."""
-    synced: Point = START
+    synced: LogPosition = START
     """The recovery point."""
-    journaled: Sequence[Journaled] = ()
+    logged_batches: Sequence[LoggedBatch] = ()
     """Its batches in the journal, in their order."""
-    has_journal: bool = False
+    has_wal: bool = False
     """Whether all that was acknowledged is synced or in the journal."""
-    is_kafkas: bool = False
+    was_used_by_kafka: bool = False
     """Whether a real broker has written it."""
 
 
-NOTHING_KNOWN = Known()
+NO_INPUTS = RecoveryInputs()
 
 
 class _Found(NamedTuple):
@@ -55,10 +55,10 @@ class _Found(NamedTuple):
 
     segments: list[Segment]
     next_offset: int
-    synced: Point
+    synced: LogPosition
     unsynced: list[str]
     """Paths of segments with something that may not be on the disk, from there on."""
-    epochs: Epochs
+    epochs: EpochStarts
 
 
 class Recovery:
@@ -70,7 +70,7 @@ class Recovery:
         self._repair = repair
         self.report: list[str] = []
 
-    def open(self, topic: str, partition: int, known: Known = NOTHING_KNOWN) -> PartitionLog:
+    def open(self, topic: str, partition: int, known: RecoveryInputs = NO_INPUTS) -> PartitionLog:
         """Open a log; make it, if there is none.
 
         Raises:
@@ -85,13 +85,13 @@ class Recovery:
         if segments and not is_orderly:
             disk.sync_directory(directory)  # what an earlier start removed must not come back among what is new
         epochs_path = f"{directory}/{LEADER_EPOCHS}"
-        epochs = read_epochs(read_all(disk, epochs_path)) if disk.exists(epochs_path) else []
+        epochs = read_epoch_checkpoint(read_all(disk, epochs_path)) if disk.exists(epochs_path) else []
         synced = known.end if known.end is not None and is_orderly else known.synced
-        pending = [batch for batch in known.journaled if batch.next_offset > synced.offset]
+        pending = [batch for batch in known.logged_batches if batch.next_offset > synced.offset]
         if self._repair or (segments and not epochs):
             synced = START
         found = self._scanned(segments, pending, synced, known, is_orderly=is_orderly)
-        forget_derived(disk, directory)
+        remove_derived_files(disk, directory)
         if not found.segments:
             add_index(disk, f"{directory}/{segment_name(found.next_offset)}")
         log = PartitionLog(
@@ -122,17 +122,23 @@ class Recovery:
                 self._remove([segment])
         return found
 
-    def _keep_epochs(self, path: str, epochs: Epochs, found: _Found) -> int:
+    def _keep_epochs(self, path: str, epochs: EpochStarts, found: _Found) -> int:
         """Return the newest leader epoch; have the checkpoint tell those that the log has, and no others (LF-53)."""
         start_offset = found.segments[0].base_offset if found.segments else 0
         kept = [(epoch, start) for epoch, start in epochs or found.epochs if start <= found.next_offset]
         kept = kept or [(0, start_offset)]
         if kept != epochs:
-            replace_file(self._disk, path, write_epochs(kept))
+            replace_file(self._disk, path, write_epoch_checkpoint(kept))
         return kept[-1][0]
 
     def _scanned(
-        self, segments: list[Segment], pending: Sequence[Journaled], synced: Point, known: Known, *, is_orderly: bool
+        self,
+        segments: list[Segment],
+        pending: Sequence[LoggedBatch],
+        synced: LogPosition,
+        known: RecoveryInputs,
+        *,
+        is_orderly: bool,
     ) -> _Found:
         """Find the log's valid end, and cut off what is behind it."""
         if segments and pending and pending[0].base_offset < segments[0].base_offset > synced.offset:
@@ -142,7 +148,7 @@ class Recovery:
             segments = []
         first, begin = self._start(segments, synced)
         position = begin.position
-        scan = Scan(begin.offset, {batch.base_offset: batch.crc for batch in pending})
+        scan = LogScan(begin.offset, {batch.base_offset: batch.crc for batch in pending})
         unsynced: list[str] = []
         for number, segment in enumerate(segments[first:], first):
             file = self._disk.open(segment.path)
@@ -150,15 +156,17 @@ class Recovery:
                 end = scan.segment(file, segment.size, segment.base_offset, position)
                 if not is_orderly or segment.size > position or number > first:
                     unsynced.append(segment.path)
-                if not (is_orderly or known.is_kafkas):
+                if not (is_orderly or known.was_used_by_kafka):
                     _write_again(file, position, end.position)
                 position = 0
                 later = segments[number + 1 :]
                 lost = _lost_behind(end, later, pending)
                 if end.problem is None and not lost:
                     continue
-                torn = None if any(one.size for one in later) else is_torn(file, segment.size, segment.base_offset, end)
-                self._judge(segment, end, later, pending, torn, has_journal=known.has_journal)
+                torn = (
+                    None if any(one.size for one in later) else torn_tail(file, segment.size, segment.base_offset, end)
+                )
+                self._judge(segment, end, later, pending, torn, has_wal=known.has_wal)
                 self._remove(later)
                 file.truncate(end.position)
                 file.sync()
@@ -172,7 +180,7 @@ class Recovery:
             segments = [*segments[:-2], segments[-2]._replace(is_active=True)]
         return _Found(segments, scan.next_offset, begin, unsynced, scan.epochs)
 
-    def _start(self, segments: list[Segment], synced: Point) -> tuple[int, Point]:
+    def _start(self, segments: list[Segment], synced: LogPosition) -> tuple[int, LogPosition]:
         """Return where to begin, and the number of that segment: where all before is on the disk."""
         first = 0
         last_base = synced.base_offset if synced.base_offset >= 0 else synced.offset
@@ -182,9 +190,9 @@ class Recovery:
             if segment.base_offset <= last_base:
                 first = number
         base_offset = segments[first].base_offset if segments else synced.offset
-        return first, Point(base_offset, base_offset, 0)
+        return first, LogPosition(base_offset, base_offset, 0)
 
-    def _is_place(self, segment: Segment, synced: Point) -> bool:
+    def _is_place(self, segment: Segment, synced: LogPosition) -> bool:
         """Whether the recovery point is where it says; not, if the segment was removed and made anew meanwhile."""
         if synced.position == 0 or synced.position > segment.size:
             return False
@@ -207,12 +215,12 @@ class Recovery:
     def _judge(
         self,
         segment: Segment,
-        end: End,
+        end: ValidEnd,
         later: list[Segment],
-        pending: Sequence[Journaled],
+        pending: Sequence[LoggedBatch],
         torn: str | None,
         *,
-        has_journal: bool,
+        has_wal: bool,
     ) -> None:
         """Say what becomes of what stands behind the last good batch.
 
@@ -225,7 +233,7 @@ class Recovery:
             self.report.append(f"{place}: {size} bytes are not what was acknowledged; the journal has that")
         elif torn is not None:
             self.report.append(f"{place}: dropped {size} bytes {torn}")
-        elif has_journal:
+        elif has_wal:
             self.report.append(f"{place}: dropped {size} bytes that were never acknowledged ({end.problem})")
         elif not self._repair:
             raise CorruptLog(segment.path, end.position, end.problem or "")
@@ -235,7 +243,7 @@ class Recovery:
                 f"are lost"
             )
 
-    def _replay(self, log: PartitionLog, pending: Sequence[Journaled]) -> None:
+    def _replay(self, log: PartitionLog, pending: Sequence[LoggedBatch]) -> None:
         """Append what the journal has and the segments have not.
 
         Raises:
@@ -270,12 +278,12 @@ def _write_again(file: File, start: int, end: int) -> None:
         file.write_at(position, file.read_at(position, min(SLICE_SIZE, end - position)))
 
 
-def _is_end(end: Point, segments: list[Segment]) -> bool:
+def _is_end(end: LogPosition, segments: list[Segment]) -> bool:
     """Whether a log is as it was left at an orderly end."""
     return bool(segments) and (end.base_offset, end.position) == (segments[-1].base_offset, segments[-1].size)
 
 
-def _lost_behind(end: End, later: list[Segment], pending: Sequence[Journaled]) -> bool:
+def _lost_behind(end: ValidEnd, later: list[Segment], pending: Sequence[LoggedBatch]) -> bool:
     """Whether the journal has batches that should stand between this segment's last one and the next segment.
 
     Gaps alone mean nothing: compaction leaves some.

@@ -35,12 +35,12 @@ from kproto.records.record_batch import (
     MAGIC,
     TRANSACTIONAL,
 )
-from kproto_server.storage.record_positions import record_places, with_timestamp_delta
+from kproto_server.storage.record_positions import record_positions, with_timestamp_delta
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from kproto_server.storage.record_positions import Place
+    from kproto_server.storage.record_positions import RecordPosition
 
 HEADER = Struct(">qiibIhiqqqhii")
 KEY_SIZE_MAX = 64
@@ -83,7 +83,7 @@ class _Transaction:
         self.newest: dict[bytes, int] = {}
 
 
-class Survivors:
+class RetainedRecords:
     """What stays of one log."""
 
     def __init__(self, now_ms: int, delete_retention_ms: int) -> None:
@@ -129,7 +129,7 @@ class Survivors:
             newest = transaction.newest
         data, position = _records(batch, header)
         for left in range(header.record_count, 0, -RECORDS_AT_ONCE):
-            places, position = record_places(data, position, min(left, RECORDS_AT_ONCE))
+            places, position = record_positions(data, position, min(left, RECORDS_AT_ONCE))
             for _, _, _, _, offset_delta, key, is_tombstone in places:
                 if key is not None and not (is_transactional and is_tombstone):
                     newest[key if len(key) <= KEY_SIZE_MAX else _key(key)] = base + offset_delta
@@ -163,10 +163,10 @@ class Survivors:
         data, position = _records(batch, header)
         has_horizon = header.attributes & DELETE_HORIZON
         is_over = has_horizon and header.base_timestamp <= self._now_ms
-        stay: list[Place] = []
+        stay: list[RecordPosition] = []
         has_tombstones = False
         for left in range(header.record_count, 0, -RECORDS_AT_ONCE):
-            places, position = record_places(data, position, min(left, RECORDS_AT_ONCE))
+            places, position = record_positions(data, position, min(left, RECORDS_AT_ONCE))
             for place in places:
                 key = place[5]
                 if (is_over and place[6]) or not (key is None or self._is_newest(key, header[0] + place[4])):
@@ -194,7 +194,7 @@ class Survivors:
             return None
         if not header.attributes & DELETE_HORIZON:
             data, position = _records(batch, header)
-            return _rebuilt(header, data, record_places(data, position, header.record_count)[0], self._horizon_ms)
+            return _rebuilt(header, data, record_positions(data, position, header.record_count)[0], self._horizon_ms)
         return b"" if header.base_timestamp <= self._now_ms else None
 
 
@@ -213,11 +213,11 @@ def _records(batch: bytes, header: Header) -> tuple[bytes, int]:
 
 def _is_abort(header: Header, batch: bytes) -> bool:
     data, position = _records(batch, header)
-    places, _ = record_places(data, position, header.record_count)
+    places, _ = record_positions(data, position, header.record_count)
     return any(control_type(place.key) == ControlType.ABORT for place in places)
 
 
-def _rebuilt(header: Header, data: bytes, stay: list[Place], horizon_ms: int | None) -> bytes:
+def _rebuilt(header: Header, data: bytes, stay: list[RecordPosition], horizon_ms: int | None) -> bytes:
     """Return a batch of these records, or one that tells when its tombstones may go; its offsets stay (LF-72)."""
     base_timestamp = header.base_timestamp
     attributes = header.attributes

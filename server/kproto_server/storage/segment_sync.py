@@ -6,27 +6,27 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from kproto_server.storage.checkpoints import RECOVERY_POINTS, Point, Points, write_points
+from kproto_server.storage.checkpoints import RECOVERY_POINTS, LogPosition, LogPositions, write_log_positions
 from kproto_server.storage.disk import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kproto_server.storage.disk import Disk
-    from kproto_server.storage.partition_log import PartitionLog, SyncWork
+    from kproto_server.storage.partition_log import LogSync, PartitionLog
 
-START = Point(0)
+START = LogPosition(0)
 
 
 class RecoveryPoints:
     """The file that says up to where each log is on the disk. It may be written by several threads."""
 
-    def __init__(self, disk: Disk, points: Points) -> None:
+    def __init__(self, disk: Disk, points: LogPositions) -> None:
         self._disk = disk
         self._points = dict(points)
         self._lock = Lock()
 
-    def note(self, points: Points) -> None:
+    def note(self, points: LogPositions) -> None:
         """Have these be the least; returns when they survive power loss.
 
         Raises:
@@ -35,7 +35,7 @@ class RecoveryPoints:
         with self._lock:
             raised = {key: max(point, self._points.get(key, START)) for key, point in points.items()}
             merged = self._points | raised
-            replace_file(self._disk, RECOVERY_POINTS, write_points(merged))
+            replace_file(self._disk, RECOVERY_POINTS, write_log_positions(merged))
             self._points = merged
 
     def forget(self, topic: str) -> None:
@@ -46,13 +46,13 @@ class RecoveryPoints:
         """
         with self._lock:
             self._points = {key: point for key, point in self._points.items() if key[0] != topic}
-            replace_file(self._disk, RECOVERY_POINTS, write_points(self._points))
+            replace_file(self._disk, RECOVERY_POINTS, write_log_positions(self._points))
 
 
 class SegmentSync:
     """Segments that are to be synced, and the recovery points that hold when they are."""
 
-    def __init__(self, disk: Disk, points: RecoveryPoints, works: Iterable[SyncWork], cycle: int = 0) -> None:
+    def __init__(self, disk: Disk, points: RecoveryPoints, works: Iterable[LogSync], cycle: int = 0) -> None:
         """``cycle``: that of the journal which begins with what is not synced by this."""
         self.works = list(works)
         self.cycle = cycle
@@ -78,7 +78,7 @@ class SegmentSync:
             work.log.end_sync(work)
 
 
-def begin_syncs(logs: Iterable[PartitionLog]) -> list[SyncWork]:
+def begin_syncs(logs: Iterable[PartitionLog]) -> list[LogSync]:
     """Return what is to be synced of some logs."""
     works = [log.begin_sync() for log in logs]
     return [work for work in works if work is not None]

@@ -51,7 +51,7 @@ NAME_SIZE_MAX = 260
 """Octets of the longest name of a partition's directory."""
 
 
-class Journal:
+class WriteAheadLog:
     """The journal of a data directory, open for writing."""
 
     def __init__(self, disk: Disk, *, cycle: int = 0, file_number: int = 0, size_bytes: int = SIZE_BYTES) -> None:
@@ -126,7 +126,7 @@ class Journal:
         """
         parts: list[bytes] = []
         for log, batch in batches:
-            name = log.directory_octets
+            name = log.directory_bytes
             parts += (NAME_SIZE.pack(len(name)), name, batch)
         content = b"".join(parts)
         cycles = CYCLES.pack(self._cycle, self._needed_from)
@@ -146,10 +146,10 @@ class Journal:
         for file in self._files:
             file.close()
         if not is_needed:
-            remove_journal(self._disk)
+            remove_write_ahead_log(self._disk)
 
 
-def remove_journal(disk: Disk) -> None:
+def remove_write_ahead_log(disk: Disk) -> None:
     """Remove the files that there are, durably."""
     there = [name for name in NAMES if disk.exists(name)]
     for name in there:

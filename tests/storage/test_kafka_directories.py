@@ -9,9 +9,9 @@ import pytest
 
 from kproto.records.batches import read_batches
 from kproto_server.storage.disk import RealDisk, read_all
-from kproto_server.storage.durable_log import Durability
 from kproto_server.storage.log_dir import LogDir
-from tests.storage.written import TOPIC, append, files
+from kproto_server.storage.log_writer import Durability
+from tests.storage.log_data import TOPIC, append, files
 
 GOLDEN = Path(__file__).parents[2] / "fixtures" / "golden" / "logs"
 ENDS = {"2.0.1": 29, "2.1.1": 38, "4.4.0": 63}
@@ -30,7 +30,7 @@ def directory(release: str, tmp_path: Path) -> Path:
 
 
 def opened(directory: Path, durability: Durability = "os") -> LogDir:
-    return LogDir(RealDisk(directory), durability=durability, keeps=lambda topic: topic == TOPIC)
+    return LogDir(RealDisk(directory), durability=durability, opens=lambda topic: topic == TOPIC)
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
@@ -39,7 +39,7 @@ def test_a_directory_of_kafkas_is_opened_and_written_to(directory: Path, release
     before = segment.read_bytes()
     epoch = next(read_batches(before)).header.partition_leader_epoch  # type: ignore[union-attr]  # of magic 2
     log_dir = opened(directory, durability)
-    assert log_dir.is_kafkas
+    assert log_dir.was_used_by_kafka
     assert log_dir.report == []
     log = log_dir.logs[TOPIC, 0]
     assert log.next_offset == ENDS[release]
@@ -51,7 +51,7 @@ def test_a_directory_of_kafkas_is_opened_and_written_to(directory: Path, release
     assert ours.header.partition_leader_epoch == epoch  # type: ignore[union-attr]
     log_dir.close()
     again = opened(directory, durability)
-    assert not again.is_kafkas
+    assert not again.was_used_by_kafka
     assert again.logs[TOPIC, 0].next_offset == ENDS[release] + 1
     again.close()
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NO_CYCLE = -1
 
 
-class Journaled(NamedTuple):
+class LoggedBatch(NamedTuple):
     """A batch as the journal has it."""
 
     directory: str
@@ -36,12 +36,12 @@ class Journaled(NamedTuple):
         return self.base_offset + int.from_bytes(self.batch[23:27], "big") + 1
 
 
-class JournalContent(NamedTuple):
+class WriteAheadLogContent(NamedTuple):
     """What was found."""
 
     exists: bool
     """Whether there is a journal: what was acknowledged is in it, or in segments that were synced."""
-    batches: list[Journaled]
+    batches: list[LoggedBatch]
     """In the order in which they were written."""
     next_cycle: int
     """For who writes on: above that of anything there."""
@@ -56,7 +56,7 @@ class _Filling(NamedTuple):
     contents: list[bytes]
 
 
-def read_journal(disk: Disk) -> JournalContent:
+def read_write_ahead_log(disk: Disk) -> WriteAheadLogContent:
     """Read the journal, from the oldest cycle that is needed to its end."""
     fillings = [_read_file(disk, name) for name in NAMES]
     newest = max((0, 1), key=lambda number: fillings[number].cycle)
@@ -68,7 +68,7 @@ def read_journal(disk: Disk) -> JournalContent:
         for content in filling.contents
     ]
     # Where the newest cycle's first frame is torn its number is not known: it is one above the last that is.
-    return JournalContent(
+    return WriteAheadLogContent(
         exists=any(map(disk.exists, NAMES)),
         batches=[batch for content in contents for batch in _batches(content)],
         next_cycle=cycle + 2,
@@ -123,11 +123,11 @@ def _read_frame(file: File, position: int) -> tuple[int, int, int, bytes | None]
     return size, cycle, needed_from, content
 
 
-def _batches(content: bytes) -> Iterator[Journaled]:
+def _batches(content: bytes) -> Iterator[LoggedBatch]:
     position = 0
     while position < len(content):
         (name_size,) = NAME_SIZE.unpack_from(content, position)
         start = position + NAME_SIZE.size + name_size
         name = content[position + NAME_SIZE.size : start].decode()
         position = start + LOG_OVERHEAD + int.from_bytes(content[start + 8 : start + LOG_OVERHEAD], "big")
-        yield Journaled(name, content[start:position])
+        yield LoggedBatch(name, content[start:position])

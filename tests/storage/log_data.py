@@ -54,17 +54,17 @@ def new_log_dir(disk: Disk, partitions: int, **options: object) -> LogDir:
 def append(log_dir: LogDir, partition: int, *content: bytes) -> int:
     """Append a batch and have it settled; return its error."""
     log = log_dir.logs[TOPIC, partition]
-    error = log_dir.durable.append(log, *batch(*content), None)
+    error = log_dir.writer.append(log, *batch(*content), None)
     return error or settle(log_dir)[-1]
 
 
 def settle(log_dir: LogDir) -> list[int]:
     """Write and sync what is queued; return the errors of each batch."""
-    begun = log_dir.durable.begin()
+    begun = log_dir.writer.begin()
     assert begun is not None
     if begun.needs_sync:
         begun.sync()
-    return [error for _, error in log_dir.durable.finish(begun)]
+    return [error for _, error in log_dir.writer.finish(begun)]
 
 
 def files(directory: Path) -> dict[str, bytes]:

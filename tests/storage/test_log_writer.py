@@ -6,14 +6,14 @@ import pytest
 
 from kproto.records.record_batch import CHECKED_FROM
 from kproto_server.storage.disk import read_all
-from kproto_server.storage.durable_log import Durability
 from kproto_server.storage.log_dir import LogDir
+from kproto_server.storage.log_writer import Durability
 from kproto_server.storage.write_ahead_log import NAMES
 from tests.storage.faulty_disk import FaultyDisk, Inode
-from tests.storage.written import TOPIC, append, batch, log_values, new_log_dir, settle
+from tests.storage.log_data import TOPIC, append, batch, log_values, new_log_dir, settle
 
 STORAGE_ERROR, TOO_LARGE = 56, 10
-JOURNAL_SIZE = 4096
+WAL_SIZE = 4096
 
 
 @pytest.fixture(params=["os", "fsync"])
@@ -24,7 +24,7 @@ def durability(request: pytest.FixtureRequest) -> Durability:
 
 def made(durability: Durability, *, capacity: int | None = None, partitions: int = 2, **options: int) -> LogDir:
     disk = FaultyDisk(capacity)
-    return new_log_dir(disk, partitions, durability=durability, **{"journal_size_bytes": JOURNAL_SIZE, **options})
+    return new_log_dir(disk, partitions, durability=durability, **{"wal_size_bytes": WAL_SIZE, **options})
 
 
 def disk_of(log_dir: LogDir) -> FaultyDisk:
@@ -37,7 +37,7 @@ def content(log_dir: LogDir, partition: int = 0) -> list[list[bytes | None]]:
 
 
 def reopened(log_dir: LogDir, durability: Durability) -> LogDir:
-    return LogDir(disk_of(log_dir).after_kill(), durability=durability, journal_size_bytes=JOURNAL_SIZE)
+    return LogDir(disk_of(log_dir).after_kill(), durability=durability, wal_size_bytes=WAL_SIZE)
 
 
 def test_a_failed_write_changes_nothing(durability: Durability) -> None:
@@ -46,8 +46,8 @@ def test_a_failed_write_changes_nothing(durability: Durability) -> None:
     disk_of(log_dir).fault = lambda operation, path: operation == "write" and path.startswith(f"{TOPIC}-0")
     log = log_dir.logs[TOPIC, 0]
     for number in range(2):
-        assert log_dir.durable.append(log, *batch(b"refused %d" % number), None) == 0
-        assert log_dir.durable.append(log_dir.logs[TOPIC, 1], *batch(b"other"), None) == 0
+        assert log_dir.writer.append(log, *batch(b"refused %d" % number), None) == 0
+        assert log_dir.writer.append(log_dir.logs[TOPIC, 1], *batch(b"other"), None) == 0
     assert settle(log_dir) == [STORAGE_ERROR, 0, STORAGE_ERROR, 0]
     assert log.next_offset == 1
     disk_of(log_dir).fault = lambda operation, path: False
@@ -62,7 +62,7 @@ def test_what_could_not_be_cut_off_is_cut_off_before_the_next_write(durability: 
     whole = batch(b"refused")[0]
     disk_of(log_dir).fault = lambda operation, path: operation in ("write", "truncate") and path.endswith(".log")
     for content_ in (b"refused", b"refused"):
-        log_dir.durable.append(log_dir.logs[TOPIC, 0], *batch(content_), None)
+        log_dir.writer.append(log_dir.logs[TOPIC, 0], *batch(content_), None)
     assert settle(log_dir) == [STORAGE_ERROR, STORAGE_ERROR]
     assert len(read_all(disk_of(log_dir), f"{TOPIC}-0/{0:020}.log")) > len(whole)
     assert append(log_dir, 0, b"refused too") == STORAGE_ERROR
@@ -72,7 +72,7 @@ def test_what_could_not_be_cut_off_is_cut_off_before_the_next_write(durability: 
 
 
 def test_a_full_disk_refuses_and_recovers(durability: Durability) -> None:
-    log_dir = made(durability, capacity=2 * JOURNAL_SIZE + 2500, partitions=1)
+    log_dir = made(durability, capacity=2 * WAL_SIZE + 2500, partitions=1)
     appended: list[list[bytes]] = []
     while append(log_dir, 0, b"%d" % len(appended) * 40) == 0:
         appended.append([b"%d" % len(appended) * 40])
@@ -95,23 +95,23 @@ def test_a_failed_sync_refuses_the_round_and_all_that_comes(durability: Durabili
     log_dir = made("fsync")
     assert append(log_dir, 0, b"before") == 0
     disk_of(log_dir).fault = lambda operation, path: operation == "sync"
-    durable, log = log_dir.durable, log_dir.logs[TOPIC, 0]
+    writer, log = log_dir.writer, log_dir.logs[TOPIC, 0]
     told: list[str] = []
-    durable.on_failed = told.append
-    assert durable.append(log, *batch(b"in the round"), "in the round") == 0
-    begun = durable.begin()
+    writer.on_failure = told.append
+    assert writer.append(log, *batch(b"in the round"), "in the round") == 0
+    begun = writer.begin()
     assert begun is not None
-    assert durable.append(log, *batch(b"meanwhile"), "meanwhile") == 0
+    assert writer.append(log, *batch(b"meanwhile"), "meanwhile") == 0
     begun.sync()
-    assert durable.finish(begun) == [("in the round", STORAGE_ERROR)]
+    assert writer.finish(begun) == [("in the round", STORAGE_ERROR)]
     disk_of(log_dir).fault = lambda operation, path: False
-    assert told == [durable.failed] == ["sync failed: [Errno 5] Input/output error"]
-    behind = durable.begin()
+    assert told == [writer.failure] == ["sync failed: [Errno 5] Input/output error"]
+    behind = writer.begin()
     assert behind is not None
     assert not behind.needs_sync
-    assert durable.finish(behind) == [("meanwhile", STORAGE_ERROR)]
-    assert durable.append(log, *batch(b"more"), "more") == STORAGE_ERROR
-    assert durable.background() is None
+    assert writer.finish(behind) == [("meanwhile", STORAGE_ERROR)]
+    assert writer.append(log, *batch(b"more"), "more") == STORAGE_ERROR
+    assert writer.begin_background_sync() is None
     log_dir.close()
     again = reopened(log_dir, "fsync")
     assert content(again) == [[b"before"]]
@@ -135,23 +135,23 @@ def test_where_the_journal_cant_be_written_the_segments_are_synced() -> None:
 def test_journal_files_take_turns(helps: bool) -> None:
     """With somebody who syncs in the background, and without."""
     log_dir = made("fsync")
-    durable = log_dir.durable
+    writer = log_dir.writer
     expected = []
     syncs = 0
     for number in range(200):
         expected.append([b"%d" % number * 20])
         assert append(log_dir, number % 2, *expected[-1]) == 0
-        work = durable.background() if helps else None
+        work = writer.begin_background_sync() if helps else None
         if work is not None:
             syncs += 1
             work.run()
-            durable.end_background()
+            writer.end_background_sync()
         if number % 7 == 0:
             disk = FaultyDisk()
             mine = disk_of(log_dir)
             disk.directories = mine.directories
             disk.files = {name: Inode(bytes(inode.on_disk)) for name, inode in mine._names_on_disk.items()}
-            found = LogDir(disk, durability="fsync", journal_size_bytes=JOURNAL_SIZE)
+            found = LogDir(disk, durability="fsync", wal_size_bytes=WAL_SIZE)
             assert content(found) == expected[::2]
             assert content(found, 1) == expected[1::2]
     assert (syncs > 3) == helps
@@ -161,7 +161,7 @@ def test_a_round_may_be_larger_than_the_journal() -> None:
     log_dir = made("fsync")
     for number in range(3):
         assert append(log_dir, 0, b"small") == 0
-        assert append(log_dir, 0, b"%d" % number * JOURNAL_SIZE) == 0
+        assert append(log_dir, 0, b"%d" % number * WAL_SIZE) == 0
     disk = disk_of(log_dir)
     disk.files = {name: Inode(bytes(inode.on_disk)) for name, inode in disk.files.items()}
     assert len(content(reopened(log_dir, "fsync"))) == 6
@@ -172,10 +172,10 @@ def test_a_sync_that_fails_in_the_background_fails_the_log() -> None:
     work = None
     while work is None:
         assert append(log_dir, 0, b"x" * 200) == 0
-        work = log_dir.durable.background()
+        work = log_dir.writer.begin_background_sync()
     disk_of(log_dir).fault = lambda operation, path: operation == "sync" and path.endswith(".log")
     work.run()
-    log_dir.durable.end_background()
+    log_dir.writer.end_background_sync()
     assert append(log_dir, 0, b"y") == STORAGE_ERROR
     disk = disk_of(log_dir)
     disk.files = {name: Inode(bytes(inode.on_disk)) for name, inode in disk.files.items()}
@@ -187,13 +187,13 @@ def test_a_sync_that_fails_in_the_background_fails_the_log() -> None:
 def test_in_os_mode_so_much_is_written_before_it_is_synced() -> None:
     log_dir = made("os", unsynced_max_bytes=1000)
     log = log_dir.logs[TOPIC, 0]
-    while (work := log_dir.durable.background()) is None:
-        assert log_dir.durable.write(log, *batch(b"x" * 50)) == 0
+    while (work := log_dir.writer.begin_background_sync()) is None:
+        assert log_dir.writer.write(log, *batch(b"x" * 50)) == 0
     assert 1000 <= log.size < 1300
     work.run()
-    log_dir.durable.end_background()
+    log_dir.writer.end_background_sync()
     assert log.synced_offset == log.next_offset
-    assert log_dir.durable.background() is None
+    assert log_dir.writer.begin_background_sync() is None
     assert reopened(log_dir, "os").logs[TOPIC, 0].synced_offset == log.next_offset
 
 
@@ -212,24 +212,24 @@ def test_a_batch_that_is_written_by_its_checked_part_is_the_same_batch() -> None
         fails = number % 10 == 4
         errors = []
         for log_dir in (by_part, whole):
-            durable, log = log_dir.durable, log_dir.logs[TOPIC, 0]
+            writer, log = log_dir.writer, log_dir.logs[TOPIC, 0]
             log.segment_bytes = 700
             disk_of(log_dir).fault = broken if fails else sound
             checked = octets[CHECKED_FROM:]
             is_whole = log_dir is whole
-            errors.append(durable.write(log, octets, count) if is_whole else durable.write_checked(log, checked, count))
-            if number % 13 == 0 and (work := durable.begin_sync(log)) is not None:
+            errors.append(writer.write(log, octets, count) if is_whole else writer.write_checked(log, checked, count))
+            if number % 13 == 0 and (work := writer.begin_sync(log)) is not None:
                 work.run()
-                durable.end_sync(work)
+                writer.end_sync(work)
         assert errors == [STORAGE_ERROR if fails else 0] * 2
     assert content(by_part) == content(whole)
     assert len(by_part.logs[TOPIC, 0].segments()) > 5
-    assert by_part.durable.write_checked(by_part.logs[TOPIC, 0], bytes(1 << 21), 1) == TOO_LARGE
+    assert by_part.writer.write_checked(by_part.logs[TOPIC, 0], bytes(1 << 21), 1) == TOO_LARGE
     for segment in by_part.logs[TOPIC, 0].segments():
         assert read_all(disk_of(by_part), segment.path) == read_all(disk_of(whole), segment.path)
 
 
 def test_a_small_disk_gets_a_small_journal() -> None:
-    log_dir = made("fsync", capacity=1_200_000, journal_size_bytes=4 << 20)
+    log_dir = made("fsync", capacity=1_200_000, wal_size_bytes=4 << 20)
     assert disk_of(log_dir).size_of(NAMES[0]) == 524288
     assert append(log_dir, 0, b"x") == 0

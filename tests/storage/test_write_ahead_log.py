@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kproto_server.storage.checkpoints import Point
+from kproto_server.storage.checkpoints import LogPosition
 from kproto_server.storage.partition_log import PartitionLog
-from kproto_server.storage.write_ahead_log import NAMES, Journal
-from kproto_server.storage.write_ahead_log_reading import JournalContent, read_journal
+from kproto_server.storage.write_ahead_log import NAMES, WriteAheadLog
+from kproto_server.storage.write_ahead_log_reader import WriteAheadLogContent, read_write_ahead_log
 from tests.storage.faulty_disk import FaultyDisk, Inode
-from tests.storage.written import batch, values
+from tests.storage.log_data import batch, values
 
 SIZE = 1000
 
@@ -17,7 +17,7 @@ SIZE = 1000
 def log(disk: FaultyDisk, partition: int = 0) -> PartitionLog:
     return PartitionLog(
         disk, "t", partition,
-        closed=[], active=None, next_offset=0, epoch=0, segment_bytes=1000, synced=Point(0), unsynced=(),
+        closed=[], active=None, next_offset=0, epoch=0, segment_bytes=1000, synced=LogPosition(0), unsynced=(),
     )  # fmt: skip
 
 
@@ -25,77 +25,79 @@ def round_of(disk: FaultyDisk, *contents: bytes) -> list[tuple[PartitionLog, byt
     return [(log(disk, partition), batch(content)[0]) for partition, content in enumerate(contents)]
 
 
-def made(disk: FaultyDisk, content: JournalContent | None = None) -> Journal:
+def made(disk: FaultyDisk, content: WriteAheadLogContent | None = None) -> WriteAheadLog:
     if content is None:
-        return Journal(disk, size_bytes=SIZE)
-    return Journal(disk, cycle=content.next_cycle, file_number=content.next_file_number, size_bytes=SIZE)
+        return WriteAheadLog(disk, size_bytes=SIZE)
+    return WriteAheadLog(disk, cycle=content.next_cycle, file_number=content.next_file_number, size_bytes=SIZE)
 
 
 def found(disk: FaultyDisk) -> list[tuple[str, bytes | None]]:
-    return [(one.directory, values(one.batch)[0][0]) for one in read_journal(disk).batches]
+    return [(one.directory, values(one.batch)[0][0]) for one in read_write_ahead_log(disk).batches]
 
 
 def test_rounds_are_read_in_their_order_with_the_directories_of_their_batches() -> None:
     disk = FaultyDisk()
-    journal = made(disk)
-    journal.write(round_of(disk, b"a", b"b"))
-    journal.write(round_of(disk, b"c"))
+    wal = made(disk)
+    wal.write(round_of(disk, b"a", b"b"))
+    wal.write(round_of(disk, b"c"))
     assert found(disk) == [("t-0", b"a"), ("t-1", b"b"), ("t-0", b"c")]
-    assert read_journal(disk).batches[0].next_offset == 1
+    assert read_write_ahead_log(disk).batches[0].next_offset == 1
 
 
 def test_no_journal_and_a_new_one_have_nothing() -> None:
     disk = FaultyDisk()
-    assert read_journal(disk) == JournalContent(exists=False, batches=[], next_cycle=1, next_file_number=1)
+    assert read_write_ahead_log(disk) == WriteAheadLogContent(
+        exists=False, batches=[], next_cycle=1, next_file_number=1
+    )
     made(disk)
-    assert read_journal(disk).exists
+    assert read_write_ahead_log(disk).exists
     assert found(disk) == []
 
 
 def test_what_the_other_file_has_is_needed_until_it_is_released() -> None:
     disk = FaultyDisk()
-    journal = made(disk)
-    journal.write(round_of(disk, b"a"))
-    journal.turn(is_needed=True)
-    journal.write(round_of(disk, b"b"))
+    wal = made(disk)
+    wal.write(round_of(disk, b"a"))
+    wal.turn(is_needed=True)
+    wal.write(round_of(disk, b"b"))
     assert found(disk) == [("t-0", b"a"), ("t-0", b"b")]
-    assert not journal.can_turn(1, 1)
-    journal.release(journal.cycle)
-    assert journal.can_turn(1, 1)
-    journal.write(round_of(disk, b"c"))
+    assert not wal.can_turn(1, 1)
+    wal.release(wal.cycle)
+    assert wal.can_turn(1, 1)
+    wal.write(round_of(disk, b"c"))
     assert found(disk) == [("t-0", b"b"), ("t-0", b"c")]
 
 
 def test_a_late_release_frees_nothing_that_is_needed() -> None:
     disk = FaultyDisk()
-    journal = made(disk)
-    journal.write(round_of(disk, b"a"))
-    journal.turn(is_needed=True)
-    late = journal.cycle
-    journal.write(round_of(disk, b"b"))
-    journal.turn(is_needed=False)
-    journal.write(round_of(disk, b"c"))
-    journal.turn(is_needed=True)
-    journal.release(late)
-    assert not journal.can_turn(1, 1)
-    journal.write(round_of(disk, b"d"))
+    wal = made(disk)
+    wal.write(round_of(disk, b"a"))
+    wal.turn(is_needed=True)
+    late = wal.cycle
+    wal.write(round_of(disk, b"b"))
+    wal.turn(is_needed=False)
+    wal.write(round_of(disk, b"c"))
+    wal.turn(is_needed=True)
+    wal.release(late)
+    assert not wal.can_turn(1, 1)
+    wal.write(round_of(disk, b"d"))
     assert found(disk) == [("t-0", b"c"), ("t-0", b"d")]
 
 
 def test_a_voided_journal_has_nothing_even_if_what_follows_is_torn() -> None:
     disk = FaultyDisk()
-    journal = made(disk)
+    wal = made(disk)
     for content in (b"a", b"b"):
-        journal.write(round_of(disk, content))
-        journal.turn(is_needed=True)
-        journal.release(journal.cycle)
-    journal.write(round_of(disk, b"c"))
-    journal.void()
+        wal.write(round_of(disk, content))
+        wal.turn(is_needed=True)
+        wal.release(wal.cycle)
+    wal.write(round_of(disk, b"c"))
+    wal.void()
     assert found(disk) == []
     for _ in range(2):  # nothing is written between
-        journal.turn(is_needed=False)
+        wal.turn(is_needed=False)
     before = {name: bytes(disk.files[name].data) for name in NAMES}
-    journal.write(round_of(disk, b"d"))
+    wal.write(round_of(disk, b"d"))
     after = {name: bytes(disk.files[name].data) for name in NAMES}
     (changed,) = (name for name in NAMES if before[name] != after[name])
     for size in range(1, 120):
@@ -106,13 +108,13 @@ def test_a_voided_journal_has_nothing_even_if_what_follows_is_torn() -> None:
 @pytest.mark.parametrize("rounds", [1, 2, 3])
 def test_a_journal_opened_again_does_not_write_over_the_newest_frames(rounds: int) -> None:
     disk = FaultyDisk()
-    journal = made(disk)
+    wal = made(disk)
     for number in range(rounds):
-        journal.write(round_of(disk, b"old %d" % number))
+        wal.write(round_of(disk, b"old %d" % number))
         if number == 1:
-            journal.turn(is_needed=False)
+            wal.turn(is_needed=False)
     before = found(disk)
-    content = read_journal(disk)
+    content = read_write_ahead_log(disk)
     again = made(disk, content)
     assert again.file.size == SIZE
     written = bytes(disk.files[NAMES[content.next_file_number]].data)
@@ -121,17 +123,17 @@ def test_a_journal_opened_again_does_not_write_over_the_newest_frames(rounds: in
     assert found(disk) == [("t-0", b"new")]
     disk.files[NAMES[content.next_file_number]] = Inode(new[:30] + written[30:])
     assert found(disk) == before, "torn"
-    third = read_journal(disk)
+    third = read_write_ahead_log(disk)
     assert third.next_cycle > again.cycle - 1
     assert third.next_file_number == content.next_file_number
 
 
 def test_a_broken_frame_does_not_hide_the_good_ones_behind_it() -> None:
     disk = FaultyDisk()
-    journal = made(disk)
+    wal = made(disk)
     for content in (b"a", b"b", b"c"):
-        journal.write(round_of(disk, content))
-    size = journal.last_position // 2
+        wal.write(round_of(disk, content))
+    size = wal.last_position // 2
     disk.files[NAMES[0]].data[size + 60] ^= 1
     assert found(disk) == [("t-0", b"a"), ("t-0", b"c")]
     disk.files[NAMES[0]].data[2 * size + 60] ^= 1
@@ -140,19 +142,19 @@ def test_a_broken_frame_does_not_hide_the_good_ones_behind_it() -> None:
 
 def test_a_round_that_is_taken_back_is_not_there() -> None:
     disk = FaultyDisk()
-    journal = made(disk)
-    journal.write(round_of(disk, b"a"))
-    journal.write(round_of(disk, b"b"))
-    journal.take_back()
+    wal = made(disk)
+    wal.write(round_of(disk, b"a"))
+    wal.write(round_of(disk, b"b"))
+    wal.take_back()
     assert found(disk) == [("t-0", b"a")]
-    journal.write(round_of(disk, b"c"))
+    wal.write(round_of(disk, b"c"))
     assert found(disk) == [("t-0", b"a"), ("t-0", b"c")]
 
 
 def test_a_closed_journal_is_gone_unless_it_is_needed() -> None:
     for is_needed in (True, False):
         disk = FaultyDisk()
-        journal = made(disk)
-        journal.write(round_of(disk, b"a"))
-        journal.close(is_needed=is_needed)
+        wal = made(disk)
+        wal.write(round_of(disk, b"a"))
+        wal.close(is_needed=is_needed)
         assert [disk.exists(name) for name in NAMES] == [is_needed] * 2

@@ -46,7 +46,7 @@ class Commit(NamedTuple):
         return build_record_batch(records, base_offset=0, base_sequence=0)
 
 
-class History:
+class LogModel:
     """What was appended to one log and not refused."""
 
     def __init__(self) -> None:

@@ -5,33 +5,33 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Generator, Iterator, Sequence
 
-from kproto_server.storage.compaction import Compaction, Terms
-from kproto_server.storage.durable_log import Durability, Round
+from kproto_server.storage.compaction import Compaction, CompactionSettings
 from kproto_server.storage.errors import CorruptLog
 from kproto_server.storage.log_dir import LogDir
+from kproto_server.storage.log_writer import Durability, GroupCommit
 from kproto_server.storage.partition_log import PartitionLog
 from kproto_server.storage.segment_sync import SegmentSync
 from kproto_server.storage.topics_file import StoredTopic
-from tests.storage.crash_history import PARTITIONS, TOPIC, Commit, History, read_log
+from tests.storage.crash_model import PARTITIONS, TOPIC, Commit, LogModel, read_log
 from tests.storage.simulated_disk import SimulatedDisk
 
-TERMS = Terms(delete_retention_ms=1000, min_dirty_ratio=0.0)
+TERMS = CompactionSettings(delete_retention_ms=1000, min_dirty_ratio=0.0)
 
 
-class World:
+class CrashHarness:
     """A data directory in use."""
 
-    def __init__(self, durability: Durability, *, segment_bytes: int, journal_bytes: int, seed: int = 0) -> None:
+    def __init__(self, durability: Durability, *, segment_bytes: int, wal_size_bytes: int, seed: int = 0) -> None:
         self.durability: Durability = durability
         self.segment_bytes = segment_bytes
-        self.journal_bytes = journal_bytes
+        self.wal_size_bytes = wal_size_bytes
         self.disk = SimulatedDisk(seed=seed)
-        self.histories = [History() for _ in range(PARTITIONS)]
+        self.models = [LogModel() for _ in range(PARTITIONS)]
         self.now_ms = 1_000_000
         self.crashes = 0
         self.commits = 0
         self.trace: list[str] = []
-        self._round: Round[Commit] | None = None
+        self._round: GroupCommit[Commit] | None = None
         self._segment_sync: SegmentSync | None = None
         self._is_segment_sync_done = False
         self._is_synced = False
@@ -50,9 +50,9 @@ class World:
             self.disk,
             durability=self.durability,
             repair=repair,
-            unsynced_max_bytes=self.journal_bytes,
+            unsynced_max_bytes=self.wal_size_bytes,
             segment_bytes=self.segment_bytes,
-            journal_size_bytes=self.journal_bytes,
+            wal_size_bytes=self.wal_size_bytes,
         )
 
     def log(self, partition: int) -> PartitionLog:
@@ -67,31 +67,31 @@ class World:
         value = None if is_tombstone else b"%d:" % number + b"v" * size
         commit = Commit(number, partition, {key: value and key + value for key in keys})
         self.trace.append(f"commit {number} to {partition}: {list(keys)} {'gone' if is_tombstone else size}")
-        history = self.histories[partition]
-        durable = self.log_dir.durable
-        history.sent.append(commit)
-        history.appended.append(commit)
+        model = self.models[partition]
+        writer = self.log_dir.writer
+        model.sent.append(commit)
+        model.appended.append(commit)
         if self.durability == "os":
-            error = durable.write(self.log(partition), commit.batch(), len(keys))
+            error = writer.write(self.log(partition), commit.batch(), len(keys))
             self._settle(commit, error)
         else:
-            error = durable.append(self.log(partition), commit.batch(), len(keys), commit)
+            error = writer.append(self.log(partition), commit.batch(), len(keys), commit)
             if error:
                 self._settle(commit, error)
 
     def _settle(self, commit: Commit, error: int, *, in_doubt: bool = False) -> None:
-        history = self.histories[commit.partition]
+        model = self.models[commit.partition]
         if not error:
-            history.acknowledge(commit)
+            model.acknowledge(commit)
         elif not in_doubt:
-            history.appended.remove(commit)
-            history.refused |= {value for value in commit.entries.values() if value is not None}
+            model.appended.remove(commit)
+            model.refused |= {value for value in commit.entries.values() if value is not None}
         self.trace.append(f"commit {commit.number}: {error}{' in doubt' if in_doubt else ''}")
 
     def begin(self) -> None:
         """Begin a round, unless one is under way."""
         if self._round is None and self.durability == "fsync":
-            self._round = self.log_dir.durable.begin()
+            self._round = self.log_dir.writer.begin()
             self._is_synced = False
             self.trace.append("begin" if self._round else "nothing to begin")
 
@@ -109,7 +109,7 @@ class World:
             return
         in_doubt = self._round.needs_sync
         done, self._round = self._round, None
-        for commit, error in self.log_dir.durable.finish(done):
+        for commit, error in self.log_dir.writer.finish(done):
             self._settle(commit, error, in_doubt=in_doubt and done.failure is not None)
 
     def round(self) -> None:
@@ -121,9 +121,9 @@ class World:
 
     def sync_segments(self) -> None:
         """Go on with what is to be done beside the rounds: begin it, do it in the thread, take note of its end."""
-        durable = self.log_dir.durable
+        writer = self.log_dir.writer
         if self._segment_sync is None:
-            self._segment_sync = durable.background()
+            self._segment_sync = writer.begin_background_sync()
             self._is_segment_sync_done = False
         elif not self._is_segment_sync_done:
             self._segment_sync.run()
@@ -131,7 +131,7 @@ class World:
             self.trace.append(f"segments synced: {self._segment_sync.failure}")
         else:
             self._segment_sync = None
-            durable.end_background()
+            writer.end_background_sync()
 
     def roll(self, partition: int) -> None:
         """Begin a new segment."""
@@ -143,11 +143,11 @@ class World:
 
     def compact(self, partition: int, steps: int) -> None:
         """Go on with the compaction that is under way, or begin one of this log."""
-        if self.log_dir.durable.failed is not None:
+        if self.log_dir.writer.failure is not None:
             return
         if self._compaction is None:
-            durable = self.log_dir.durable
-            self._compaction = Compaction(self.disk, self.log(partition), durable, TERMS, self.now_ms).run()
+            writer = self.log_dir.writer
+            self._compaction = Compaction(self.disk, self.log(partition), writer, TERMS, self.now_ms).run()
             self.trace.append(f"compact {partition}")
         self.trace.append(f"compact: {steps} steps")
         try:
@@ -216,16 +216,16 @@ class World:
 
     def check(self) -> None:
         """What is there has to be what must be there, and perhaps what may be."""
-        for partition, history in enumerate(self.histories):
+        for partition, model in enumerate(self.models):
             found, offsets = read_log(self.disk, partition)
             if self._may_lose:
-                problem = history.problem(found)
+                problem = model.problem(found)
                 assert problem is None, f"log {partition} has {problem}: {found}"
             else:
-                back = history.refused & set(found.values())
+                back = model.refused & set(found.values())
                 assert not back, f"log {partition}: refused, and back: {back}"
-                assert history.explains(found), (
-                    f"log {partition} has {found}\nsurely written: {history.settled}\nand perhaps: {history.appended}"
+                assert model.explains(found), (
+                    f"log {partition} has {found}\nsurely written: {model.settled}\nand perhaps: {model.appended}"
                 )
-            history.take(found)
+            model.take(found)
             assert self.log(partition).next_offset > max(offsets, default=-1)

@@ -21,11 +21,11 @@ from kproto.records.control import ControlType, build_end_marker
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record, RecordHeader
 from kproto.records.record_batch import APPEND_TIME, DELETE_HORIZON, TRANSACTIONAL, RecordBatch, build_record_batch
-from kproto_server.storage.compaction import Compaction, Terms
+from kproto_server.storage.compaction import Compaction, CompactionSettings
 from kproto_server.storage.disk import read_all
-from kproto_server.storage.fast_retained_records import QuickWay
+from kproto_server.storage.fast_retained_records import FastRetainedRecords
 from kproto_server.storage.log_dir import LogDir
-from kproto_server.storage.retained_records import Survivors
+from kproto_server.storage.retained_records import RetainedRecords
 from tests.storage.simulated_disk import SimulatedDisk
 
 NOW_MS = 1_700_000_000_000
@@ -54,9 +54,9 @@ def make_log(chance: random.Random, count: int) -> list[Made]:
         kind = chance.choice(["plain"] * 6 + ["transactional"] * 3 + ["commit", "abort"] + ["message set"])
         producer_id = chance.randrange(3) if kind in ("transactional", "commit", "abort") else -1
         if kind in ("commit", "abort"):
-            outcome = ControlType.COMMIT if kind == "commit" else ControlType.ABORT
+            result = ControlType.COMMIT if kind == "commit" else ControlType.ABORT
             octets = build_end_marker(
-                outcome,
+                result,
                 offset=offset,
                 timestamp=NOW_MS + offset,
                 producer_id=producer_id,
@@ -113,17 +113,17 @@ class Expected(NamedTuple):
 
 def expected_of(log: list[Made]) -> Expected:
     """Say it as plainly as it can be said."""
-    outcome: dict[int, str] = {}
+    result: dict[int, str] = {}
     waiting: dict[int, list[Made]] = {}
     for made in log:
         if made.kind == "transactional":
             waiting.setdefault(made.producer_id, []).append(made)
         elif made.kind in ("commit", "abort"):
-            outcome |= {one.base_offset: made.kind for one in waiting.pop(made.producer_id, [])}
+            result |= {one.base_offset: made.kind for one in waiting.pop(made.producer_id, [])}
     end_offset = min((made.base_offset for batches in waiting.values() for made in batches), default=None)
     newest: dict[bytes, int] = {}
     for made in log:
-        if made.kind in ("plain", "message set") or outcome.get(made.base_offset) == "commit":
+        if made.kind in ("plain", "message set") or result.get(made.base_offset) == "commit":
             for record in made.records:
                 if record.key is not None and (record.value is not None or made.kind != "transactional"):
                     newest[record.key] = max(record.offset, newest.get(record.key, 0))
@@ -132,12 +132,12 @@ def expected_of(log: list[Made]) -> Expected:
         stay = [r for r in made.records if r.key is None or newest.get(r.key, r.offset) <= r.offset]
         if made.kind == "message set" and stay:
             stay = made.records
-        if outcome.get(made.base_offset) != "abort" and (stay or made.kind in ("commit", "abort")):
+        if result.get(made.base_offset) != "abort" and (stay or made.kind in ("commit", "abort")):
             kept[made.base_offset] = stay
     return Expected(end_offset, kept)
 
 
-def run(survivors: Survivors, log: list[bytes]) -> list[bytes | None]:
+def run(survivors: RetainedRecords, log: list[bytes]) -> list[bytes | None]:
     """Both passes over a log; what becomes of each batch that may be touched."""
     for octets in log:
         for _ in survivors.note(octets):
@@ -158,7 +158,7 @@ def run(survivors: Survivors, log: list[bytes]) -> list[bytes | None]:
 def test_what_stays(seed: int, count: int) -> None:
     log = make_log(random.Random(seed), count)  # noqa: S311 - test data
     expected = expected_of(log)
-    survivors = Survivors(NOW_MS, RETENTION_MS)
+    survivors = RetainedRecords(NOW_MS, RETENTION_MS)
     found = run(survivors, [made.octets for made in log])
     assert survivors.first_open == expected.end_offset
     for made, becomes in zip(log, found, strict=True):
@@ -196,13 +196,13 @@ def test_a_second_time_after_a_while(seed: int, count: int) -> None:
     log = make_log(random.Random(seed), count)  # noqa: S311 - test data
     if expected_of(log).end_offset is not None:
         return
-    first = Survivors(NOW_MS, RETENTION_MS)
+    first = RetainedRecords(NOW_MS, RETENTION_MS)
     once = [
         made.octets if stays is None else stays for made, stays in zip(log, run(first, octets_of(log)), strict=True)
     ]
     once = [octets for octets in once if octets]
-    assert run(Survivors(NOW_MS + RETENTION_MS - 1, RETENTION_MS), once) == [None] * len(once)
-    twice = run(Survivors(NOW_MS + RETENTION_MS, RETENTION_MS), once)
+    assert run(RetainedRecords(NOW_MS + RETENTION_MS - 1, RETENTION_MS), once) == [None] * len(once)
+    twice = run(RetainedRecords(NOW_MS + RETENTION_MS, RETENTION_MS), once)
     left: dict[int, int] = {}
     for octets, stays in zip(once, twice, strict=True):
         (batch,) = read_batches(octets)
@@ -250,12 +250,14 @@ def write_segment(disk: SimulatedDisk, base_offset: int, content: bytes) -> None
 def compacted(log_dir: LogDir, *, keys_max: int = 10_000) -> dict[str, bytes]:
     """Compact a log; return its segments."""
     log = log_dir.logs["t", 0]
-    one = Compaction(log_dir.disk, log, log_dir.durable, Terms(RETENTION_MS, 0.5), NOW_MS, keys_max=keys_max)
+    one = Compaction(
+        log_dir.disk, log, log_dir.writer, CompactionSettings(RETENTION_MS, 0.5), NOW_MS, keys_max=keys_max
+    )
     for work in one.run():
         if work is not None:
             work()
-    assert one.outcome is not None
-    log.first_dirty_offset = one.outcome.first_dirty_offset
+    assert one.result is not None
+    log.first_dirty_offset = one.result.first_dirty_offset
     names = [name for name in log_dir.disk.names("t-0") if name.endswith(".log")]
     assert [segment.path for segment in log.segments()] == [f"t-0/{name}" for name in names]
     assert [segment.size for segment in log.segments()] == [log_dir.disk.size_of(f"t-0/{name}") for name in names]
@@ -270,8 +272,8 @@ def test_the_quick_way_comes_to_the_same(seed: int, count: int, all_dirty: bool)
     seed = chance.randrange(2**32)
     quickly = compacted(directory_of(log, random.Random(seed), first_dirty))  # noqa: S311 - test data
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(QuickWay, "note", lambda way, held, start, until, first: start)
-        patch.setattr(QuickWay, "keep", lambda way, held, start, until, end: (start, []))
+        patch.setattr(FastRetainedRecords, "note", lambda way, held, start, until, first: start)
+        patch.setattr(FastRetainedRecords, "keep", lambda way, held, start, until, end: (start, []))
         assert compacted(directory_of(log, random.Random(seed), first_dirty)) == quickly  # noqa: S311 - test data
 
 
@@ -308,8 +310,8 @@ def test_commits_of_many_partitions_come_to_the_same(count: int, monkeypatch: py
     log = [commit(number, number * count) for number in range(5)]
     quickly = compacted(directory_of(log, random.Random(1), 0))  # noqa: S311 - test data
     met = Counter[str]()
-    note = Survivors.note
-    monkeypatch.setattr(Survivors, "note", lambda self, batch: (met.update("b"), note(self, batch))[1])
+    note = RetainedRecords.note
+    monkeypatch.setattr(RetainedRecords, "note", lambda self, batch: (met.update("b"), note(self, batch))[1])
     assert compacted(directory_of(log, random.Random(1), 0)) == quickly  # noqa: S311 - test data
     assert met.total() == (0 if count <= 1000 else len(log))
     (left,) = [batch for content in quickly.values() for batch in read_batches(content)]

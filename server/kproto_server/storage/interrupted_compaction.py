@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from kproto.errors import DecodeError
 from kproto.records.segment_files import segment_base_offset
 from kproto_server.storage.errors import CorruptLog
-from kproto_server.storage.kafkas_files import remove_index
-from kproto_server.storage.segment_reading import SegmentReader, last_offset
+from kproto_server.storage.kafka_files import remove_index
+from kproto_server.storage.segment_reader import SegmentReader, last_offset
 
 if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kproto_server.storage.disk import Disk, File
-    from kproto_server.storage.partition_log import PartitionLog, SyncWork
+    from kproto_server.storage.partition_log import LogSync, PartitionLog
     from kproto_server.storage.segment_sync import RecoveryPoints
-    from kproto_server.storage.write_ahead_log import Journal
+    from kproto_server.storage.write_ahead_log import WriteAheadLog
 
 Durability = Literal["os", "fsync"]
 Item = TypeVar("Item")
@@ -42,7 +42,7 @@ def _tell_nobody(reason: str) -> None:
     """Nobody has asked."""
 
 
-class Round(Generic[Item]):
+class GroupCommit(Generic[Item]):
     """Batches that are written together."""
 
     __slots__ = ("checkpoint", "entries", "failure", "file", "places", "refused")
@@ -79,13 +79,13 @@ class Round(Generic[Item]):
                 self.failure = f"sync failed: {error}"
 
 
-class DurableLog(Generic[Item]):
+class LogWriter(Generic[Item]):
     """The writing side of a data directory."""
 
     def __init__(
         self,
         disk: Disk,
-        journal: Journal | None,
+        wal: WriteAheadLog | None,
         logs: Mapping[tuple[str, int], PartitionLog],
         points: RecoveryPoints,
         *,
@@ -93,12 +93,12 @@ class DurableLog(Generic[Item]):
         unsynced_max_bytes: int = UNSYNCED_MAX_BYTES,
     ) -> None:
         """``journal``: that of ``fsync`` mode; None: the operating system's memory is safe enough."""
-        self.failed: str | None = None
+        self.failure: str | None = None
         """Why nothing can be written any more, until the directory is opened again."""
-        self.on_failed: Callable[[str], object] = _tell_nobody
+        self.on_failure: Callable[[str], object] = _tell_nobody
         """Told that, once."""
         self._disk = disk
-        self._journal = journal
+        self._wal = wal
         self.points = points
         self._logs = logs
         self._batch_size_max_bytes = batch_size_max_bytes
@@ -106,7 +106,7 @@ class DurableLog(Generic[Item]):
         self._unsynced_bytes = 0
         self._queue: list[tuple[PartitionLog, Item]] = []
         self._in_flight = False
-        self._held: list[SyncWork] | None = None
+        self._held: list[LogSync] | None = None
         """What has to be synced for the journal's other file to be free; nobody does it yet."""
         self._background: SegmentSync | None = None
         """What somebody is syncing."""
@@ -114,7 +114,7 @@ class DurableLog(Generic[Item]):
     @property
     def needs_syncs(self) -> bool:
         """Whether a round has to be synced before it counts."""
-        return self._journal is not None
+        return self._wal is not None
 
     @property
     def waiting(self) -> bool:
@@ -123,9 +123,9 @@ class DurableLog(Generic[Item]):
 
     def append(self, log: PartitionLog, batch: bytes, record_count: int, item: Item) -> int:
         """Queue a batch; return 0, or Kafka's error if it is refused. The item comes back from `finish`."""
-        if self.failed is not None:
+        if self.failure is not None:
             return STORAGE_ERROR
-        if len(batch) > self._batch_size_max_bytes and not log.takes_any_size:
+        if len(batch) > self._batch_size_max_bytes and not log.skips_size_check:
             return TOO_LARGE
         log.append(batch, record_count)
         self._queue.append((log, item))
@@ -138,10 +138,10 @@ class DurableLog(Generic[Item]):
 
     def write(self, log: PartitionLog, batch: bytes, record_count: int) -> int:
         """Write a batch at once, where the operating system's memory is safe enough; return 0, or Kafka's error."""
-        if self.failed is not None:
+        if self.failure is not None:
             return STORAGE_ERROR
         size = len(batch)
-        if size > self._batch_size_max_bytes and not log.takes_any_size:
+        if size > self._batch_size_max_bytes and not log.skips_size_check:
             return TOO_LARGE
         log.append(batch, record_count)
         try:
@@ -153,9 +153,9 @@ class DurableLog(Generic[Item]):
 
     def write_checked(self, log: PartitionLog, checked: bytes, record_count: int) -> int:
         """As `write`, for a batch of which this is what the checksum covers."""
-        if self.failed is not None:
+        if self.failure is not None:
             return STORAGE_ERROR
-        if CHECKED_FROM + len(checked) > self._batch_size_max_bytes and not log.takes_any_size:
+        if CHECKED_FROM + len(checked) > self._batch_size_max_bytes and not log.skips_size_check:
             return TOO_LARGE
         try:
             self._unsynced_bytes += log.write_now(checked, record_count)
@@ -163,36 +163,36 @@ class DurableLog(Generic[Item]):
             return STORAGE_ERROR
         return 0
 
-    def begin(self) -> Round[Item] | None:
+    def begin(self) -> GroupCommit[Item] | None:
         """Write what is queued; None if there is nothing, or a round is under way."""
         if not self._queue or self._in_flight:
             return None
         entries, self._queue = self._queue, []
-        made = Round(entries)
+        made = GroupCommit(entries)
         self._in_flight = True
         logs = dict.fromkeys(log for log, _ in entries)
-        if self.failed is not None:
-            made.failure = self.failed
+        if self.failure is not None:
+            made.failure = self.failure
             for log in logs:
                 log.drop_queue()
             return made
-        has_room = self._journal is None or self._make_room(self._journal, logs, len(entries))
+        has_room = self._wal is None or self._make_room(self._wal, logs, len(entries))
         batches = self._write(made, logs)
-        if self._journal is None:
+        if self._wal is None:
             self._unsynced_bytes += sum(len(batch) for _, batch in batches)
-        elif made.refused or not has_room or not self._note(made, self._journal, batches):
+        elif made.refused or not has_room or not self._note(made, self._wal, batches):
             made.checkpoint = self._everything()
         return made
 
-    def _make_room(self, journal: Journal, logs: Mapping[PartitionLog, None], count: int) -> bool:
+    def _make_room(self, wal: WriteAheadLog, logs: Mapping[PartitionLog, None], count: int) -> bool:
         """Have the journal take a round, if it can. Before the round is written: what its turn holds was synced."""
         size = sum(log.queued_size for log in logs)
-        if journal.fits(size, count):
+        if wal.fits(size, count):
             return True
-        if not journal.can_turn(size, count):
+        if not wal.can_turn(size, count):
             return False
         self._held = begin_syncs(self._logs.values())
-        journal.turn(is_needed=True)
+        wal.turn(is_needed=True)
         return True
 
     def _everything(self) -> SegmentSync:
@@ -200,7 +200,7 @@ class DurableLog(Generic[Item]):
         self._held = None
         return SegmentSync(self._disk, self.points, begin_syncs(self._logs.values()))
 
-    def _write(self, made: Round[Item], logs: Mapping[PartitionLog, None]) -> list[tuple[PartitionLog, bytes]]:
+    def _write(self, made: GroupCommit[Item], logs: Mapping[PartitionLog, None]) -> list[tuple[PartitionLog, bytes]]:
         """Write each log's queue; return the batches that are written."""
         batches: list[tuple[PartitionLog, bytes]] = []
         for log in logs:
@@ -214,64 +214,64 @@ class DurableLog(Generic[Item]):
                 batches += queued
         return batches
 
-    def _note(self, made: Round[Item], journal: Journal, batches: list[tuple[PartitionLog, bytes]]) -> bool:
+    def _note(self, made: GroupCommit[Item], wal: WriteAheadLog, batches: list[tuple[PartitionLog, bytes]]) -> bool:
         """Write the round to the journal; return whether it stands there."""
         try:
-            journal.write(batches)
+            wal.write(batches)
         except OSError:
-            journal.take_back()
+            wal.take_back()
             return False
-        made.file = journal.file
+        made.file = wal.file
         return True
 
-    def finish(self, made: Round[Item]) -> list[tuple[Item, int]]:
+    def finish(self, made: GroupCommit[Item]) -> list[tuple[Item, int]]:
         """Return the items of a round that was synced, in their order, with 0 or an error."""
         self._in_flight = False
         if made.failure is not None:
             self._take_back(made)
             return [(item, STORAGE_ERROR) for _, item in made.entries]
-        if made.checkpoint is not None and self._journal is not None:
+        if made.checkpoint is not None and self._wal is not None:
             made.checkpoint.end()
-            self._journal.turn(is_needed=False)
+            self._wal.turn(is_needed=False)
         refused = made.refused
         return [(item, STORAGE_ERROR if log in refused else 0) for log, item in made.entries]
 
-    def _take_back(self, made: Round[Item]) -> None:
+    def _take_back(self, made: GroupCommit[Item]) -> None:
         """Nothing of a failed round counts. What was queued meanwhile has offsets behind it, and is refused with it."""
         if made.needs_sync:
             self._fail(made.failure)
-        if made.file is not None and self._journal is not None:
-            self._journal.take_back()
+        if made.file is not None and self._wal is not None:
+            self._wal.take_back()
         for log, place in made.places.items():
             if log not in made.refused:
-                log.undo_to(place)
+                log.truncate_to(place)
 
     def _fail(self, reason: str | None) -> None:
-        if self.failed is None and reason is not None:
-            self.failed = reason
-            self.on_failed(reason)
+        if self.failure is None and reason is not None:
+            self.failure = reason
+            self.on_failure(reason)
 
-    def background(self) -> SegmentSync | None:
+    def begin_background_sync(self) -> SegmentSync | None:
         """Return work that is due; None: nothing is, or it is under way.
 
         It is run in a thread, beside rounds, and then comes back to `end_background`.
         """
-        if self._background is not None or self.failed is not None:
+        if self._background is not None or self.failure is not None:
             return None
-        if self._held is not None and self._journal is not None:
+        if self._held is not None and self._wal is not None:
             works, self._held = self._held, None
-            self._background = SegmentSync(self._disk, self.points, works, self._journal.cycle)
+            self._background = SegmentSync(self._disk, self.points, works, self._wal.cycle)
         elif self._unsynced_bytes >= self._unsynced_max_bytes:
             self._unsynced_bytes = 0
             self._background = SegmentSync(self._disk, self.points, begin_syncs(self._logs.values()))
         return self._background
 
-    def end_background(self) -> None:
+    def end_background_sync(self) -> None:
         """Take note of the end of the work that `background` returned."""
         done, self._background = self._background, None
         assert done is not None, "work was given out"
-        if self.end_sync(done) and self._journal is not None:
-            self._journal.release(done.cycle)
+        if self.end_sync(done) and self._wal is not None:
+            self._wal.release(done.cycle)
 
     def begin_sync(self, log: PartitionLog) -> SegmentSync | None:
         """Return what is to be synced of one log, to be run and to come back to `end_sync`; None: nothing."""
@@ -296,5 +296,5 @@ class DurableLog(Generic[Item]):
         done.run()
         if not self.end_sync(done):
             raise OSError(done.failure)
-        if self._journal is not None:
-            self._journal.void()
+        if self._wal is not None:
+            self._wal.void()

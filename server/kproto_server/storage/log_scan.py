@@ -14,7 +14,7 @@ from kproto.records.segment import BATCH_SIZE_MAX, RELATIVE_OFFSET_MAX, torn_beg
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kproto_server.storage.checkpoints import Epochs
+    from kproto_server.storage.checkpoints import EpochStarts
     from kproto_server.storage.disk import File
 
 SLICE_SIZE = 1 << 20
@@ -24,7 +24,7 @@ TORN_SIZE_MAX = 16 << 20
 """Octets behind the last good batch that may be one that was torn: more than any commit has."""
 
 
-class End(NamedTuple):
+class ValidEnd(NamedTuple):
     """Where a segment's valid batches end."""
 
     position: int
@@ -33,7 +33,7 @@ class End(NamedTuple):
     """What is wrong with what stands there; None: nothing does."""
 
 
-class Scan:
+class LogScan:
     """A pass over the batches of one log, segment after segment."""
 
     def __init__(self, next_offset: int, expected: Mapping[int, int] | None = None) -> None:
@@ -41,11 +41,11 @@ class Scan:
         self.next_offset = next_offset
         """The least offset that the next batch can have."""
         self._expected = expected or {}
-        self.epochs: Epochs = []
+        self.epochs: EpochStarts = []
         """The leader epochs of the batches, as they rise."""
         self._epoch = -1
 
-    def segment(self, file: File, size: int, base_offset: int, position: int = 0) -> End:
+    def segment(self, file: File, size: int, base_offset: int, position: int = 0) -> ValidEnd:
         """Return where the valid batches of a segment end, from a place where one begins."""
         self.next_offset = max(self.next_offset, base_offset)
         offset_max = base_offset + RELATIVE_OFFSET_MAX
@@ -59,12 +59,12 @@ class Scan:
                 at = position + len(held) - start
                 more = file.read_at(at, min(max(SLICE_SIZE, missing), size - at))
                 if not more:
-                    return End(position, self.next_offset, "not whole" if held[start:] else None)
+                    return ValidEnd(position, self.next_offset, "not whole" if held[start:] else None)
                 held, start = held[start:] + more, 0
                 continue
             found = self._other_batch(held, start, offset_max)
             if isinstance(found, str):
-                return End(position + start, self.next_offset, found)
+                return ValidEnd(position + start, self.next_offset, found)
             start += found
 
     def _good_batches(self, held: bytes, start: int, offset_max: int) -> int:
@@ -136,7 +136,7 @@ def _length(held: bytes, start: int) -> int:
     return int.from_bytes(held[start + SIZE_POSITION : start + LOG_OVERHEAD], "big", signed=True)
 
 
-def is_torn(file: File, size: int, base_offset: int, end: End) -> str | None:
+def torn_tail(file: File, size: int, base_offset: int, end: ValidEnd) -> str | None:
     """Say what stands behind the last good batch of a log, if a crash may have left it: zeros, or one batch."""
     if _is_zeros(file, end.position, size):
         return "zeros"

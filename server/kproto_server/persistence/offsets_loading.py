@@ -34,7 +34,7 @@ PROGRESS_S = 1.0
 """How often progress is told."""
 
 
-class Loading:
+class OffsetsLoading:
     """The loads of all offsets partitions that have something in their logs."""
 
     def __init__(self, state: BrokerState, host: Host, disk: Disk, logs: dict[int, PartitionLog]) -> None:
@@ -124,9 +124,9 @@ class Loading:
 
 def _v0_state(state: BrokerState) -> BrokerState:
     """Return a state whose offsets are those of OffsetCommit v0."""
-    beside = copy(state)
-    beside.offsets, beside.groups = state.v0_offsets, GroupRegistry()
-    return beside
+    extra_logs = copy(state)
+    extra_logs.offsets, extra_logs.groups = state.v0_offsets, GroupRegistry()
+    return extra_logs
 
 
 def _slices(disk: Disk, log: PartitionLog) -> Iterator[bytes]:

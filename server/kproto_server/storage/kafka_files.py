@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.records.segment_files import LOG_SUFFIX
-from kproto_server.storage.checkpoints import read_offsets, write_offsets
+from kproto_server.storage.checkpoints import read_offset_checkpoint, write_offset_checkpoint
 from kproto_server.storage.disk import read_all, replace_file
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ DERIVED_SUFFIXES = (INDEX_SUFFIX, ".timeindex", ".txnindex", ".snapshot")
 """What Kafka makes again from the segments, and would believe of a segment that has changed."""
 
 
-def kafka_was_here(disk: Disk, directories: Iterable[str]) -> bool:
+def was_used_by_kafka(disk: Disk, directories: Iterable[str]) -> bool:
     """Return whether a real broker has run since we opened these partitions' directories, or before we ever did.
 
     One that was stopped in order says so; one that was not has left indexes of its newest segments, which are never
@@ -45,7 +45,7 @@ def kafka_was_here(disk: Disk, directories: Iterable[str]) -> bool:
 
 def recovery_points(disk: Disk) -> Offsets:
     """Return up to where a real broker knows its logs to be on the disk."""
-    return read_offsets(read_all(disk, RECOVERY_POINTS)) if disk.exists(RECOVERY_POINTS) else {}
+    return read_offset_checkpoint(read_all(disk, RECOVERY_POINTS)) if disk.exists(RECOVERY_POINTS) else {}
 
 
 def take_over(disk: Disk, logs: Iterable[tuple[str, int]]) -> None:
@@ -57,13 +57,13 @@ def take_over(disk: Disk, logs: Iterable[tuple[str, int]]) -> None:
     points = recovery_points(disk)
     ours = points.keys() & set(logs)
     if ours:
-        replace_file(disk, RECOVERY_POINTS, write_offsets({key: points[key] for key in points.keys() - ours}))
+        replace_file(disk, RECOVERY_POINTS, write_offset_checkpoint({key: points[key] for key in points.keys() - ours}))
     if disk.exists(CLEAN_END):
         disk.remove(CLEAN_END)
         disk.sync_directory("")
 
 
-def forget_derived(disk: Disk, directory: str) -> None:
+def remove_derived_files(disk: Disk, directory: str) -> None:
     """Remove all that is made of segments, durably, and give each segment an empty index.
 
     Raises:
