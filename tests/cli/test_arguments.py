@@ -44,8 +44,8 @@ def test_options_end_at_two_dashes_or_at_the_first_other_word(words: list[str]) 
 
 
 def test_a_word_where_none_belongs() -> None:
-    assert mistake(PLAIN, "x") == "kproto plain: 'x' is too much: there is nothing after the options"
-    assert mistake(PLAIN, "--", "x") == "kproto plain: 'x' is too much: there is nothing after the options"
+    assert mistake(PLAIN, "x") == "kproto plain: unexpected argument 'x': this command takes options only"
+    assert mistake(PLAIN, "--", "x") == "kproto plain: unexpected argument 'x': this command takes options only"
 
 
 def test_a_missing_value() -> None:

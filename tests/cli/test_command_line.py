@@ -88,7 +88,7 @@ class TestServe:
                 ["--port-file", "/no/such/folder/ports"],
                 "kproto serve: --port-file: can't write '/no/such/folder/ports': No such file or directory",
             ),
-            (["out.txt"], "kproto serve: 'out.txt' is too much: there is nothing after the options"),
+            (["out.txt"], "kproto serve: unexpected argument 'out.txt': this command takes options only"),
         ],
     )
     def test_mistakes(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:

@@ -124,7 +124,7 @@ class TestMistakes:
             (["show"], "kproto log: no command 'show': use dump, verify or export, see kproto log --help"),
             (["dump"], "kproto log dump: no log given: write kproto log dump DIR"),
             (["verify"], "kproto log verify: no log given: write kproto log verify DIR"),
-            (["dump", GOLDEN, "more"], "kproto log dump: 'more' is too much: give one directory"),
+            (["dump", GOLDEN, "more"], "kproto log dump: unexpected argument 'more': give one directory"),
             (["dump", "/no/such"], "kproto log dump: can't read '/no/such': No such file or directory"),
             (["verify", "/no/such"], "kproto log verify: can't read '/no/such': No such file or directory"),
             (["dump", GOLDEN, "--format", "xml"], "kproto log dump: --format can't be 'xml': use text or jsonl"),

@@ -74,7 +74,7 @@ RUN = Command(
         Option("--fail-on-removed", "", "exit with 1 if something would break there"),
         Option("--report", "FILE", "write the whole report: .json, .md or .html; may be repeated", repeats=True),
         BROKERS,
-        Option("--port", "PORT", "port of the first broker, for a command with a fixed port (default: free ports)"),
+        Option("--port", "PORT", "port of the first broker (default: a free port for each)"),
         KAFKA_VERSION,
         SET,
         CONFIG,

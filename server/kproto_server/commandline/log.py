@@ -209,7 +209,7 @@ def _parse(command: Command, words: Sequence[str]) -> tuple[Given, str]:
         raise command.error(f"no log given: write kproto {command.name} DIR")
     more, rest_behind = command.parse(rest[1:])
     if rest_behind:
-        raise command.error(f"{rest_behind[0]!r} is too much: give one directory")
+        raise command.error(f"unexpected argument {rest_behind[0]!r}: give one directory")
     return {**given, **more}, rest[0]
 
 
