@@ -1,4 +1,4 @@
-"""The broker: sockets, state and the ways in. ``kproto`` has the protocol and does not depend on this package."""
+"""The broker. The protocol is in ``kproto``, which does not depend on this package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Broker"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `Broker` when it is asked for: ``kproto serve`` starts without it."""
+    """Import `Broker` at its first use; ``kproto serve`` starts without it."""
     if name == "Broker":
         from kproto_server.broker.broker import Broker
 

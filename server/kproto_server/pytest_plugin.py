@@ -1,7 +1,7 @@
-"""The ``kafka_broker`` fixture: one broker for the session, forgotten between tests.
+"""The ``kafka_broker`` fixture: one broker for the pytest session, reset before each test.
 
-Installed as an entry point; ``pytest`` finds it without being told. A test that needs another release or more nodes
-makes a `Broker` of its own, or overrides ``kafka_broker_options``.
+The plugin is installed as an entry point, so pytest finds it without configuration. A test that needs another release
+or more nodes makes a `Broker` of its own, or overrides ``kafka_broker_options``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def kafka_broker_options() -> BrokerOptions:
-    """Arguments of `Broker` for this session's broker; override it in a conftest to change them."""
+    """Return the arguments of `Broker` for the broker of this pytest session; override it in a conftest."""
     return {}
 
 
@@ -32,6 +32,6 @@ def _kafka_broker_server(kafka_broker_options: BrokerOptions) -> Iterator[Broker
 
 @pytest.fixture
 def kafka_broker(_kafka_broker_server: Broker) -> Broker:
-    """A running broker without topics, groups or offsets: ``kafka_broker.bootstrap_servers`` is its address."""
+    """Return a running broker without topics, groups or offsets, at ``kafka_broker.bootstrap_servers``."""
     _kafka_broker_server.reset()
     return _kafka_broker_server

@@ -54,7 +54,7 @@ def test_commits_of_a_real_client_with_what_they_were_answered() -> None:
             ("biller", "kafka-python", "OffsetCommit", 1)
         }
         assert commits[5].time_ms - commits[4].time_ms == 5000
-        assert [one.answered_ms for one in commits] == [one.time_ms for one in commits]
+        assert [one.responded_ms for one in commits] == [one.time_ms for one in commits]
         assert commits[0].response is not None
         assert commits == broker.requests.where(api=8, client_id="biller", version=commits[0].api_version, node_id=1)
         numbers = [one.number for one in broker.requests]
@@ -71,7 +71,7 @@ def test_produce_with_acks_and_without() -> None:
             quick.send("orders", b"1041")
             quick.flush()
             (unanswered,) = broker.requests.wait(api="Produce")
-        assert unanswered.answered_ms is None
+        assert unanswered.responded_ms is None
         assert unanswered.response is None
         assert not broker.requests.where(api="Produce", error=0)
         sure = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "sure", "log_level": 4})
@@ -111,8 +111,8 @@ def test_requests_that_wait_and_those_behind_them(tmp_path: Path) -> None:
         assert [one.correlation_id for one in logged] == sent
         assert [one.api for one in logged] == ["OffsetCommit"] * 50 + ["Fetch", "ApiVersions", "OffsetCommit"]
         for one in logged:
-            assert one.answer_frame is not None
-            assert int.from_bytes(one.answer_frame[:4], "big") == one.correlation_id
+            assert one.response_frame is not None
+            assert int.from_bytes(one.response_frame[:4], "big") == one.correlation_id
         assert [committed_offset(one) for one in logged[:50]] == list(range(50))
 
 
@@ -121,7 +121,7 @@ def test_what_is_no_request_is_kept_as_it_came() -> None:
         client.socket.sendall(b"\0\0\0\x03abc")
         assert client.read_ids_to_the_end() == []
         (nonsense,) = broker.requests
-        assert (nonsense.api_key, nonsense.frame, nonsense.answered_ms, nonsense.group_ids) == (-1, b"abc", None, ())
+        assert (nonsense.api_key, nonsense.frame, nonsense.responded_ms, nonsense.group_ids) == (-1, b"abc", None, ())
         with pytest.raises(ProtocolError):
             _ = nonsense.request
 
@@ -162,14 +162,14 @@ def test_a_broker_can_keep_none_or_few() -> None:
 def test_the_size_of_what_is_kept_has_a_bound() -> None:
     log = RequestLog()
     frame = bytes(FRAME_KEPT_MAX_BYTES)
-    entries = [log.take(SOMEBODY, 1, frame, 0) for _ in range(20)]
+    entries = [log.add(SOMEBODY, 1, frame, 0) for _ in range(20)]
     for entry in entries:
-        log.answered(entry, frame, 0)
+        log.responded(entry, frame, 0)
     kept = log.entries()
-    assert sum(len(entry.frame) + len(entry.answer or b"") for entry in kept) <= SIZE_MAX_BYTES
+    assert sum(len(entry.frame) + len(entry.response or b"") for entry in kept) <= SIZE_MAX_BYTES
     assert len(kept) == 15
     assert log.dropped == 5
-    log.answered(entries[0], frame, 0)  # it is not kept any more
+    log.responded(entries[0], frame, 0)  # it is not kept any more
     assert len(log.entries()) == 15
 
 

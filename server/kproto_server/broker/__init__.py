@@ -1,1 +1,1 @@
-"""The broker as users have it: `Broker`, and how its parts are put together."""
+"""The broker for users: `Broker`, its clock, groups and requests, and the assembly of its parts."""

@@ -1,7 +1,7 @@
-"""A broker in your own process: for trio, asyncio and plain blocking code.
+"""A broker in your own process: for trio, asyncio and blocking code.
 
-The broker has a thread and a loop of its own, so it answers whatever your code does: a blocking client in an async
-test does not starve it, and a virtual clock of yours does not stop it::
+The broker has a thread and an event loop of its own, so it responds whatever your code does: a blocking client in an
+async test does not starve it, and a virtual clock of your event loop does not stop it::
 
     with Broker.running() as broker:                  # blocking code
         KafkaConsumer(bootstrap_servers=broker.bootstrap_servers)
@@ -9,7 +9,8 @@ test does not starve it, and a virtual clock of yours does not stop it::
     async with Broker(brokers=3) as broker:           # trio, or asyncio through anyio
         ...
 
-Methods may be called from any thread or task; each is carried out between two requests, in well under a millisecond.
+Methods may be called from any thread or task. Each runs in the broker's thread between two requests, in well under a
+millisecond.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
+from kproto_server.broker.clock import BrokerClock
 from kproto_server.broker.groups import BrokerGroups
 from kproto_server.broker.requests import BrokerRequests
 from kproto_server.clock import ClockMode
@@ -43,11 +45,11 @@ T = TypeVar("T")
 logger = logging.getLogger("kproto")
 
 THREAD_CHECK_S = 0.1
-"""How often a caller that waits for the broker's thread sees to it that there still is one."""
+"""How often a caller that waits for the broker's thread checks that the thread is alive."""
 
 
 class BrokerOptions(TypedDict, total=False):
-    """The arguments of `Broker`, which says what they mean."""
+    """The arguments of `Broker`, where they are described."""
 
     kafka_version: str | KafkaVersion
     brokers: int
@@ -60,46 +62,29 @@ class BrokerOptions(TypedDict, total=False):
     requests_kept: int
 
 
-class BrokerClock:
-    """The broker's time (D7), from outside."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-
-    def now_ms(self) -> int:
-        """Broker time in milliseconds since the epoch."""
-        return self._broker._call(lambda server: server.host.clock.now_ms())
-
-    def advance(
-        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, milliseconds: float = 0
-    ) -> None:
-        """Move broker time forward; what falls due meanwhile happens in its order, and is in the log in the end.
-
-        Raises:
-            ValueError: time does not go back.
-        """
-        total_ms = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + milliseconds
-        self._broker._call(lambda server: server.advance(total_ms))
-
-
 class Broker:
     """A broker of one or more nodes, listening on loopback.
 
     Args:
-        Kafka version: the Kafka release to be, ``"0.8.2"`` to ``"4.4"``, or ``"latest"``: all versions of all releases.
-        brokers: how many nodes, each with a node id (from 1) and a port of its own.
-        started: how many of them are up at first (all); the others have an address, but were never seen: `start_node`.
+        kafka_version: the release to emulate, ``"0.8.2"`` to ``"4.4"``, or ``"latest"``: all API versions of all
+            releases.
+        brokers: the number of nodes; each has a node id (from 1) and a port of its own.
+        started: the number of nodes that run at first (all by default). The others have an address and have never
+            registered; `start_node` starts them.
         settings: Kafka's broker settings by name: ``{"offsets.retention.minutes": 60}``.
-        host, port: where to listen; port 0 is a free one, else node N listens on ``port + N - 1``.
+        host, port: the address of node 1; node N listens on ``port + N - 1``. Port 0: a free port for each node.
         clock: ``"real"``, ``"manual"``, ``"auto"`` or ``"scaled:N"``.
-        data: the directory that offsets are kept in, in Kafka's own format; a `DataDirectory` says how sure to make of
-            each commit (a path alone: power loss does it no harm). None: in memory.
-        requests_kept: how many requests `requests` has, the newest ones, as far as 32 MiB go; 0: none are kept.
+        data: the data directory for offsets and records, in Kafka's format. A path means that commits survive power
+            loss; a `DataDirectory` can choose otherwise. None: in memory.
+        requests_kept: the number of requests that `requests` keeps, the newest ones, 32 MiB at most; 0: none.
+
+    Ownership: a started broker owns its sockets, its thread and the lock of the data directory; `stop` (or the end of
+    the ``with`` block) closes them.
 
     Raises:
-        ValueError: an unknown Kafka version, setting or clock, or a number below 0.
-        CannotListen: (when it starts) an address is taken.
-        LogError: (when it starts) the data directory is in use, damaged, or can't be read.
+        ValueError: the Kafka version, a setting or the clock is unknown, or a number is out of range.
+        CannotListen: (from `start`) an address is in use.
+        LogError: (from `start`) the data directory is in use, damaged or unreadable.
     """
 
     def __init__(
@@ -125,9 +110,9 @@ class Broker:
             kafka_version if isinstance(kafka_version, KafkaVersion) else KafkaVersion.named(kafka_version)
         )
         self.settings: Settings = _settings(settings, self.kafka_version)
-        self.clock: BrokerClock = BrokerClock(self)
-        self.groups: BrokerGroups = BrokerGroups(self)
-        self.requests: BrokerRequests = BrokerRequests(self)
+        self.clock: BrokerClock = BrokerClock(self._call)
+        self.groups: BrokerGroups = BrokerGroups(self._call)
+        self.requests: BrokerRequests = BrokerRequests(self._call)
         self._clock_mode = clock if isinstance(clock, ClockMode) else ClockMode.parse(clock)
         self._data = DataDirectory(data) if isinstance(data, str) else data
         self._address = host, port, brokers
@@ -138,23 +123,24 @@ class Broker:
         self._thread: threading.Thread | None = None
         self._server: Server | None = None
         self._failure: BaseException | None = None
-        """What ended the thread, if it was not `stop`."""
+        """The exception that ended the thread; None: it runs, or `stop` ended it."""
 
     @classmethod
     @contextmanager
     def running(cls, **options: Unpack[BrokerOptions]) -> Iterator[Self]:
-        """Start a broker for the length of a ``with`` block; the arguments are those of `Broker`."""
+        """Run a broker for the length of a ``with`` block; the arguments are those of `Broker`."""
         with cls(**options) as broker:
             yield broker
 
     # -- lifetime
 
     def start(self) -> None:
-        """Listen and serve; returns once every node answers.
+        """Listen and serve; return when every started node responds.
 
         Raises:
-            RuntimeError: it is running already.
-            CannotListen: an address is taken.
+            RuntimeError: the broker runs already.
+            CannotListen: an address is in use.
+            LogError: the data directory is in use, damaged or unreadable.
         """
         with self._lifetime:
             if self._thread is not None:
@@ -177,7 +163,7 @@ class Broker:
         def run() -> None:
             try:
                 host.run(lambda: server.main(node_sockets, ready.set))
-            except BaseException as error:  # told to whoever starts, stops or asks the broker
+            except BaseException as error:  # raised again by the next call from a user's thread
                 logger.exception("the broker has failed")
                 self._failure = error
             finally:
@@ -188,7 +174,7 @@ class Broker:
         try:
             self._thread.start()
             ready.wait()
-        except KeyboardInterrupt:  # there will be no `with` block that ends the thread
+        except KeyboardInterrupt:  # no `with` block has begun that would end the thread
             ready.wait()
             self._stop()
             raise
@@ -210,10 +196,10 @@ class Broker:
         )
 
     def stop(self) -> None:
-        """Answer what was read, close every connection and end the thread; nothing happens if it is not running.
+        """Respond to the requests already read, close every connection and end the thread; idempotent.
 
         Raises:
-            RuntimeError: the broker had ended before, by a defect of its own.
+            RuntimeError: the broker's thread had failed.
         """
         with self._lifetime:
             if self._thread is not None:
@@ -222,7 +208,7 @@ class Broker:
     def _stop(self) -> None:
         assert self._thread is not None
         assert self._server is not None
-        with suppress(RuntimeError):  # it has ended by itself
+        with suppress(RuntimeError):  # the thread has ended by itself
             self._post(self._server.stop)
         self._thread.join()
         self._thread = self._server = None
@@ -240,12 +226,16 @@ class Broker:
         self.stop()
 
     async def __aenter__(self) -> Self:
+        """Start the broker in a worker thread.
+
+        Cancellation: the broker is stopped again before the cancellation is raised.
+        """
         import anyio
         import anyio.to_thread
 
         try:
             await anyio.to_thread.run_sync(self.start)
-        except BaseException:  # cancelled: the start goes on in its thread, and `stop` waits for its end
+        except BaseException:  # cancelled: `start` goes on in its thread, and `stop` waits for it
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self.stop)
             raise
@@ -254,51 +244,55 @@ class Broker:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Stop the broker in a worker thread.
+
+        Cancellation: shielded; it takes half a second at most.
+        """
         import anyio
         import anyio.to_thread
 
-        with anyio.CancelScope(shield=True):  # at most the half second that draining takes
+        with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self.stop)
 
-    # -- what tests ask
+    # -- for tests
 
     @property
     def bootstrap_servers(self) -> str:
-        """``HOST:PORT`` of every node, up or not, comma-separated, as clients take it."""
+        """Return ``HOST:PORT`` of every node, running or stopped, comma-separated."""
         nodes = self._running_server().state.cluster.nodes.values()
         return ",".join(f"{bracketed(node.host)}:{node.port}" for node in nodes)
 
     @property
     def observations(self) -> Observations:
-        """What clients did so far; read it through `snapshot` while clients are at work."""
+        """Return the live observations; while clients are connected, read them through `snapshot`."""
         return self._running_server().observations
 
     def snapshot(self) -> Snapshot:
-        """Return what clients did so far, as a copy that no longer changes."""
+        """Return what clients have sent so far, as an immutable copy."""
         return self._call(lambda server: server.observations.snapshot())
 
     def reset(self) -> None:
-        """Forget topics, groups, offsets, observations and requests; stopped nodes come back. Connections stay open."""
+        """Delete topics, groups, offsets, observations and requests, and start stopped nodes. Connections stay open."""
         self._call(lambda server: server.reset())
 
     def stop_node(self, node_id: int) -> None:
-        """Take one node down: connections are cut, its partitions find other leaders.
+        """Stop one node: its connections are closed, and its partitions get other leaders.
 
         Raises:
-            KeyError: no such node, or it is down.
+            KeyError: the node does not exist or is stopped.
         """
         self._call(lambda server: server.stop_node(node_id))
 
     def start_node(self, node_id: int) -> None:
-        """Bring a node back on its old address.
+        """Start a node on its address; nothing happens if it runs.
 
         Raises:
-            KeyError: no such node.
+            KeyError: the node does not exist.
         """
         self._call(lambda server: server.start_node(node_id))
 
     def _call(self, action: Callable[[Server], T]) -> T:
-        """Carry out an action in the broker's thread and return its result."""
+        """Run an action in the broker's thread and return its result (`RunInBrokerThread`)."""
         server = self._running_server()
         done = threading.Event()
         result: list[T] = []
@@ -328,7 +322,7 @@ class Broker:
         return server
 
     def _post(self, action: Callable[[], object]) -> None:
-        """Have an action run in the broker's thread, between two requests.
+        """Schedule an action in the broker's thread, between two requests.
 
         Raises:
             RuntimeError: the broker has ended.
@@ -338,7 +332,7 @@ class Broker:
             raise RuntimeError("this broker is not running")
         try:
             server.token.run_sync_soon(action)
-        except RuntimeError:  # trio's word for a run that is over
+        except RuntimeError:  # trio's error for a run that has ended
             thread.join()
             self._running_server()
             raise
@@ -350,4 +344,4 @@ def _settings(given: Mapping[str, object] | Settings | None, kafka_version: Kafk
     return Settings.from_mapping({name: str(value) for name, value in (given or {}).items()}, kafka_version)
 
 
-__all__ = ["Broker", "BrokerClock", "DataDirectory", "Host"]
+__all__ = ["Broker", "BrokerClock", "DataDirectory"]

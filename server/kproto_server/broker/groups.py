@@ -1,4 +1,4 @@
-"""Groups and offsets of a broker in your own process, as a test asks for them."""
+"""Queries of a running broker's groups and offsets, for tests."""
 
 from __future__ import annotations
 
@@ -9,52 +9,52 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto_server.coordinator.groups import GroupState
 
 if TYPE_CHECKING:
-    from kproto_server.broker.broker import Broker
+    from kproto_server.broker.thread import RunInBrokerThread
     from kproto_server.network.server import Server
 
 CHECK_S = 0.005
-"""How often a group is looked at while somebody waits for it."""
+"""How often `wait_stable` looks at the group."""
 
 
 class GroupMember(NamedTuple):
-    """A member of a group, as it is now."""
+    """A member of a group."""
 
     member_id: str
     client_id: str
     group_instance_id: str | None
     partitions: tuple[tuple[str, int], ...]
-    """(topic, partition) that it was assigned, sorted; none if its assignment is not a consumer's."""
+    """Assigned (topic, partition) pairs, sorted; empty if the assignment is not of the consumer protocol."""
 
 
 class BrokerGroups:
-    """The groups of a running broker. Every call is carried out between two requests."""
+    """The groups of a running broker. Each call runs between two requests."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, run: RunInBrokerThread) -> None:
+        self._run = run
 
     def state(self, group_id: str) -> str:
-        """Return Kafka's name of the state that a group is in; ``"Dead"`` for one that does not exist."""
+        """Return Kafka's name of a group's state; ``"Dead"`` if the group does not exist."""
 
         def look(server: Server) -> str:
             group = server.state.group(group_id)
             return (GroupState.DEAD if group is None else group.state).value
 
-        return self._broker._call(look)
+        return self._run(look)
 
     def members(self, group_id: str) -> tuple[GroupMember, ...]:
-        """Return the members of a group, with what they were assigned, by member id."""
-        return self._broker._call(lambda server: _members(server, group_id))
+        """Return the members of a group with their assignments, sorted by member id."""
+        return self._run(lambda server: _members(server, group_id))
 
     def wait_stable(
         self, group_id: str, *, members: int | None = None, partitions: int | None = None, timeout_s: float = 30.0
     ) -> None:
-        """Wait until a group is Stable, with so many members if told, which own so many partitions in all if told.
+        """Wait until a group is Stable and has this many members, if given, with this many partitions in all, if given.
 
-        Clients may be Stable before they know of a topic, and share it out a moment later: ``partitions`` waits for
+        A group may be Stable before its clients know of a topic, and rebalance a moment later; ``partitions`` waits for
         that.
 
         Raises:
-            TimeoutError: it is not, after ``timeout_s`` of real time; the text says how it is.
+            TimeoutError: ``timeout_s`` of real time have passed; the text describes the group.
         """
         wanted = "Stable"
         if members is not None or partitions is not None:
@@ -62,12 +62,12 @@ class BrokerGroups:
         deadline = time.monotonic() + timeout_s
         pause = threading.Event()
         while True:
-            state, found, owned = self._broker._call(lambda server: _counts(server, group_id))
+            state, found, owned = self._run(lambda server: _counts(server, group_id))
             if state == GroupState.STABLE.value and members in (None, found) and partitions in (None, owned):
                 return
             if time.monotonic() > deadline:
-                told = _counted(found, None if partitions is None else owned)
-                raise TimeoutError(f"group {group_id!r} is {state} with {told}, not {wanted}")
+                seen = _counted(found, None if partitions is None else owned)
+                raise TimeoutError(f"group {group_id!r} is {state} with {seen}, not {wanted}")
             pause.wait(CHECK_S)
 
     def committed(self, group_id: str) -> dict[tuple[str, int], int]:
@@ -77,10 +77,10 @@ class BrokerGroups:
             stored = server.state.offsets.of_group(group_id)
             return {(topic, index): one.offset for topic, of_topic in stored.items() for index, one in of_topic.items()}
 
-        return self._broker._call(look)
+        return self._run(look)
 
     def lag(self, group_id: str) -> dict[tuple[str, int], int]:
-        """Return by (topic, partition) how many records are behind each committed offset; of topics that exist."""
+        """Return the lag of a group in records by (topic, partition), for topics that exist."""
 
         def look(server: Server) -> dict[tuple[str, int], int]:
             found: dict[tuple[str, int], int] = {}
@@ -92,11 +92,11 @@ class BrokerGroups:
                         found[name, index] = partition.high_watermark - one.offset
             return found
 
-        return self._broker._call(look)
+        return self._run(look)
 
 
 def _counts(server: Server, group_id: str) -> tuple[str, int, int]:
-    """State, members and partitions that they own, all of one moment."""
+    """Return the state, the number of members and the number of partitions that they own, at one moment."""
     group = server.state.group(group_id)
     if group is None:
         return GroupState.DEAD.value, 0, 0
@@ -104,8 +104,8 @@ def _counts(server: Server, group_id: str) -> tuple[str, int, int]:
 
 
 def _counted(members: int | None, partitions: int | None) -> str:
-    told = [] if members is None else [f"{members} members"]
-    return " and ".join(told if partitions is None else [*told, f"{partitions} partitions"])
+    counts = [] if members is None else [f"{members} members"]
+    return " and ".join(counts if partitions is None else [*counts, f"{partitions} partitions"])
 
 
 def _members(server: Server, group_id: str) -> tuple[GroupMember, ...]:

@@ -1,4 +1,4 @@
-"""What clients asked of a broker in your own process, request by request, as a test looks for it."""
+"""Queries of the requests that a running broker has received, for tests."""
 
 from __future__ import annotations
 
@@ -13,63 +13,63 @@ from kproto_server.observation.logged import LoggedRequest, logged
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kproto_server.broker.broker import Broker
+    from kproto_server.broker.thread import RunInBrokerThread
     from kproto_server.network.server import Server
     from kproto_server.observation.request_log import Entry, RequestLog
 
 CHECK_S = 0.005
-"""How often the log is looked at while somebody waits for a request."""
+"""How often `wait` looks at the request log."""
 KEYS = {name: key for key, name in APIS.items()}
 
 
 class RequestFilter(TypedDict, total=False):
-    """What requests have to be like; all that is given has to fit."""
+    """Conditions on a request; a request has to meet all that are given."""
 
     api: str | int
     """Kafka's name of an API, or its key: ``"OffsetCommit"``."""
     version: int
     client_id: str
     group: str
-    """One that the request names."""
+    """A group id that the request names."""
     error: str | int
-    """An error code, by number or by Kafka's name, that the answer has; 0: an answer without any."""
+    """An error code in the response, by number or by Kafka's name; 0: a response without error codes."""
     node_id: int
 
 
 class BrokerRequests:
-    """The newest requests of a running broker, the oldest first. Each call sees those that came before it."""
+    """The newest requests of a running broker, oldest first. Each call sees the requests that arrived before it."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, run: RunInBrokerThread) -> None:
+        self._run = run
 
     def __iter__(self) -> Iterator[LoggedRequest]:
         return map(logged, self._entries())
 
     def __len__(self) -> int:
-        """How many are kept."""
+        """Return the number of requests kept."""
         return len(self._entries())
 
     @property
     def dropped(self) -> int:
-        """How many requests are not kept any more: there is room for so many, and for 32 MiB of them."""
-        return self._broker._call(lambda server: _log_of(server).dropped)
+        """The number of requests dropped, because the log keeps ``requests_kept`` requests and 32 MiB at most."""
+        return self._run(lambda server: _log_of(server).dropped)
 
     def where(self, **wanted: Unpack[RequestFilter]) -> tuple[LoggedRequest, ...]:
-        """Return the requests that are as wanted.
+        """Return the requests that meet the conditions.
 
         Raises:
-            ValueError: there is no API, or no error, of that name.
+            ValueError: no API or no error has the given name.
         """
         return tuple(_chosen(self, wanted))
 
     def wait(
         self, *, count: int = 1, timeout_s: float = 10.0, **wanted: Unpack[RequestFilter]
     ) -> tuple[LoggedRequest, ...]:
-        """Wait until there are so many requests as wanted, and return them.
+        """Wait until ``count`` requests meet the conditions, and return them.
 
         Raises:
-            TimeoutError: there are fewer after ``timeout_s`` of real time.
-            ValueError: there is no API, or no error, of that name.
+            TimeoutError: fewer requests meet them after ``timeout_s`` of real time.
+            ValueError: no API or no error has the given name.
         """
         deadline = time.monotonic() + timeout_s
         pause = threading.Event()
@@ -81,11 +81,11 @@ class BrokerRequests:
         return found
 
     def clear(self) -> None:
-        """Forget the requests so far."""
-        self._broker._call(lambda server: _log_of(server).clear())
+        """Delete the requests received so far."""
+        self._run(lambda server: _log_of(server).clear())
 
     def _entries(self) -> list[Entry]:
-        return self._broker._call(lambda server: _log_of(server).entries())
+        return self._run(lambda server: _log_of(server).entries())
 
 
 def _log_of(server: Server) -> RequestLog:
@@ -112,7 +112,7 @@ def _chosen(requests: BrokerRequests, wanted: RequestFilter) -> Iterator[LoggedR
 def _has(request: LoggedRequest, error: int) -> bool:
     if error:
         return error in request.error_codes
-    return request.answered_ms is not None and not request.error_codes
+    return request.responded_ms is not None and not request.error_codes
 
 
 def _api_key(api: str | int) -> int:

@@ -1,1 +1,1 @@
-"""What clients did: counted while they do it, told afterwards."""
+"""What clients sent and received: counted per client for the report, and kept request by request for tests."""

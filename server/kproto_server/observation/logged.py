@@ -1,4 +1,4 @@
-"""A request as the log has it: who sent what and when, and what it was answered, decoded when asked for."""
+"""One logged request with its response; the bodies are decoded when they are read."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ NO_HEADER = -1
 
 
 class NotKept(Exception):
-    """A body that was too large for the log (`FRAME_KEPT_MAX_BYTES`): only who sent it, when and what is known."""
+    """The body was too large for the request log (`FRAME_KEPT_MAX_BYTES`); only its beginning was kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedRequest:
-    """One request of one client, and its answer."""
+    """One request of one client, and its response."""
 
     number: int
-    """The first one since the broker started is 1."""
+    """Sequence number; the first request since the broker started is 1."""
     time_ms: int
-    """Broker time when it came."""
-    answered_ms: int | None
-    """Broker time of its answer; None: none was given, or it still waits."""
+    """Broker time at which the request arrived, in ms since the epoch."""
+    responded_ms: int | None
+    """Broker time of the response; None: there is no response, or it is deferred."""
     node_id: int
-    """The broker that it was sent to."""
+    """The node that received the request."""
     client_id: str
     client_host: str
     software_name: str
-    """From ApiVersions v3 and later; empty if the client never told."""
+    """From ApiVersions v3 and later; empty if the client did not send it."""
     software_version: str
     api_key: int
-    """-1: it is not even a request."""
+    """-1: the frame has no readable header."""
     api_version: int
     correlation_id: int
     frame: bytes = field(repr=False)
-    """Header and body as they came, without the size; of a very large one only the beginning."""
-    answer_frame: bytes | None = field(repr=False)
+    """Header and body as received, without the size; only the beginning of a very large frame."""
+    response_frame: bytes | None = field(repr=False)
     is_whole: bool = field(repr=False, default=True)
-    has_whole_answer: bool = field(repr=False, default=True)
+    has_whole_response: bool = field(repr=False, default=True)
 
     @property
     def api(self) -> str:
@@ -61,11 +61,11 @@ class LoggedRequest:
 
     @property
     def request(self) -> Request:
-        """The request, decoded.
+        """Decode and return the request.
 
         Raises:
-            NotKept: it was too large.
-            ProtocolError: it is none that is known, or does not have its layout; it was not answered then.
+            NotKept: the body was too large.
+            ProtocolError: the API is unknown or the body malformed; such a request has no response.
         """
         if not self.is_whole:
             raise NotKept(f"{self.api} request {self.number}")
@@ -79,28 +79,28 @@ class LoggedRequest:
 
     @property
     def response(self) -> Response | None:
-        """The answer, decoded; None: there is none.
+        """Decode and return the response; None: there is none.
 
         Raises:
-            NotKept: it was too large.
-            ProtocolError: an 0.8 has answered a version that there never was.
+            NotKept: the body was too large.
+            ProtocolError: Kafka version 0.8 responded to a version that was never declared.
         """
-        answer = self.answer_frame
-        if answer is None:
+        frame = self.response_frame
+        if frame is None:
             return None
-        if not self.has_whole_answer:
-            raise NotKept(f"the answer to {self.api} request {self.number}")
+        if not self.has_whole_response:
+            raise NotKept(f"the response to {self.api} request {self.number}")
         version = self.api_version
-        if self.api_key == API_VERSIONS and answer[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
-            version = 0  # the one answer to a version that is not served (BA-21)
+        if self.api_key == API_VERSIONS and frame[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
+            version = 0  # ApiVersions of an unserved version has a response in v0 (BA-21)
         codec = registry.codec(self.api_key, version)
         position = 4 if codec.response_header_version == 0 else 5
-        decoded, _ = codec.decode_response(answer, position)
+        decoded, _ = codec.decode_response(frame, position)
         return decoded  # type: ignore[no-any-return]  # of its API's class
 
     @property
     def error_codes(self) -> tuple[int, ...]:
-        """All error codes of the answer that are not 0, in the order of the wire; of one that can't be read none."""
+        """Return all error codes of the response other than 0, in wire order; none if it cannot be decoded."""
         try:
             response = self.response
         except (ProtocolError, NotKept):
@@ -109,7 +109,7 @@ class LoggedRequest:
 
     @property
     def group_ids(self) -> tuple[str, ...]:
-        """The groups that the request names."""
+        """Return the ids of the groups that the request names."""
         try:
             return tuple(_group_ids(self.request))
         except (ProtocolError, NotKept):
@@ -117,7 +117,7 @@ class LoggedRequest:
 
 
 def logged(entry: Entry) -> LoggedRequest:
-    """Return what there is to know of a request without decoding its body."""
+    """Return the logged request of an entry; only its header is decoded."""
     connection = entry.connection
     try:
         header = read_request_header(entry.frame)
@@ -127,7 +127,7 @@ def logged(entry: Entry) -> LoggedRequest:
     return LoggedRequest(
         number=entry.number,
         time_ms=entry.time_ms,
-        answered_ms=entry.answered_ms,
+        responded_ms=entry.responded_ms,
         node_id=entry.node_id,
         client_id=client_id or "",
         client_host=connection.client_host,
@@ -137,14 +137,14 @@ def logged(entry: Entry) -> LoggedRequest:
         api_version=version,
         correlation_id=correlation_id,
         frame=entry.frame,
-        answer_frame=entry.answer,
+        response_frame=entry.response,
         is_whole=entry.is_whole,
-        has_whole_answer=entry.has_whole_answer,
+        has_whole_response=entry.has_whole_response,
     )
 
 
 def _group_ids(request: Any) -> list[str]:
-    """The groups of a request, by the names that the fields of all APIs have for them."""
+    """Return the group ids of a request, from the field names that any API has for them."""
     if type(request)._api_key == FIND_COORDINATOR:
         keys = [*request.coordinator_keys, *([request.key] if request.key else [])]
         return keys if request.key_type == GROUP_KEY else []

@@ -1,13 +1,13 @@
-"""What clients sent, and which errors they got: counted on the way of every request, read by the report.
+"""Count what clients send and which errors they receive; the report reads the counts.
 
-Theory of operation. Each connection has a tally of its own while it lives, since who is at the other end may become
-known only after its first requests (ApiVersions v3 and later names the client's software). `disconnected` adds a tally
-to the one of all connections of the same software. A `snapshot` puts both together, one `ClientSeen` for each client id
-and software, in values that belong to the caller.
+Theory of operation. Each open connection has a tally of its own, because the client's software may become known only
+after its first requests (ApiVersions v3 and later carries its name). `disconnected` adds the tally to that of all
+closed connections of the same software. A `snapshot` merges both into one `ClientSeen` for each client id and software,
+in values that belong to the caller.
 
-One thread feeds an `Observations` (D8); `snapshot` may be called from any. Counting takes no lock: a snapshot copies
-each table in one step of the interpreter before it looks at it. Only the move of a whole tally is guarded, lest a
-snapshot see it twice or not at all.
+Only the broker's thread counts (D8); any thread may call `snapshot`. Counting takes no lock: a snapshot copies each
+table in one step of the interpreter before it reads it. A lock guards only the move of a whole tally, which a snapshot
+could otherwise see twice or not at all.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 API_VERSIONS = 18
 NO_OVERRIDE = -1
-"""The retention_time of an OffsetCommit that leaves the matter to the broker."""
+"""The retention_time of an OffsetCommit without a retention override."""
 
 CLIENT_IDS_MAX = 1000
-"""Client ids counted apart, for each connection and for each software; what comes after that is counted as `OTHERS`.
-A client that makes up an id for each request must not fill the memory. Real programs have a handful."""
+"""Client ids counted separately, for each connection and for each software; further ones are counted as `OTHERS`.
+Without a limit, a client that invents an id for each request would exhaust the memory. Real programs use a few."""
 OTHERS = "(other client ids)"
 
 REASONS_MAX = 1000
-"""Rows of closed connections, for each connection and for each software: reasons quote what was wrong, so a hostile
-client could make up any number of them."""
+"""Reasons of closed connections counted separately, for each connection and for each software. Reasons quote the
+request, so a hostile client could produce any number of them."""
 OTHER_REASONS = "(other reasons)"
 
 
 class _Tally:
-    """Counts of one connection, or of all closed ones of one software. Each key begins with the client id."""
+    """Counts of one connection, or of all closed connections of one software. Each key begins with the client id."""
 
     __slots__ = (
         "client_ids",
@@ -58,7 +58,7 @@ class _Tally:
 
     def __init__(self, connection: ConnectionInfo | None = None) -> None:
         self.connection = connection
-        """Held as long as the tally is, so that no other object gets its id."""
+        """Referenced as long as the tally lives, so that no other object gets its ``id()``."""
         self.client_ids: set[str] = set()
         self.negotiated: set[str] = set()
         """Client ids that sent ApiVersions."""
@@ -70,7 +70,7 @@ class _Tally:
         self.retention: dict[str, int] = {}
 
     def known(self, client_id: str) -> str:
-        """Return the client id to count under."""
+        """Return the client id to count under: this one, or `OTHERS` beyond the limit."""
         if client_id not in self.client_ids:
             if len(self.client_ids) >= CLIENT_IDS_MAX:
                 client_id = OTHERS
@@ -88,7 +88,7 @@ class _Tally:
         self.retention[client_id] = max(retention_time_ms, self.retention.get(client_id, retention_time_ms))
 
     def add(self, other: _Tally) -> None:
-        """Add what another tally counted."""
+        """Add the counts of another tally."""
         for (client_id, api_key, api_version), count in other.requests.copy().items():
             self.add_requests(client_id, api_key, api_version, count)
         for name in ("errors", "commits", "overrides", "closed"):
@@ -101,20 +101,20 @@ class _Tally:
 
 
 class Observations:
-    """What a broker process has seen since it started, or since `reset`."""
+    """Everything that a broker process has observed since its start, or since `reset`."""
 
     def __init__(self) -> None:
         self._live: dict[int, _Tally] = {}
         self._gone: dict[tuple[str, str], _Tally] = {}
         self._moving = allocate_lock()
-        self.before_look: Callable[[], object] = _nothing
-        """Called before counts are read or forgotten: whoever counts in batches reports what it has."""
+        self.before_read: Callable[[], object] = _nothing
+        """Called before counts are read or reset; code that counts in batches reports its counts then."""
 
     def request(
         self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, count: int = 1
     ) -> None:
-        """Count a request; ``count`` of them where the caller knows them to be alike."""
-        tally = self._live.get(id(connection)) or self._meet(connection)
+        """Count ``count`` requests of the same API, version and client id."""
+        tally = self._live.get(id(connection)) or self._new_tally(connection)
         try:
             tally.requests[client_id, api_key, api_version] += count
         except KeyError:
@@ -123,7 +123,7 @@ class Observations:
     def response(
         self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, response: Response
     ) -> None:
-        """Count the error codes of a response that are not 0, wherever they stand in it."""
+        """Count all error codes of a response other than 0."""
         found = error_codes(response)
         if found:
             self.errors(connection, client_id, api_key, api_version, found)
@@ -131,8 +131,8 @@ class Observations:
     def errors(
         self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, codes: Iterable[int]
     ) -> None:
-        """Count error codes that were answered."""
-        tally = self._live.get(id(connection)) or self._meet(connection)
+        """Count error codes that were sent to a client."""
+        tally = self._live.get(id(connection)) or self._new_tally(connection)
         client_id = tally.known(client_id)
         for code in codes:
             tally.errors[client_id, api_key, api_version, int(code)] += 1
@@ -146,8 +146,8 @@ class Observations:
         retention_time_ms: int,
         count: int = 1,
     ) -> None:
-        """Count an OffsetCommit v2 to v4: the layout that came (D1), and its retention override (D2)."""
-        tally = self._live.get(id(connection)) or self._meet(connection)
+        """Count OffsetCommit requests of v2 to v4: the layout received (D1) and the retention override (D2)."""
+        tally = self._live.get(id(connection)) or self._new_tally(connection)
         client_id = tally.known(client_id)
         tally.commits[client_id, api_version, layout] += count
         if retention_time_ms != NO_OVERRIDE:
@@ -156,7 +156,7 @@ class Observations:
 
     def closed(self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, reason: str) -> None:
         """Count a frame that made the broker close the connection."""
-        tally = self._live.get(id(connection)) or self._meet(connection)
+        tally = self._live.get(id(connection)) or self._new_tally(connection)
         if len(tally.closed) >= REASONS_MAX:
             api_key, api_version, reason = -1, -1, OTHER_REASONS
         client_id = tally.known(client_id)
@@ -165,15 +165,15 @@ class Observations:
         tally.closed[client_id, api_key, api_version, reason] += 1
 
     def disconnected(self, connection: ConnectionInfo) -> None:
-        """A connection is gone: keep its counts, forget itself."""
+        """Move the counts of a closed connection to those of its software."""
         with self._moving:
             tally = self._live.pop(id(connection), None)
             if tally is not None:
                 _of_software(self._gone, connection).add(tally)
 
     def reset(self) -> None:
-        """Forget all counts; what open connections told of themselves stays."""
-        self.before_look()
+        """Delete all counts; the software names of open connections stay."""
+        self.before_read()
         with self._moving:
             self._gone = {}
             for key, tally in self._live.items():
@@ -184,7 +184,7 @@ class Observations:
         """Return all counts so far, as values that belong to the caller."""
         from kproto_server.observation.observed import Snapshot
 
-        self.before_look()
+        self.before_read()
         by_software: dict[tuple[str, str], _Tally] = {}
         with self._moving:
             for software, tally in self._gone.items():
@@ -195,13 +195,13 @@ class Observations:
         seen = [client for software, tally in by_software.items() for client in _clients(software, tally)]
         return Snapshot(clients=tuple(sorted(seen)))
 
-    def _meet(self, connection: ConnectionInfo) -> _Tally:
+    def _new_tally(self, connection: ConnectionInfo) -> _Tally:
         tally = self._live[id(connection)] = _Tally(connection)
         return tally
 
 
 def _nothing() -> None:
-    """There is nobody to report."""
+    """Do nothing: no code counts in batches."""
 
 
 def _of_software(tallies: dict[tuple[str, str], _Tally], connection: ConnectionInfo) -> _Tally:
@@ -231,5 +231,5 @@ def _clients(software: tuple[str, str], tally: _Tally) -> Iterator[ClientSeen]:
 
 
 def _rows(table: dict[Any, int], client_id: str) -> Iterator[tuple[Any, ...]]:
-    """The rows of one client, in order, without its id and with the count."""
+    """Return the sorted rows of one client, without its id and with the count."""
     return ((*key[1:], count) for key, count in sorted(table.items()) if key[0] == client_id)

@@ -1,4 +1,4 @@
-"""What was observed up to a moment: values that belong to whoever asked (`Observations.snapshot`)."""
+"""The values of a snapshot of `Observations`; they belong to the caller and never change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RequestsSeen:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ErrorsSeen:
-    """One error code in the answers to one API in one version; ``count`` is that of the fields that had it."""
+    """One error code in the responses of one API version; ``count`` is the number of fields that held it."""
 
     api_key: int
     api_version: int
@@ -26,18 +26,18 @@ class ErrorsSeen:
 
 @dataclass(frozen=True, slots=True, order=True)
 class CommitsSeen:
-    """OffsetCommits that have a retention_time in their version's layouts (v2 to v4), by the layout that came."""
+    """OffsetCommit requests of v2 to v4, which may carry a retention_time, by the layout received."""
 
     api_version: int
     layout: str
     count: int
     overrides: int
-    """How many had a retention_time other than -1."""
+    """Number of requests with a retention_time other than -1."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ClosedSeen:
-    """Frames for which the broker closed the connection; ``api_key`` -1: it was not even a request."""
+    """Frames for which the broker closed the connection; ``api_key`` -1: the frame has no readable header."""
 
     api_key: int
     api_version: int
@@ -47,29 +47,29 @@ class ClosedSeen:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ClientSeen:
-    """All that one client id of one client software sent; rows are sorted."""
+    """Everything that one client id of one client software sent; rows are sorted."""
 
     client_id: str
     software_name: str
-    """From ApiVersions v3 and later; empty if the client never told."""
+    """From ApiVersions v3 and later; empty if the client did not send it."""
     software_version: str
     negotiates: bool
-    """Whether it asked by ApiVersions what the broker serves, on one of its connections at least."""
+    """Whether the client sent ApiVersions on at least one of its connections."""
     requests: tuple[RequestsSeen, ...]
     errors: tuple[ErrorsSeen, ...]
     commits: tuple[CommitsSeen, ...]
     closed: tuple[ClosedSeen, ...]
     largest_retention_ms: int | None = field(compare=False)
-    """The largest retention override of its OffsetCommits; None: there was none."""
+    """The largest retention override of its OffsetCommit requests; None: it sent none."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Snapshot:
-    """What was observed up to a moment."""
+    """Everything observed up to a moment."""
 
     clients: tuple[ClientSeen, ...]
 
     @property
     def largest_retention_ms(self) -> int | None:
-        """The largest retention override of any client; None: there was none."""
+        """Return the largest retention override of any client; None: no client sent one."""
         return max((c.largest_retention_ms for c in self.clients if c.largest_retention_ms is not None), default=None)

@@ -49,7 +49,7 @@ class Dispatcher:
         self.observations = observations
         self.uncounted: dict[Session, None] = {}
         """Sessions with requests that are not reported yet."""
-        observations.before_look = self._count
+        observations.before_read = self._count
         self.released: dict[Session, None] = {}
         """Sessions that have something to send or to do, for whoever runs the loop to `take_released`."""
         self.frame_size_max_bytes = state.settings.int("socket.request.max.bytes")

@@ -48,7 +48,7 @@ class LoggedSession(Session):
         self._requests.feed(data)
         with suppress(FrameTooLarge):  # the session closes the connection for it
             for frame in self._requests.frames():
-                self._unanswered.append(self._log.take(self.info, self.node.node_id, frame, now_ms))
+                self._unanswered.append(self._log.add(self.info, self.node.node_id, frame, now_ms))
         return self._noted(lambda: super(LoggedSession, self).receive(data, now_ms), now_ms)
 
     def proceed(self, now_ms: int) -> bytes:
@@ -79,5 +79,5 @@ class LoggedSession(Session):
         while self._unanswered:
             entry = self._unanswered.popleft()
             if entry.frame[CORRELATION_ID] == wanted:
-                self._log.answered(entry, answer, now_ms)
+                self._log.responded(entry, answer, now_ms)
                 return
