@@ -101,6 +101,7 @@ RULES = (
 
 EXCEPTIONS: tuple[tuple[str, str, str], ...] = (
     ("tests/docs/", "", "the rules themselves"),
+    ("CHANGELOG.md", r"is now `--kafka-version`", "the old name of an option"),
     ("", r"load_profile|register_profile|get_profile|Hypothesis profile", "Hypothesis's own names"),
     ("", r"cProfile|\bprofile (?:it|the broker|with)|--profile-", "a CPU profile, the field's word"),
 )
