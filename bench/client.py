@@ -1,9 +1,8 @@
-"""kproto.client's consumer beside confluent-kafka's, which it wraps: how many messages a second a program gets.
+"""Throughput of kproto.client's consumer, in messages per second, compared with confluent-kafka's, which it wraps.
 
-Method: one kproto broker in memory; in each round a topic of small messages is filled, and read to its end by each kind
-of consumer in turn, the other way round in every second round, each in a group of its own. The clock starts with a
-consumer's first message, so that joining is not in it. The first round is not counted, and each figure is the best of
-its rounds.
+Method: one kproto broker in memory. Each round fills a topic with small messages; each consumer in turn reads the topic
+to its end, in a new group. Every second round reverses the order of the consumers. The measurement starts with a
+consumer's first message, so it excludes the join. The first round is a warm-up; each figure is the best round.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ RATE = Metric(key="messages_per_s", title="messages/s", more_is_better=True, com
 CONFLUENT = "confluent-kafka"
 PARTITIONS = 4
 SIZE = Size(100, 1000)
-AT_ONCE = 500
-CALLS = ("poll()", f"consume({AT_ONCE})")
+CONSUME_COUNT = 500
+CALLS = ("poll()", f"consume({CONSUME_COUNT})")
 OFF_SHARE_MIN, ON_SHARE_MIN, CATCH_UP_SHARE_MIN = 0.9, 0.8, 0.8
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Mode:
-    """What the consumer is asked to do."""
+    """A configuration of the consumer."""
 
     name: str
     settings: Mapping[str, Any]
-    """Beside those of the bare one."""
-    commits_first: bool
-    """Whether the group has committed the log's beginning, and all is to be caught up with."""
+    """Settings of kproto's consumer in addition to confluent-kafka's."""
+    starts_behind: bool
+    """Whether the group has committed offset 0, so that the whole log is the catch-up range."""
     share_min: float
 
 
@@ -62,40 +61,47 @@ MODES = (OFF, ON, CATCH_UP)
 
 
 def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--messages", type=count, default=1_000_000, metavar="N", help="a run; 1,000,000 if not given")
-    parser.add_argument("--rounds", type=count, default=4, metavar="N", help="best of so many; 4 if not given")
+    parser.add_argument("--messages", type=count, default=1_000_000, metavar="N", help="per run (default: 1,000,000)")
+    parser.add_argument("--rounds", type=count, default=4, metavar="N", help="number of measured rounds (default: 4)")
 
 
 def run(options: Namespace, note: Note) -> list[Row]:
     note(f"client: librdkafka {library_version()}")
-    from confluent_kafka import Consumer as Bare
+    from confluent_kafka import Consumer as ConfluentConsumer
 
-    from kproto.client import Consumer as Wrapped
+    from kproto.client import Consumer as KprotoConsumer
 
-    kinds: dict[str, Callable[[dict[str, Any]], Bare]] = {KPROTO: Wrapped, CONFLUENT: Bare}
+    kinds: dict[str, Callable[[dict[str, Any]], ConfluentConsumer]] = {
+        KPROTO: KprotoConsumer,
+        CONFLUENT: ConfluentConsumer,
+    }
     load = Load(SIZE, max(1, options.messages // SIZE.messages))
     samples: dict[tuple[Mode, str], dict[str, list[float]]] = {case: {} for case in _cases()}
     with ExitStack() as stack:
         fleet = Fleet(stack, note)
         fleet.start([Kproto()], ["memory"], [PARTITIONS])
         (server,) = fleet.servers.values()
-        for nth in range(1 + options.rounds):
-            topic = Topic(server.port, f"client-{nth}", PARTITIONS)
+        for round_number in range(1 + options.rounds):
+            topic = Topic(server.port, f"client-{round_number}", PARTITIONS)
             with topic.there():
                 with producing(topic, load) as produce:
                     produce()
-                turns = [kind for kind in kinds if kind in options.only]
-                for (mode, call), kind in product(_cases(), turns[:: -1 if nth % 2 else 1]):
-                    group = f"{kind}-{MODES.index(mode)}-{CALLS.index(call)}-{nth}"
+                chosen = [kind for kind in kinds if kind in options.only]
+                for (mode, call), kind in product(_cases(), chosen[:: -1 if round_number % 2 else 1]):
+                    group = f"{kind}-{MODES.index(mode)}-{CALLS.index(call)}-{round_number}"
                     config = {**topic.server, **CONSUMER, "group.id": group, "auto.offset.reset": "earliest"}
-                    if mode.commits_first:
-                        _commit_beginning(Bare(config), topic)
+                    if mode.starts_behind:
+                        _commit_start(ConfluentConsumer(config), topic)
                     settings = {**config, **mode.settings} if kind == KPROTO else config
                     rate = _read(kinds[kind](settings), topic, load, call)
-                    if nth > 0:
+                    if round_number > 0:
                         samples[mode, call].setdefault(kind, []).append(rate)
     return [
-        Row(bench=BENCH.name, case=_named(mode, call), figures={kind: {RATE.key: max(r)} for kind, r in found.items()})
+        Row(
+            bench=BENCH.name,
+            case=_case_name(mode, call),
+            figures={kind: {RATE.key: max(r)} for kind, r in found.items()},
+        )
         for (mode, call), found in samples.items()
     ]
 
@@ -104,11 +110,11 @@ def _cases() -> list[tuple[Mode, str]]:
     return list(product(MODES, CALLS))
 
 
-def _named(mode: Mode, call: str) -> str:
+def _case_name(mode: Mode, call: str) -> str:
     return f"{mode.name}, {call}"
 
 
-def _commit_beginning(consumer: Any, topic: Topic) -> None:
+def _commit_start(consumer: Any, topic: Topic) -> None:
     from confluent_kafka import TopicPartition
 
     consumer.commit(
@@ -118,37 +124,38 @@ def _commit_beginning(consumer: Any, topic: Topic) -> None:
 
 
 def _read(consumer: Any, topic: Topic, load: Load, call: str) -> float:
-    """Read the whole topic; return messages a second, from the first one on."""
+    """Read the whole topic; return messages per second from the first message on."""
     consumer.subscribe([topic.name])
     gc.collect()
     deadline = monotonic() + PATIENCE_SECONDS
-    found, began = 0, 0.0
-    while found < load.messages:
+    received, started_at = 0, 0.0
+    while received < load.messages:
         if call == CALLS[0]:
             message = consumer.poll(1.0)
             messages = () if message is None else (message,)
         else:
-            messages = consumer.consume(AT_ONCE, 1.0)
+            messages = consumer.consume(CONSUME_COUNT, 1.0)
         for message in messages:
             if message.error() is not None:
-                raise BenchError(f"a consumer was told: {message.error()}")
-        if messages and not found:
-            began = perf_counter()
-        found += len(messages)
+                raise BenchError(f"a consumer received an error: {message.error()}")
+        if messages and not received:
+            started_at = perf_counter()
+        received += len(messages)
         if not messages and monotonic() > deadline:
-            raise BenchError(f"{found} of {load.messages} messages had come after {PATIENCE_SECONDS:.0f} s")
-    seconds = perf_counter() - began
+            raise BenchError(f"{received} of {load.messages} messages received after {PATIENCE_SECONDS:.0f} s")
+    seconds = perf_counter() - started_at
     consumer.close()
-    return found / seconds
+    return received / seconds
 
 
 BENCH = Bench(
     name="client",
-    summary="kproto.client's consumer beside confluent-kafka's own",
+    summary="kproto.client's consumer compared with confluent-kafka's",
     metrics=[RATE],
     peers=[KPROTO, CONFLUENT],
     floors=[
-        Lead(case=_named(mode, call), metric=RATE, peer=CONFLUENT, at_least=mode.share_min) for mode, call in _cases()
+        Lead(case=_case_name(mode, call), metric=RATE, peer=CONFLUENT, at_least=mode.share_min)
+        for mode, call in _cases()
     ],
     add_options=add_options,
     run=run,

@@ -1,4 +1,4 @@
-"""Consumers that know KIP-842 and KIP-333, in place of confluent-kafka's (extra ``kproto[client]``)."""
+"""confluent-kafka's consumer with KIP-842 (offset resets) and KIP-333 (parallel catch-up); extra ``kproto[client]``."""
 
 from kproto.client.consumer import Consumer
 from kproto.client.errors import ConfigError, NoOffsetForPartition, OffsetOutOfRange

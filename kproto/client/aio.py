@@ -1,4 +1,4 @@
-"""The consumer for async code, on trio and on asyncio (through anyio).
+"""`kproto.client.Consumer` for async code, on trio and on asyncio through anyio.
 
 ::
 
@@ -7,10 +7,12 @@
         async for record in consumer:
             await process(record)
 
-librdkafka is asked in a worker thread, a fraction of a second at a time. What it has given is kept here until it is
-handed out, so a cancelled wait loses no record; and a record counts as processed, for automatic commits, only when the
-next one is asked for or the ``async with`` block ends without an exception. So a task that is cancelled within
-``process`` will see its record again.
+Theory of operation
+-------------------
+A worker thread calls librdkafka for at most `POLL_WAIT_S` at a time. The object keeps fetched records until it delivers
+them, so a cancelled wait loses no record. With automatic commits, a record counts as processed when the next record is
+requested or when the ``async with`` block ends without an exception. So a record whose `process` is cancelled is
+delivered again to the next owner of the partition.
 """
 
 from __future__ import annotations
@@ -29,60 +31,83 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from kproto.client import consumer as blocking
 from kproto.client.configuration import AUTO_STORE
-from kproto.client.core.settings import boolean
-from kproto.client.places import Place, partitions_at, place_of, place_of_message
+from kproto.client.decisions.settings import boolean
+from kproto.client.topic_partitions import (
+    PartitionKey,
+    next_offset,
+    partition_of,
+    partition_of_message,
+    position_after,
+    topic_partitions_at,
+)
 
 T = TypeVar("T")
-WAIT_S = 0.05
-"""How long librdkafka may keep the thread, and so how late a cancellation can be."""
-BATCH = 500
+POLL_WAIT_S = 0.05
+"""Longest call of librdkafka's poll, and so the longest delay of a cancellation."""
+BATCH_MAX_RECORDS = 500
 
 __all__ = ["Consumer"]
 
 
 class Consumer:
-    """`kproto.client.Consumer` for one task that iterates; other tasks may call the other methods meanwhile.
+    """`kproto.client.Consumer` with async methods. One task iterates; other tasks may call the other methods meanwhile.
+
+    The caller owns the consumer and closes it, by `aclose` or by ``async with``.
+
+    Cancellation:
+        One call at a time runs in a worker thread. A call that is cancelled while it waits for its turn has no effect.
+        A call that runs is not interrupted: it completes and returns, and the cancellation takes effect afterwards.
 
     Args:
-        config: as of `kproto.client.Consumer`. Its callbacks, and those of `subscribe`, are plain functions; they are
-            called in a worker thread, while a task waits for a record.
+        config: as of `kproto.client.Consumer`. Its callbacks and those of `subscribe` are plain functions; a worker
+            thread calls them while a task waits for a record.
 
     Raises:
-        ConfigError: (a ValueError) a setting has a value that it cannot have; the message names it.
+        ConfigError: (a `ValueError`) a setting has an invalid value; the message names the setting.
     """
 
     def __init__(self, config: dict[str, Any], /, **kwargs: Any) -> None:
         merged = {**config, **kwargs}
-        self._stores = boolean(merged.get(AUTO_STORE, True)) is not False
-        """Whether it is ours to say what was processed; else the user does, by `store_offsets`."""
+        self._stores_processed = boolean(merged.get(AUTO_STORE, True)) is not False
+        """Whether delivered records are stored for commits once processed. If not, the user calls `store_offsets`."""
         self._consumer = blocking.Consumer({**merged, AUTO_STORE: False})
-        self._one_at_a_time = anyio.Lock()
-        self._records: deque[Message] = deque()
-        """What was fetched, and not handed out."""
-        self._paused: dict[Place, list[Message]] = {}
+        self._turn = anyio.Lock()
+        self._fetched: deque[Message] = deque()
+        """Fetched and not yet delivered."""
+        self._fetched_of_paused: dict[PartitionKey, list[Message]] = {}
         """The same, of partitions that the user has paused."""
-        self._processed: dict[Place, int] = {}
-        """The offsets after what was processed since the last time that librdkafka was told."""
-        self._handed_out: dict[Place, int] = {}
-        """The offsets after what was handed out, of the partitions that we have."""
+        self._processed: dict[PartitionKey, int] = {}
+        """Positions after the processed records, since librdkafka last stored them."""
+        self._delivered: dict[PartitionKey, int] = {}
+        """Positions after the delivered records of assigned partitions."""
         self._current: Message | None = None
-        """What was handed out last, and may still be worked on."""
+        """The last delivered record; the user may still process it."""
 
     async def __aenter__(self) -> Self:
+        """Return the consumer.
+
+        Cancellation:
+            Not a checkpoint.
+        """
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        """Close the consumer. After an exception, the last delivered record does not count as processed.
+
+        Cancellation:
+            As of `aclose`.
+        """
         if error is None:
             self._finish_current()
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Commit what was processed, if commits are automatic, and leave the group.
+        """Commit the processed records if commits are automatic, and leave the group.
 
         Cancellation:
-            It is carried out nevertheless.
+            Shielded: the consumer is closed in any case.
         """
         with anyio.CancelScope(shield=True):
             await self._in_thread(self._close)
@@ -93,28 +118,34 @@ class Consumer:
         return self
 
     async def __anext__(self) -> Message:
+        """Return the next record.
+
+        Cancellation:
+            As of `next_record`.
+        """
         return await self.next_record()
 
     async def next_record(self) -> Message:
-        """The next record; the one before counts as processed from now on.
+        """Return the next record; from now on the record before counts as processed.
 
         Raises:
-            KafkaException: what `kproto.client.Consumer.poll` raises, and the errors that it returns as messages; that
-                a partition has come to its end is none.
+            NoOffsetForPartition, OffsetOutOfRange: as of `kproto.client.Consumer.poll`.
+            KafkaException: an error that `kproto.client.Consumer.poll` returns as a message. The end of a partition is
+                no error.
 
         Cancellation:
-            Nothing is lost: what was fetched is handed out by the next call.
+            Loses no record: the next call delivers the fetched records.
         """
         self._finish_current()
         await anyio.lowlevel.checkpoint()
-        while not self._records:
+        while not self._fetched:
             await self._in_thread(self._fetch)
-        record = self._records.popleft()
+        record = self._fetched.popleft()
         error = record.error()
         if error is not None:
             raise KafkaException(error)
         self._current = record
-        self._handed_out[place_of_message(record)] = _after(record)
+        self._delivered[partition_of_message(record)] = next_offset(record)
         return record
 
     # -- partitions
@@ -126,85 +157,122 @@ class Consumer:
         on_revoke: blocking.RebalanceCallback | None = None,
         on_lost: blocking.RebalanceCallback | None = None,
     ) -> None:
-        """As confluent-kafka's; records of partitions that go are not handed out any more."""
+        """As confluent-kafka's `subscribe`. Fetched records of revoked partitions are not delivered.
+
+        Cancellation:
+            As of the class.
+        """
 
         def revoked(member: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
-            self._store()
+            self._store_processed()
             if on_revoke is not None:
                 on_revoke(member, partitions)
-            self._forget([place_of(each) for each in partitions])
+            self._forget([partition_of(each) for each in partitions])
 
         def lost(member: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
             callback = on_lost or on_revoke
             if callback is not None:
                 callback(member, partitions)
-            self._forget([place_of(each) for each in partitions])
+            self._forget([partition_of(each) for each in partitions])
 
         given: dict[str, Any] = {} if on_assign is None else {"on_assign": on_assign}
         await self._call(self._consumer.subscribe, topics, on_revoke=revoked, on_lost=lost, **given)
 
     async def unsubscribe(self) -> None:
+        """As confluent-kafka's `unsubscribe`.
+
+        Cancellation:
+            As of the class.
+        """
         await self._call(self._consumer.unsubscribe)
 
     async def assign(self, partitions: list[TopicPartition]) -> None:
-        def assign() -> None:
-            self._store()
-            self._forget(list(self._handed_out), all_records=True)
-            self._consumer.assign(partitions)
+        """As confluent-kafka's `assign`. Fetched records are dropped.
 
-        await self._call(assign)
+        Cancellation:
+            As of the class.
+        """
+        await self._reassign(partial(self._consumer.assign, partitions))
 
     async def unassign(self) -> None:
-        def unassign() -> None:
-            self._store()
-            self._forget(list(self._handed_out), all_records=True)
-            self._consumer.unassign()
+        """As confluent-kafka's `unassign`. Fetched records are dropped.
 
-        await self._call(unassign)
+        Cancellation:
+            As of the class.
+        """
+        await self._reassign(self._consumer.unassign)
 
     async def assignment(self) -> list[TopicPartition]:
+        """As confluent-kafka's `assignment`.
+
+        Cancellation:
+            As of the class.
+        """
         return await self._call(self._consumer.assignment)
 
     async def seek(self, partition: TopicPartition) -> None:
-        """As confluent-kafka's; what was fetched of this partition is dropped."""
+        """As confluent-kafka's `seek`. Fetched records of the partition are dropped.
+
+        Cancellation:
+            As of the class.
+        """
 
         def seek() -> None:
             self._consumer.seek(partition)
-            was_paused = place_of(partition) in self._paused
-            self._forget([place_of(partition)])
-            if was_paused:
-                self._paused[place_of(partition)] = []
+            is_paused = partition_of(partition) in self._fetched_of_paused
+            self._forget([partition_of(partition)])
+            if is_paused:
+                self._fetched_of_paused[partition_of(partition)] = []
 
         await self._call(seek)
 
     async def pause(self, partitions: list[TopicPartition]) -> None:
-        """As confluent-kafka's; what was fetched of these partitions waits."""
+        """As confluent-kafka's `pause`. Fetched records of the partitions are kept until `resume`.
+
+        Cancellation:
+            As of the class.
+        """
 
         def pause() -> None:
             self._consumer.pause(partitions)
-            for place in map(place_of, partitions):
-                waiting = [each for each in self._records if _is_of(each, place)]
-                self._records = deque(each for each in self._records if not _is_of(each, place))
-                self._paused.setdefault(place, []).extend(waiting)
+            for partition in map(partition_of, partitions):
+                kept = [each for each in self._fetched if _is_record_of(each, partition)]
+                self._fetched = deque(each for each in self._fetched if not _is_record_of(each, partition))
+                self._fetched_of_paused.setdefault(partition, []).extend(kept)
 
         await self._call(pause)
 
     async def resume(self, partitions: list[TopicPartition]) -> None:
+        """As confluent-kafka's `resume`.
+
+        Cancellation:
+            As of the class.
+        """
+
         def resume() -> None:
-            for place in map(place_of, partitions):
-                self._records.extendleft(reversed(self._paused.pop(place, [])))
+            for partition in map(partition_of, partitions):
+                self._fetched.extendleft(reversed(self._fetched_of_paused.pop(partition, [])))
             self._consumer.resume(partitions)
 
         await self._call(resume)
 
     async def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """The offsets after what was handed out."""
-        found = await self._call(self._consumer.position, partitions)
-        for each in found:
-            each.offset = self._handed_out.get(place_of(each), each.offset)
-        return found
+        """Return the positions after the delivered records.
+
+        Cancellation:
+            As of the class.
+        """
+        results = await self._call(self._consumer.position, partitions)
+        for result in results:
+            result.offset = self._delivered.get(partition_of(result), result.offset)
+        return results
 
     async def get_watermark_offsets(self, partition: TopicPartition) -> tuple[int, int]:
+        """As confluent-kafka's `get_watermark_offsets`.
+
+        Cancellation:
+            As of the class.
+        """
         return await self._call(self._consumer.get_watermark_offsets, partition)
 
     # -- commits
@@ -212,82 +280,108 @@ class Consumer:
     async def commit(
         self, message: Message | None = None, offsets: list[TopicPartition] | None = None
     ) -> list[TopicPartition]:
-        """Commit, and wait until it is done: what was handed out, the last record included, unless told otherwise.
+        """Commit and wait for the response. Without arguments, commit all delivered records, the last one included.
 
         Cancellation:
-            The commit is carried out nevertheless.
+            As of the class: a commit that has begun is carried out.
         """
         if message is not None:
-            offsets = partitions_at([(place_of_message(message), _after(message))])
+            offsets = [position_after(message)]
         elif offsets is None:
-            offsets = partitions_at(self._handed_out.items())
+            offsets = topic_partitions_at(self._delivered.items())
         if not offsets:
             await anyio.lowlevel.checkpoint()
             return []
-        answers: list[TopicPartition] = await self._call(self._consumer.commit, offsets=offsets, asynchronous=False)
-        return answers
+        results: list[TopicPartition] = await self._call(self._consumer.commit, offsets=offsets, asynchronous=False)
+        return results
 
     async def committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """As confluent-kafka's `committed`.
+
+        Cancellation:
+            As of the class.
+        """
         return await self._call(self._consumer.committed, partitions)
 
     async def store_offsets(self, offsets: list[TopicPartition]) -> None:
-        """Say what was processed, with ``enable.auto.offset.store`` off."""
+        """Store the offsets of processed records, with ``enable.auto.offset.store`` off.
+
+        Cancellation:
+            As of the class.
+        """
         await self._call(self._consumer.store_offsets, offsets=offsets)
 
-    # -- inside
+    # -- internals
 
     async def _call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Run a function with arguments in a worker thread.
+
+        Cancellation:
+            As of the class.
+        """
         return await self._in_thread(partial(function, *args, **kwargs))
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
-        """One call at a time; a cancelled one still ends before the next begins."""
-        async with self._one_at_a_time:
+        """Run a function in a worker thread, one at a time.
+
+        Cancellation:
+            As of the class: the lock is only released when the function has ended.
+        """
+        async with self._turn:
             return await anyio.to_thread.run_sync(function)
+
+    async def _reassign(self, function: Callable[[], None]) -> None:
+        """Drop all fetched records and run a function that replaces the assignment.
+
+        Cancellation:
+            As of the class.
+        """
+
+        def reassign() -> None:
+            self._store_processed()
+            self._forget(list(self._delivered), all_records=True)
+            function()
+
+        await self._call(reassign)
 
     def _finish_current(self) -> None:
         record, self._current = self._current, None
         if record is not None:
-            self._processed[place_of_message(record)] = _after(record)
+            self._processed[partition_of_message(record)] = next_offset(record)
 
     def _fetch(self) -> None:
-        """In the thread: keep what comes, so that it is there whoever still waits for it."""
-        self._store()
-        first = self._consumer.poll(WAIT_S)
-        messages = [] if first is None else [first, *self._consumer.consume(BATCH, 0)]
+        # Runs in the worker thread and keeps the records in the object: a cancelled caller loses none.
+        self._store_processed()
+        first = self._consumer.poll(POLL_WAIT_S)
+        messages = [] if first is None else [first, *self._consumer.consume(BATCH_MAX_RECORDS, 0)]
         for message in messages:
             error = message.error()
-            if error is None and place_of_message(message) in self._paused:
-                self._paused[place_of_message(message)].append(message)
+            if error is None and partition_of_message(message) in self._fetched_of_paused:
+                self._fetched_of_paused[partition_of_message(message)].append(message)
             elif error is None or error.code() != KafkaError._PARTITION_EOF:
-                self._records.append(message)
+                self._fetched.append(message)
 
-    def _store(self) -> None:
-        """Tell librdkafka what was processed: that is what automatic commits say."""
+    def _store_processed(self) -> None:
+        """Store the offsets of processed records in librdkafka, for automatic commits."""
         processed, self._processed = self._processed, {}
-        if processed and self._stores:
-            self._consumer.store_offsets(offsets=partitions_at(processed.items()))
+        if processed and self._stores_processed:
+            self._consumer.store_offsets(offsets=topic_partitions_at(processed.items()))
 
-    def _forget(self, places: Collection[Place], *, all_records: bool = False) -> None:
-        gone = set(places)
-        kept = (each for each in self._records if each.error() is not None or place_of_message(each) not in gone)
-        self._records = deque() if all_records else deque(kept)
-        for place in gone:
-            self._handed_out.pop(place, None)
-            self._processed.pop(place, None)
-            self._paused.pop(place, None)
-        if self._current is not None and place_of_message(self._current) in gone:
+    def _forget(self, partitions: Collection[PartitionKey], *, all_records: bool = False) -> None:
+        gone = set(partitions)
+        kept = (each for each in self._fetched if each.error() is not None or partition_of_message(each) not in gone)
+        self._fetched = deque() if all_records else deque(kept)
+        for partition in gone:
+            self._delivered.pop(partition, None)
+            self._processed.pop(partition, None)
+            self._fetched_of_paused.pop(partition, None)
+        if self._current is not None and partition_of_message(self._current) in gone:
             self._current = None
 
     def _close(self) -> None:
-        self._store()
+        self._store_processed()
         self._consumer.close()
 
 
-def _after(record: Message) -> int:
-    offset = record.offset()
-    assert offset is not None
-    return offset + 1
-
-
-def _is_of(record: Message, place: Place) -> bool:
-    return record.error() is None and place_of_message(record) == place
+def _is_record_of(message: Message, partition: PartitionKey) -> bool:
+    return message.error() is None and partition_of_message(message) == partition

@@ -1,8 +1,8 @@
-"""The partitions that librdkafka has for us, where it was told to start in each, and which are paused, by whom.
+"""The assignment of librdkafka's consumer: where each partition started, and why it is paused.
 
-librdkafka forgets a partition's position when it reports it out of range, and `seek` does not bring it back; only a
-new assignment does. `move` is that: of the one partition if the group's protocol lets us, else of all, each at its
-position.
+librdkafka forgets the position of a partition when it reports the position out of range, and `seek` does not restore
+it; only a new assignment does. `move` makes such an assignment: of the one partition if the group is cooperative, else
+of all partitions, each at its position.
 """
 
 from __future__ import annotations
@@ -11,102 +11,102 @@ from collections.abc import Collection, Iterable
 
 from confluent_kafka import Consumer, TopicPartition
 
-from kproto.client.places import Place, partitions_of, place_of
+from kproto.client.topic_partitions import PartitionKey, partition_of, to_topic_partitions
 
 
 class Assignment:
-    """Of one consumer, whose methods are confluent-kafka's own."""
+    """The assigned partitions of one consumer.
+
+    Args:
+        consumer: an object whose methods are confluent-kafka's own.
+    """
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
         self.is_cooperative = False
-        """Whether it comes from a group whose members are told differences only."""
-        self._started: dict[Place, TopicPartition] = {}
-        self._paused: set[Place] = set()
-        """By the user."""
-        self._held: set[Place] = set()
-        """By us: the user's `resume` does not start them."""
+        """Whether the assignment comes from a group with incremental rebalances."""
+        self._started: dict[PartitionKey, TopicPartition] = {}
+        """The position at which each partition was assigned or sought."""
+        self._paused_by_user: set[PartitionKey] = set()
+        self._blocked: set[PartitionKey] = set()
+        """Paused by kproto, as the partition has no position; the user's `resume` does not resume them."""
 
-    def __contains__(self, place: Place) -> bool:
-        return place in self._started
+    def __contains__(self, partition: PartitionKey) -> bool:
+        return partition in self._started
 
     @property
-    def places(self) -> list[Place]:
+    def partitions(self) -> list[PartitionKey]:
         return list(self._started)
 
-    @property
-    def paused(self) -> frozenset[Place]:
-        return frozenset(self._paused)
-
-    def replace(self, partitions: Collection[TopicPartition], held: Collection[Place]) -> None:
-        """Assign these instead of what there was."""
+    def replace(self, targets: Collection[TopicPartition], blocked: Collection[PartitionKey]) -> None:
+        """Assign these partitions instead of the current ones."""
         self._started.clear()
-        self._paused.clear()
-        self._held.clear()
-        self._consumer.assign(list(partitions))
-        self._start(partitions, held)
+        self._paused_by_user.clear()
+        self._blocked.clear()
+        self._consumer.assign(list(targets))
+        self._note_start(targets, blocked)
 
-    def add(self, partitions: Collection[TopicPartition], held: Collection[Place]) -> None:
-        """Assign these too."""
-        self._consumer.incremental_assign(list(partitions))
-        self._start(partitions, held)
+    def add(self, targets: Collection[TopicPartition], blocked: Collection[PartitionKey]) -> None:
+        """Assign these partitions in addition to the current ones."""
+        self._consumer.incremental_assign(list(targets))
+        self._note_start(targets, blocked)
 
-    def forget(self, places: Collection[Place]) -> None:
-        """These are no longer assigned."""
-        for place in places:
-            self._started.pop(place, None)
-        self._paused.difference_update(places)
-        self._held.difference_update(places)
+    def remove(self, partitions: Collection[PartitionKey]) -> None:
+        """Forget partitions that librdkafka unassigns."""
+        for partition in partitions:
+            self._started.pop(partition, None)
+        self._paused_by_user.difference_update(partitions)
+        self._blocked.difference_update(partitions)
 
     def move(self, targets: Collection[TopicPartition]) -> None:
-        """Go on in these partitions from there; they are held no longer."""
-        places = {place_of(target) for target in targets}
-        self._held -= places
+        """Continue in these partitions at these offsets; the partitions are no longer blocked."""
+        moved = {partition_of(target) for target in targets}
+        self._blocked -= moved
         if self.is_cooperative:
-            self._consumer.incremental_unassign(partitions_of(places))
+            self._consumer.incremental_unassign(to_topic_partitions(moved))
             self._consumer.incremental_assign(list(targets))
         else:
             positions = self.positions(self._started)
-            self._started = {place: _at(each, positions.get(place)) for place, each in self._started.items()}
-            others = [each for place, each in self._started.items() if place not in places]
+            self._started = {
+                partition: _at(started, positions.get(partition)) for partition, started in self._started.items()
+            }
+            others = [started for partition, started in self._started.items() if partition not in moved]
             self._consumer.assign([*targets, *others])
-        self._started.update({place_of(target): target for target in targets})
-        self._consumer.pause(partitions_of(self._paused | self._held))
-        self._consumer.resume(partitions_of(places - self._paused))  # being paused outlives an assignment
+        self._started.update({partition_of(target): target for target in targets})
+        # librdkafka keeps a partition paused across assignments.
+        self._consumer.pause(to_topic_partitions(self._paused_by_user | self._blocked))
+        self._consumer.resume(to_topic_partitions(moved - self._paused_by_user))
 
     def sought(self, target: TopicPartition) -> None:
-        """The user went there with librdkafka's own seek, which leaves no position until a record is read."""
-        self._started[place_of(target)] = target
+        """Note the user's seek: librdkafka has no position for the partition until a record is read."""
+        self._started[partition_of(target)] = target
 
-    def positions(self, places: Iterable[Place]) -> dict[Place, int]:
-        """The next offset of the partitions in which a record was read."""
-        answers = self._consumer.position(partitions_of(place for place in places if place in self._started))
-        return {place_of(answer): answer.offset for answer in answers if answer.offset >= 0}
+    def positions(self, partitions: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
+        """Return librdkafka's positions of the assigned partitions from which a record was read."""
+        assigned = (partition for partition in partitions if partition in self._started)
+        results = self._consumer.position(to_topic_partitions(assigned))
+        return {partition_of(result): result.offset for result in results if result.offset >= 0}
 
-    def hold(self, places: Collection[Place]) -> None:
-        """Read no more of these until `release` or `move`."""
-        self._held.update(places)
-        self._consumer.pause(partitions_of(places))
+    def block(self, partitions: Collection[PartitionKey]) -> None:
+        """Stop reading these partitions until `move`."""
+        self._blocked.update(partitions)
+        self._consumer.pause(to_topic_partitions(partitions))
 
-    def release(self, places: Collection[Place]) -> None:
-        self._held.difference_update(places)
-        self._consumer.resume(partitions_of(set(places) - self._paused))
+    def pause(self, partitions: Collection[PartitionKey]) -> None:
+        """Pause for the user."""
+        self._consumer.pause(to_topic_partitions(partitions))
+        self._paused_by_user.update(partition for partition in partitions if partition in self._started)
 
-    def pause(self, places: Collection[Place]) -> None:
-        """For the user."""
-        self._consumer.pause(partitions_of(places))
-        self._paused.update(place for place in places if place in self._started)
+    def resume(self, partitions: Collection[PartitionKey]) -> None:
+        """Resume for the user."""
+        self._paused_by_user.difference_update(partitions)
+        self._consumer.resume(to_topic_partitions(set(partitions) - self._blocked))
 
-    def resume(self, places: Collection[Place]) -> None:
-        """For the user."""
-        self._paused.difference_update(places)
-        self._consumer.resume(partitions_of(set(places) - self._held))
-
-    def _start(self, partitions: Collection[TopicPartition], held: Collection[Place]) -> None:
-        self._started.update({place_of(each): each for each in partitions})
-        if held:
-            self.hold(held)
+    def _note_start(self, targets: Collection[TopicPartition], blocked: Collection[PartitionKey]) -> None:
+        self._started.update({partition_of(target): target for target in targets})
+        if blocked:
+            self.block(blocked)
 
 
-def _at(partition: TopicPartition, position: int | None) -> TopicPartition:
-    return partition if position is None else TopicPartition(partition.topic, partition.partition, position)
+def _at(started: TopicPartition, position: int | None) -> TopicPartition:
+    return started if position is None else TopicPartition(started.topic, started.partition, position)

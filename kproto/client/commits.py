@@ -1,8 +1,8 @@
-"""Commits of a consumer whose librdkafka may not make them itself.
+"""The commits of a consumer whose librdkafka must not commit by itself.
 
-What librdkafka would commit is where its own reading is; that is not where the user is while a partition is caught up
-with, and it forgets metadata. So automatic commits are made here: in `poll`, as Kafka's Java client does, and when
-partitions go. What is committed, and when a user's own commit succeeds, the catch-ups are told.
+While a partition catches up, librdkafka would commit the position of consumer 1 instead of the user's; and librdkafka
+commits without metadata. So kproto makes the automatic commits: in `poll`, as Kafka's Java client does, and when
+partitions are revoked.
 """
 
 from __future__ import annotations
@@ -15,106 +15,108 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from kproto.client.configuration import COMMIT_CALLBACK, Configuration
-from kproto.client.places import Place, partitions_at, place_of
+from kproto.client.topic_partitions import PartitionKey, partition_of, position_after, topic_partitions_at
 
 logger: logging.Logger = logging.getLogger("kproto.client")
 
-Positions = Callable[[Collection[Place] | None], dict[Place, int]]
-"""The offsets that a commit of these partitions (None: all) says now."""
+OffsetsToCommit = Callable[[Collection[PartitionKey] | None], dict[PartitionKey, int]]
+"""Returns the offsets that a commit of these partitions (None: all) commits now."""
 
 
 class Commits:
     """The commits of one consumer.
 
     Args:
-        consumer: the wrapped one.
-        positions: where the user is.
-        metadata: what commits carry if the user says nothing.
-        on_success: is told of each committed offset.
+        consumer: an object whose methods are confluent-kafka's own.
+        metadata: returns the metadata of commits for which the user gives none.
+        on_success: called with each committed offset.
     """
 
     def __init__(
         self,
         consumer: Consumer,
         configuration: Configuration,
-        positions: Positions,
+        to_commit: OffsetsToCommit,
         metadata: Callable[[], str | None],
-        on_success: Callable[[Place, int], None],
+        on_success: Callable[[PartitionKey, int], None] | None,
     ) -> None:
         self._consumer = consumer
-        self._positions = positions
+        self._to_commit = to_commit
         self._metadata = metadata
         self._on_success = on_success
-        self._user_callback: Callable[..., None] | None = configuration.given.get(COMMIT_CALLBACK)
-        self._committed: dict[Place, int] = {}
-        """What is known to be committed, of the partitions that we have."""
+        self._user_callback: Callable[..., None] | None = configuration.librdkafka.get(COMMIT_CALLBACK)
+        self._committed: dict[PartitionKey, int] = {}
+        """The last successful commit of each assigned partition."""
         self.is_automatic: bool = configuration.auto_commit
         self._interval_s = configuration.auto_commit_interval_s
-        self.due_at: float = time.monotonic() + self._interval_s
-        """When `tick` has something to do."""
+        self.next_commit_at: float = time.monotonic() + self._interval_s
+        """When `commit_periodically` commits next, on the monotonic clock."""
 
-    def tick(self) -> bool:
-        """Commit if it is time; return whether it was."""
+    def commit_periodically(self) -> bool:
+        """Commit if the commit interval has passed; return whether it has."""
         now = time.monotonic()
-        if now < self.due_at:
+        if now < self.next_commit_at:
             return False
-        self.due_at = now + self._interval_s
+        self.next_commit_at = now + self._interval_s
         if self.is_automatic:
             offsets = self._changed(None)
             if offsets:
                 self._consumer.commit(offsets=offsets, asynchronous=True)
         return True
 
-    def commit_now(self, places: Collection[Place] | None = None) -> None:
-        """Commit what is automatic before something ends; that it fails (the group has gone on) is only logged."""
+    def commit_now(self, partitions: Collection[PartitionKey] | None = None) -> None:
+        """Commit these partitions (None: all) if commits are automatic; log a failure, as after a rebalance."""
         if not self.is_automatic:
             return
-        offsets = self._changed(places)
+        offsets = self._changed(partitions)
         if offsets:
             try:
-                self._noted(self._consumer.commit(offsets=offsets, asynchronous=False))
+                self._note(self._consumer.commit(offsets=offsets, asynchronous=False))
             except KafkaException as error:
-                logger.warning("what was read since the last commit is not committed: %s", error)
+                logger.warning(
+                    "automatic commit failed, the records since the last commit will be read again: %s", error
+                )
 
     def commit(self, arguments: dict[str, Any]) -> list[TopicPartition] | None:
-        """The user's commit, with the arguments as confluent-kafka takes them."""
+        """Commit for the user, with confluent-kafka's arguments."""
         message, offsets = arguments.pop("message", None), arguments.pop("offsets", None)
         if message is not None and offsets is not None:
             raise ValueError("message and offsets are mutually exclusive")
         if message is not None:
-            offsets = [TopicPartition(message.topic(), message.partition(), message.offset() + 1)]
+            offsets = [position_after(message)]
         elif offsets is None:
             offsets = self._changed(None)
             if not offsets:
                 raise KafkaException(KafkaError(KafkaError._NO_OFFSET, "Commit failed: Local: No offset stored"))
-        answers = self._consumer.commit(offsets=[self._with_metadata(each) for each in offsets], **arguments)
-        return None if answers is None else self._noted(answers)
+        results = self._consumer.commit(offsets=[self._with_metadata(each) for each in offsets], **arguments)
+        return None if results is None else self._note(results)
 
-    def forget(self, places: Collection[Place]) -> None:
-        for place in places:
-            self._committed.pop(place, None)
+    def forget(self, partitions: Collection[PartitionKey]) -> None:
+        for partition in partitions:
+            self._committed.pop(partition, None)
 
-    def on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        """librdkafka's answer to any commit."""
+    def on_commit(self, error: KafkaError | None, topic_partitions: list[TopicPartition]) -> None:
+        """librdkafka's callback after each commit."""
         if error is None:
-            self._noted(partitions)
+            self._note(topic_partitions)
         if self._user_callback is not None:
-            self._user_callback(error, partitions)
+            self._user_callback(error, topic_partitions)
 
-    def _changed(self, places: Collection[Place] | None) -> list[TopicPartition]:
-        positions = self._positions(places)
-        changed = ((place, offset) for place, offset in positions.items() if self._committed.get(place) != offset)
-        return partitions_at(changed, self._metadata())
+    def _changed(self, partitions: Collection[PartitionKey] | None) -> list[TopicPartition]:
+        offsets = self._to_commit(partitions).items()
+        changed = ((partition, offset) for partition, offset in offsets if self._committed.get(partition) != offset)
+        return topic_partitions_at(changed, self._metadata())
 
-    def _with_metadata(self, partition: TopicPartition) -> TopicPartition:
-        text = self._metadata()
-        if text is not None and not partition.metadata:
-            return TopicPartition(partition.topic, partition.partition, partition.offset, text)
-        return partition
+    def _with_metadata(self, topic_partition: TopicPartition) -> TopicPartition:
+        metadata = self._metadata()
+        if metadata is not None and not topic_partition.metadata:
+            return TopicPartition(topic_partition.topic, topic_partition.partition, topic_partition.offset, metadata)
+        return topic_partition
 
-    def _noted(self, answers: list[TopicPartition]) -> list[TopicPartition]:
-        for answer in answers:
-            if answer.error is None and answer.offset >= 0:
-                self._committed[place_of(answer)] = answer.offset
-                self._on_success(place_of(answer), answer.offset)
-        return answers
+    def _note(self, results: list[TopicPartition]) -> list[TopicPartition]:
+        for result in results:
+            if result.error is None and result.offset >= 0:
+                self._committed[partition_of(result)] = result.offset
+                if self._on_success is not None:
+                    self._on_success(partition_of(result), result.offset)
+        return results

@@ -1,4 +1,4 @@
-"""The configurations of the clients inside, made from the one that the user gave."""
+"""The configurations of the wrapped consumer, of consumer 2 and of the checkpoint clients, made from the user's one."""
 
 from __future__ import annotations
 
@@ -6,17 +6,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kproto.client.core.settings import OWN, RESET, OnInvalidOffset, OnNoInitialOffset, Reset, Settings, boolean, parse
+from kproto.client.decisions.settings import (
+    AUTO_OFFSET_RESET,
+    PROPOSED_SETTINGS,
+    AutoOffsetReset,
+    OnInvalidOffset,
+    OnNoInitialOffset,
+    Settings,
+    boolean,
+    parse,
+)
 
 AUTO_COMMIT = "enable.auto.commit"
 AUTO_COMMIT_INTERVAL = "auto.commit.interval.ms"
 AUTO_COMMIT_INTERVAL_DEFAULT_MS = 5000
 AUTO_STORE = "enable.auto.offset.store"
 COMMIT_CALLBACK = "on_commit"
-OF_MEMBERS = ("group.instance.id", "group.protocol", "group.remote.assignor", "partition.assignment.strategy")
-OF_REPORTS = ("on_commit", "stats_cb", "error_cb", "throttle_cb", "statistics.interval.ms")
-"""What the user hears of one consumer; the second is none of hers."""
-OF_CONNECTIONS = (
+ASSIGNOR = "partition.assignment.strategy"
+GROUP_PROTOCOL = "group.protocol"
+MEMBER_SETTINGS = ("group.instance.id", GROUP_PROTOCOL, "group.remote.assignor", ASSIGNOR)
+CALLBACK_SETTINGS = (COMMIT_CALLBACK, "stats_cb", "error_cb", "throttle_cb", "statistics.interval.ms")
+"""The user's callbacks report on the user's consumer only, not on consumer 2."""
+CONNECTION_SETTINGS = (
     "bootstrap.servers",
     "metadata.broker.list",
     "client.",
@@ -35,86 +46,90 @@ OF_CONNECTIONS = (
     "plugin.library.paths",
     "https.",
 )
-"""How settings begin that all kinds of clients have."""
+"""Names and prefixes of the settings that consumers, producers and admin clients share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What the user wants, and what the clients inside get."""
+    """The user's configuration, divided into the settings of the proposals and those of librdkafka."""
 
-    given: Mapping[str, Any]
-    """Without our own settings, and flat."""
+    librdkafka: Mapping[str, Any]
+    """Without the settings of the proposals; ``default.topic.config`` is merged into it."""
     settings: Settings
 
     @property
     def group_id(self) -> str:
-        return str(self.given["group.id"])
+        return str(self.librdkafka["group.id"])
 
     @property
-    def is_used(self) -> bool:
-        """Whether any of the proposals is; if not, the wrapped consumer is left to itself."""
+    def uses_proposals(self) -> bool:
+        """Whether a setting of KIP-842 or KIP-333 is used. If not, `Consumer` adds nothing to confluent-kafka's."""
         return self.settings.resets or self.settings.parallel
 
     @property
-    def commits_itself(self) -> bool:
-        """Whether commits are ours to make, since librdkafka's would say the wrong thing.
+    def commits_in_poll(self) -> bool:
+        """Whether kproto commits instead of librdkafka.
 
-        It commits where the head is, not where the user is (KIP-333); and without metadata, so that the group's start
-        time would be forgotten (safe_latest).
+        With KIP-333, librdkafka would commit the position of consumer 1 instead of the user's. With ``safe_latest``,
+        librdkafka would commit without metadata and so lose the start time of the group.
         """
         return self.settings.parallel or self.settings.on_no_initial_offset is OnNoInitialOffset.SAFE_LATEST
 
     @property
     def auto_commit(self) -> bool:
-        return boolean(self.given.get(AUTO_COMMIT, True)) is not False
+        return boolean(self.librdkafka.get(AUTO_COMMIT, True)) is not False
 
     @property
     def auto_store(self) -> bool:
-        return boolean(self.given.get(AUTO_STORE, True)) is not False
+        return boolean(self.librdkafka.get(AUTO_STORE, True)) is not False
 
     @property
     def auto_commit_interval_s(self) -> float:
-        return float(self.given.get(AUTO_COMMIT_INTERVAL, AUTO_COMMIT_INTERVAL_DEFAULT_MS)) / 1000
+        return float(self.librdkafka.get(AUTO_COMMIT_INTERVAL, AUTO_COMMIT_INTERVAL_DEFAULT_MS)) / 1000
 
     @property
     def is_cooperative(self) -> bool:
-        """Whether members keep partitions over a rebalance, so that assignments are told as differences."""
-        strategies = str(self.given.get("partition.assignment.strategy", ""))
-        return "cooperative" in strategies or str(self.given.get("group.protocol", "")).lower() == "consumer"
+        """Whether members keep partitions during a rebalance, so that assignments are incremental."""
+        strategies = str(self.librdkafka.get(ASSIGNOR, ""))
+        return "cooperative" in strategies or str(self.librdkafka.get(GROUP_PROTOCOL, "")).lower() == "consumer"
 
     def for_consumer(self, on_commit: Callable[..., None]) -> dict[str, Any]:
-        """For the group's member."""
-        config = dict(self.given)
-        if self.settings.on_invalid_offset is OnInvalidOffset.NEAREST or self.settings.reset is Reset.NONE:
-            config[RESET] = "error"  # with nearest, an offset out of range has to come to us
-        if self.commits_itself:
+        """Return the configuration of the group's member (consumer 1)."""
+        config = dict(self.librdkafka)
+        # With nearest, librdkafka has to report an offset out of range instead of resetting it.
+        if (
+            self.settings.on_invalid_offset is OnInvalidOffset.NEAREST
+            or self.settings.auto_offset_reset is AutoOffsetReset.NONE
+        ):
+            config[AUTO_OFFSET_RESET] = "error"
+        if self.commits_in_poll:
             config[AUTO_COMMIT] = False
             config[COMMIT_CALLBACK] = on_commit
         return config
 
-    def for_catch_up(self) -> dict[str, Any]:
-        """For a consumer of no group that reads what it is assigned."""
-        left_out = {*OF_MEMBERS, *OF_REPORTS}
+    def for_consumer2(self) -> dict[str, Any]:
+        """Return the configuration of a consumer outside the group that reads assigned partitions."""
+        omitted = {*MEMBER_SETTINGS, *CALLBACK_SETTINGS}
         return {
-            **{name: value for name, value in self.given.items() if name not in left_out},
+            **{name: value for name, value in self.librdkafka.items() if name not in omitted},
             AUTO_COMMIT: False,
             AUTO_STORE: False,
             "enable.partition.eof": True,
-            RESET: "error",
+            AUTO_OFFSET_RESET: "error",
         }
 
     def for_connection(self) -> dict[str, Any]:
-        """For a client that does not consume."""
-        return {name: value for name, value in self.given.items() if name.startswith(OF_CONNECTIONS)}
+        """Return the configuration of a producer or an admin client."""
+        return {name: value for name, value in self.librdkafka.items() if name.startswith(CONNECTION_SETTINGS)}
 
 
 def read(config: Mapping[str, Any]) -> Configuration:
-    """Divide a configuration into our settings and the client's.
+    """Divide the user's configuration.
 
     Raises:
-        ConfigError: one of our settings has a value that it cannot have.
+        ConfigError: a setting of the proposals has an invalid value.
     """
     flat = {**config, **config.get("default.topic.config", {})}
     flat.pop("default.topic.config", None)
-    given = {name: value for name, value in flat.items() if name not in OWN}
-    return Configuration(given=given, settings=parse(flat))
+    librdkafka = {name: value for name, value in flat.items() if name not in PROPOSED_SETTINGS}
+    return Configuration(librdkafka=librdkafka, settings=parse(flat))

@@ -1,4 +1,4 @@
-"""confluent-kafka's Consumer with the offset resets of KIP-842 and the parallel catch-up of KIP-333."""
+"""confluent-kafka's `Consumer` with the offset resets of KIP-842 and the parallel catch-up of KIP-333."""
 
 from __future__ import annotations
 
@@ -10,79 +10,88 @@ import confluent_kafka
 from confluent_kafka import Message, TopicPartition
 
 from kproto.client import configuration
-from kproto.client.engine import Engine
-from kproto.client.places import place_of
+from kproto.client.delegate import ConsumerDelegate
+from kproto.client.topic_partitions import partition_of, position_after
 
 RebalanceCallback = Callable[["confluent_kafka.Consumer", list[TopicPartition]], None]
 CONFLUENT_POLL, CONFLUENT_CONSUME = confluent_kafka.Consumer.poll, confluent_kafka.Consumer.consume
-"""Called for each record, where `super` would cost as much as the rest."""
+"""Called once per record, where `super()` would cost as much as the rest of the call."""
 
 
 class Consumer(confluent_kafka.Consumer):
-    """`confluent_kafka.Consumer`, which it replaces: same configuration, methods and callbacks.
+    """A replacement of `confluent_kafka.Consumer` with the same configuration, methods and callbacks.
 
-    Settings of its own, beside confluent-kafka's:
+    The caller owns the consumer and closes it, by `close` or as a context manager.
+
+    Additional settings:
 
     ``auto.offset.reset.on.no.initial.offset``
-        Where to start in a partition of which the group has no offset: ``none`` (default: as ``auto.offset.reset``
-        says), ``latest``, ``earliest``; ``latest_on_start`` or ``earliest_on_start`` if the group starts with the
-        topic, else as ``auto.offset.reset`` says; ``safe_latest``: at the end if the first record is older than the
-        group, else from the first. ``auto.offset.reset.on.initial.offset`` is the same.
+        The start position in a partition without a committed offset: ``none`` (default: ``auto.offset.reset``
+        decides), ``latest`` or ``earliest``; ``latest_on_start`` or ``earliest_on_start`` at the group start, while
+        ``auto.offset.reset`` decides for partitions that are added later; ``safe_latest``: the end if the first record
+        is older than the group, the first record otherwise. Alias: ``auto.offset.reset.on.initial.offset``.
     ``auto.offset.reset.on.invalid.offset``
-        Where to go from a position out of range: ``none`` (default: as ``auto.offset.reset`` says) or ``nearest``.
+        The position after an offset out of range: ``none`` (default: ``auto.offset.reset`` decides) or ``nearest``.
     ``commit.reset.position``
-        Whether the strategies that look at the group's start commit the position at once, which they need to recognise
-        it later (default true).
+        Whether the strategies that depend on the group start commit the reset position at once (default true). Without
+        that commit they cannot recognize the group start later.
     ``enable.parallel.rebalance``
-        Read on at the log's end as soon as a partition is assigned, and catch up with what is before by a second
-        consumer; the records still come in order (default false).
+        Continue at the log end as soon as a partition is assigned, and read the records from the committed offset up
+        to there with a second consumer; records are still delivered in order (default false).
     ``parallel.rebalance.buffer.bytes``
-        How much of the new may wait for the old, per partition (default: ``fetch.max.bytes``).
+        Size limit, per partition, of the newer records that wait for the older ones (default: ``fetch.max.bytes``).
     ``parallel.rebalance.merge``
-        Whether what several crashes have left is one range (default true), or one for each crash.
+        Whether the catch-up ranges that several crashes left are merged into one (default true).
 
-    ``auto.offset.reset`` may be ``none``, which is confluent-kafka's ``error``. A consumer with none of the new
-    settings does just what confluent-kafka's does. With ``enable.parallel.rebalance`` or ``safe_latest`` automatic
-    commits are made in `poll` and `consume`, and when partitions go, not by a thread.
+    ``auto.offset.reset`` accepts ``none``, confluent-kafka's ``error``. Without any of these settings the consumer
+    behaves exactly as confluent-kafka's. With ``enable.parallel.rebalance`` or ``safe_latest``, automatic commits are
+    made within `poll` and `consume` and at a revocation instead of in a thread of librdkafka.
 
     Raises:
-        ConfigError: (a ValueError) a setting has a value that it cannot have; the message names it.
-        KafkaException, ValueError: as confluent-kafka.
+        ConfigError: (a `ValueError`) a setting has an invalid value; the message names the setting.
+        KafkaException, ValueError: as of confluent-kafka.
     """
 
-    _engine: Engine | None
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        consumer = super().__new__(cls)
-        consumer._engine = None
-        return consumer
+    _delegate: ConsumerDelegate | None = None
+    """Of the class, since librdkafka's callbacks may use it before `__init__` has ended."""
 
     def __init__(self, config: dict[str, Any] | None = None, /, **kwargs: Any) -> None:
-        read = configuration.read({**(config or {}), **kwargs})
-        super().__init__(read.for_consumer(self._on_commit))
-        if read.is_used:
-            self._engine = Engine(cast("confluent_kafka.Consumer", super()), read)
-        self._is_cooperative = read.is_cooperative
+        divided = configuration.read({**(config or {}), **kwargs})
+        super().__init__(divided.for_consumer(self._on_commit))
+        if divided.uses_proposals:
+            self._delegate = ConsumerDelegate(self._confluent(), divided)
+        self._is_cooperative = divided.is_cooperative
         self._callbacks: dict[str, RebalanceCallback | None] = {}
         self._assigned_in_callback = False
+
+    def _confluent(self) -> confluent_kafka.Consumer:
+        """Return an object whose methods are confluent-kafka's own."""
+        return cast("confluent_kafka.Consumer", super())
+
+    def _implementation(self) -> ConsumerDelegate | confluent_kafka.Consumer:
+        return self._confluent() if self._delegate is None else self._delegate
 
     # -- records
 
     def poll(self, timeout: float = -1) -> Message | None:
-        """As confluent-kafka's.
+        """As confluent-kafka's `poll`.
 
         Raises:
-            NoOffsetForPartition, OffsetOutOfRange: partitions have no position, and the settings name none. They stay
-                assigned, and `seek` gives them one; the next call goes on with the others.
+            NoOffsetForPartition, OffsetOutOfRange: partitions have no position, and no setting names one. The
+                partitions stay assigned, and `seek` sets their position; the next call continues with the others.
         """
-        engine = self._engine
-        return CONFLUENT_POLL(self, timeout) if engine is None else engine.poll(timeout)
+        delegate = self._delegate
+        return CONFLUENT_POLL(self, timeout) if delegate is None else delegate.poll(timeout)
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
-        """As confluent-kafka's; raises what `poll` does, if there is no record to return."""
-        if self._engine is None:
+        """As confluent-kafka's `consume`.
+
+        Raises:
+            NoOffsetForPartition, OffsetOutOfRange: as of `poll`, and only if there is no record to return.
+        """
+        if self._delegate is None:
             return CONFLUENT_CONSUME(self, num_messages, timeout)
-        return self._engine.consume(num_messages, timeout)
+        return self._delegate.consume(num_messages, timeout)
 
     # -- partitions
 
@@ -95,87 +104,70 @@ class Consumer(confluent_kafka.Consumer):
     ) -> None:
         given = {"on_assign": on_assign, "on_revoke": on_revoke, "on_lost": on_lost}
         callbacks = {name: callback for name, callback in given.items() if callback is not None}
-        if self._engine is None:
+        if self._delegate is None:
             super().subscribe(topics, **callbacks)
             return
         super().subscribe(topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
         self._callbacks.update(callbacks)
-        self._engine.comes_from_group(is_cooperative=self._is_cooperative)
+        self._delegate.subscribed(is_cooperative=self._is_cooperative)
 
     def assign(self, partitions: list[TopicPartition]) -> None:
         self._assigned_in_callback = True
-        if self._engine is None:
-            super().assign(partitions)
-        else:
-            self._engine.assign(partitions, incremental=False)
+        self._implementation().assign(partitions)
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
         self._assigned_in_callback = True
-        if self._engine is None:
-            super().incremental_assign(partitions)
-        else:
-            self._engine.assign(partitions, incremental=True)
+        self._implementation().incremental_assign(partitions)
 
     def unassign(self) -> None:
-        if self._engine is not None:
-            self._engine.unassign()
+        if self._delegate is not None:
+            self._delegate.unassign()
         super().unassign()
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
-        if self._engine is not None:
-            self._engine.revoked([place_of(each) for each in partitions])
+        if self._delegate is not None:
+            self._delegate.revoked(list(map(partition_of, partitions)))
         super().incremental_unassign(partitions)
 
     def seek(self, partition: TopicPartition) -> None:
-        if self._engine is None:
-            super().seek(partition)
-        else:
-            self._engine.seek(partition)
+        self._implementation().seek(partition)
 
     def pause(self, partitions: list[TopicPartition]) -> None:
-        if self._engine is None:
-            super().pause(partitions)
-        else:
-            self._engine.pause([place_of(each) for each in partitions])
+        self._implementation().pause(partitions)
 
     def resume(self, partitions: list[TopicPartition]) -> None:
-        if self._engine is None:
-            super().resume(partitions)
-        else:
-            self._engine.resume([place_of(each) for each in partitions])
+        self._implementation().resume(partitions)
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        if self._engine is None:
-            return super().position(partitions)
-        return self._engine.positions.tell(partitions)
+        return self._implementation().position(partitions)
 
     # -- commits
 
     def commit(self, message: Message | None = None, offsets: Any = None, asynchronous: bool = True) -> Any:
         given = {"message": message, "offsets": offsets}
         arguments: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        if self._engine is None or not self._engine.commits_itself:
+        if self._delegate is None or not self._delegate.commits_in_poll:
             commit: Callable[..., Any] = super().commit
             return commit(**arguments, asynchronous=asynchronous)
-        return self._engine.commits.commit({**arguments, "asynchronous": asynchronous})
+        return self._delegate.commits.commit({**arguments, "asynchronous": asynchronous})
 
     def store_offsets(self, message: Message | None = None, offsets: list[TopicPartition] | None = None) -> None:
         if message is not None:
             super().store_offsets(message=message)
-            offsets = [TopicPartition(str(message.topic()), message.partition() or 0, (message.offset() or 0) + 1)]
+            offsets = [position_after(message)]
         else:
             super().store_offsets(offsets=offsets)
-        if self._engine is not None:
-            self._engine.positions.store(offsets or [])
+        if self._delegate is not None:
+            self._delegate.positions.store(offsets or [])
 
-    # -- the end
+    # -- close
 
     def close(self) -> None:
-        if self._engine is not None:
-            self._engine.commit_at_end()
+        if self._delegate is not None:
+            self._delegate.commit_before_close()
         super().close()
-        if self._engine is not None:
-            self._engine.close()
+        if self._delegate is not None:
+            self._delegate.close()
 
     def __enter__(self) -> Self:
         return self
@@ -185,10 +177,10 @@ class Consumer(confluent_kafka.Consumer):
     ) -> None:
         self.close()
 
-    # -- what librdkafka tells
+    # -- callbacks of librdkafka
 
     def _on_assign(self, consumer: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
-        """The user's callback may assign the partitions at positions of its own; if not, they are assigned after it."""
+        # The user's callback may assign the partitions at its own positions; otherwise they are assigned here.
         originals = [TopicPartition(each.topic, each.partition, each.offset) for each in partitions]
         self._assigned_in_callback = False
         try:
@@ -198,16 +190,16 @@ class Consumer(confluent_kafka.Consumer):
                 (self.incremental_assign if self._is_cooperative else self.assign)(originals)
 
     def _on_revoke(self, consumer: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
-        assert self._engine is not None
-        places = [place_of(each) for each in partitions]
-        self._call_back("on_revoke", partitions)
-        self._engine.revoked(places)
+        self._revoke("on_revoke", partitions, lost=False)
 
     def _on_lost(self, consumer: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
-        assert self._engine is not None
-        places = [place_of(each) for each in partitions]
-        self._call_back("on_lost" if "on_lost" in self._callbacks else "on_revoke", partitions)
-        self._engine.revoked(places, lost=True)
+        self._revoke("on_lost" if "on_lost" in self._callbacks else "on_revoke", partitions, lost=True)
+
+    def _revoke(self, callback: str, partitions: list[TopicPartition], *, lost: bool) -> None:
+        assert self._delegate is not None
+        revoked = list(map(partition_of, partitions))  # before the user's callback may change the list
+        self._call_back(callback, partitions)
+        self._delegate.revoked(revoked, lost=lost)
 
     def _call_back(self, name: str, partitions: list[TopicPartition]) -> None:
         callback = self._callbacks.get(name)
@@ -215,5 +207,5 @@ class Consumer(confluent_kafka.Consumer):
             callback(self, partitions)
 
     def _on_commit(self, error: Any, partitions: list[TopicPartition]) -> None:
-        assert self._engine is not None
-        self._engine.commits.on_commit(error, partitions)
+        assert self._delegate is not None
+        self._delegate.commits.on_commit(error, partitions)

@@ -1,4 +1,4 @@
-"""What `kproto.client.Consumer` raises beside the errors of confluent-kafka."""
+"""The exceptions that `kproto.client.Consumer` raises in addition to confluent-kafka's."""
 
 from __future__ import annotations
 
@@ -6,30 +6,31 @@ from collections.abc import Sequence
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from kproto.client.core.settings import ConfigError
+from kproto.client.decisions.settings import ConfigError
+from kproto.errors import KprotoError
 
 __all__ = ["ConfigError", "NoOffsetForPartition", "OffsetOutOfRange"]
 
 
-class _NoPosition(KafkaException):
-    """Partitions have no position; they stay assigned and silent until `seek` gives them one."""
+class _NoPosition(KprotoError, KafkaException):
+    """Partitions have no position. They stay assigned and are not fetched until `seek` sets a position."""
 
-    WHY = ""
+    REASON = ""
     partitions: list[TopicPartition]
 
     def __init__(self, partitions: Sequence[TopicPartition]) -> None:
         self.partitions = list(partitions)
         names = ", ".join(f"{each.topic} [{each.partition}]" for each in partitions)
-        super().__init__(KafkaError(KafkaError._AUTO_OFFSET_RESET, f"{self.WHY}: {names}"))
+        super().__init__(KafkaError(KafkaError._AUTO_OFFSET_RESET, f"{self.REASON}: {names}"))
 
 
 class NoOffsetForPartition(_NoPosition):
-    """The group has no offset for these partitions, and the settings name no place to go."""
+    """The group has no committed offset for these partitions, and no setting names a reset position."""
 
-    WHY = "no committed offset, and no reset policy"
+    REASON = "no committed offset and no reset policy"
 
 
 class OffsetOutOfRange(_NoPosition):
-    """The positions of these partitions are out of the log's range, and the settings name no place to go."""
+    """The positions of these partitions are outside the log, and no setting names a reset position."""
 
-    WHY = "offset out of range, and no reset policy"
+    REASON = "offset out of range and no reset policy"

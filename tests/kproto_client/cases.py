@@ -1,12 +1,15 @@
-"""All cases that a real broker is asked."""
+"""All cases; pytest runs them against kproto, `python -m tests.kproto_client` against a real Kafka."""
 
 from __future__ import annotations
 
-from tests.kproto_client.crash_cases import CASES as CRASH_CASES
-from tests.kproto_client.kafka_side import Case
-from tests.kproto_client.parallel_cases import CASES as PARALLEL_CASES
-from tests.kproto_client.parallel_log_cases import CASES as PARALLEL_LOG_CASES
-from tests.kproto_client.parallel_log_cases import OF_TRANSACTIONS
-from tests.kproto_client.reset_cases import CASES as RESET_CASES
+from tests.kproto_client import catch_up_broker_cases, catch_up_cases, crash_cases, reset_cases
+from tests.kproto_client.kafka_fixture import Case
 
-CASES: dict[str, Case] = {**RESET_CASES, **PARALLEL_CASES, **PARALLEL_LOG_CASES, **OF_TRANSACTIONS, **CRASH_CASES}
+CASES: dict[str, Case] = {
+    **reset_cases.CASES,
+    **catch_up_cases.CASES,
+    **catch_up_broker_cases.CASES,
+    **crash_cases.CASES,
+}
+CASES_WITH_TRANSACTIONS: dict[str, Case] = catch_up_broker_cases.CASES_WITH_TRANSACTIONS
+"""For brokers with transactions, which kproto has not."""

@@ -1,11 +1,11 @@
-"""One broker for all tests of a process: in process, with a clock that some tests move."""
+"""One in-process broker per test process, with a clock that some tests advance."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from kproto_server import Broker
-from tests.kproto_client.kafka_side import KafkaSide
+from tests.kproto_client.kafka_fixture import KafkaFixture
 
 
 @pytest.fixture(scope="session")
@@ -16,5 +16,5 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
-def kafka(broker: Broker) -> KafkaSide:
-    return KafkaSide(broker.bootstrap_servers)
+def kafka(broker: Broker) -> KafkaFixture:
+    return KafkaFixture(broker.bootstrap_servers)

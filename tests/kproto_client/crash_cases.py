@@ -1,7 +1,7 @@
-"""KIP-333 with members that are killed: real processes, SIGKILL.
+"""KIP-333 with members that crash: real processes, ended by SIGKILL.
 
-A member notes each record before it commits, so what is in its file is all that it was given; see `member.py`. It is a
-static one, so that its successor need not wait for its session to end.
+A member writes each record to a file before it commits (`killed_member.py`), so the file shows all delivered records.
+The member is static, so its successor does not wait for the session timeout.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ from pathlib import Path
 
 import confluent_kafka
 
-from kproto.client.core.ranges import OPEN, Range
-from tests.kproto_client.kafka_side import LIMIT_S, Case, KafkaSide, read
-from tests.kproto_client.parallel_cases import ON, behind, checkpoints
+from kproto.client.decisions.catch_up_ranges import OPEN_END, OffsetRange
+from tests.kproto_client.catch_up_cases import ON, behind, checkpoints
+from tests.kproto_client.kafka_fixture import LIMIT_S, Case, KafkaFixture, cases, read
 from tests.waiting import wait_until
+
+INSTANCE_ID = "static-1"
 
 
 def run_until_killed(
-    kafka: KafkaSide, group: str, topic: str, count: int, commit_every: int, *, merge: bool
+    kafka: KafkaFixture, group: str, topic: str, count: int, commit_every: int, *, merge: bool
 ) -> list[int]:
-    """Have a member take so many records, and kill it; return their offsets in partition 0."""
-    settings = {**ON, "parallel_rebalance_merge": merge, "group_instance_id": "the one"}
+    """Kill a member after `count` records; return their offsets in partition 0."""
+    settings = {**ON, "parallel_rebalance_merge": merge, "group_instance_id": INSTANCE_ID}
     config = json.dumps(kafka.config(group, **settings))
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder) / "records"
         lines.touch()
         arguments = [str(lines), str(count), str(commit_every), config, topic]
-        member = subprocess.Popen([sys.executable, "-m", "tests.kproto_client.member", *arguments])
+        member = subprocess.Popen([sys.executable, "-m", "tests.kproto_client.killed_member", *arguments])
         try:
             wait_until(lambda: "waits" in lines.read_text() or member.poll() is not None, "the last record")
             assert member.poll() is None, f"the member ended with {member.returncode}"
@@ -40,8 +42,8 @@ def run_until_killed(
         return [int(line.split()[1]) for line in lines.read_text().splitlines() if line != "waits"]
 
 
-def worked_example_with_crashes(kafka: KafkaSide) -> None:
-    """CK-91, CK-80, CK-82: killed at committed 70 with E = 120, and again at 90 with E = 200."""
+def worked_example_with_crashes(kafka: KafkaFixture) -> None:
+    """CK-91, CK-80, CK-82: the first member is killed at committed 70 with E = 120, the second at 90 with E = 200."""
     for merge in (False, True):
         topic, group = behind(kafka, 0, 120)
         first = run_until_killed(kafka, group, topic, 75, 10, merge=merge)
@@ -53,12 +55,12 @@ def worked_example_with_crashes(kafka: KafkaSide) -> None:
         kafka.write(topic, 80)
         third = run_until_killed(kafka, group, topic, 110, 1000, merge=merge)
         assert third == list(range(90, 200))
-        ranges = [Range(90, 200)] if merge else [Range(90, 120), Range(120, 200)]
-        assert checkpoints(kafka, group, topic) == dict(enumerate([*ranges, Range(200, OPEN)]))
+        ranges = [OffsetRange(90, 200)] if merge else [OffsetRange(90, 120), OffsetRange(120, 200)]
+        assert checkpoints(kafka, group, topic) == dict(enumerate([*ranges, OffsetRange(200, OPEN_END)]))
 
 
-def three_crashes_skip_nothing(kafka: KafkaSide) -> None:
-    """CK-75, CK-63, CK-81: each run begins where the group was, is in order, and the runs together have everything."""
+def three_crashes_skip_nothing(kafka: KafkaFixture) -> None:
+    """CK-75, CK-63, CK-81: each run starts at the committed offset and is in order; together they have all records."""
     topic, group = behind(kafka, 0, 500)
     seen: set[int] = set()
     for count, commit_every in ((100, 30), (400, 70), (333, 50)):
@@ -68,17 +70,16 @@ def three_crashes_skip_nothing(kafka: KafkaSide) -> None:
         assert kafka.committed(group, topic) == committed + count - count % commit_every
         seen.update(run)
         kafka.write(topic, 300)
-    plain = confluent_kafka.Consumer({**kafka.config(group, group_instance_id="the one"), "enable.auto.commit": False})
+    plain = confluent_kafka.Consumer(
+        {**kafka.config(group, group_instance_id=INSTANCE_ID), "enable.auto.commit": False}
+    )
     plain.subscribe([topic])
-    at = kafka.committed(group, topic)
-    assert at is not None
-    rest = read(plain, 1400 - at)
+    committed_last = kafka.committed(group, topic)
+    assert committed_last is not None
+    rest = read(plain, 1400 - committed_last)
     plain.close()
-    assert rest == list(range(at, 1400))
+    assert rest == list(range(committed_last, 1400))
     assert seen | set(rest) == set(range(1400))
 
 
-CASES: dict[str, Case] = {
-    str(case.__name__).replace("_", " "): (case, ())
-    for case in (worked_example_with_crashes, three_crashes_skip_nothing)
-}
+CASES: dict[str, Case] = cases(worked_example_with_crashes, three_crashes_skip_nothing)

@@ -1,4 +1,4 @@
-"""A program with confluent-kafka's Consumer, in which ours can take its place: all calls, all callbacks, all told."""
+"""A program for confluent-kafka's Consumer or kproto's: all calls and callbacks, with their results in one trace."""
 
 from __future__ import annotations
 
@@ -14,57 +14,57 @@ LIMIT_S = 30.0
 
 
 def run(consumer_class: type[confluent_kafka.Consumer], config: dict[str, Any], topic: str) -> list[object]:
-    """Consume a topic of two partitions with ten records each; return what happened, in an order that is always so."""
-    told: list[object] = []
-    assigned: list[tuple[str, object]] = []
+    """Consume a topic of two partitions with ten records each; return the results of all calls in a stable order."""
+    trace: list[object] = []
+    rebalances: list[tuple[str, object]] = []
 
     def on_commit(error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        told.append(("on_commit", error, sorted(each for each in places(partitions) if each[1] >= 0)))
+        trace.append(("on_commit", error, sorted(each for each in offsets(partitions) if each[1] >= 0)))
 
     def on_assign(member: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
         assert member is consumer
-        assigned.append(("on_assign", sorted(places(partitions))))
+        rebalances.append(("on_assign", sorted(offsets(partitions))))
 
     def on_revoke(member: confluent_kafka.Consumer, partitions: list[TopicPartition]) -> None:
         assert member is consumer
-        assigned.append(("on_revoke", sorted(places(partitions))))
+        rebalances.append(("on_revoke", sorted(offsets(partitions))))
 
     with consumer_class({**config, "on_commit": on_commit}) as consumer:
         consumer.subscribe([topic], on_assign=on_assign, on_revoke=on_revoke)
         records = poll(consumer, 20)
         first = next(each for each in records if each.partition() == 0)
-        told.append(sorted((m.partition(), m.offset(), m.value(), m.error()) for m in records))
-        told.append(sorted(places(consumer.position(consumer.assignment()))))
-        told.append(places(consumer.commit(message=first, asynchronous=False)))
-        told.append(sorted(places(consumer.commit(asynchronous=False))))
-        told.append(attempt(lambda: consumer.commit(asynchronous=False)))
-        at = TopicPartition(topic, 1, 4)
-        told.append(places(consumer.commit(offsets=[at], asynchronous=False)))
-        told.append(places(consumer.committed([at], timeout=LIMIT_S)))
+        trace.append(sorted((m.partition(), m.offset(), m.value(), m.error()) for m in records))
+        trace.append(sorted(offsets(consumer.position(consumer.assignment()))))
+        trace.append(offsets(consumer.commit(message=first, asynchronous=False)))
+        trace.append(sorted(offsets(consumer.commit(asynchronous=False))))
+        trace.append(attempt(lambda: consumer.commit(asynchronous=False)))
+        second_partition = TopicPartition(topic, 1, 4)
+        trace.append(offsets(consumer.commit(offsets=[second_partition], asynchronous=False)))
+        trace.append(offsets(consumer.committed([second_partition], timeout=LIMIT_S)))
         consumer.seek(TopicPartition(topic, 1, 7))
-        told.append([(m.partition(), m.offset()) for m in poll(consumer, 3)])
-        consumer.pause([at])
+        trace.append([(m.partition(), m.offset()) for m in poll(consumer, 3)])
+        consumer.pause([second_partition])
         consumer.seek(TopicPartition(topic, 1, 5))
-        told.append(consumer.poll(0.05))
-        consumer.resume([at])
-        told.append([(m.partition(), m.offset()) for m in poll(consumer, 5)])
-        told.append(consumer.get_watermark_offsets(at, timeout=LIMIT_S))
-        told.append(attempt(lambda: consumer.store_offsets(offsets=[at])))
-        told.append(consumer.list_topics(topic, timeout=LIMIT_S).topics[topic].partitions.keys())
+        trace.append(consumer.poll(0.05))
+        consumer.resume([second_partition])
+        trace.append([(m.partition(), m.offset()) for m in poll(consumer, 5)])
+        trace.append(consumer.get_watermark_offsets(second_partition, timeout=LIMIT_S))
+        trace.append(attempt(lambda: consumer.store_offsets(offsets=[second_partition])))
+        trace.append(consumer.list_topics(topic, timeout=LIMIT_S).topics[topic].partitions.keys())
         consumer.commit()
-        wait_until_told(consumer, told, "on_commit")
+        poll_until_in_trace(consumer, trace, "on_commit")
         consumer.unsubscribe()
-        poll_until_revoked(consumer, assigned)
+        poll_until_revoked(consumer, rebalances)
         consumer.assign([TopicPartition(topic, 0, 8)])
-        told.append([m.offset() for m in poll(consumer, 2)])
+        trace.append([m.offset() for m in poll(consumer, 2)])
         consumer.unassign()
-        told.append(consumer.assignment())
-    told.append(attempt(lambda: consumer.poll(0)))
-    told.append(attempt(lambda: consumer_class({**config, "no.such.setting": 1})))
-    return [*told, *assigned]
+        trace.append(consumer.assignment())
+    trace.append(attempt(lambda: consumer.poll(0)))
+    trace.append(attempt(lambda: consumer_class({**config, "no.such.setting": 1})))
+    return [*trace, *rebalances]
 
 
-def places(partitions: list[TopicPartition]) -> list[tuple[int, int, str]]:
+def offsets(partitions: list[TopicPartition]) -> list[tuple[int, int, str]]:
     return [(each.partition, each.offset, str(each.error)) for each in partitions]
 
 
@@ -76,29 +76,29 @@ def attempt(call: Any) -> object:
 
 
 def poll(consumer: confluent_kafka.Consumer, count: int) -> list[Message]:
-    """One by one, and some at once."""
-    found: list[Message] = []
+    """Return records by `poll` and by `consume` in turn."""
+    records: list[Message] = []
     limit = time.monotonic() + LIMIT_S
-    while len(found) < count:
+    while len(records) < count:
         assert time.monotonic() < limit
         message = consumer.poll(0.2)
-        found += [] if message is None else [message]
-        if len(found) < count:
-            found += consumer.consume(count - len(found), 0.05)
-    return found
+        records += [] if message is None else [message]
+        if len(records) < count:
+            records += consumer.consume(count - len(records), 0.05)
+    return records
 
 
-def wait_until_told(consumer: confluent_kafka.Consumer, told: list[object], what: str) -> None:
-    def is_told() -> bool:
+def poll_until_in_trace(consumer: confluent_kafka.Consumer, trace: list[object], name: str) -> None:
+    def is_in_trace() -> bool:
         assert consumer.poll(0.02) is None
-        return any(isinstance(each, tuple) and each[0] == what for each in told)
+        return any(isinstance(each, tuple) and each[0] == name for each in trace)
 
-    wait_until(is_told, what)
+    wait_until(is_in_trace, name)
 
 
-def poll_until_revoked(consumer: confluent_kafka.Consumer, assigned: list[tuple[str, object]]) -> None:
+def poll_until_revoked(consumer: confluent_kafka.Consumer, rebalances: list[tuple[str, object]]) -> None:
     def is_revoked() -> bool:
         consumer.poll(0.02)
-        return assigned[-1][0] == "on_revoke"
+        return rebalances[-1][0] == "on_revoke"
 
     wait_until(is_revoked, "on_revoke")

@@ -1,7 +1,6 @@
-"""KIP-842 with real clients: each row of tables A3 and A4, and the accidents that the proposal is about.
+"""KIP-842 with real clients: each row of tables A3 and A4, and the failure scenarios of the proposal.
 
-Each case is a function of a broker's side. pytest runs them against kproto; `python -m tests.kproto_client RELEASE`
-runs them against a real Kafka.
+Each case is a function of a `KafkaFixture`.
 """
 
 from __future__ import annotations
@@ -11,13 +10,21 @@ import time
 from confluent_kafka import TopicPartition
 
 from kproto.client import NoOffsetForPartition
-from tests.kproto_client.kafka_side import Case, KafkaSide, name, position_found, read, wait_for_assignment
-from tests.kproto_client.tables import ABOVE, BELOW, END, OUT_OF_RANGE, RESETS, START, WITHOUT_OFFSET
+from tests.kproto_client.decision_tables import ABOVE, BELOW, END, OUT_OF_RANGE, RESETS, START, WITHOUT_OFFSET
+from tests.kproto_client.kafka_fixture import (
+    Case,
+    KafkaFixture,
+    cases,
+    read,
+    start_position,
+    unique_name,
+    wait_for_assignment,
+)
 from tests.waiting import wait_until
 
 HOUR_MS = 3_600_000
-FAILED = {("none", "none"): "error"}
-"""With nothing of the new set, librdkafka tells the error in a message; else it is raised."""
+LIBRDKAFKA_ERRORS = {("none", "none"): "error"}
+"""Without a new setting, librdkafka returns the error as a message; otherwise it is raised."""
 
 
 def resets(initial: str, reset: str, invalid: str = "none") -> dict[str, str]:
@@ -28,45 +35,45 @@ def resets(initial: str, reset: str, invalid: str = "none") -> dict[str, str]:
     }
 
 
-def start_of(kafka: KafkaSide, topic: str, group: str, settings: dict[str, str], partition: int = 0) -> int | str:
+def start_of(kafka: KafkaFixture, topic: str, group: str, settings: dict[str, str], partition: int = 0) -> int | str:
     with kafka.consumer(group, **settings) as consumer:
         consumer.subscribe([topic])
-        return position_found(consumer, partition)
+        return start_position(consumer, partition)
 
 
-def row_without_offset(kafka: KafkaSide, initial: str, reset: str) -> None:
-    """CK-20: a row of table A3, both columns, with records and without."""
+def row_without_offset(kafka: KafkaFixture, initial: str, reset: str) -> None:
+    """CK-20: a row of table A3, both columns, with records and empty."""
     for topic, is_empty in ((kafka.log(2), False), (kafka.empty_log(2), True)):
         for expanded in (False, True):
-            group = name("group")
-            if expanded:  # the group has an offset of another partition of the topic
+            group = unique_name("group")
+            if expanded:  # the group has a committed offset of another partition
                 kafka.commit(group, topic, 0, partition=1)
             expected = WITHOUT_OFFSET[initial, reset][expanded]
             found = start_of(kafka, topic, group, resets(initial, reset))
             if expected is None:
-                assert found == FAILED.get((initial, reset), "NoOffsetForPartition")
+                assert found == LIBRDKAFKA_ERRORS.get((initial, reset), "NoOffsetForPartition")
             else:
                 assert found == (START if is_empty else expected), (is_empty, expanded, found)
 
 
-def row_safe_latest(kafka: KafkaSide, reset: str) -> None:
-    """CK-20, CK-22: T1 < T0 and T1 >= T0, both columns; an empty partition; records without time."""
+def row_safe_latest(kafka: KafkaFixture, reset: str) -> None:
+    """CK-20, CK-22: T1 < T0 and T1 >= T0, both columns; an empty partition."""
     settings = resets("safe_latest", reset)
     now = int(time.time() * 1000)
     for first_ms, expected in ((now - HOUR_MS, END), (now + HOUR_MS, START)):
         topic = kafka.log(2, timestamp=first_ms)
-        assert start_of(kafka, topic, name("group"), settings) == expected
-        group = name("group")
+        assert start_of(kafka, topic, unique_name("group"), settings) == expected
+        group = unique_name("group")
         kafka.commit(group, topic, 0, partition=1, metadata=f"t0={now}")
         assert start_of(kafka, topic, group, settings) == expected
-    assert start_of(kafka, kafka.empty_log(), name("group"), settings) == START
+    assert start_of(kafka, kafka.empty_log(), unique_name("group"), settings) == START
 
 
-def row_out_of_range(kafka: KafkaSide, invalid: str, reset: str) -> None:
-    """CK-30, CK-13, CK-32: a row of table A4, for committed offsets, with records and without."""
+def row_out_of_range(kafka: KafkaFixture, invalid: str, reset: str) -> None:
+    """CK-30, CK-13, CK-32: a row of table A4, for committed offsets, with records and empty."""
     for topic, is_empty in ((kafka.log(), False), (kafka.empty_log(), True)):
         for position, expected in zip((BELOW, ABOVE), OUT_OF_RANGE[invalid, reset], strict=True):
-            group = name("group")
+            group = unique_name("group")
             kafka.commit(group, topic, position)
             found = start_of(kafka, topic, group, resets("none", reset, invalid))
             if expected is None:
@@ -75,23 +82,23 @@ def row_out_of_range(kafka: KafkaSide, invalid: str, reset: str) -> None:
                 assert found == (START if is_empty else expected), (is_empty, position, found)
 
 
-def sought_position_out_of_range(kafka: KafkaSide) -> None:
-    """CK-12: whatever the position's origin; the others go on where they were."""
+def sought_position_out_of_range(kafka: KafkaFixture) -> None:
+    """CK-12: of a position by seek as of a committed one; the other partition continues at its position."""
     topic = kafka.log(2)
     kafka.write(topic, 50, partition=1)
-    with kafka.consumer(name("group"), **resets("earliest", "none", "nearest")) as consumer:
+    with kafka.consumer(unique_name("group"), **resets("earliest", "none", "nearest")) as consumer:
         consumer.subscribe([topic])
         read(consumer, 500 - START + 50)
         for position, expected in ((BELOW, START), (ABOVE, END)):
             consumer.seek(TopicPartition(topic, 0, position))
-            assert position_found(consumer) == expected
+            assert start_position(consumer) == expected
         kafka.write(topic, 1, partition=1)
         assert read(consumer, 1, partition=1) == [50]
 
 
-def invalid_offset_is_committed_as_any_other(kafka: KafkaSide) -> None:
-    """CK-33: not at once; what the user commits then is where the reset has led."""
-    topic, group = kafka.log(), name("group")
+def reset_of_an_invalid_offset_is_not_committed_at_once(kafka: KafkaFixture) -> None:
+    """CK-33: the user's next commit has the position after the reset."""
+    topic, group = kafka.log(), unique_name("group")
     kafka.commit(group, topic, BELOW)
     settings = {**resets("earliest_on_start", "latest", "nearest"), "enable_auto_commit": False}
     with kafka.consumer(group, **settings) as consumer:
@@ -102,34 +109,34 @@ def invalid_offset_is_committed_as_any_other(kafka: KafkaSide) -> None:
         assert kafka.committed(group, topic) == START + 1
 
 
-def seek_ends_a_pending_reset(kafka: KafkaSide) -> None:
-    """CK-36: between the broker's refusal and the decision."""
+def seek_cancels_a_pending_reset(kafka: KafkaFixture) -> None:
+    """CK-36: between OFFSET_OUT_OF_RANGE and the decision."""
     topic = kafka.log()
-    with kafka.consumer(name("group"), **resets("earliest", "none", "nearest")) as consumer:
+    with kafka.consumer(unique_name("group"), **resets("earliest", "none", "nearest")) as consumer:
         consumer.subscribe([topic])
         read(consumer, 1)
         consumer.seek(TopicPartition(topic, 0, ABOVE))
-        engine = consumer._engine
-        assert engine is not None
-        wait_until(lambda: consumer.poll(0) is None and bool(engine._refused), "a refusal")
+        delegate = consumer._delegate
+        assert delegate is not None
+        wait_until(lambda: consumer.poll(0) is None and bool(delegate._pending.awaiting_reset), "OFFSET_OUT_OF_RANGE")
         consumer.seek(TopicPartition(topic, 0, 200))
         assert read(consumer, 2) == [200, 201]
 
 
-def partition_added_while_running(kafka: KafkaSide) -> None:
-    """CK-21, CK-14: latest_on_start with earliest skips the past, and nothing of what comes in a new partition."""
-    topic, group = kafka.log(), name("group")
+def partition_added_while_running(kafka: KafkaFixture) -> None:
+    """CK-21, CK-14: latest_on_start with earliest skips older records, but no record of a new partition."""
+    topic, group = kafka.log(), unique_name("group")
     with kafka.consumer(group, **resets("latest_on_start", "earliest")) as consumer:
         consumer.subscribe([topic])
-        assert position_found(consumer) == END
+        assert start_position(consumer) == END
         kafka.expand(topic, 2)
         kafka.write(topic, 3, partition=1)
         assert read(consumer, 3, partition=1) == [0, 1, 2]
 
 
-def partition_added_while_down(kafka: KafkaSide) -> None:
-    """CK-14: the group's start counts, not the application's."""
-    topic, group = kafka.log(), name("group")
+def partition_added_while_down(kafka: KafkaFixture) -> None:
+    """CK-14: the start of the group counts, not the start of the application."""
+    topic, group = kafka.log(), unique_name("group")
     settings = resets("latest_on_start", "earliest")
     assert start_of(kafka, topic, group, settings) == END
     kafka.expand(topic, 2)
@@ -139,28 +146,28 @@ def partition_added_while_down(kafka: KafkaSide) -> None:
         assert read(consumer, 3) == [0, 1, 2]
 
 
-def safe_latest_remembers_the_start_of_the_group(kafka: KafkaSide) -> None:
-    """CK-16: T0 outlives the commits that follow and the members, so that an older record of a new partition counts."""
-    topic, group = kafka.log(timestamp=int(time.time() * 1000) - HOUR_MS), name("group")
+def safe_latest_keeps_the_group_start_time(kafka: KafkaFixture) -> None:
+    """CK-16: T0 is kept over later commits and members, so that older records of a new partition are read."""
+    topic, group = kafka.log(timestamp=int(time.time() * 1000) - HOUR_MS), unique_name("group")
     settings = resets("safe_latest", "latest")
     with kafka.consumer(group, **settings) as consumer:
         consumer.subscribe([topic])
-        assert position_found(consumer) == END
+        assert start_position(consumer) == END
         kafka.write(topic, 2)
         read(consumer, 2)
         consumer.commit(asynchronous=False)
-    answer = kafka.committed_with_metadata(group, topic)
-    assert answer.offset == END + 2
-    assert str(answer.metadata).startswith("t0=")
+    committed = kafka.committed_with_metadata(group, topic)
+    assert committed.offset == END + 2
+    assert str(committed.metadata).startswith("t0=")
     kafka.expand(topic, 2)
     kafka.write(topic, 3, partition=1)  # before the next member starts
     assert start_of(kafka, topic, group, settings, partition=1) == 0
 
 
-def reset_is_committed_at_once(kafka: KafkaSide) -> None:
-    """CK-15: also without automatic commits, and for all partitions of the topic; unless told not to."""
+def reset_is_committed_at_once(kafka: KafkaFixture) -> None:
+    """CK-15: also without automatic commits, and for all partitions of the topic, unless switched off."""
     for commits, expected in ((True, END), (False, None)):
-        topic, group = kafka.log(2), name("group")
+        topic, group = kafka.log(2), unique_name("group")
         settings = {**resets("latest_on_start", "earliest"), "enable_auto_commit": False}
         with kafka.consumer(group, **settings, commit_reset_position=commits) as consumer:
             consumer.subscribe([topic])
@@ -168,9 +175,9 @@ def reset_is_committed_at_once(kafka: KafkaSide) -> None:
         assert kafka.committed(group, topic) == expected
 
 
-def members_that_start_together_agree(kafka: KafkaSide) -> None:
-    """CK-14, CK-15: the second member's partitions are not taken for added later."""
-    topic, group = kafka.topic(2), name("group")
+def members_that_start_together_agree(kafka: KafkaFixture) -> None:
+    """CK-14, CK-15: the second member's partitions do not count as added later."""
+    topic, group = kafka.topic(2), unique_name("group")
     for partition in (0, 1):
         kafka.write(topic, 20, partition=partition)
     settings = resets("latest_on_start", "earliest")
@@ -182,29 +189,29 @@ def members_that_start_together_agree(kafka: KafkaSide) -> None:
         def have_one_each() -> bool:
             for each, consumer in enumerate((first, second)):
                 message = consumer.poll(0.02)
-                assert message is None or message.error() is not None, "a record of the past"
+                assert message is None or message.error() is not None, "an older record"
                 assigned[each] = len(consumer.assignment())
             return sorted(assigned.values()) == [1, 1]
 
         wait_until(have_one_each, "a partition for each member")
 
 
-def retention_overtakes_a_paused_consumer(kafka: KafkaSide) -> None:
-    """CK-12, CK-34: nearest is the first record that is left."""
-    topic, group = kafka.log(), name("group")
+def retention_overtakes_a_paused_consumer(kafka: KafkaFixture) -> None:
+    """CK-12, CK-34: nearest is the first retained record."""
+    topic, group = kafka.log(), unique_name("group")
     with kafka.consumer(group, **resets("earliest", "latest", "nearest"), queued_min_messages=1) as consumer:
         consumer.subscribe([topic])
         assert read(consumer, 1) == [START]
         at = TopicPartition(topic, 0)
         consumer.pause([at])
-        kafka.forget_before(topic, 300)
+        kafka.delete_records_before(topic, 300)
         consumer.resume([at])
-        assert position_found(consumer) == 300
+        assert start_position(consumer) == 300
 
 
-def deleted_group_starts_again(kafka: KafkaSide) -> None:
-    """CK-11: it can't be told from one that never was."""
-    topic, group = kafka.log(), name("group")
+def deleted_group_starts_again(kafka: KafkaFixture) -> None:
+    """CK-11: its offsets look the same as offsets that were never committed."""
+    topic, group = kafka.log(), unique_name("group")
     settings = resets("latest_on_start", "earliest")
     kafka.commit(group, topic, 200)
     assert start_of(kafka, topic, group, settings) == 200
@@ -212,9 +219,9 @@ def deleted_group_starts_again(kafka: KafkaSide) -> None:
     assert start_of(kafka, topic, group, settings) == END
 
 
-def error_leaves_the_other_partitions(kafka: KafkaSide) -> None:
-    """CK-24, CK-36: it is raised once, names the partition, and a seek ends it."""
-    topic, group = kafka.topic(2), name("group")
+def error_does_not_stop_the_other_partitions(kafka: KafkaFixture) -> None:
+    """CK-24, CK-36: the exception is raised once and names the partition, and a seek sets its position."""
+    topic, group = kafka.topic(2), unique_name("group")
     for partition in (0, 1):
         kafka.write(topic, 10, partition=partition)
     kafka.commit(group, topic, 4, partition=1)
@@ -235,9 +242,9 @@ def error_leaves_the_other_partitions(kafka: KafkaSide) -> None:
         assert read(consumer, 3) == [7, 8, 9]
 
 
-def user_positions_are_no_reset(kafka: KafkaSide) -> None:
-    """CK-11: what on_assign assigns at a position stays there."""
-    topic, group = kafka.log(), name("group")
+def positions_assigned_by_the_user_are_kept(kafka: KafkaFixture) -> None:
+    """CK-11: on_assign assigns at a position."""
+    topic, group = kafka.log(), unique_name("group")
     with kafka.consumer(group, **resets("latest", "none")) as consumer:
 
         def start(member: object, partitions: list[TopicPartition]) -> None:
@@ -247,28 +254,25 @@ def user_positions_are_no_reset(kafka: KafkaSide) -> None:
             consumer.assign(partitions)
 
         consumer.subscribe([topic], on_assign=start)
-        assert position_found(consumer) == 123
+        assert start_position(consumer) == 123
 
 
 CASES: dict[str, Case] = {
     **{f"without offset: {row}": (row_without_offset, row) for row in WITHOUT_OFFSET},
     **{f"safe_latest: {reset}": (row_safe_latest, (reset,)) for reset in RESETS},
     **{f"out of range: {row}": (row_out_of_range, row) for row in OUT_OF_RANGE},
-    **{
-        str(case.__name__).replace("_", " "): (case, ())
-        for case in (
-            sought_position_out_of_range,
-            invalid_offset_is_committed_as_any_other,
-            seek_ends_a_pending_reset,
-            partition_added_while_running,
-            partition_added_while_down,
-            safe_latest_remembers_the_start_of_the_group,
-            reset_is_committed_at_once,
-            members_that_start_together_agree,
-            retention_overtakes_a_paused_consumer,
-            deleted_group_starts_again,
-            error_leaves_the_other_partitions,
-            user_positions_are_no_reset,
-        )
-    },
+    **cases(
+        sought_position_out_of_range,
+        reset_of_an_invalid_offset_is_not_committed_at_once,
+        seek_cancels_a_pending_reset,
+        partition_added_while_running,
+        partition_added_while_down,
+        safe_latest_keeps_the_group_start_time,
+        reset_is_committed_at_once,
+        members_that_start_together_agree,
+        retention_overtakes_a_paused_consumer,
+        deleted_group_starts_again,
+        error_does_not_stop_the_other_partitions,
+        positions_assigned_by_the_user_are_kept,
+    ),
 }

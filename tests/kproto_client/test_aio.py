@@ -1,4 +1,4 @@
-"""The async face, on trio and on asyncio: records, commits, and cancellation that loses nothing."""
+"""`kproto.client.aio` on trio and on asyncio: records, commits, and cancellation that loses no record."""
 
 import anyio
 import pytest
@@ -6,8 +6,8 @@ from confluent_kafka import TopicPartition
 
 from kproto.client import ConfigError, NoOffsetForPartition
 from kproto.client.aio import Consumer
-from tests.kproto_client.kafka_side import LIMIT_S, KafkaSide, name
-from tests.kproto_client.parallel_cases import behind
+from tests.kproto_client.catch_up_cases import behind
+from tests.kproto_client.kafka_fixture import LIMIT_S, KafkaFixture, unique_name
 
 pytestmark = pytest.mark.anyio
 
@@ -18,7 +18,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def topic_and_group(kafka: KafkaSide) -> tuple[str, str]:
+def topic_and_group(kafka: KafkaFixture) -> tuple[str, str]:
     return behind(kafka, 0, 100)
 
 
@@ -27,7 +27,7 @@ async def read(consumer: Consumer, count: int) -> list[int | None]:
         return [(await anext(consumer)).offset() for _ in range(count)]
 
 
-async def test_records_come_by_async_for_and_are_committed(kafka: KafkaSide, topic_and_group: tuple[str, str]) -> None:
+async def test_async_for_delivers_records_for_commits(kafka: KafkaFixture, topic_and_group: tuple[str, str]) -> None:
     topic, group = topic_and_group
     offsets = []
     async with Consumer(kafka.config(group, enable_auto_commit=False)) as consumer:
@@ -35,8 +35,8 @@ async def test_records_come_by_async_for_and_are_committed(kafka: KafkaSide, top
         async for record in consumer:
             offsets.append(record.offset())
             if record.offset() == 41:
-                (answer,) = await consumer.commit()
-                assert answer.offset == 42
+                (result,) = await consumer.commit()
+                assert result.offset == 42
             if len(offsets) == 100:
                 break
         at = [TopicPartition(topic, 0)]
@@ -48,8 +48,8 @@ async def test_records_come_by_async_for_and_are_committed(kafka: KafkaSide, top
     assert kafka.committed(group, topic) == 42
 
 
-async def test_a_cancelled_wait_loses_no_record(kafka: KafkaSide, topic_and_group: tuple[str, str]) -> None:
-    """Cancelled again and again, at any place of the wait; each record comes once."""
+async def test_a_cancelled_wait_loses_no_record(kafka: KafkaFixture, topic_and_group: tuple[str, str]) -> None:
+    """Cancelled many times, at any point of the wait; each record is delivered once."""
     topic, group = topic_and_group
     offsets: list[int | None] = []
     async with Consumer(kafka.config(group)) as consumer:
@@ -63,10 +63,10 @@ async def test_a_cancelled_wait_loses_no_record(kafka: KafkaSide, topic_and_grou
     assert offsets == list(range(100))
 
 
-async def test_what_was_worked_on_when_cancelled_comes_again(
-    kafka: KafkaSide, topic_and_group: tuple[str, str]
+async def test_a_record_whose_processing_is_cancelled_is_delivered_again(
+    kafka: KafkaFixture, topic_and_group: tuple[str, str]
 ) -> None:
-    """CK-75 for automatic commits: only what was processed is committed."""
+    """CK-75 for automatic commits: only processed records are committed."""
     topic, group = topic_and_group
 
     async def work(scope: anyio.CancelScope) -> None:
@@ -86,7 +86,7 @@ async def test_what_was_worked_on_when_cancelled_comes_again(
     assert kafka.committed(group, topic) == 100
 
 
-async def test_other_tasks_run_while_one_waits(kafka: KafkaSide, topic_and_group: tuple[str, str]) -> None:
+async def test_other_tasks_run_while_one_waits(kafka: KafkaFixture, topic_and_group: tuple[str, str]) -> None:
     topic, group = topic_and_group
     async with Consumer(kafka.config(group)) as consumer, anyio.create_task_group() as tasks:
         await consumer.subscribe([topic])
@@ -103,8 +103,8 @@ async def test_other_tasks_run_while_one_waits(kafka: KafkaSide, topic_and_group
     assert more == [100]
 
 
-async def test_pause_resume_and_seek(kafka: KafkaSide) -> None:
-    """CK-67: also of what was fetched, and not handed out yet."""
+async def test_pause_resume_and_seek(kafka: KafkaFixture) -> None:
+    """CK-67: also of fetched records that are not delivered yet."""
     topic, group = await anyio.to_thread.run_sync(behind, kafka, 0, 50, 2)
     first = TopicPartition(topic, 0)
     async with Consumer(kafka.config(group)) as consumer:
@@ -119,8 +119,8 @@ async def test_pause_resume_and_seek(kafka: KafkaSide) -> None:
         assert await read(consumer, 5) == [45, 46, 47, 48, 49]
 
 
-async def test_catching_up(kafka: KafkaSide, topic_and_group: tuple[str, str]) -> None:
-    """CK-60, CK-73: KIP-333 works the same."""
+async def test_parallel_catch_up(kafka: KafkaFixture, topic_and_group: tuple[str, str]) -> None:
+    """CK-60, CK-73."""
     topic, group = topic_and_group
     async with Consumer(kafka.config(group, enable_parallel_rebalance=True)) as consumer:
         await consumer.subscribe([topic])
@@ -131,11 +131,11 @@ async def test_catching_up(kafka: KafkaSide, topic_and_group: tuple[str, str]) -
     assert kafka.committed(group, topic) == 120
 
 
-async def test_errors_are_raised(kafka: KafkaSide, topic_and_group: tuple[str, str]) -> None:
+async def test_errors_are_raised(kafka: KafkaFixture, topic_and_group: tuple[str, str]) -> None:
     """CK-24, CK-4."""
     topic, _ = topic_and_group
     settings = {"auto_offset_reset": "none", "auto_offset_reset_on_invalid_offset": "nearest"}
-    async with Consumer(kafka.config(name("group"), **settings)) as consumer:
+    async with Consumer(kafka.config(unique_name("group"), **settings)) as consumer:
         await consumer.subscribe([topic])
         with pytest.raises(NoOffsetForPartition):
             await read(consumer, 1)

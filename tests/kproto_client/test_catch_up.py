@@ -1,6 +1,6 @@
-"""What KIP-333 says of one partition, rule by rule, on the state machine and on what is stored of it.
+"""KIP-333 for one partition, rule by rule: the state machine, the ranges and the checkpoint records.
 
-`test_parallel_model.py` has the histories; here are the places where a rule could be broken by one record.
+`test_catch_up_model.py` has random histories; this module has the boundary cases of each rule.
 """
 
 from __future__ import annotations
@@ -10,165 +10,186 @@ import json
 import pytest
 
 from kproto.client.configuration import read
-from kproto.client.core.catch_up import CatchUp, Commit, EndCatchUp, PauseHead, Phase, ResumeHead
-from kproto.client.core.checkpoints import Checkpoint, Key, of_topic
-from kproto.client.core.ranges import OPEN, Range, plan
-from kproto.client.core.reset import Log
-from tests.kproto_client.parallel_model import Produced
+from kproto.client.decisions.catch_up import (
+    Commit,
+    PartitionCatchUp,
+    PauseConsumer1,
+    Phase,
+    ResumeConsumer1,
+    StopConsumer2,
+)
+from kproto.client.decisions.catch_up_ranges import OPEN_END, CatchUpPlan, OffsetRange, plan_catch_up
+from kproto.client.decisions.checkpoints import Checkpoint, CheckpointKey, ranges_of_topic
+from kproto.client.decisions.resets import LogBounds
+from tests.kproto_client.catch_up_model import ModelRecord
 
 
-def machine(position: int = 70, end: int = 120, known: dict[int, Range] | None = None) -> CatchUp[Produced]:
-    """At the proposal's example, with what earlier crashes have left."""
-    planned = plan(position=position, log=Log(start=0, end=end), known=known or {}, merge=known is None)
-    return CatchUp(planned, limit_bytes=5)
+def plan(position: int, end: int, checkpointed: dict[int, OffsetRange] | None = None) -> CatchUpPlan:
+    bounds = LogBounds(start=0, end=end)
+    return plan_catch_up(position=position, bounds=bounds, checkpointed=checkpointed or {}, merge=checkpointed is None)
 
 
-def records(start: int, end: int) -> list[Produced]:
-    return [Produced(offset) for offset in range(start, end)]
+def new_catch_up(
+    position: int = 70, end: int = 120, checkpointed: dict[int, OffsetRange] | None = None
+) -> PartitionCatchUp[ModelRecord]:
+    """Return the catch-up of the proposal's example, with the checkpoints of earlier crashes."""
+    return PartitionCatchUp(plan(position, end, checkpointed), buffer1_limit_bytes=5)
 
 
-def offsets(taken: list[Produced]) -> list[int]:
+def records(start: int, end: int) -> list[ModelRecord]:
+    return [ModelRecord(offset) for offset in range(start, end)]
+
+
+def offsets(taken: list[ModelRecord]) -> list[int]:
     return [record.offset() for record in taken]
 
 
-def test_one_reading_goes_through_all_ranges_one_after_the_other() -> None:
-    """CK-55, CK-80: of three ranges one is read at a time; the others wait."""
-    catch_up = machine(10, 40, {0: Range(10, 20), 1: Range(20, 30), 2: Range(30, OPEN)})
-    assert list(catch_up.ranges) == [Range(10, 20), Range(20, 30), Range(30, 40)]
-    catch_up.catch_up_read(records(10, 25))
-    assert catch_up.read == 25
+def test_consumer2_reads_all_ranges_in_order() -> None:
+    """CK-55, CK-80: consumer 2 reads one of three ranges at a time."""
+    catch_up = new_catch_up(10, 40, {0: OffsetRange(10, 20), 1: OffsetRange(20, 30), 2: OffsetRange(30, OPEN_END)})
+    assert list(catch_up.ranges) == [OffsetRange(10, 20), OffsetRange(20, 30), OffsetRange(30, 40)]
+    catch_up.consumer2_read(records(10, 25))
+    assert catch_up.consumer2_position == 25
     assert offsets(catch_up.take(12)) == list(range(10, 22))
-    assert list(catch_up.ranges) == [Range(22, 30), Range(30, 40)]
+    assert list(catch_up.ranges) == [OffsetRange(22, 30), OffsetRange(30, 40)]
 
 
 @pytest.mark.parametrize("last_record", [69, 99, 119])
-def test_the_end_is_told_by_the_position_and_not_by_a_record(last_record: int) -> None:
-    """CK-61: what is missing at the end of the range (markers, compacted records) does not hang it."""
-    catch_up = machine()
-    catch_up.catch_up_read(records(70, last_record + 1))
+def test_the_position_of_consumer2_ends_the_catch_up(last_record: int) -> None:
+    """CK-61: offsets without records at the end of the range (markers, compaction) do not hang the catch-up."""
+    catch_up = new_catch_up()
+    catch_up.consumer2_read(records(70, last_record + 1))
     catch_up.take(100)
     if last_record < 119:
-        assert catch_up.settle() == []
+        assert catch_up.advance() == []
         assert catch_up.phase is Phase.CATCHING_UP
-        catch_up.catch_up_is_at(120)
-    assert catch_up.settle() == [Commit(120), EndCatchUp()]
+        catch_up.consumer2_is_at(120)
+    assert catch_up.advance() == [Commit(120), StopConsumer2()]
     assert catch_up.phase is Phase.NORMAL
 
 
-def test_the_position_alone_is_not_the_end() -> None:
-    """CK-61, CK-60: it has read all, but the user has not got all."""
-    catch_up = machine()
-    catch_up.catch_up_read(records(70, 120))
-    catch_up.head_read(records(120, 122))
-    assert catch_up.has_read_all
-    assert catch_up.settle() == []
+def test_the_catch_up_lasts_until_all_records_are_delivered() -> None:
+    """CK-61, CK-60: consumer 2 has read all records, the user has not received all."""
+    catch_up = new_catch_up()
+    catch_up.consumer2_read(records(70, 120))
+    catch_up.consumer1_read(records(120, 122))
+    assert catch_up.consumer2_has_finished
+    assert catch_up.advance() == []
     assert offsets(catch_up.take(100)) == list(range(70, 120))
     assert offsets(catch_up.take(100)) == []
-    catch_up.settle()
+    catch_up.advance()
     assert offsets(catch_up.take(100)) == [120, 121]
 
 
 @pytest.mark.parametrize("fetched_to", [121, 130])
-def test_what_the_catch_up_fetched_of_the_head_is_dropped(fetched_to: int) -> None:
-    """CK-66: a batch that crosses the border; the head has those records itself."""
-    catch_up = machine()
-    catch_up.catch_up_read(records(70, fetched_to))
-    assert catch_up.has_read_all
+def test_records_of_consumer1_that_consumer2_fetched_are_dropped(fetched_to: int) -> None:
+    """CK-66: a batch crosses the end of the range; consumer 1 delivers its records itself."""
+    catch_up = new_catch_up()
+    catch_up.consumer2_read(records(70, fetched_to))
+    assert catch_up.consumer2_has_finished
     assert offsets(catch_up.take(1000)) == list(range(70, 120))
-    catch_up.head_read(records(120, 130))
-    catch_up.settle()
+    catch_up.consumer1_read(records(120, 130))
+    catch_up.advance()
     assert offsets(catch_up.take(1000)) == list(range(120, 130))
 
 
-def test_all_that_waits_is_handed_out_over_as_many_polls_as_it_takes() -> None:
-    """CK-62: then the partition is normal, and nothing is kept."""
-    catch_up = machine(119, 120)
-    catch_up.catch_up_read(records(119, 120))
-    catch_up.head_read(records(120, 124))
+def test_buffer1_is_delivered_over_several_polls() -> None:
+    """CK-62: after that the partition is in normal mode and the buffers are empty."""
+    catch_up = new_catch_up(119, 120)
+    catch_up.consumer2_read(records(119, 120))
+    catch_up.consumer1_read(records(120, 124))
     catch_up.take(1)
-    found = []
-    catch_up.settle()
-    while catch_up.ready:
-        found.append(offsets(catch_up.take(3)))
-        catch_up.settle()
-    assert found == [[120, 121, 122], [123]]
+    deliveries = []
+    catch_up.advance()
+    while catch_up.phase is not Phase.NORMAL:
+        deliveries.append(offsets(catch_up.take(3)))
+        catch_up.advance()
+    assert deliveries == [[120, 121, 122], [123]]
     assert catch_up.phase is Phase.NORMAL
-    assert (catch_up.ready, catch_up.ahead_bytes) == (0, 0)
+    assert catch_up.buffer1_bytes == 0
 
 
-def test_a_full_buffer_pauses_the_head_until_half_of_it_is_free() -> None:
+def test_a_full_buffer1_pauses_consumer1_until_half_of_it_is_free() -> None:
     """CK-65, I5."""
-    catch_up = machine(119, 120)
-    assert catch_up.head_read(records(120, 124)) == []
-    assert catch_up.head_read(records(124, 130)) == [PauseHead()]
+    catch_up = new_catch_up(119, 120)
+    assert catch_up.consumer1_read(records(120, 124)) == []
+    assert catch_up.consumer1_read(records(124, 130)) == [PauseConsumer1()]
     with pytest.raises(AssertionError, match="I5"):
-        catch_up.head_read(records(130, 131))
-    catch_up.catch_up_read(records(119, 120))
+        catch_up.consumer1_read(records(130, 131))
+    catch_up.consumer2_read(records(119, 120))
     catch_up.take(1)
-    assert catch_up.settle() == [Commit(120), EndCatchUp()]
+    assert catch_up.advance() == [Commit(120), StopConsumer2()]
     catch_up.take(7)
-    assert catch_up.settle() == [], "3 of 5 bytes still wait"
+    assert catch_up.advance() == [], "3 of 5 bytes are left"
     catch_up.take(1)
-    assert catch_up.settle() == [ResumeHead()]
+    assert catch_up.advance() == [ResumeConsumer1()]
 
 
-def test_a_log_that_goes_back_is_refused() -> None:
-    """CK-63, I1: no fetcher may hand in what is behind it."""
-    catch_up = machine()
-    catch_up.catch_up_read(records(70, 80))
+def test_decreasing_offsets_are_rejected() -> None:
+    """CK-63, I1: for consumer 1 and consumer 2."""
+    catch_up = new_catch_up()
+    catch_up.consumer2_read(records(70, 80))
     with pytest.raises(AssertionError):
-        catch_up.catch_up_read(records(79, 81))
+        catch_up.consumer2_read(records(79, 81))
     with pytest.raises(AssertionError):
-        catch_up.head_read(records(119, 121))
+        catch_up.consumer1_read(records(119, 121))
 
 
-def test_checkpoints_say_what_the_seed_asks_for() -> None:
+def test_checkpoint_records_have_the_fields_of_the_proposal() -> None:
     """CK-71: group, topic, partition and range; start, end (-1: open), position and time."""
-    key = Key("billing", "orders", 3, 1)
+    key = CheckpointKey("billing", "orders", 3, 1)
     assert json.loads(key.encode()) == [1, "billing", "orders", 3, 1]
-    assert Key.decode(key.encode()) == key
-    checkpoint = Checkpoint(range=Range(120, OPEN), position=133, time_ms=5, topic_id="abc")
+    assert CheckpointKey.decode(key.encode()) == key
+    checkpoint = Checkpoint(range=OffsetRange(120, OPEN_END), position=133, time_ms=5, topic_id="abc")
     written = {"start": 120, "end": -1, "position": 133, "t": 5, "topic_id": "abc"}
     assert json.loads(checkpoint.encode()) == written
     assert Checkpoint.decode(checkpoint.encode()) == checkpoint
 
 
 @pytest.mark.parametrize("data", [None, b"", b"{", b"7", b"[2,1]", b'{"start":1}', b"\xff"])
-def test_what_others_wrote_into_the_topic_is_nobodys(data: bytes | None) -> None:
-    """CK-71: keys and values of another kind, or of a later version, are passed over."""
-    assert Key.decode(data) is None
+def test_records_of_another_format_are_ignored(data: bytes | None) -> None:
+    """CK-71: keys and values of another format or of a later version."""
+    assert CheckpointKey.decode(data) is None
     assert Checkpoint.decode(data) is None
 
 
-def test_ranges_of_another_topic_of_that_name_are_dropped() -> None:
-    """CK-87: by the topic's id, where brokers have one."""
+def test_ranges_of_a_deleted_topic_of_the_same_name_are_dropped() -> None:
+    """CK-87: by topic id, if the broker has topic ids."""
     stored = {
-        number: Checkpoint(range=Range(0, 5), position=0, time_ms=0, topic_id=topic_id)
+        number: Checkpoint(range=OffsetRange(0, 5), position=0, time_ms=0, topic_id=topic_id)
         for number, topic_id in enumerate(["old", "new", None])
     }
-    assert of_topic(stored, "new").keys() == {1, 2}
-    assert of_topic(stored, None).keys() == {0, 1, 2}
+    assert ranges_of_topic(stored, "new").keys() == {1, 2}
+    assert ranges_of_topic(stored, None).keys() == {0, 1, 2}
 
 
-def test_stale_ranges_are_clipped_and_empty_ones_go() -> None:
-    """CK-85, CK-83: by the committed offset; the union with the head's covers all from there on."""
-    known = {0: Range(10, 40), 1: Range(40, 60), 2: Range(60, 80), 3: Range(80, OPEN)}
-    planned = plan(position=50, log=Log(start=0, end=90), known=known, merge=False)
-    assert planned.ranges == (Range(50, 60), Range(60, 80), Range(80, 90))
-    planned = plan(position=85, log=Log(start=0, end=90), known=known, merge=False)
-    assert (planned.ranges, planned.drop) == ((Range(85, 90),), (2, 3))
+def test_stale_ranges_are_clipped_and_empty_ranges_deleted() -> None:
+    """CK-85, CK-83: at the committed offset; together with consumer 1's range they cover all later offsets."""
+    checkpointed = {
+        0: OffsetRange(10, 40),
+        1: OffsetRange(40, 60),
+        2: OffsetRange(60, 80),
+        3: OffsetRange(80, OPEN_END),
+    }
+    assert plan(50, 90, checkpointed).ranges == (OffsetRange(50, 60), OffsetRange(60, 80), OffsetRange(80, 90))
+    short = plan(85, 90, checkpointed)
+    assert (short.ranges, short.stale_numbers(checkpointed)) == ((OffsetRange(85, 90),), [2, 3])
 
 
-def test_the_past_is_fetched_as_the_user_fetches() -> None:
-    """CK-92: same fetch settings; `bench/client.py` has the floor of its speed."""
+def test_consumer2_has_the_users_fetch_settings() -> None:
+    """CK-92; `bench/client.py` measures the throughput."""
     fetch = {"fetch.min.bytes": 7, "max.partition.fetch.bytes": 900, "queued.max.messages.kbytes": 5000}
-    config = read({"group.id": "g", "enable.parallel.rebalance": True, **fetch}).for_catch_up()
+    config = read({"group.id": "g", "enable.parallel.rebalance": True, **fetch}).for_consumer2()
     assert {name: config[name] for name in fetch} == fetch
 
 
-def test_the_second_consumer_is_no_member() -> None:
-    """CK-54: it has nothing of a member, and never commits."""
-    of_members = {"group.instance.id": "one", "partition.assignment.strategy": "range", "group.protocol": "classic"}
-    config = read({"group.id": "g", "enable.parallel.rebalance": True, **of_members}).for_catch_up()
-    assert not config.keys() & of_members.keys()
+def test_consumer2_is_not_a_group_member() -> None:
+    """CK-54: consumer 2 has no member settings and does not commit."""
+    member_settings = {
+        "group.instance.id": "one",
+        "partition.assignment.strategy": "range",
+        "group.protocol": "classic",
+    }
+    config = read({"group.id": "g", "enable.parallel.rebalance": True, **member_settings}).for_consumer2()
+    assert not config.keys() & member_settings.keys()
     assert (config["enable.auto.commit"], config["enable.auto.offset.store"]) == (False, False)

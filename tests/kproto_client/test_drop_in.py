@@ -1,4 +1,4 @@
-"""A program does the same with our Consumer as with confluent-kafka's (CK-5, CK-50)."""
+"""A program behaves the same with kproto's Consumer as with confluent-kafka's (CK-5, CK-50)."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ import pytest
 
 from kproto.client import ConfigError, Consumer
 from tests.kproto_client import drop_in
-from tests.kproto_client.kafka_side import KafkaSide, name
+from tests.kproto_client.kafka_fixture import KafkaFixture, unique_name
 
 PLAIN = {"enable.auto.commit": False, "auto.offset.reset": "earliest"}
 FEATURES: dict[str, dict[str, Any]] = {
     "off": {},
-    "said to be off": {"enable.parallel.rebalance": False, "auto.offset.reset.on.invalid.offset": "none"},
+    "explicitly off": {"enable.parallel.rebalance": False, "auto.offset.reset.on.invalid.offset": "none"},
     "KIP-842": {
         "auto.offset.reset.on.no.initial.offset": "earliest",
         "auto.offset.reset.on.invalid.offset": "nearest",
@@ -22,19 +22,19 @@ FEATURES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_the_same_program_does_the_same(kafka: KafkaSide, feature: str) -> None:
-    """CK-5, CK-50: with the features off, and with those on that have nothing to do here."""
+def test_the_same_program_has_the_same_trace(kafka: KafkaFixture, feature: str) -> None:
+    """CK-5, CK-50: with the settings off, and with settings that have no effect on this program."""
     topic = kafka.topic(2)
     for partition in (0, 1):
         kafka.write(topic, 10, partition=partition)
-    config = {**kafka.config(name("group")), **PLAIN, "enable.partition.eof": False}
-    theirs = drop_in.run(confluent_kafka.Consumer, config, topic)
-    ours = drop_in.run(Consumer, {**config, "group.id": name("group"), **FEATURES[feature]}, topic)
-    assert ours == theirs
+    config = {**kafka.config(unique_name("group")), **PLAIN, "enable.partition.eof": False}
+    confluent = drop_in.run(confluent_kafka.Consumer, config, topic)
+    kproto = drop_in.run(Consumer, {**config, "group.id": unique_name("group"), **FEATURES[feature]}, topic)
+    assert kproto == confluent
 
 
-def test_it_is_a_confluent_consumer_and_takes_its_configurations(kafka: KafkaSide) -> None:
-    config = kafka.config(name("group"))
+def test_consumer_is_a_confluent_consumer_and_accepts_its_configurations(kafka: KafkaFixture) -> None:
+    config = kafka.config(unique_name("group"))
     for consumer in (Consumer(config), Consumer(config, **PLAIN), Consumer(**config)):
         assert isinstance(consumer, confluent_kafka.Consumer)
         consumer.close()
@@ -45,13 +45,13 @@ def test_it_is_a_confluent_consumer_and_takes_its_configurations(kafka: KafkaSid
 @pytest.mark.parametrize(
     "setting", ["auto.offset.reset.on.no.initial.offset", "auto.offset.reset.on.invalid.offset", "auto.offset.reset"]
 )
-def test_what_a_setting_cannot_be_fails_at_construction(setting: str) -> None:
+def test_an_invalid_value_is_rejected_at_construction(setting: str) -> None:
     """CK-4."""
     with pytest.raises(ConfigError, match=setting):
         Consumer({"group.id": "g", setting: "sometimes"})
 
 
-def test_a_setting_that_nobody_knows_fails_as_before() -> None:
-    """CK-3: among them the draft's name of on.invalid.offset."""
+def test_an_unknown_setting_is_rejected_by_librdkafka() -> None:
+    """CK-3: for example the name that a draft of KIP-842 had for on.invalid.offset."""
     with pytest.raises(confluent_kafka.KafkaException, match=r"auto\.offset\.reset\.strategy"):
         Consumer({"group.id": "g", "auto.offset.reset.strategy.offset-out-of-range": "nearest"})

@@ -1,13 +1,13 @@
-"""The new settings: what they can be, and what is said of what they can't be (CK-1 to CK-6, CK-50, CK-65, CK-82)."""
+"""The settings of KIP-842 and KIP-333: accepted values and error messages (CK-1 to CK-6, CK-50, CK-65, CK-82)."""
 
 import pytest
 
-from kproto.client.core.settings import (
+from kproto.client.decisions.settings import (
     FETCH_MAX_BYTES_DEFAULT,
+    AutoOffsetReset,
     ConfigError,
     OnInvalidOffset,
     OnNoInitialOffset,
-    Reset,
     Settings,
     parse,
 )
@@ -17,15 +17,15 @@ ALIAS = "auto.offset.reset.on.initial.offset"
 INVALID = "auto.offset.reset.on.invalid.offset"
 
 
-def test_nothing_given_is_the_released_client() -> None:
+def test_defaults_are_those_of_released_clients() -> None:
     """CK-1, CK-5, CK-50."""
     assert parse({"group.id": "g"}) == Settings(
-        reset=Reset.LATEST,
+        auto_offset_reset=AutoOffsetReset.LATEST,
         on_no_initial_offset=OnNoInitialOffset.NONE,
         on_invalid_offset=OnInvalidOffset.NONE,
         commit_reset_position=True,
         parallel=False,
-        buffer_bytes=FETCH_MAX_BYTES_DEFAULT,
+        buffer1_bytes=FETCH_MAX_BYTES_DEFAULT,
         merge=True,
     )
     assert not parse({}).resets
@@ -33,13 +33,15 @@ def test_nothing_given_is_the_released_client() -> None:
 
 @pytest.mark.parametrize("name", [INITIAL, ALIAS])
 @pytest.mark.parametrize("value", list(OnNoInitialOffset))
-def test_each_initial_strategy_has_two_names_and_any_case(name: str, value: OnNoInitialOffset) -> None:
+def test_each_no_initial_offset_strategy_has_two_setting_names_and_ignores_case(
+    name: str, value: OnNoInitialOffset
+) -> None:
     """CK-2, CK-4."""
     for word in (value.value, value.value.upper()):
         assert parse({name: word}).on_no_initial_offset is value
 
 
-def test_the_two_names_may_agree_but_not_differ() -> None:
+def test_the_two_setting_names_may_not_have_different_values() -> None:
     """CK-2."""
     assert parse({INITIAL: "latest", ALIAS: "LATEST"}).on_no_initial_offset is OnNoInitialOffset.LATEST
     with pytest.raises(ConfigError, match=rf"{INITIAL}.*{ALIAS}"):
@@ -47,18 +49,23 @@ def test_the_two_names_may_agree_but_not_differ() -> None:
 
 
 @pytest.mark.parametrize("value", list(OnInvalidOffset))
-def test_each_invalid_strategy(value: OnInvalidOffset) -> None:
+def test_each_invalid_offset_strategy(value: OnInvalidOffset) -> None:
     """CK-3."""
     assert parse({INVALID: value.value.title()}).on_invalid_offset is value
 
 
 @pytest.mark.parametrize(
     ("word", "meaning"),
-    [("latest", Reset.LATEST), ("EARLIEST", Reset.EARLIEST), ("none", Reset.NONE), ("error", Reset.NONE)],
+    [
+        ("latest", AutoOffsetReset.LATEST),
+        ("EARLIEST", AutoOffsetReset.EARLIEST),
+        ("none", AutoOffsetReset.NONE),
+        ("error", AutoOffsetReset.NONE),
+    ],
 )
-def test_auto_offset_reset_keeps_its_meaning(word: str, meaning: Reset) -> None:
-    """CK-1; "error" is librdkafka's word for none."""
-    assert parse({"auto.offset.reset": word}).reset is meaning
+def test_auto_offset_reset_keeps_its_meaning(word: str, meaning: AutoOffsetReset) -> None:
+    """CK-1; "error" is librdkafka's name of none."""
+    assert parse({"auto.offset.reset": word}).auto_offset_reset is meaning
 
 
 @pytest.mark.parametrize(
@@ -75,25 +82,25 @@ def test_auto_offset_reset_keeps_its_meaning(word: str, meaning: Reset) -> None:
         ("commit.reset.position", ""),
     ],
 )
-def test_what_a_setting_cannot_be_is_refused_by_its_name(name: str, value: object) -> None:
+def test_an_invalid_value_is_rejected_with_the_setting_name(name: str, value: object) -> None:
     """CK-4."""
     with pytest.raises(ConfigError, match=f"^{name} is {value!r}"):
         parse({name: value})
 
 
-def test_the_draft_name_of_invalid_offset_is_none_of_ours() -> None:
-    """CK-3: it is left in the configuration, where the client refuses it."""
+def test_the_draft_name_of_on_invalid_offset_is_not_accepted() -> None:
+    """CK-3: it stays in the configuration, and librdkafka rejects it."""
     assert not parse({"auto.offset.reset.strategy.offset-out-of-range": "nearest"}).resets
 
 
-def test_buffer_is_as_large_as_a_fetch_unless_told() -> None:
+def test_buffer1_limit_defaults_to_fetch_max_bytes() -> None:
     """CK-65."""
-    assert parse({"fetch.max.bytes": "1000"}).buffer_bytes == 1000
-    assert parse({"fetch.max.bytes": "1000", "parallel.rebalance.buffer.bytes": 7}).buffer_bytes == 7
+    assert parse({"fetch.max.bytes": "1000"}).buffer1_bytes == 1000
+    assert parse({"fetch.max.bytes": "1000", "parallel.rebalance.buffer.bytes": 7}).buffer1_bytes == 7
 
 
 @pytest.mark.parametrize(("value", "meaning"), [(True, True), ("FALSE", False), ("1", True), (0, False)])
-def test_switches_take_pythons_and_librdkafkas_booleans(value: object, meaning: bool) -> None:
+def test_boolean_settings_accept_python_and_librdkafka_values(value: object, meaning: bool) -> None:
     """CK-50, CK-82."""
     settings = parse({"enable.parallel.rebalance": value, "parallel.rebalance.merge": value})
     assert (settings.parallel, settings.merge) == (meaning, meaning)

@@ -1,6 +1,6 @@
 """Tables A3 and A4 of the client proposals, as the specification prints them; S = 100 and E = 500.
 
-The tests of the decisions and those with real clients read them from here.
+The tests of the decisions and the tests with real clients use them.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ WITHOUT_OFFSET: Final[dict[tuple[str, str], tuple[int | None, int | None]]] = {
     **{("latest", reset): (END, END) for reset in RESETS},
     **{("earliest", reset): (START, START) for reset in RESETS},
 }
-"""safe_latest is not in here: it goes by the first record's timestamp T1 and the group's start T0."""
+"""Without safe_latest, which compares the first record's timestamp T1 with the group's start time T0."""
 
 SAFE_LATEST: Final = {"T1 < T0": END, "T1 = T0": START, "T1 > T0": START}
 

@@ -1,4 +1,4 @@
-"""The broker's side of the tests with real clients: topics, records, offsets, of kproto or of any real release."""
+"""The broker of the client tests: its topics, records and committed offsets, of kproto or of any Kafka release."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
 
 from kproto.client import Consumer
-from tests.kproto_client.tables import END, START
+from tests.kproto_client.decision_tables import END, START
 from tests.waiting import wait_until
 
-NAMES = itertools.count()
+NUMBERS = itertools.count()
 LIMIT_S = 30.0
-QUICK: dict[str, Any] = {
+FAST_SETTINGS: dict[str, Any] = {
     "heartbeat.interval.ms": 100,
     "session.timeout.ms": 6000,
     "fetch.wait.max.ms": 20,
@@ -28,22 +28,26 @@ QUICK: dict[str, Any] = {
     "auto.commit.interval.ms": 200,
     "enable.partition.eof": True,
 }
-"""What makes clients of a test quick; the last lets them say where they are in a partition without more records."""
-
+"""Short intervals for tests. The end-of-partition event shows a position in a partition without further records."""
 
 Case = tuple[Callable[..., None], tuple[Any, ...]]
-"""A function of a broker's side, and what else it takes."""
+"""A function of a `KafkaFixture`, and its further arguments."""
 CALLBACKS = frozenset({"on_commit"})
 
 
-def name(what: str) -> str:
-    """A topic or a group of its own."""
-    return f"{what}-{next(NAMES)}-{time.time_ns() % 1_000_000}"
+def cases(*functions: Callable[[KafkaFixture], None]) -> dict[str, Case]:
+    """Return the cases of these functions by readable names."""
+    return {function.__name__.replace("_", " "): (function, ()) for function in functions}
+
+
+def unique_name(prefix: str) -> str:
+    """Return a name for a topic or a group that no other test uses."""
+    return f"{prefix}-{next(NUMBERS)}-{time.time_ns() % 1_000_000}"
 
 
 @dataclass
-class KafkaSide:
-    """A running broker, and what administers it."""
+class KafkaFixture:
+    """A running broker with an admin client and a producer."""
 
     bootstrap: str
     admin: AdminClient = field(init=False)
@@ -55,19 +59,19 @@ class KafkaSide:
         self.producer = Producer({**connection, "linger.ms": 5})
 
     def topic(self, partitions: int = 1, **config: str) -> str:
-        topic = name("topic")
+        topic = unique_name("topic")
         self.create(topic, partitions, **config)
         return topic
 
     def create(self, topic: str, partitions: int = 1, **config: str) -> None:
-        named = {key.replace("_", "."): value for key, value in config.items()}
-        self._done(self.admin.create_topics([NewTopic(topic, partitions, 1, config=named)]))
+        configs = {key.replace("_", "."): value for key, value in config.items()}
+        self._wait(self.admin.create_topics([NewTopic(topic, partitions, 1, config=configs)]))
         self.wait_for_partitions(topic, partitions)
 
-    def make_again(self, topic: str) -> None:
-        """Delete it, and create it as soon as it is really gone."""
-        self._done(self.admin.delete_topics([topic], operation_timeout=LIMIT_S))
-        wait_until(lambda: topic not in self.admin.list_topics(timeout=LIMIT_S).topics, f"the end of {topic}")
+    def recreate(self, topic: str) -> None:
+        """Delete the topic, and create it as soon as the deletion is complete."""
+        self._wait(self.admin.delete_topics([topic], operation_timeout=LIMIT_S))
+        wait_until(lambda: topic not in self.admin.list_topics(timeout=LIMIT_S).topics, f"the deletion of {topic}")
 
         def created() -> bool:
             try:
@@ -78,57 +82,57 @@ class KafkaSide:
                 raise
             return True
 
-        wait_until(created, f"{topic} anew")
+        wait_until(created, f"the second creation of {topic}")
 
     def expand(self, topic: str, partitions: int) -> None:
-        self._done(self.admin.create_partitions([NewPartitions(topic, partitions)]))
+        self._wait(self.admin.create_partitions([NewPartitions(topic, partitions)]))
         self.wait_for_partitions(topic, partitions)
 
     def wait_for_partitions(self, topic: str, count: int) -> None:
-        """Until each has a leader, in the producer's eyes too."""
+        """Wait until the producer's metadata has a leader of each partition."""
 
         def complete() -> bool:
-            found = self.producer.list_topics(topic, timeout=LIMIT_S).topics.get(topic)
-            return found is not None and sum(each.leader > 0 for each in found.partitions.values()) == count
+            metadata = self.producer.list_topics(topic, timeout=LIMIT_S).topics.get(topic)
+            return metadata is not None and sum(each.leader > 0 for each in metadata.partitions.values()) == count
 
         wait_until(complete, f"{topic} with {count} partitions")
 
     def write(self, topic: str, count: int, partition: int = 0, timestamp: int | None = None) -> None:
         failures: list[KafkaError] = []
 
-        def told(error: KafkaError | None, _: Message) -> None:
+        def delivered(error: KafkaError | None, _: Message) -> None:
             if error is not None:
                 failures.append(error)
 
         times: dict[str, Any] = {} if timestamp is None else {"timestamp": timestamp}
         for _ in range(count):
-            self.producer.produce(topic, b"x", partition=partition, on_delivery=told, **times)
+            self.producer.produce(topic, b"x", partition=partition, on_delivery=delivered, **times)
         self.producer.flush(LIMIT_S)
         assert not failures
 
-    def forget_before(self, topic: str, offset: int, partition: int = 0) -> None:
-        self._done(self.admin.delete_records([TopicPartition(topic, partition, offset)]))
+    def delete_records_before(self, topic: str, offset: int, partition: int = 0) -> None:
+        self._wait(self.admin.delete_records([TopicPartition(topic, partition, offset)]))
 
     def log(self, partitions: int = 1, *, timestamp: int | None = None) -> str:
-        """A topic of which the partition 0 has S = 100 and E = 500, as the tables have it."""
+        """Create a topic whose partition 0 has S = 100 and E = 500, as in the decision tables."""
         topic = self.topic(partitions)
         self.write(topic, END, timestamp=timestamp)
-        self.forget_before(topic, START)
+        self.delete_records_before(topic, START)
         return topic
 
     def empty_log(self, partitions: int = 1) -> str:
-        """The same with S = E = 100."""
+        """Create a topic whose partition 0 has S = E = 100."""
         topic = self.topic(partitions)
         self.write(topic, START)
-        self.forget_before(topic, START)
+        self.delete_records_before(topic, START)
         return topic
 
     def commit(self, group: str, topic: str, offset: int, partition: int = 0, metadata: str = "") -> None:
         consumer = confluent_kafka.Consumer(self._config(group))
-        at = TopicPartition(topic, partition, offset, metadata)
-        (answer,) = consumer.commit(offsets=[at], asynchronous=False)
+        topic_partition = TopicPartition(topic, partition, offset, metadata)
+        (result,) = consumer.commit(offsets=[topic_partition], asynchronous=False)
         consumer.close()
-        assert answer.error is None
+        assert result.error is None
 
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
         offset = self.committed_with_metadata(group, topic, partition).offset
@@ -136,16 +140,16 @@ class KafkaSide:
 
     def committed_with_metadata(self, group: str, topic: str, partition: int = 0) -> TopicPartition:
         consumer = confluent_kafka.Consumer(self._config(group))
-        (answer,) = consumer.committed([TopicPartition(topic, partition)], timeout=LIMIT_S)
+        (result,) = consumer.committed([TopicPartition(topic, partition)], timeout=LIMIT_S)
         consumer.close()
-        return answer
+        return result
 
     def delete_group(self, group: str) -> None:
-        self._done(self.admin.delete_consumer_groups([group]))
+        self._wait(self.admin.delete_consumer_groups([group]))
 
     @contextmanager
     def consumer(self, group: str, **config: Any) -> Iterator[Consumer]:
-        """Ours; settings with _ for dots."""
+        """Open kproto's consumer; setting names have underscores instead of dots."""
         consumer = Consumer(self.config(group, **config))
         try:
             yield consumer
@@ -153,20 +157,20 @@ class KafkaSide:
             consumer.close()
 
     def config(self, group: str, **config: Any) -> dict[str, Any]:
-        named = {key if key in CALLBACKS else key.replace("_", "."): value for key, value in config.items()}
-        return {**self._config(group), **QUICK, **named}
+        settings = {key if key in CALLBACKS else key.replace("_", "."): value for key, value in config.items()}
+        return {**self._config(group), **FAST_SETTINGS, **settings}
 
     def _config(self, group: str) -> dict[str, Any]:
         return {"bootstrap.servers": self.bootstrap, "group.id": group, "log_level": 0}
 
     @staticmethod
-    def _done(futures: dict[Any, Any]) -> None:
+    def _wait(futures: dict[Any, Any]) -> None:
         for future in futures.values():
             future.result(LIMIT_S)
 
 
-def position_found(consumer: confluent_kafka.Consumer, partition: int = 0) -> int | str:
-    """Where a consumer goes in a partition: its first record, or the end that it reports; or the error's name."""
+def start_position(consumer: confluent_kafka.Consumer, partition: int = 0) -> int | str:
+    """Return the offset of the first record or of the end-of-partition event, or the name of the raised error."""
     limit = time.monotonic() + LIMIT_S
     while time.monotonic() < limit:
         try:
@@ -182,11 +186,11 @@ def position_found(consumer: confluent_kafka.Consumer, partition: int = 0) -> in
             offset = message.offset()
             assert offset is not None
             return offset
-    raise AssertionError("it goes nowhere")
+    raise AssertionError("the consumer reads nothing")
 
 
 def read(consumer: confluent_kafka.Consumer, count: int, partition: int | None = None) -> list[int]:
-    """The offsets of the next records, of one partition or of all."""
+    """Return the offsets of the next records, of one partition or of all."""
     offsets: list[int] = []
     limit = time.monotonic() + LIMIT_S
     while len(offsets) < count:
@@ -200,11 +204,11 @@ def read(consumer: confluent_kafka.Consumer, count: int, partition: int | None =
 
 
 def wait_for_assignment(consumer: confluent_kafka.Consumer, count: int) -> None:
-    """Poll until it has so many partitions; what comes meanwhile must be no record."""
+    """Poll until `count` partitions are assigned; fail if a record is delivered meanwhile."""
 
     def assigned() -> bool:
         message = consumer.poll(0.02)
         assert message is None or message.error() is not None
         return len(consumer.assignment()) == count
 
-    wait_until(assigned, f"an assignment of {count}")
+    wait_until(assigned, f"an assignment of {count} partitions")

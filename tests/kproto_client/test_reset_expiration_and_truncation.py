@@ -1,19 +1,19 @@
-"""KIP-842 where kproto lets happen what a real Kafka does in a week, or only when brokers fail."""
+"""KIP-842 after events that kproto produces on demand: offset expiration (KIP-211) and a truncated log (KIP-320)."""
 
 from kproto.records.record_batch import read_record_batch
 from kproto_server import Broker
 from kproto_server.network.server import Server
 from kproto_server.partition_log.partition_data import PartitionData
-from tests.kproto_client.kafka_side import KafkaSide, name, read
+from tests.kproto_client.decision_tables import END
+from tests.kproto_client.kafka_fixture import KafkaFixture, read, unique_name
 from tests.kproto_client.reset_cases import resets, start_of
-from tests.kproto_client.tables import END
 
 
-def test_expired_offsets_are_missing_ones() -> None:
-    """CK-11: after a week without members, the group starts again (KIP-211)."""
+def test_expired_offsets_count_as_never_committed() -> None:
+    """CK-11: after a week without members, the group starts again."""
     with Broker.running(settings={"group.initial.rebalance.delay.ms": 0}) as broker:
-        kafka = KafkaSide(broker.bootstrap_servers)
-        topic, group = kafka.log(), name("group")
+        kafka = KafkaFixture(broker.bootstrap_servers)
+        topic, group = kafka.log(), unique_name("group")
         settings = resets("latest_on_start", "none", "nearest")
         kafka.commit(group, topic, 200)
         assert start_of(kafka, topic, group, settings) == 200
@@ -23,7 +23,7 @@ def test_expired_offsets_are_missing_ones() -> None:
 
 
 def truncate(server: Server, topic: str, end: int) -> None:
-    """Partition 0 loses its end, as after an unclean election, and its leader has a new epoch."""
+    """Truncate partition 0 under a new leader epoch, as an unclean leader election does."""
     found = server.state.cluster.topics[topic].partition(0)
     assert found is not None
     old, new = found.data, PartitionData()
@@ -40,12 +40,12 @@ def truncate(server: Server, topic: str, end: int) -> None:
     found.leader_epoch += 1
 
 
-def test_a_truncated_log_is_read_from_where_it_parts(broker: Broker, kafka: KafkaSide) -> None:
-    """CK-35: OffsetForLeaderEpoch tells the place, though the position is in range by now."""
+def test_a_truncated_log_is_read_from_the_divergence_offset(broker: Broker, kafka: KafkaFixture) -> None:
+    """CK-35: OffsetForLeaderEpoch returns that offset, although the position is in range by now."""
     topic = kafka.topic()
     for _ in range(10):
         kafka.write(topic, 10)
-    with kafka.consumer(name("group"), **resets("earliest", "none", "nearest")) as consumer:
+    with kafka.consumer(unique_name("group"), **resets("earliest", "none", "nearest")) as consumer:
         consumer.subscribe([topic])
         assert read(consumer, 100)[-1] == 99
         broker._call(lambda server: truncate(server, topic, 60))

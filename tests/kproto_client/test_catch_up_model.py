@@ -1,8 +1,8 @@
 """KIP-333 on the model: random histories (CK-90), and the proposal's own example (CK-91).
 
-A history is a list of events for one partition: records and markers come, retention and compaction take some away, the
-member polls, commits, crashes or loses the partition. The state machine asserts its invariants I1 to I6 all along; in
-the end all that should have been handed out was.
+A history is a list of events of one partition: records and markers are written, retention and compaction remove
+records, the member polls, commits, crashes or loses the partition. The state machine asserts its invariants I1 to I6
+during the history; at the end, all retained records have been delivered.
 """
 
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kproto.client.core.ranges import OPEN, Range
-from tests.kproto_client.parallel_model import Consumer, Partition
+from kproto.client.decisions.catch_up_ranges import OPEN_END, OffsetRange
+from tests.kproto_client.catch_up_model import ModelConsumer, ModelPartition
 
 HISTORIES = 1000
 SMALL = st.integers(0, 12)
@@ -19,30 +19,30 @@ EVENTS = st.one_of(
     st.tuples(st.just("produce"), SMALL, st.integers(1, 9)),
     st.tuples(st.just("poll"), SMALL, st.integers(1, 6)),
     st.tuples(st.just("poll"), SMALL, st.integers(1, 6)),
-    st.tuples(st.sampled_from(["commit", "crash", "revoke", "marker", "checkpoint", "catch-up fails"]), SMALL, SMALL),
+    st.tuples(st.sampled_from(["commit", "crash", "revoke", "marker", "checkpoint", "consumer 2 fails"]), SMALL, SMALL),
     st.tuples(st.sampled_from(["retain", "compact"]), st.integers(0, 60), st.integers(0, 4)),
 )
 
 
 class History:
-    """What happened to a partition, and what was seen of it."""
+    """The state of a partition, and the records delivered from it."""
 
     def __init__(self, merge: bool) -> None:
         self.merge = merge
-        self.partition = Partition()
+        self.partition = ModelPartition()
         self.delivered: set[int] = set()
         self.produced_from = 0
 
-    def begin(self, produced: int, committed: int) -> Consumer:
+    def begin(self, produced: int, committed: int) -> ModelConsumer:
         self.partition.produce(produced)
         self.partition.committed = self.produced_from = min(committed, produced)
         return self.start()
 
-    def start(self) -> Consumer:
-        return Consumer(self.partition, merge=self.merge)
+    def start(self) -> ModelConsumer:
+        return ModelConsumer(self.partition, merge=self.merge)
 
-    def apply(self, consumer: Consumer, event: tuple[str, int, int]) -> Consumer:
-        """Return who consumes from now on."""
+    def apply(self, consumer: ModelConsumer, event: tuple[str, int, int]) -> ModelConsumer:
+        """Apply an event; return the current consumer."""
         what, first, second = event
         match what:
             case "produce":
@@ -54,16 +54,16 @@ class History:
             case "compact":
                 self.partition.compact(range(first, first + second))
             case "poll":
-                consumer.fetch_past(second)
-                consumer.fetch_head_unless_normal(first)
+                consumer.fetch_by_consumer2(second)
+                consumer.fetch_into_buffer1(first)
                 self.delivered.update(consumer.poll(first))
             case "commit":
                 consumer.commit()
             case "checkpoint":
-                consumer.checkpoint()
-            case "catch-up fails":
+                consumer.write_checkpoints()
+            case "consumer 2 fails":
                 if consumer.catch_up is not None and consumer.catch_up.ranges:
-                    consumer.catch_up.catch_up_failed()
+                    consumer.catch_up.consumer2_failed()
             case "revoke":
                 consumer.commit()
                 return self.start()
@@ -71,7 +71,7 @@ class History:
                 return self.start()
         return consumer
 
-    def end(self, consumer: Consumer) -> None:
+    def end(self, consumer: ModelConsumer) -> None:
         consumer.read_all()
         self.delivered.update(consumer.delivered)
         assert consumer.delivered == sorted(set(consumer.delivered))
@@ -86,7 +86,7 @@ class History:
     events=st.lists(EVENTS, max_size=40),
     merge=st.booleans(),
 )
-def test_every_retained_record_is_handed_out_in_order(
+def test_every_retained_record_is_delivered_in_order(
     produced: int, committed: int, events: list[tuple[str, int, int]], merge: bool
 ) -> None:
     """CK-90, CK-75, CK-63, CK-81, I1 to I6."""
@@ -95,38 +95,38 @@ def test_every_retained_record_is_handed_out_in_order(
     for event in events:
         consumer = history.apply(consumer, event)
         if event[0] == "commit":
-            assert_all_before_was_handed_out(history)
+            assert_committed_records_were_delivered(history)
     history.end(consumer)
 
 
-def assert_all_before_was_handed_out(history: History) -> None:
-    """CK-73, CK-83: a committed offset has no record before it that nobody got."""
+def assert_committed_records_were_delivered(history: History) -> None:
+    """CK-73, CK-83: all records before the committed offset were delivered."""
     partition = history.partition
     assert partition.committed is not None
     skipped = {offset for offset in partition.records if history.produced_from <= offset < partition.committed}
     assert not skipped - history.delivered
 
 
-def given_the_example(merge: bool) -> tuple[Partition, Consumer]:
-    """Committed 70; the log ends at 120 when the member comes back."""
-    partition = Partition(committed=70)
+def at_recovery(merge: bool) -> tuple[ModelPartition, ModelConsumer]:
+    """Return the state at the member's recovery: committed offset 70, log end 120."""
+    partition = ModelPartition(committed=70)
     partition.produce(120)
-    return partition, Consumer(partition, merge=merge, limit_bytes=1000)
+    return partition, ModelConsumer(partition, merge=merge, buffer1_limit_bytes=1000)
 
 
-def poll_and_commit(consumer: Consumer, count: int) -> list[int]:
-    consumer.fetch_past(count)
-    consumer.fetch_head_unless_normal(count)
+def poll_and_commit(consumer: ModelConsumer, count: int) -> list[int]:
+    consumer.fetch_by_consumer2(count)
+    consumer.fetch_into_buffer1(count)
     offsets = consumer.poll(count)
     consumer.commit()
     return offsets
 
 
 def test_the_worked_example() -> None:
-    """CK-91, CK-51, CK-60, CK-70, CK-72, CK-74: 70, 120."""
-    partition, consumer = given_the_example(merge=True)
-    assert consumer.head == 120
-    assert partition.checkpoints == {0: Range(70, 120), 1: Range(120, OPEN)}
+    """CK-91, CK-51, CK-60, CK-70, CK-72, CK-74."""
+    partition, consumer = at_recovery(merge=True)
+    assert consumer.consumer1_position == 120
+    assert partition.checkpoints == {0: OffsetRange(70, 120), 1: OffsetRange(120, OPEN_END)}
     partition.produce(10)
     seen: list[int] = []
     while len(seen) < 50:
@@ -135,7 +135,7 @@ def test_the_worked_example() -> None:
         assert 70 < partition.committed <= 120
     assert seen == list(range(70, 120))
     assert consumer.catch_up is not None
-    assert consumer.catch_up.ahead_bytes > 0  # the head has read on meanwhile
+    assert consumer.catch_up.buffer1_bytes > 0  # consumer 1 has read meanwhile
     assert poll_and_commit(consumer, 100)[0] == 120
     consumer.read_all()
     consumer.commit()
@@ -144,33 +144,33 @@ def test_the_worked_example() -> None:
     assert partition.checkpoints == {}
 
 
-def second_crash(merge: bool) -> tuple[Partition, Consumer]:
-    partition, consumer = given_the_example(merge)
-    consumer.fetch_past(20)
+def second_crash(merge: bool) -> tuple[ModelPartition, ModelConsumer]:
+    partition, consumer = at_recovery(merge)
+    consumer.fetch_by_consumer2(20)
     consumer.poll(20)
     consumer.commit()
     partition.produce(80)
     assert (partition.committed, partition.end) == (90, 200)
-    return partition, Consumer(partition, merge=merge)
+    return partition, ModelConsumer(partition, merge=merge)
 
 
 def test_a_second_crash_leaves_two_ranges_or_one() -> None:
     """CK-91, CK-80, CK-82."""
-    for merge, ranges in ((False, (Range(90, 120), Range(120, 200))), (True, (Range(90, 200),))):
+    for merge, ranges in ((False, (OffsetRange(90, 120), OffsetRange(120, 200))), (True, (OffsetRange(90, 200),))):
         partition, consumer = second_crash(merge)
-        assert consumer.head == 200
+        assert consumer.consumer1_position == 200
         assert consumer.catch_up is not None
         assert consumer.catch_up.ranges == ranges
-        assert partition.checkpoints == dict(enumerate([*ranges, Range(200, OPEN)]))
+        assert partition.checkpoints == dict(enumerate([*ranges, OffsetRange(200, OPEN_END)]))
         consumer.read_all()
         assert consumer.delivered == list(range(90, 200))
 
 
-def test_n_crashes_leave_at_most_n_and_one_ranges() -> None:
+def test_n_crashes_leave_at_most_n_plus_one_ranges() -> None:
     """CK-81, CK-82."""
     for merge in (False, True):
-        partition = Partition(committed=0)
+        partition = ModelPartition(committed=0)
         for crashes in range(5):
             partition.produce(10)
-            consumer: Any = Consumer(partition, merge=merge)
+            consumer: Any = ModelConsumer(partition, merge=merge)
             assert len(consumer.catch_up.ranges) == (1 if merge else crashes + 1)

@@ -1,7 +1,7 @@
-"""A member that is killed: `python -m tests.kproto_client.member FILE LIMIT COMMIT_EVERY CONFIG_AS_JSON TOPIC`.
+"""A member that a test kills: `python -m tests.kproto_client.killed_member FILE LIMIT COMMIT_EVERY CONFIG TOPIC`.
 
-It appends a line "partition offset" to FILE for each record, before it commits: what is committed is in there. After
-LIMIT records it appends "waits", polls no more, and waits for its end.
+CONFIG is JSON. The member appends a line "partition offset" to FILE for each record, before it commits: FILE contains
+all committed records. After LIMIT records it appends "waits" and does not poll again.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ def main(path: str, limit: str, commit_every: str, config: str, topic: str) -> N
     consumer = Consumer(json.loads(config))
     consumer.subscribe([topic])
     with Path(path).open("a", buffering=1) as lines:
-        done = 0
-        while done < int(limit):
+        count = 0
+        while count < int(limit):
             message = consumer.poll(0.5)
             if message is None or message.error() is not None:
                 continue
             lines.write(f"{message.partition()} {message.offset()}\n")
-            done += 1
-            if done % int(commit_every) == 0:
+            count += 1
+            if count % int(commit_every) == 0:
                 consumer.commit(asynchronous=False)
         lines.write("waits\n")
         signal.pause()

@@ -1,6 +1,6 @@
-"""KIP-333 with real clients: the proposal's example, and what its rules say of each call.
+"""KIP-333 with real clients: the proposal's example, and the rules of each call.
 
-Each case is a function of a broker's side, as those of KIP-842.
+Each case is a function of a `KafkaFixture`.
 """
 
 from __future__ import annotations
@@ -14,52 +14,51 @@ import pytest
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from kproto.client import Consumer, OffsetOutOfRange
-from kproto.client.catching_up import CatchingUp
+from kproto.client.broker_queries import BrokerQueries
 from kproto.client.checkpoint_topic import CheckpointTopic
 from kproto.client.configuration import read as read_configuration
-from kproto.client.core.ranges import OPEN, Range
-from kproto.client.facts import Facts
-from tests.kproto_client.kafka_side import LIMIT_S, Case, KafkaSide, name, read
+from kproto.client.decisions.catch_up_ranges import OPEN_END, OffsetRange
+from kproto.client.parallel_catch_up import ParallelCatchUp
+from tests.kproto_client.kafka_fixture import LIMIT_S, Case, KafkaFixture, cases, read, unique_name
 from tests.waiting import wait_until
 
 ON: dict[str, Any] = {"enable_parallel_rebalance": True, "enable_auto_commit": False}
 NEAREST: dict[str, Any] = {"auto_offset_reset_on_invalid_offset": "nearest", "auto_offset_reset": "none"}
 
 
-def behind(kafka: KafkaSide, committed: int = 70, end: int = 120, partitions: int = 1) -> tuple[str, str]:
-    """A topic with so many records in each partition, and a group that is behind in each."""
-    topic, group = kafka.topic(partitions), name("group")
+def behind(kafka: KafkaFixture, committed: int = 70, end: int = 120, partitions: int = 1) -> tuple[str, str]:
+    """Create a topic with records in each partition, and a group that is behind in each partition."""
+    topic, group = kafka.topic(partitions), unique_name("group")
     for partition in range(partitions):
         kafka.write(topic, end, partition=partition)
         kafka.commit(group, topic, committed, partition=partition)
     return topic, group
 
 
-def inside(consumer: Consumer) -> CatchingUp:
-    assert consumer._engine is not None
-    assert consumer._engine._parallel is not None
-    return consumer._engine._parallel
+def parallel_of(consumer: Consumer) -> ParallelCatchUp:
+    assert consumer._delegate is not None
+    assert consumer._delegate._parallel is not None
+    return consumer._delegate._parallel
 
 
-def checkpoints(kafka: KafkaSide, group: str, topic: str, partition: int = 0) -> dict[int, Range]:
-    """What the topic `__parallel_checkpoints` holds of a partition."""
+def checkpoints(kafka: KafkaFixture, group: str, topic: str, partition: int = 0) -> dict[int, OffsetRange]:
+    """Return the ranges of a partition in the topic `__parallel_checkpoints`."""
     configuration = read_configuration(kafka.config(group))
-    consumer = confluent_kafka.Consumer(dict(configuration.given))
-    stored = CheckpointTopic(Facts(consumer, configuration), configuration)
-    place = topic, partition
-    found = stored.read([place])[place]
+    consumer = confluent_kafka.Consumer(dict(configuration.librdkafka))
+    checkpoint_topic = CheckpointTopic(BrokerQueries(consumer, configuration), configuration)
+    by_number = checkpoint_topic.read([(topic, partition)])[topic, partition]
     consumer.close()
-    return {number: each.range for number, each in sorted(found.items())}
+    return {number: each.range for number, each in sorted(by_number.items())}
 
 
-def worked_example(kafka: KafkaSide) -> None:
-    """CK-91, CK-51, CK-60, CK-63, CK-70 to CK-74: 70 and 120."""
+def worked_example(kafka: KafkaFixture) -> None:
+    """CK-91, CK-51, CK-60, CK-63, CK-70 to CK-74: committed 70, log end 120."""
     topic, group = behind(kafka)
     at = [TopicPartition(topic, 0)]
     with kafka.consumer(group, **ON) as consumer:
         consumer.subscribe([topic])
         assert read(consumer, 1) == [70]
-        assert checkpoints(kafka, group, topic) == {0: Range(70, 120), 1: Range(120, OPEN)}
+        assert checkpoints(kafka, group, topic) == {0: OffsetRange(70, 120), 1: OffsetRange(120, OPEN_END)}
         kafka.write(topic, 10)
         wait_until(lambda: consumer.get_watermark_offsets(at[0], timeout=LIMIT_S)[1] == 130, "the end 130")
         for offset in range(71, 120):
@@ -68,10 +67,10 @@ def worked_example(kafka: KafkaSide) -> None:
             if offset % 10 == 0:
                 consumer.commit(asynchronous=False)
                 assert consumer.committed(at, timeout=LIMIT_S)[0].offset == offset + 1
-        assert inside(consumer).machines[topic, 0].ahead_bytes > 0
+        assert parallel_of(consumer).catch_ups[topic, 0].buffer1_bytes > 0
         consumer.commit(asynchronous=False)
         assert read(consumer, 10) == list(range(120, 130))
-        assert not inside(consumer)._side.is_open
+        assert not parallel_of(consumer).consumer2_is_open
         consumer.commit(asynchronous=False)
         assert consumer.committed(at, timeout=LIMIT_S)[0].offset == 130
         kafka.write(topic, 1)
@@ -79,8 +78,8 @@ def worked_example(kafka: KafkaSide) -> None:
     assert checkpoints(kafka, group, topic) == {}
 
 
-def automatic_commits_follow_the_user(kafka: KafkaSide) -> None:
-    """CK-70, CK-73, CK-74: they never tell the head's place before its records were handed out."""
+def automatic_commits_follow_the_user(kafka: KafkaFixture) -> None:
+    """CK-70, CK-73, CK-74: consumer 1's position is not committed before its records are delivered."""
     topic, group = behind(kafka, 0, 300)
     with kafka.consumer(group, enable_parallel_rebalance=True, auto_commit_interval_ms=10) as consumer:
         consumer.subscribe([topic])
@@ -100,18 +99,18 @@ def kafka_committed(consumer: Consumer, topic: str) -> int | None:
     return answer.offset if answer.offset >= 0 else None
 
 
-def close_commits_what_was_handed_out(kafka: KafkaSide) -> None:
-    """CK-84: with automatic commits; the checkpoints stay for the next owner."""
+def close_commits_the_delivered_records(kafka: KafkaFixture) -> None:
+    """CK-84: with automatic commits; the next owner finds the checkpoints."""
     topic, group = behind(kafka)
     with kafka.consumer(group, enable_parallel_rebalance=True, auto_commit_interval_ms=60_000) as consumer:
         consumer.subscribe([topic])
         assert read(consumer, 20)[-1] == 89
     assert kafka.committed(group, topic) == 90
-    assert checkpoints(kafka, group, topic) == {0: Range(70, 120), 1: Range(120, OPEN)}
+    assert checkpoints(kafka, group, topic) == {0: OffsetRange(70, 120), 1: OffsetRange(120, OPEN_END)}
 
 
-def plain_consumer_takes_over(kafka: KafkaSide) -> None:
-    """CK-76: it goes on from what was committed, and re-reads at worst; a parallel one clips what is stale (CK-85)."""
+def plain_consumer_takes_over(kafka: KafkaFixture) -> None:
+    """CK-76: it continues at the committed offset; a parallel consumer after it clips stale ranges (CK-85)."""
     topic, group = behind(kafka)
     with kafka.consumer(group, **ON) as consumer:
         consumer.subscribe([topic])
@@ -126,14 +125,18 @@ def plain_consumer_takes_over(kafka: KafkaSide) -> None:
     with kafka.consumer(group, **ON, parallel_rebalance_merge=False) as consumer:
         consumer.subscribe([topic])
         assert read(consumer, 1) == [105]
-        assert checkpoints(kafka, group, topic) == {0: Range(105, 120), 1: Range(120, 125), 2: Range(125, OPEN)}
+        assert checkpoints(kafka, group, topic) == {
+            0: OffsetRange(105, 120),
+            1: OffsetRange(120, 125),
+            2: OffsetRange(125, OPEN_END),
+        }
         assert read(consumer, 19) == list(range(106, 125))
 
 
-def nothing_to_catch_up_with(kafka: KafkaSide) -> None:
-    """CK-52: C = L, and no committed offset, which is KIP-842's business."""
+def no_catch_up_range(kafka: KafkaFixture) -> None:
+    """CK-52: C = L, and no committed offset, for which KIP-842 decides."""
     for committed, expected in ((120, []), (None, list(range(120)))):
-        topic, group = kafka.topic(), name("group")
+        topic, group = kafka.topic(), unique_name("group")
         kafka.write(topic, 120)
         if committed is not None:
             kafka.commit(group, topic, committed)
@@ -141,12 +144,12 @@ def nothing_to_catch_up_with(kafka: KafkaSide) -> None:
             consumer.subscribe([topic])
             assert read(consumer, len(expected)) == expected
             wait_until(lambda: consumer.poll(0.02) is None and bool(consumer.assignment()), "an assignment")
-            assert not inside(consumer).machines
-            assert not inside(consumer)._side.is_open
+            assert not parallel_of(consumer).catch_ups
+            assert not parallel_of(consumer).consumer2_is_open
 
 
-def pause_resume_and_seek(kafka: KafkaSide) -> None:
-    """CK-67, CK-55: meanwhile the other partition gets through by itself."""
+def pause_resume_and_seek(kafka: KafkaFixture) -> None:
+    """CK-67, CK-55: the catch-up of the other partition continues independently."""
     topic, group = behind(kafka, 10, 120, partitions=2)
     first = TopicPartition(topic, 0)
     with kafka.consumer(group, **ON) as consumer:
@@ -156,7 +159,8 @@ def pause_resume_and_seek(kafka: KafkaSide) -> None:
         rest = read(consumer, 110, partition=1)
         assert rest == list(range(10, 120))
         wait_until(
-            lambda: consumer.poll(0.01) is None and set(inside(consumer).machines) == {(topic, 0)}, "the other's end"
+            lambda: consumer.poll(0.01) is None and set(parallel_of(consumer).catch_ups) == {(topic, 0)},
+            "the end of the other catch-up",
         )
         assert all(m is None or m.partition() == 1 for m in (consumer.poll(0.01) for _ in range(5)))
         consumer.resume([first])
@@ -165,12 +169,12 @@ def pause_resume_and_seek(kafka: KafkaSide) -> None:
         assert read(consumer, 20, partition=0) == list(range(100, 120))
         kafka.write(topic, 2)
         assert read(consumer, 2, partition=0) == [120, 121]
-        assert not inside(consumer)._side.is_open
+        assert not parallel_of(consumer).consumer2_is_open
     assert checkpoints(kafka, group, topic) == {}
 
 
-def new_owner_goes_on(kafka: KafkaSide) -> None:
-    """CK-84, CK-75: eager and cooperative members share partitions while they catch up; nothing is skipped."""
+def new_owner_continues(kafka: KafkaFixture) -> None:
+    """CK-84, CK-75: eager and cooperative members share partitions during the catch-up; no record is skipped."""
     for strategy in ("range", "cooperative-sticky"):
         topic, group = behind(kafka, 0, 60, partitions=2)
         settings = {**ON, "enable_auto_commit": True, "partition_assignment_strategy": strategy}
@@ -179,7 +183,7 @@ def new_owner_goes_on(kafka: KafkaSide) -> None:
 
 
 def share(first: Consumer, second: Consumer, topic: str) -> set[tuple[int | None, int | None]]:
-    """Have the second join while the first is not through; return what both got, once that is all."""
+    """Let the second consumer join during the first one's catch-up; return the records of both."""
     seen: set[tuple[int | None, int | None]] = set()
 
     def note(consumer: Consumer) -> None:
@@ -199,21 +203,21 @@ def share(first: Consumer, second: Consumer, topic: str) -> set[tuple[int | None
     return seen
 
 
-def retention_passes_the_past(kafka: KafkaSide) -> None:
-    """CK-86, CK-52: before the start, and while it is caught up with; the rule for invalid offsets decides."""
+def retention_passes_the_range(kafka: KafkaFixture) -> None:
+    """CK-86, CK-52: before the start and during the catch-up; the rule for invalid offsets decides."""
     topic, group = behind(kafka, 10, 100)
     for _ in range(10):
         kafka.write(topic, 30)
-    kafka.forget_before(topic, 50)
+    kafka.delete_records_before(topic, 50)
     small = {"queued_min_messages": 1, "max_partition_fetch_bytes": 1000}
     with kafka.consumer(group, **ON, **NEAREST, **small) as consumer:
         consumer.subscribe([topic])
         assert read(consumer, 1) == [50]
-        assert inside(consumer).machines[topic, 0].ranges[0].end == 400
+        assert parallel_of(consumer).catch_ups[topic, 0].ranges[0].end == 400
         kafka.write(topic, 3)
-        inside(consumer)._side.pause([(topic, 0)])
-        kafka.forget_before(topic, 398)
-        inside(consumer)._side.resume([(topic, 0)])
+        parallel_of(consumer)._consumer2.pause([(topic, 0)])
+        kafka.delete_records_before(topic, 398)
+        parallel_of(consumer)._consumer2.resume([(topic, 0)])
         offsets = [50]
         while offsets[-1] < 402:
             offsets += read(consumer, 1)
@@ -221,10 +225,10 @@ def retention_passes_the_past(kafka: KafkaSide) -> None:
         assert offsets[-5:] == [398, 399, 400, 401, 402]
 
 
-def past_gone_and_no_policy(kafka: KafkaSide) -> None:
-    """CK-86, CK-24: an error, if the settings name no place to go."""
+def range_deleted_and_no_policy(kafka: KafkaFixture) -> None:
+    """CK-86, CK-24: an exception if no setting names a reset position."""
     topic, group = behind(kafka, 10, 120)
-    kafka.forget_before(topic, 50)
+    kafka.delete_records_before(topic, 50)
     with kafka.consumer(group, **ON, auto_offset_reset="none") as consumer:
         consumer.subscribe([topic])
         with pytest.raises(OffsetOutOfRange, match=rf"{topic} \[0\]"):
@@ -233,57 +237,57 @@ def past_gone_and_no_policy(kafka: KafkaSide) -> None:
         assert read(consumer, 2) == [60, 61]
 
 
-def topic_made_again(kafka: KafkaSide) -> None:
-    """CK-87: the ranges of the old topic are none of the new one's."""
+def topic_recreated(kafka: KafkaFixture) -> None:
+    """CK-87: the ranges of the deleted topic do not apply to the new one."""
     topic, group = behind(kafka)
     settings = {**ON, "parallel_rebalance_merge": False}
     with kafka.consumer(group, **settings) as consumer:
         consumer.subscribe([topic])
         read(consumer, 1)
-    kafka.make_again(topic)
+    kafka.recreate(topic)
     kafka.write(topic, 150)
     kafka.commit(group, topic, 80)
     with kafka.consumer(group, **settings) as consumer:
         consumer.subscribe([topic])
         assert read(consumer, 1) == [80]
-        assert checkpoints(kafka, group, topic) == {0: Range(80, 150), 1: Range(150, OPEN)}
+        assert checkpoints(kafka, group, topic) == {0: OffsetRange(80, 150), 1: OffsetRange(150, OPEN_END)}
 
 
-def lost_side_consumer(kafka: KafkaSide) -> None:
-    """CK-81: another one goes on in the same range."""
+def lost_consumer2(kafka: KafkaFixture) -> None:
+    """CK-81: the next consumer 2 continues in the same range."""
     topic, group = behind(kafka, 0, 2000)
     with kafka.consumer(group, **ON) as consumer:
         consumer.subscribe([topic])
         offsets = read(consumer, 5)
-        side = inside(consumer)._side._consumer
-        assert side is not None
-        side.close()
+        consumer2 = parallel_of(consumer)._consumer2._consumer
+        assert consumer2 is not None
+        consumer2.close()
         offsets += read(consumer, 1995)
         assert offsets == list(range(2000))
-    assert checkpoints(kafka, group, topic) == {0: Range(0, 2000), 1: Range(2000, OPEN)}
+    assert checkpoints(kafka, group, topic) == {0: OffsetRange(0, 2000), 1: OffsetRange(2000, OPEN_END)}
 
 
-def bounded_buffer(kafka: KafkaSide) -> None:
-    """CK-65: a full buffer pauses the head, and drops nothing."""
+def bounded_buffer1(kafka: KafkaFixture) -> None:
+    """CK-65: a full buffer 1 pauses consumer 1 and drops nothing."""
     topic, group = behind(kafka, 0, 3000)
     with kafka.consumer(group, **ON, parallel_rebalance_buffer_bytes=100) as consumer:
         consumer.subscribe([topic])
         offsets = read(consumer, 1)
         kafka.write(topic, 2000)
-        machine = inside(consumer).machines[topic, 0]
+        catch_up = parallel_of(consumer).catch_ups[topic, 0]
 
         def is_full_after_one_more() -> bool:
             offsets.extend(read(consumer, 1))
-            return machine.is_full
+            return catch_up.buffer1_is_full
 
-        wait_until(is_full_after_one_more, "a full buffer")
-        assert machine.ahead_bytes <= 101
+        wait_until(is_full_after_one_more, "a full buffer 1")
+        assert catch_up.buffer1_bytes <= 101
         offsets += read(consumer, 5000 - len(offsets))
         assert offsets == list(range(5000))
 
 
-def batches(kafka: KafkaSide) -> None:
-    """CK-60, CK-62, CK-64: `consume` gives what `poll` does, and nothing is kept of what it gave."""
+def batches(kafka: KafkaFixture) -> None:
+    """CK-60, CK-62, CK-64: `consume` delivers the same as `poll`, and no delivered record is kept in memory."""
     topic, group = behind(kafka, 0, 700, partitions=3)
     with kafka.consumer(group, **ON) as consumer:
         consumer.subscribe([topic])
@@ -303,14 +307,14 @@ def batches(kafka: KafkaSide) -> None:
         assert all(offsets == list(range(700)) for offsets in found.values())
 
 
-def commits_of_the_user(kafka: KafkaSide) -> None:
-    """CK-70, CK-72: of a message, of offsets, of what is stored, and on_commit is told."""
+def commits_of_the_user(kafka: KafkaFixture) -> None:
+    """CK-70, CK-72: of a message, of offsets and of stored offsets; on_commit is called."""
     topic, group = behind(kafka, 0, 50)
-    told: list[int] = []
+    committed: list[int] = []
 
     def on_commit(error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         assert error is None
-        told.extend(each.offset for each in partitions)
+        committed.extend(each.offset for each in partitions)
 
     with kafka.consumer(group, **ON, enable_auto_offset_store=False, on_commit=on_commit) as consumer:
         consumer.subscribe([topic])
@@ -321,7 +325,7 @@ def commits_of_the_user(kafka: KafkaSide) -> None:
         assert kafka_committed(consumer, topic) == 5
         consumer.store_offsets(message=messages[6])
         consumer.commit()
-        wait_until(lambda: (consumer.poll(0), 7 in told)[1], "on_commit")
+        wait_until(lambda: (consumer.poll(0), 7 in committed)[1], "on_commit")
         assert kafka_committed(consumer, topic) == 7
         with pytest.raises(confluent_kafka.KafkaException, match="_NO_OFFSET"):
             consumer.commit(asynchronous=False)
@@ -337,8 +341,8 @@ def consume_records(consumer: Consumer, count: int) -> list[Message]:
     return found
 
 
-def ends_come_in_order(kafka: KafkaSide) -> None:
-    """CK-60: the end of a partition is told after its records."""
+def partition_end_follows_its_records(kafka: KafkaFixture) -> None:
+    """CK-60: the end-of-partition event comes after the records of the partition."""
     topic, group = behind(kafka, 0, 30)
     with kafka.consumer(group, **ON) as consumer:
         consumer.subscribe([topic])
@@ -350,23 +354,20 @@ def ends_come_in_order(kafka: KafkaSide) -> None:
         assert events == [*range(30), -1]
 
 
-CASES: dict[str, Case] = {
-    str(case.__name__).replace("_", " "): (case, ())
-    for case in (
-        worked_example,
-        automatic_commits_follow_the_user,
-        close_commits_what_was_handed_out,
-        plain_consumer_takes_over,
-        nothing_to_catch_up_with,
-        pause_resume_and_seek,
-        new_owner_goes_on,
-        retention_passes_the_past,
-        past_gone_and_no_policy,
-        topic_made_again,
-        lost_side_consumer,
-        bounded_buffer,
-        batches,
-        commits_of_the_user,
-        ends_come_in_order,
-    )
-}
+CASES: dict[str, Case] = cases(
+    worked_example,
+    automatic_commits_follow_the_user,
+    close_commits_the_delivered_records,
+    plain_consumer_takes_over,
+    no_catch_up_range,
+    pause_resume_and_seek,
+    new_owner_continues,
+    retention_passes_the_range,
+    range_deleted_and_no_policy,
+    topic_recreated,
+    lost_consumer2,
+    bounded_buffer1,
+    batches,
+    commits_of_the_user,
+    partition_end_follows_its_records,
+)

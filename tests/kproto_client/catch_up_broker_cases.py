@@ -1,6 +1,6 @@
-"""KIP-333 and what brokers have: transactions, the group's members, the topic of checkpoints.
+"""KIP-333 and the broker: transactions, the group's members, the checkpoint topic.
 
-Each case is a function of a broker's side, as those of `parallel_cases.py`.
+Each case is a function of a `KafkaFixture`.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ import confluent_kafka
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
-from kproto.client.core.checkpoints import TOPIC
-from tests.kproto_client.kafka_side import LIMIT_S, Case, KafkaSide, name, read
-from tests.kproto_client.parallel_cases import ON, behind, inside
+from kproto.client.decisions.checkpoints import CHECKPOINT_TOPIC
+from tests.kproto_client.catch_up_cases import ON, behind, parallel_of
+from tests.kproto_client.kafka_fixture import LIMIT_S, Case, KafkaFixture, cases, read, unique_name
 
 
-def transactional_producer(kafka: KafkaSide) -> Producer:
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": name("tx"), "log_level": 0})
+def transactional_producer(kafka: KafkaFixture) -> Producer:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": unique_name("tx"), "log_level": 0})
     producer.init_transactions(LIMIT_S)
     return producer
 
 
 def write_in_transaction(producer: Producer, topic: str, count: int) -> None:
-    """Begin one, and leave it open with so many records in the log."""
+    """Begin a transaction and write records; leave the transaction open."""
     producer.begin_transaction()
     for _ in range(count):
         producer.produce(topic, b"x", partition=0)
     producer.flush(LIMIT_S)
 
 
-def aborted_records_and_markers(kafka: KafkaSide) -> None:
-    """CK-61: the range ends with records and a marker that no reader sees; its position passes them."""
+def aborted_records_and_markers(kafka: KafkaFixture) -> None:
+    """CK-61: the range ends with aborted records and a marker; the position of consumer 2 passes them."""
     topic, group = behind(kafka, 10, 50)
     producer = transactional_producer(kafka)
     write_in_transaction(producer, topic, 5)
@@ -43,21 +43,21 @@ def aborted_records_and_markers(kafka: KafkaSide) -> None:
         assert read(consumer, 40) == list(range(10, 50))
         kafka.write(topic, 2)
         assert read(consumer, 2) == [56, 57]
-        assert not inside(consumer)._side.is_open
+        assert not parallel_of(consumer).consumer2_is_open
         consumer.commit(asynchronous=False)
         assert kafka.committed(group, topic) == 58
 
 
-def head_of_committed_records(kafka: KafkaSide) -> None:
-    """CK-53, CK-10: the last stable offset for read_committed, the high watermark for read_uncommitted."""
+def consumer1_start_with_isolation_level(kafka: KafkaFixture) -> None:
+    """CK-53, CK-10: consumer 1 starts at the last stable offset or, for read_uncommitted, at the high watermark."""
     topic, group = behind(kafka, 10, 50)
     producer = transactional_producer(kafka)
     write_in_transaction(producer, topic, 5)
-    for isolation, head in (("read_uncommitted", 55), ("read_committed", 50)):
+    for isolation, consumer1_start in (("read_uncommitted", 55), ("read_committed", 50)):
         with kafka.consumer(group, **ON, isolation_level=isolation) as consumer:
             consumer.subscribe([topic])
             assert read(consumer, 1) == [10]
-            assert inside(consumer).machines[topic, 0].head == head
+            assert parallel_of(consumer).catch_ups[topic, 0].consumer1_start == consumer1_start
     with kafka.consumer(group, **ON, isolation_level="read_committed") as consumer:
         consumer.subscribe([topic])
         assert read(consumer, 40) == list(range(10, 50))
@@ -65,29 +65,29 @@ def head_of_committed_records(kafka: KafkaSide) -> None:
         assert read(consumer, 5) == list(range(50, 55))
 
 
-def one_membership(kafka: KafkaSide) -> None:
-    """CK-54: the group has one member while two consumers read, and its commits are that member's."""
+def one_membership(kafka: KafkaFixture) -> None:
+    """CK-54: the group has one member while two consumers read, and its commits carry that membership."""
     topic, group = behind(kafka, 70, 3000)
     with kafka.consumer(group, **ON) as consumer:
         consumer.subscribe([topic])
         read(consumer, 1)
-        assert inside(consumer)._side.is_open
+        assert parallel_of(consumer).consumer2_is_open
         (future,) = kafka.admin.describe_consumer_groups([group]).values()
         assert [each.member_id for each in future.result(LIMIT_S).members] == [consumer.memberid()]
-        (answer,) = consumer.commit(asynchronous=False)
-        assert (answer.offset, answer.error) == (71, None)
-        stranger = confluent_kafka.Consumer(kafka.config(group))
+        (result,) = consumer.commit(asynchronous=False)
+        assert (result.offset, result.error) == (71, None)
+        non_member = confluent_kafka.Consumer(kafka.config(group))
         try:
-            stranger.commit(offsets=[TopicPartition(topic, 0, 90)], asynchronous=False)
+            non_member.commit(offsets=[TopicPartition(topic, 0, 90)], asynchronous=False)
         except confluent_kafka.KafkaException as error:
-            refused = error.args[0].code()
+            error_code = error.args[0].code()
         finally:
-            stranger.close()
-        assert refused == confluent_kafka.KafkaError.UNKNOWN_MEMBER_ID, "a commit without the membership"
+            non_member.close()
+        assert error_code == confluent_kafka.KafkaError.UNKNOWN_MEMBER_ID, "a commit without the membership"
 
 
-def checkpoints_are_in_a_compacted_topic(kafka: KafkaSide) -> None:
-    """CK-71: keys and values as they are in the log, and what the topic's settings are."""
+def checkpoints_in_a_compacted_topic(kafka: KafkaFixture) -> None:
+    """CK-71: the keys and values in the log, and the settings of the topic."""
     topic, group = behind(kafka)
     before_ms = int(time.time() * 1000)
     with kafka.consumer(group, **ON) as consumer:
@@ -98,41 +98,35 @@ def checkpoints_are_in_a_compacted_topic(kafka: KafkaSide) -> None:
     assert (found[0]["start"], found[0]["end"], found[0]["position"]) == (70, 120, 70)
     assert (found[1]["start"], found[1]["end"], found[1]["position"]) == (120, -1, 120)
     assert before_ms <= found[0]["t"] <= int(time.time() * 1000)
-    resource = ConfigResource(ResourceType.TOPIC, TOPIC)
+    resource = ConfigResource(ResourceType.TOPIC, CHECKPOINT_TOPIC)
     (future,) = kafka.admin.describe_configs([resource]).values()
     assert future.result(LIMIT_S)["cleanup.policy"].value == "compact"
 
 
-def raw_checkpoints(kafka: KafkaSide, group: str, topic: str) -> dict[int, dict[str, Any]]:
-    """By the range's number; read by a consumer that knows nothing of them."""
-    consumer = confluent_kafka.Consumer({**kafka.config(name("group")), "auto.offset.reset": "earliest"})
-    consumer.assign([TopicPartition(TOPIC, 0, 0)])
+def raw_checkpoints(kafka: KafkaFixture, group: str, topic: str) -> dict[int, dict[str, Any]]:
+    """Return the checkpoint values by range number, as a plain consumer reads them."""
+    consumer = confluent_kafka.Consumer({**kafka.config(unique_name("group")), "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition(CHECKPOINT_TOPIC, 0, 0)])
     found: dict[int, dict[str, Any]] = {}
     limit = time.monotonic() + LIMIT_S
     while len(found) < 2:
         assert time.monotonic() < limit
         message = consumer.poll(0.2)
         if message is not None and message.error() is None:
-            version, *whose, number = json.loads(message.key() or b"")
+            version, *owner, number = json.loads(message.key() or b"")
             assert version == 1
-            if whose == [group, topic, 0]:
+            if owner == [group, topic, 0]:
                 found[number] = json.loads(message.value() or b"")
     consumer.close()
     return found
 
 
-CASES: dict[str, Case] = {
-    str(case.__name__).replace("_", " "): (case, ())
-    for case in (
-        one_membership,
-        checkpoints_are_in_a_compacted_topic,
-    )
-}
-OF_TRANSACTIONS: dict[str, Case] = {
-    str(case.__name__).replace("_", " "): (case, ())
-    for case in (
-        aborted_records_and_markers,
-        head_of_committed_records,
-    )
-}
-"""For brokers that have transactions; kproto has none."""
+CASES: dict[str, Case] = cases(
+    one_membership,
+    checkpoints_in_a_compacted_topic,
+)
+CASES_WITH_TRANSACTIONS: dict[str, Case] = cases(
+    aborted_records_and_markers,
+    consumer1_start_with_isolation_level,
+)
+"""For brokers with transactions."""

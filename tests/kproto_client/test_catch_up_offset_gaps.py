@@ -1,4 +1,4 @@
-"""KIP-333 where kproto is told to have in its log what real brokers have there after compaction and transactions."""
+"""KIP-333 on logs with offset gaps, which real brokers have after compaction and transactions."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server import Broker
 from kproto_server.network.server import Server
-from tests.kproto_client.kafka_side import KafkaSide, read
-from tests.kproto_client.parallel_cases import ON, behind, inside
+from tests.kproto_client.catch_up_cases import ON, behind, parallel_of
+from tests.kproto_client.kafka_fixture import KafkaFixture, read
 
 MARKER = build_end_marker(
     ControlType.ABORT,
@@ -24,32 +24,32 @@ EMPTIED = build_record_batch([], base_offset=0, last_offset=9, base_timestamp=0,
 
 
 def append(server: Server, topic: str, batch: bytes, last_offset_delta: int) -> None:
-    """To partition 0, as nobody could by Produce."""
+    """Append a batch to partition 0 that Produce would not accept."""
     found = server.state.cluster.topics[topic].partition(0)
     assert found is not None
     found.data.append(batch, last_offset_delta, 0, found.leader_epoch)
 
 
 @pytest.mark.parametrize(
-    ("batch", "offsets", "handed_out"),
+    ("batch", "offsets", "delivered"),
     [
         pytest.param(MARKER, 1, [], id="marker"),
         pytest.param(COMPACTED, 10, [50], id="compacted batch"),
-        pytest.param(EMPTIED, 10, [], id="batch of which only the header is left"),
+        pytest.param(EMPTIED, 10, [], id="batch without records"),
     ],
 )
-def test_a_range_may_end_with_offsets_that_no_record_has(
-    broker: Broker, kafka: KafkaSide, batch: bytes, offsets: int, handed_out: list[int]
+def test_a_range_may_end_with_offsets_without_records(
+    broker: Broker, kafka: KafkaFixture, batch: bytes, offsets: int, delivered: list[int]
 ) -> None:
-    """CK-61: the catch-up ends all the same, I6; what comes after is the head's."""
+    """CK-61, I6: the catch-up ends, and consumer 1 reads the later records."""
     topic, group = behind(kafka, 10, 50)
     broker._call(lambda server: append(server, topic, batch, offsets - 1))
     end = 50 + offsets
     with kafka.consumer(group, **ON) as consumer:
         consumer.subscribe([topic])
         assert read(consumer, 1) == [10]
-        assert inside(consumer).machines[topic, 0].head == end
-        assert read(consumer, 39 + len(handed_out)) == [*range(11, 50), *handed_out]
+        assert parallel_of(consumer).catch_ups[topic, 0].consumer1_start == end
+        assert read(consumer, 39 + len(delivered)) == [*range(11, 50), *delivered]
         kafka.write(topic, 2)
         assert read(consumer, 2) == [end, end + 1]
-        assert not inside(consumer)._side.is_open
+        assert not parallel_of(consumer).consumer2_is_open

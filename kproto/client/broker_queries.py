@@ -1,0 +1,108 @@
+"""Queries to the brokers: the data that the decisions need.
+
+Each query has a time limit and raises `KafkaException` on a timeout and on an error code in the response. The caller
+decides when to repeat the query.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+    Uuid,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
+
+from kproto.client.configuration import Configuration
+from kproto.client.decisions.resets import LogBounds
+from kproto.client.topic_partitions import PartitionKey, partition_of, to_topic_partitions
+
+EARLIEST_TIMESTAMP, LATEST_TIMESTAMP = -2, -1
+"""ListOffsets' timestamps for the log start and the log end."""
+NO_TOPIC_ID = (str(None), str(Uuid(0, 0)))
+QUERY_LIMIT_S = 10.0
+"""Limit of a query at an assignment."""
+POLL_QUERY_LIMIT_S = 1.0
+"""Limit of a query within `poll`, which returns to the user soon."""
+
+
+class BrokerQueries:
+    """Queries through the user's consumer and, for queries that a consumer has no method for, through an admin client.
+
+    The user's consumer stays open and belongs to the caller. The admin client needs no close.
+    """
+
+    def __init__(self, consumer: Consumer, configuration: Configuration) -> None:
+        self._consumer = consumer
+        self._configuration = configuration
+        self._admin: AdminClient | None = None
+
+    @property
+    def admin(self) -> AdminClient:
+        """The admin client, created on first use."""
+        if self._admin is None:
+            self._admin = AdminClient(self._configuration.for_connection())
+        return self._admin
+
+    def partitions_of_topic(self, topic: str, limit_s: float) -> list[PartitionKey]:
+        metadata = self._consumer.list_topics(topic, timeout=limit_s).topics[topic]
+        if metadata.error is not None:
+            raise KafkaException(metadata.error)
+        return [(topic, partition) for partition in sorted(metadata.partitions)]
+
+    def committed(self, partitions: Collection[PartitionKey], limit_s: float) -> dict[PartitionKey, TopicPartition]:
+        """Return the group's committed offsets, without the partitions that have none."""
+        results = self._consumer.committed(to_topic_partitions(partitions), timeout=limit_s)
+        _raise_error(results)
+        return {partition_of(result): result for result in results if result.offset >= 0}
+
+    def log_bounds(self, partitions: Collection[PartitionKey], limit_s: float) -> dict[PartitionKey, LogBounds]:
+        starts, ends = (
+            self._list_offsets(partitions, timestamp, limit_s) for timestamp in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP)
+        )
+        # Retention may move the start between the two queries, and past the last stable offset.
+        return {each: LogBounds(start=min(starts[each], ends[each]), end=ends[each]) for each in partitions}
+
+    def _list_offsets(
+        self, partitions: Collection[PartitionKey], timestamp: int, limit_s: float
+    ) -> dict[PartitionKey, int]:
+        results = self._consumer.offsets_for_times(
+            [TopicPartition(topic, partition, timestamp) for topic, partition in partitions], timeout=limit_s
+        )
+        _raise_error(results)
+        return {partition_of(result): result.offset for result in results}
+
+    def first_timestamps(self, partitions: Collection[PartitionKey], limit_s: float) -> dict[PartitionKey, int]:
+        """Return the timestamp of each partition's first record that has one, without partitions of no such record."""
+        specs = {each: OffsetSpec.for_timestamp(0) for each in to_topic_partitions(partitions)}
+        futures = self.admin.list_offsets(specs, request_timeout=limit_s)
+        results = {partition_of(each): future.result() for each, future in futures.items()}
+        return {partition: result.timestamp for partition, result in results.items() if result.timestamp >= 0}
+
+    def committed_metadata(self, limit_s: float) -> list[str | None]:
+        """Return the metadata of all committed offsets of the group."""
+        group = ConsumerGroupTopicPartitions(self._configuration.group_id)
+        (future,) = self.admin.list_consumer_group_offsets([group], request_timeout=limit_s).values()
+        return [each.metadata for each in future.result().topic_partitions or ()]
+
+    def topic_ids(self, topics: Collection[str], limit_s: float) -> dict[str, str]:
+        """Return the topic ids; brokers before 2.8 have none."""
+        futures = self.admin.describe_topics(TopicCollection(sorted(topics)), request_timeout=limit_s)
+        topic_ids = {topic: str(future.result().topic_id) for topic, future in futures.items()}
+        return {topic: topic_id for topic, topic_id in topic_ids.items() if topic_id not in NO_TOPIC_ID}
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _raise_error(results: Iterable[TopicPartition]) -> None:
+    for result in results:
+        if result.error is not None:
+            raise KafkaException(result.error)

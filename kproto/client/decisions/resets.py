@@ -1,0 +1,111 @@
+"""The offset resets of KIP-842: the position without a committed offset, and after an invalid offset.
+
+Each function returns an offset, or None: the settings name no position and the user gets an exception.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kproto.client.decisions.settings import AutoOffsetReset, OnInvalidOffset, OnNoInitialOffset, Settings
+
+TRUNCATED_AT = re.compile(r"log truncation detected at .*broker end offset is (\d+)")
+"""librdkafka's error text after a truncation (KIP-320). The divergence offset stands nowhere else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBounds:
+    """The bounds of a partition's log at one moment."""
+
+    start: int
+    """Log start offset."""
+    end: int
+    """High watermark; the last stable offset for ``isolation.level=read_committed``."""
+
+    def __post_init__(self) -> None:
+        assert 0 <= self.start <= self.end, self
+
+    def contains(self, position: int) -> bool:
+        """Return whether a consumer can fetch from this position. `end` counts: the next record gets that offset."""
+        return self.start <= position <= self.end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncommittedPartition:
+    """A partition without a committed offset.
+
+    An expired offset and an offset of a deleted group look the same as an offset that was never committed.
+    """
+
+    bounds: LogBounds
+    group_starts: bool
+    """Whether the group starts with the topic; if not, the partition was added later."""
+    first_timestamp_ms: int | None = None
+    """Timestamp of the first available record; None: no record, or records without timestamps."""
+    group_start_ms: int | None = None
+    """Start time of the group; only ``safe_latest`` uses it."""
+
+
+def position_without_offset(settings: Settings, partition: UncommittedPartition) -> int | None:
+    """Return the position in a partition without a committed offset, not set by the user."""
+    bounds = partition.bounds
+    match settings.on_no_initial_offset:
+        case OnNoInitialOffset.LATEST:
+            return bounds.end
+        case OnNoInitialOffset.EARLIEST:
+            return bounds.start
+        case OnNoInitialOffset.LATEST_ON_START if partition.group_starts:
+            return bounds.end
+        case OnNoInitialOffset.EARLIEST_ON_START if partition.group_starts:
+            return bounds.start
+        case OnNoInitialOffset.SAFE_LATEST:
+            return bounds.end if _is_older_than_group(partition) else bounds.start
+        case _:
+            return _auto_offset_reset(settings, bounds)
+
+
+def position_out_of_range(settings: Settings, bounds: LogBounds, position: int) -> int | None:
+    """Return the position after a Fetch failed with OFFSET_OUT_OF_RANGE.
+
+    The bounds are queried after the error. A position that is in range by then is fetched again. If retention passes
+    the returned position before the next Fetch, that Fetch fails too and the caller repeats with new bounds; this ends
+    when the log start stops moving.
+    """
+    if bounds.contains(position):
+        return position
+    if settings.on_invalid_offset is OnInvalidOffset.NEAREST:
+        return bounds.start if position < bounds.start else bounds.end
+    return _auto_offset_reset(settings, bounds)
+
+
+def position_after_error(settings: Settings, bounds: LogBounds, position: int, error_text: str) -> int | None:
+    """Return the position after librdkafka's ``_AUTO_OFFSET_RESET`` error.
+
+    Truncation detection comes first (CK-35): the consumer continues at the offset where the log diverged. The rule for
+    invalid offsets applies only if librdkafka reports no such offset, or if the log does not contain that offset.
+    """
+    truncated = TRUNCATED_AT.search(error_text)
+    if truncated is None:
+        return position_out_of_range(settings, bounds, position)
+    diverged_at = int(truncated[1])
+    if bounds.contains(diverged_at):
+        return diverged_at
+    return position_out_of_range(settings, bounds, max(position, diverged_at + 1))
+
+
+def _is_older_than_group(partition: UncommittedPartition) -> bool:
+    # Equal times count as newer than the group: records may be read twice, but none is lost (CK-22).
+    if partition.first_timestamp_ms is None or partition.group_start_ms is None:
+        return partition.group_starts
+    return partition.first_timestamp_ms < partition.group_start_ms
+
+
+def _auto_offset_reset(settings: Settings, bounds: LogBounds) -> int | None:
+    match settings.auto_offset_reset:
+        case AutoOffsetReset.LATEST:
+            return bounds.end
+        case AutoOffsetReset.EARLIEST:
+            return bounds.start
+        case AutoOffsetReset.NONE:
+            return None

@@ -1,0 +1,348 @@
+"""The work of `Consumer` when a setting of KIP-842 or KIP-333 is used.
+
+Theory of operation
+-------------------
+kproto starts no thread. Each call of the user does what is pending and then calls librdkafka, whose own threads fetch
+and keep the membership in between. An assigned partition is in one of three modes:
+
+    normal        librdkafka's records and events pass straight to the user.
+    undecided     `pending_resets` decides the position; librdkafka does not fetch the partition, or its fetches fail.
+    catching up   `parallel_catch_up` delivers; librdkafka's records go to buffer 1.
+
+While all partitions are normal and nothing is pending (`_is_normal`), `poll` adds one comparison to librdkafka's poll.
+While partitions catch up, `poll` pops records from the current run of buffer 2 and looks at nothing else until
+`_run_ends_at`. Each event that may change one of these modes calls `_refresh`, which ends both shortcuts.
+
+librdkafka's consumer has to be polled while records of buffer 2 are delivered: `poll` counts as the heartbeat for
+``max.poll.interval.ms``, it runs the callbacks, and it fills buffer 1. `_poll_consumer1` does so every
+`CONSUMER1_POLL_INTERVAL_S`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from time import monotonic
+
+from confluent_kafka import (
+    OFFSET_END,
+    OFFSET_INVALID,
+    OFFSET_STORED,
+    Consumer,
+    KafkaError,
+    Message,
+    TopicPartition,
+)
+
+from kproto.client.assignment import Assignment
+from kproto.client.broker_queries import BrokerQueries
+from kproto.client.commits import Commits
+from kproto.client.configuration import Configuration
+from kproto.client.decisions.settings import OnInvalidOffset
+from kproto.client.initial_positions import InitialPositions
+from kproto.client.parallel_catch_up import ParallelCatchUp
+from kproto.client.pending_resets import PendingResets
+from kproto.client.topic_partitions import PartitionKey, copy_of, partition_of, partition_of_message
+from kproto.client.user_positions import UserPositions
+
+Assign = Callable[[Collection[TopicPartition], Collection[PartitionKey]], None]
+"""Assigns partitions, some of them blocked."""
+WAIT_MAX_S = 0.1
+"""Longest wait in librdkafka at once: pending resets and consumer 2 have to be served in between."""
+CONSUMER1_POLL_INTERVAL_S = 0.02
+"""How often consumer 1 is polled while records of buffer 2 are ready."""
+CONSUMER1_POLL_RECORDS = 500
+
+
+class ConsumerDelegate:
+    """The state of one consumer beside librdkafka's.
+
+    Args:
+        consumer: the user's consumer, as an object whose methods are confluent-kafka's own (``super()``). The caller
+            owns it; `close` closes the other clients.
+    """
+
+    def __init__(self, consumer: Consumer, configuration: Configuration) -> None:
+        self._poll = consumer.poll
+        self._consume = consumer.consume
+        self._consumer = consumer
+        settings = configuration.settings
+        self._resets_invalid_offsets = settings.on_invalid_offset is OnInvalidOffset.NEAREST
+        queries = BrokerQueries(consumer, configuration)
+        self._assignment = Assignment(consumer)
+        self._parallel: ParallelCatchUp | None = None
+        if settings.parallel:
+            self._parallel = ParallelCatchUp(
+                consumer, configuration, queries, lambda partitions: self.commits.commit_now(partitions)
+            )
+        self.positions: UserPositions = UserPositions(
+            consumer, self._assignment, self._parallel, auto_store=configuration.auto_store
+        )
+        initial_positions = InitialPositions(queries, configuration, self._parallel)
+        self.commits: Commits = Commits(
+            consumer,
+            configuration,
+            self.positions.to_commit,
+            metadata=lambda: initial_positions.metadata,
+            on_success=None if self._parallel is None else self._parallel.committed,
+        )
+        self.commits_in_poll: bool = configuration.commits_in_poll
+        self._pending = PendingResets(consumer, settings, queries, self._assignment, initial_positions, self._parallel)
+        self._partition_ends: dict[PartitionKey, Message] = {}
+        """librdkafka's end-of-partition events for partitions that catch up: the user gets them after the records."""
+        self._consumer1_polled_at = 0.0
+
+        self._is_normal = True
+        """Whether all partitions are in normal mode, with nothing pending."""
+        self._commits_while_normal = self.commits_in_poll and self.commits.is_automatic
+        self._run: list[Message] = []
+        """The current run of buffer 2, next record last: `poll` pops from it before all other work."""
+        self._run_ends_at = 0.0
+        """When `poll` does the other work all the same, on the monotonic clock."""
+
+    # -- records
+
+    def poll(self, timeout_s: float) -> Message | None:
+        if self._is_normal:
+            if self._commits_while_normal and monotonic() >= self.commits.next_commit_at:
+                self._commit_periodically()
+            message = self._poll(WAIT_MAX_S if timeout_s > WAIT_MAX_S or timeout_s < 0 else timeout_s)
+            # librdkafka's callbacks run within its poll and may have changed the mode.
+            if message is not None and message.error() is None and self._is_normal:
+                return message
+        elif self._run and monotonic() < self._run_ends_at:
+            return self._run.pop()
+        else:
+            message = None
+        return self._continue_poll(message, timeout_s)
+
+    def _continue_poll(self, message: Message | None, timeout_s: float) -> Message | None:
+        """Poll off the shortcuts, after librdkafka has returned `message`."""
+        deadline = None if timeout_s < 0 else monotonic() + timeout_s
+        if message is not None:
+            message = self._route(message)
+        elif self._is_normal and deadline is not None:
+            deadline -= min(timeout_s, WAIT_MAX_S)  # librdkafka's poll has used up this part of the timeout
+        else:
+            message = self._next(0)
+        while message is None and (left_s := _left(deadline)) > 0:
+            message = self._next(left_s)
+        return message
+
+    def consume(self, count: int, timeout_s: float) -> list[Message]:
+        deadline = None if timeout_s < 0 else monotonic() + timeout_s
+        messages: list[Message] = []
+        while True:
+            left_s = _left(deadline)
+            more = self._next_messages(count - len(messages), left_s, raise_errors=not messages)
+            messages = messages + more if messages else more
+            if len(messages) >= count or left_s <= 0:
+                return messages
+
+    def _next(self, wait_s: float) -> Message | None:
+        messages = self._next_messages(1, wait_s)
+        if self._parallel is not None and not self._pending.exist:
+            self._run = self._parallel.current_run()
+            self._run_ends_at = min(self._consumer1_polled_at + CONSUMER1_POLL_INTERVAL_S, self.commits.next_commit_at)
+        return messages[0] if messages else None
+
+    def _next_messages(self, count: int, wait_s: float, *, raise_errors: bool = True) -> list[Message]:
+        """Return up to `count` messages after one pass over all sources.
+
+        With `raise_errors` False, the caller has messages that an exception would lose.
+        """
+        self._run = []
+        self._commit_periodically()
+        if not self._is_normal:
+            self._decide_pending()
+            if raise_errors:
+                self._raise_error()
+        if self._is_normal:
+            return self._route_all(self._consume(count, _at_most_wait_max(wait_s)))
+        messages = self._poll_consumer1()
+        if self._parallel is not None:
+            messages = messages or self._parallel.take(count)
+            if not messages and self._parallel.consumer2_is_open:
+                self._parallel.fetch(_at_most_wait_max(wait_s))
+                messages = self._parallel.take(count)
+                self._pending.end_failed_catch_ups()
+            messages += self._take_partition_ends(count - len(messages))
+            self._refresh()
+        return messages or self._route_all(self._wait_for_consumer1(wait_s))
+
+    def _take_partition_ends(self, count: int) -> list[Message]:
+        """Return the end-of-partition events of partitions that have left the catch-up."""
+        catch_ups = self._parallel.catch_ups if self._parallel is not None else {}
+        ready = [partition for partition in self._partition_ends if partition not in catch_ups]
+        return [self._partition_ends.pop(partition) for partition in ready[:count]]
+
+    def _poll_consumer1(self) -> list[Message]:
+        """Fill buffer 1 if the poll interval has passed; return the first message that is the user's."""
+        now = monotonic()
+        if now - self._consumer1_polled_at < CONSUMER1_POLL_INTERVAL_S:
+            return []
+        self._consumer1_polled_at = now
+        for _ in range(CONSUMER1_POLL_RECORDS):
+            message = self._poll(0)
+            if message is None:
+                return []
+            routed = self._route(message)
+            if routed is not None:
+                return [routed]
+        return []
+
+    def _wait_for_consumer1(self, wait_s: float) -> list[Message]:
+        catches_up = self._parallel is not None and self._parallel.consumer2_is_open
+        message = self._poll(0 if catches_up else _at_most_wait_max(wait_s))
+        return [] if message is None else [message]
+
+    def _route_all(self, messages: list[Message]) -> list[Message]:
+        if self._is_normal and not any(map(Message.error, messages)):
+            return messages
+        return [routed for message in messages if (routed := self._route(message)) is not None]
+
+    def _route(self, message: Message) -> Message | None:
+        """Return a message of librdkafka if it is the user's now; otherwise keep it and return None."""
+        error = message.error()
+        if error is None:
+            if self._parallel is None or not self._parallel.catch_ups:
+                return message
+            partition = partition_of_message(message)
+            if partition not in self._parallel.catch_ups:
+                return message
+            self._parallel.consumer1_read(partition, [message])
+            self._partition_ends.pop(partition, None)
+            return None
+        if error.code() == KafkaError._AUTO_OFFSET_RESET and self._resets_invalid_offsets:
+            self._pending.add_rejected(message)
+            self._refresh()
+            return None
+        if error.code() == KafkaError._PARTITION_EOF and self._parallel is not None:
+            partition = partition_of_message(message)
+            if partition in self._parallel.catch_ups:
+                self._partition_ends[partition] = message
+                return None
+        return message
+
+    # -- pending work
+
+    def _commit_periodically(self) -> None:
+        if self.commits_in_poll and self.commits.commit_periodically() and self._parallel is not None:
+            self._parallel.write_checkpoints()
+
+    def _decide_pending(self) -> None:
+        self._pending.decide()
+        self._refresh()
+
+    def _raise_error(self) -> None:
+        error = self._pending.take_error()
+        if error is not None:
+            self._refresh()
+            raise error
+
+    def _refresh(self) -> None:
+        """End the shortcuts of `poll` after a change, unless all partitions are normal."""
+        self._run = []
+        catches_up = self._parallel is not None and bool(self._parallel.catch_ups)
+        self._is_normal = not catches_up and not self._pending.exist
+
+    # -- assignment
+
+    def subscribed(self, *, is_cooperative: bool) -> None:
+        """The user has subscribed: assignments come from the group, as differences if it is cooperative."""
+        self._assignment.is_cooperative = is_cooperative
+
+    def assign(self, topic_partitions: Collection[TopicPartition]) -> None:
+        self._forget(self._assignment.partitions)
+        self._assign(topic_partitions, self._assignment.replace)
+
+    def incremental_assign(self, topic_partitions: Collection[TopicPartition]) -> None:
+        self._assign(topic_partitions, self._assignment.add)
+
+    def _assign(self, topic_partitions: Collection[TopicPartition], assign: Assign) -> None:
+        """Assign partitions, and decide the position where the user names none."""
+        given = [copy_of(each) for each in topic_partitions]
+        starts = self._pending.decide_start(
+            [partition_of(each) for each in given if each.offset in (OFFSET_INVALID, OFFSET_STORED)]
+        )
+        # A blocked partition needs some offset in librdkafka's assignment; nothing is fetched from there.
+        targets = {
+            **{partition_of(each): each for each in given},
+            **starts.at,
+            **{partition: TopicPartition(*partition, OFFSET_END) for partition in starts.blocked},
+        }
+        assign(targets.values(), starts.blocked)
+        self._pending.add(starts)
+        self._decide_pending()
+
+    def revoked(self, partitions: Collection[PartitionKey], *, lost: bool = False) -> None:
+        """Partitions are revoked: commit the user's positions, unless another member owns the partitions (`lost`)."""
+        if self.commits_in_poll and not lost:
+            self.commits.commit_now(partitions)
+        self._forget(partitions)
+
+    def unassign(self) -> None:
+        """Commit and forget all partitions, before librdkafka's `unassign`."""
+        self.revoked(self._assignment.partitions)
+
+    def commit_before_close(self) -> None:
+        """Commit before librdkafka leaves the group, which revokes the partitions."""
+        if self.commits_in_poll:
+            self.commits.commit_now()
+
+    def close(self) -> None:
+        """Close consumer 2 and the checkpoint producer, after librdkafka's consumer is closed."""
+        self._forget(self._assignment.partitions)
+        if self._parallel is not None:
+            self._parallel.close()
+
+    def _forget(self, partitions: Collection[PartitionKey]) -> None:
+        self._pending.remove(partitions)
+        for partition in partitions:
+            self._partition_ends.pop(partition, None)
+        if self._parallel is not None:
+            self._parallel.stop(partitions)
+        self.positions.forget(partitions)
+        self.commits.forget(partitions)
+        self._assignment.remove(partitions)
+        self._refresh()
+
+    def seek(self, target: TopicPartition) -> None:
+        """Seek, and cancel the reset or the catch-up of the partition (CK-36, CK-67)."""
+        partition = partition_of(target)
+        catches_up = self._parallel is not None and self._parallel.cancel(partition)
+        is_undecided = self._pending.cancel(partition)
+        self.positions.forget([partition])
+        if is_undecided or catches_up:
+            # librdkafka's seek does not work for a partition that has no position.
+            self._assignment.move([copy_of(target)])
+        else:
+            self._consumer.seek(target)
+            self._assignment.sought(copy_of(target))
+        self._refresh()
+
+    def pause(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        partitions = list(map(partition_of, topic_partitions))
+        self._run = []
+        self._assignment.pause(partitions)
+        if self._parallel is not None:
+            self._parallel.pause(partitions)
+
+    def resume(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        partitions = list(map(partition_of, topic_partitions))
+        full = self._parallel.full_partitions if self._parallel is not None else frozenset[PartitionKey]()
+        self._assignment.resume([partition for partition in partitions if partition not in full])
+        if self._parallel is not None:
+            self._parallel.resume(partitions)
+
+    # -- positions
+
+    def position(self, topic_partitions: list[TopicPartition]) -> list[TopicPartition]:
+        return self.positions.position(topic_partitions)
+
+
+def _at_most_wait_max(wait_s: float) -> float:
+    return WAIT_MAX_S if wait_s < 0 else min(wait_s, WAIT_MAX_S)
+
+
+def _left(deadline: float | None) -> float:
+    return WAIT_MAX_S if deadline is None else max(0.0, deadline - monotonic())

@@ -1,0 +1,325 @@
+"""The parallel catch-up of KIP-333 around a confluent-kafka consumer.
+
+Theory of operation
+-------------------
+`decisions.catch_up` decides for one partition; this module carries the decisions out for all partitions of a consumer.
+Consumer 1 is the user's own consumer, the member of the group. Consumer 2 (`consumer2`) is created while a partition
+catches up. kproto starts no thread: both consumers are polled within the user's own calls, and librdkafka's threads
+fetch in between.
+
+The life of a partition:
+
+1. `start` at the assignment: reads the checkpoints of earlier owners, plans the ranges, writes the new checkpoints, and
+   assigns the ranges to consumer 2. The caller assigns consumer 1 at the log end. From here on the partition is in
+   `catch_ups`.
+2. `fetch` fills buffer 2, `consumer1_read` fills buffer 1, `take` and `current_run` deliver.
+3. `take` finds that the phase has ended, commits the switch, and removes consumer 2's assignment. In normal mode the
+   partition leaves `catch_ups`. It stays in `_uncommitted` until a commit covers its checkpoints; then `committed`
+   deletes them.
+
+At any time `stop` (revocation) leaves the checkpoints to the next owner, and `cancel` (seek) deletes them.
+
+Errors of consumer 2. If librdkafka rejects a position as out of range, the reset rule for invalid offsets decides
+(CK-86). A target within the range continues the catch-up there. Without a target, the partition moves to
+`out_of_range`; a target before consumer 2's position means that the log was truncated and rewritten, and the partition
+moves to `diverged`. `pending_resets` ends the catch-up in both cases.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeAlias, assert_never
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from kproto.client.broker_queries import QUERY_LIMIT_S, BrokerQueries, now_ms
+from kproto.client.checkpoint_topic import CheckpointTopic
+from kproto.client.configuration import Configuration
+from kproto.client.consumer2 import Consumer2, Consumer2Failed
+from kproto.client.decisions.catch_up import (
+    Commit,
+    PartitionCatchUp,
+    PauseConsumer1,
+    Phase,
+    ResumeConsumer1,
+    StopConsumer2,
+)
+from kproto.client.decisions.catch_up_ranges import plan_catch_up
+from kproto.client.decisions.checkpoints import Checkpoint, ranges_of_topic
+from kproto.client.decisions.resets import LogBounds, position_after_error
+from kproto.client.topic_partitions import PartitionKey, offset_of, to_topic_partitions
+
+logger: logging.Logger = logging.getLogger("kproto.client")
+
+CatchUp: TypeAlias = PartitionCatchUp[Message]
+
+
+class ParallelCatchUp:
+    """The catch-ups of one consumer.
+
+    The object owns consumer 2 and the checkpoint producer; `close` closes both. The wrapped consumer belongs to the
+    caller.
+
+    Args:
+        consumer: consumer 1; an object whose methods are confluent-kafka's own.
+        commit: commits the user's positions in partitions, if commits are automatic.
+    """
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        configuration: Configuration,
+        queries: BrokerQueries,
+        commit: Callable[[Collection[PartitionKey]], None],
+    ) -> None:
+        self._consumer1 = consumer
+        self._settings = configuration.settings
+        self._queries = queries
+        self._commit = commit
+        self._checkpoint_topic = CheckpointTopic(queries, configuration)
+        self._consumer2 = Consumer2(configuration.for_consumer2())
+        self._topic_ids: dict[str, str] = {}
+
+        self.catch_ups: dict[PartitionKey, CatchUp] = {}
+        """Partitions that are not in normal mode: the user gets the records in their buffers."""
+        self._uncommitted: dict[PartitionKey, CatchUp] = {}
+        """Partitions in normal mode whose checkpoints wait for a commit."""
+        self.switched_at: dict[PartitionKey, int] = {}
+        """The user's position when a partition entered normal mode; valid until librdkafka reads a record there."""
+        self._paused: set[PartitionKey] = set()
+        """Paused by the user."""
+
+        self._rejected: dict[PartitionKey, Message] = {}
+        """Consumer 2's out-of-range errors, until the log bounds are known."""
+        self.out_of_range: list[PartitionKey] = []
+        """Partitions whose catch-up range is gone, while no setting names a reset position."""
+        self.diverged: dict[PartitionKey, int] = {}
+        """Partitions whose log was rewritten from this offset on."""
+
+    # -- assignment
+
+    def start(
+        self, positions: Mapping[PartitionKey, TopicPartition], bounds: Mapping[PartitionKey, LogBounds]
+    ) -> dict[PartitionKey, int]:
+        """Start to catch up with each partition whose position is before the log end.
+
+        Args:
+            positions: the committed or reset position of each partition, within its bounds.
+
+        Returns:
+            The offset at which consumer 1 starts in each partition.
+        """
+        behind = [each for each, position in positions.items() if position.offset < bounds[each].end]
+        existing = self._checkpoint_topic.read(behind) if behind else {}
+        self._find_topic_ids({topic for topic, _ in behind})
+        for partition in behind:
+            plan = plan_catch_up(
+                position=positions[partition].offset,
+                bounds=bounds[partition],
+                checkpointed=ranges_of_topic(existing[partition], self._topic_ids.get(partition[0])),
+                merge=self._settings.merge,
+            )
+            catch_up = CatchUp(plan, self._settings.buffer1_bytes)
+            self.catch_ups[partition] = catch_up
+            stale = plan.stale_numbers(existing[partition])
+            self._checkpoint_topic.write(partition, self._checkpoints(partition, catch_up), stale)
+            logger.info("%s [%d]: catches up with %s, consumer 1 at %d", *partition, plan.ranges, plan.consumer1_start)
+        if behind:
+            self._checkpoint_topic.flush()
+            self._consumer2.assign({partition: positions[partition] for partition in behind})
+        return {partition: bounds[partition].end for partition in positions}
+
+    def stop(self, partitions: Collection[PartitionKey]) -> None:
+        """Stop for revoked partitions; the next owner continues with their checkpoints (CK-84)."""
+        for partition in partitions:
+            self._forget(partition)
+        self._consumer2.unassign(partitions)
+
+    def cancel(self, partition: PartitionKey) -> bool:
+        """Cancel a catch-up and delete its checkpoints (CK-67); return whether there was one."""
+        catch_up = self._forget(partition)
+        self._consumer2.unassign([partition])
+        if catch_up is not None:
+            self._checkpoint_topic.write(partition, {}, catch_up.checkpoints())
+        return catch_up is not None
+
+    def close(self) -> None:
+        self._consumer2.close()
+        self._checkpoint_topic.close()
+
+    # -- records
+
+    def consumer1_read(self, partition: PartitionKey, records: list[Message]) -> None:
+        """Append records of consumer 1 to buffer 1."""
+        for action in self.catch_ups[partition].consumer1_read(records):
+            assert isinstance(action, PauseConsumer1)
+            self._consumer1.pause(to_topic_partitions([partition]))
+
+    def consumer1_target(self, partition: PartitionKey, target: int) -> int:
+        """Return the offset at which consumer 1 continues after it was out of range and was reset to `target`.
+
+        A target before consumer 1's position means that the log was truncated and rewritten: the catch-up is cancelled,
+        and consumer 1 goes back as far as the user's position.
+        """
+        catch_up = self.catch_ups.get(partition)
+        if catch_up is None or target >= catch_up.consumer1_position:
+            return target
+        self.cancel(partition)
+        return min(target, catch_up.position)
+
+    def fetch(self, wait_s: float) -> None:
+        """Append records of consumer 2 to the buffers; wait up to `wait_s` for the first one."""
+        try:
+            fetched = self._consumer2.fetch(wait_s)
+        except Consumer2Failed as error:
+            logger.warning("consumer 2 failed and is replaced: %s", error)
+            self._replace_consumer2()
+            return
+        for partition, run in fetched.runs:
+            self.catch_ups[partition].consumer2_read(run)
+        for partition, end in fetched.ends.items():
+            self.catch_ups[partition].consumer2_is_at(end)
+        self._rejected.update(fetched.rejected)
+        for partition, message in list(self._rejected.items()):
+            self._reset_consumer2(partition, message)
+        finished = [each for each, catch_up in self.catch_ups.items() if catch_up.consumer2_has_finished]
+        self._consumer2.unassign(finished)
+
+    def take(self, count: int) -> list[Message]:
+        """Return up to `count` records for the user."""
+        taken: list[Message] = []
+        for partition, catch_up in list(self.catch_ups.items()):
+            if partition in self._paused:
+                continue
+            # A phase can only have ended if buffer 2 is empty.
+            if not catch_up.current_run():
+                self._advance(partition, catch_up)
+            if catch_up.phase is not Phase.NORMAL:
+                records = catch_up.take(count - len(taken))
+                taken = taken + records if taken else records
+                if len(taken) >= count:
+                    break
+        return taken
+
+    def current_run(self) -> list[Message]:
+        """Return records of buffer 2 that the caller delivers by popping them; see `PartitionCatchUp.current_run`."""
+        runs = (catch_up.current_run() for each, catch_up in self.catch_ups.items() if each not in self._paused)
+        return next(filter(None, runs), [])
+
+    @property
+    def consumer2_is_open(self) -> bool:
+        """Whether consumer 2 has a range to read."""
+        return self._consumer2.is_open
+
+    def pause(self, partitions: Collection[PartitionKey]) -> None:
+        """Pause for the user: neither buffer is delivered, and consumer 2 stops fetching."""
+        self._paused.update(partitions)
+        self._consumer2.pause(partitions)
+
+    def resume(self, partitions: Collection[PartitionKey]) -> None:
+        """Resume for the user. Consumer 1 stays paused where buffer 1 is full."""
+        self._paused.difference_update(partitions)
+        self._consumer2.resume(partitions)
+
+    @property
+    def full_partitions(self) -> frozenset[PartitionKey]:
+        """Partitions in which consumer 1 is paused because buffer 1 is full."""
+        return frozenset(partition for partition, catch_up in self.catch_ups.items() if catch_up.buffer1_is_full)
+
+    # -- commits
+
+    def committed(self, partition: PartitionKey, offset: int) -> None:
+        """Note a successful commit: delete the checkpoints that it covers."""
+        catch_up = self.catch_ups.get(partition) or self._uncommitted.get(partition)
+        if catch_up is None:
+            return
+        deleted = catch_up.committed(offset)
+        if deleted:
+            self._checkpoint_topic.write(partition, {}, deleted)
+        if catch_up.is_finished:
+            self._uncommitted.pop(partition, None)
+
+    def write_checkpoints(self) -> None:
+        """Write the current positions to the checkpoints of all partitions that catch up."""
+        for partition, catch_up in self.catch_ups.items():
+            self._checkpoint_topic.write(partition, self._checkpoints(partition, catch_up))
+
+    # -- internals
+
+    def _forget(self, partition: PartitionKey) -> CatchUp | None:
+        self._rejected.pop(partition, None)
+        self.switched_at.pop(partition, None)
+        catch_up = self.catch_ups.pop(partition, None) or self._uncommitted.pop(partition, None)
+        if catch_up is not None:
+            catch_up.drop_buffers()
+        return catch_up
+
+    def _advance(self, partition: PartitionKey, catch_up: CatchUp) -> None:
+        for action in catch_up.advance():
+            match action:
+                case Commit(offset):
+                    logger.info("%s [%d]: has caught up, continues at %d", *partition, offset)
+                    self._commit([partition])
+                case StopConsumer2():
+                    self._consumer2.unassign([partition])
+                case ResumeConsumer1() if partition not in self._paused:
+                    self._consumer1.resume(to_topic_partitions([partition]))
+                case ResumeConsumer1() | PauseConsumer1():
+                    pass  # the user has paused the partition; the user's `resume` resumes consumer 1
+                case _:
+                    assert_never(action)
+        if catch_up.phase is Phase.NORMAL:
+            del self.catch_ups[partition]
+            self.switched_at[partition] = catch_up.position
+            if not catch_up.is_finished:
+                self._uncommitted[partition] = catch_up
+
+    def _reset_consumer2(self, partition: PartitionKey, rejected: Message) -> None:
+        """Apply the reset rule for invalid offsets to consumer 2 (CK-86)."""
+        catch_up = self.catch_ups[partition]
+        try:
+            bounds = self._queries.log_bounds([partition], QUERY_LIMIT_S)[partition]
+        except KafkaException as error:
+            logger.warning("%s [%d]: consumer 2 is out of range, no log bounds: %s", *partition, error)
+            return
+        del self._rejected[partition]
+        position = offset_of(rejected)
+        target = position_after_error(self._settings, bounds, position, str(rejected.error()))
+        logger.warning("%s [%d]: consumer 2 is out of range at %s, reset to %s", *partition, position, target)
+        if target is None:
+            self.out_of_range.append(partition)
+            return
+        if target < catch_up.consumer2_position:
+            self.diverged[partition] = target
+            return
+        # A target past the ranges (a reset to latest) ends the catch-up: consumer 1 has read the records after them.
+        catch_up.consumer2_is_at(target)
+        if not catch_up.consumer2_has_finished:
+            self._consumer2.assign({partition: TopicPartition(*partition, catch_up.consumer2_position)})
+
+    def _replace_consumer2(self) -> None:
+        self._consumer2.close()
+        positions = {
+            partition: TopicPartition(*partition, catch_up.consumer2_failed())
+            for partition, catch_up in self.catch_ups.items()
+            if catch_up.phase is Phase.CATCHING_UP and not catch_up.consumer2_has_finished
+        }
+        if positions:
+            self._consumer2.assign(positions)
+            self._consumer2.pause(self._paused)
+
+    def _checkpoints(self, partition: PartitionKey, catch_up: CatchUp) -> dict[int, Checkpoint]:
+        topic_id, time_ms = self._topic_ids.get(partition[0]), now_ms()
+        return {
+            number: Checkpoint(range=each, position=position, time_ms=time_ms, topic_id=topic_id)
+            for number, (each, position) in catch_up.checkpoints().items()
+        }
+
+    def _find_topic_ids(self, topics: set[str]) -> None:
+        """Query the topic ids: a topic that was deleted and created again keeps its name, not its records (CK-87)."""
+        if topics:
+            try:
+                self._topic_ids.update(self._queries.topic_ids(topics, QUERY_LIMIT_S))
+            except KafkaException as error:
+                logger.warning("no topic ids of %s: %s", ", ".join(sorted(topics)), error)
