@@ -95,8 +95,8 @@ def automatic_commits_follow_the_user(kafka: KafkaFixture) -> None:
 
 
 def kafka_committed(consumer: Consumer, topic: str) -> int | None:
-    (answer,) = consumer.committed([TopicPartition(topic, 0)], timeout=LIMIT_S)
-    return answer.offset if answer.offset >= 0 else None
+    (result,) = consumer.committed([TopicPartition(topic, 0)], timeout=LIMIT_S)
+    return result.offset if result.offset >= 0 else None
 
 
 def close_commits_the_delivered_records(kafka: KafkaFixture) -> None:
