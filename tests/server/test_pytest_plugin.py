@@ -138,4 +138,6 @@ def test_each_process_of_xdist_has_a_broker_of_its_own(pytester: pytest.Pytester
 
 def test_its_fixtures_are_listed_with_what_they_are(pytester: pytest.Pytester) -> None:
     listed = pytester.runpytest("--fixtures", "-p", "no:cacheprovider").stdout
-    listed.fnmatch_lines(["kafka_broker_options*", "*Arguments of `Broker`*", "kafka_broker*", "*A running broker*"])
+    listed.fnmatch_lines(
+        ["kafka_broker_options*", "*Return the arguments of `Broker`*", "kafka_broker*", "*a running broker*"]
+    )

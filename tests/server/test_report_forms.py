@@ -48,9 +48,9 @@ class TestTerminal:
             "  ListOffsets v0   2x  last served by 3.9; 4.0 serves v1-v10  consumer-1\n"
             "newer than 4.0, clients that negotiate step down where they can: OffsetCommit v10, OffsetFetch v10\n"
             "OffsetCommit v2 with retention_time, 4x, 3 overrides\n"
-            "  longest retention asked for: 8 d 1 ms\n"
+            "  longest retention requested: 8 d 1 ms\n"
             "  set offsets.retention.minutes to at least 11,521 (here: 10,080, too little)\n"
-            "errors answered:\n"
+            "errors returned:\n"
             "  OffsetCommit  2x  UNKNOWN_TOPIC_OR_PARTITION (retriable)\n"
             "  OffsetCommit  1x  OFFSET_METADATA_TOO_LARGE\n"
             "connections that the broker closed:\n"
@@ -71,7 +71,7 @@ class TestTerminal:
     def test_a_run_without_a_client_says_where_a_client_learns_of_the_broker(self) -> None:
         told = text.render(report_of(Observations()))
         assert told == (
-            "kproto: no client connected\n  a command learns where the broker is by KAFKA_BOOTSTRAP_SERVERS\n"
+            "kproto: no client connected\n  the command finds the broker's address in KAFKA_BOOTSTRAP_SERVERS\n"
         )
 
     def test_what_the_kafka_version_hides_is_said_not_to_be_decided(self) -> None:
@@ -83,9 +83,9 @@ class TestTerminal:
             "kproto: 1 client sent 2 requests to a broker of Kafka 0.10.0\n"
             "  app: 2 requests\n"
             "    ListOffsets v0, ApiVersions v0\n"
-            "nothing seen that would break on Kafka 4.0, but not all is decided\n"
+            "no request seen that would break on Kafka 4.0, but some are undecided\n"
             "not decided, since Kafka version 0.10.0 was the limit: ListOffsets v0\n"
-            "  to decide, run with --kafka-version latest\n"
+            "  run again with --kafka-version latest\n"
         )
 
     @pytest.mark.parametrize("width", [1, 40, 79, 100, 400])
@@ -245,7 +245,7 @@ class TestMarkdown:
 
     def test_nothing_breaks_is_said(self) -> None:
         told = markdown.render(report_of(old_consumer(), target="3.9"))
-        assert "## Would break on Kafka 3.9\n\nNothing that was seen.\n" in told
+        assert "## Would break on Kafka 3.9\n\nNo request seen.\n" in told
 
     def test_a_client_adds_no_markup_and_no_row(self, hostile: Report) -> None:
         told = markdown.render(hostile)
@@ -305,7 +305,7 @@ class TestHtml:
             "2 request versions would break on Kafka 4.0",
             "last served by 3.9; 4.0 serves v4-v17",
             "apache-kafka-java 4.3.1",
-            "does not ask for versions",
+            "does not negotiate versions",
             "3 overrides",
             "set offsets.retention.minutes to at least 11,521",
             "OFFSET_METADATA_TOO_LARGE",
@@ -337,7 +337,7 @@ class TestHtml:
     @pytest.mark.parametrize(
         ("observations", "target", "banner"),
         [
-            (old_consumer(), "3.9", "Nothing that was seen would break on Kafka 3.9"),
+            (old_consumer(), "3.9", "No request seen would break on Kafka 3.9"),
             (Observations(), None, "No client connected"),
         ],
     )
@@ -361,5 +361,5 @@ class TestFiles:
         assert "earlier run" not in path.read_text(encoding="utf-8")
 
     def test_other_names_are_refused(self, full: Report, tmp_path: Path) -> None:
-        with pytest.raises(ValueError, match=r"no report is a '\.txt' file"):
+        with pytest.raises(ValueError, match=r"no report format has the suffix '\.txt'"):
             files.write(full, str(tmp_path / "r.txt"))

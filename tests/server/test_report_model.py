@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kproto_server.observation.observe import Observations
-from kproto_server.report import words
+from kproto_server.report import phrases
 from kproto_server.report.model import Retention, error_name
 from kproto_server.report.verdict import Verdict
 from kproto_server.requests.context import ConnectionInfo
@@ -98,14 +98,14 @@ def test_errors_are_added_up_over_clients_and_the_most_frequent_come_first(
     observations.errors(info, "a", OFFSET_COMMIT, 3, [12])
     observations.errors(info, "b", OFFSET_COMMIT, 4, [3, 3, 12, 3])
 
-    assert words.errors(report_of(observations)) == [
+    assert phrases.errors(report_of(observations)) == [
         ("OffsetCommit", "UNKNOWN_TOPIC_OR_PARTITION (retriable)", 3),
         ("OffsetCommit", "OFFSET_METADATA_TOO_LARGE", 2),
     ]
 
 
 def test_a_code_that_kafka_does_not_have_is_told_by_number() -> None:
-    assert error_name(31_000) == words.error(31_000) == "error 31000"
+    assert error_name(31_000) == phrases.error(31_000) == "error 31000"
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_a_code_that_kafka_does_not_have_is_told_by_number() -> None:
     ],
 )
 def test_durations_are_told_exactly(total_ms: int, text: str) -> None:
-    assert words.duration(total_ms) == text
+    assert phrases.duration(total_ms) == text
 
 
 def test_a_client_without_a_name_is_told_so() -> None:
-    names = [words.who(client) for client in report_of(everything()).clients]
+    names = [phrases.who(client) for client in report_of(everything()).clients]
     assert names == ["(no client id)", "billing (apache-kafka-java 4.3.1)", "consumer-1"]

@@ -1,4 +1,4 @@
-"""A report into a file, in the form that the file's name tells."""
+"""Write a report to a file, in the format of the file's suffix."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ SUFFIXES = (".json", ".md", ".html")
 
 
 def write(report: Report, path: str) -> None:
-    """Write the whole report; a file of that name is replaced.
+    """Write the whole report; replace an existing file.
 
     Raises:
-        OSError: the file can't be written.
-        ValueError: the name ends in none of `SUFFIXES`.
+        OSError: the file cannot be written.
+        ValueError: the suffix is not one of `SUFFIXES`.
     """
     Path(path).write_text(render(report, Path(path).suffix), encoding="utf-8")
 
@@ -25,7 +25,7 @@ def render(report: Report, suffix: str) -> str:
     """Return the text of a report file.
 
     Raises:
-        ValueError: none of `SUFFIXES`.
+        ValueError: the suffix is not one of `SUFFIXES`.
     """
     match suffix:
         case ".json":
@@ -40,4 +40,4 @@ def render(report: Report, suffix: str) -> str:
             from kproto_server.report import html_page
 
             return html_page.render(report)
-    raise ValueError(f"no report is a {suffix!r} file")
+    raise ValueError(f"no report format has the suffix {suffix!r}")

@@ -1,4 +1,4 @@
-"""The report as one page of HTML that needs nothing else: to look at, to print, to keep with a build."""
+"""The report as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from kproto_server.report import matrix, words
+from kproto_server.report import matrix, phrases
 from kproto_server.report.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def render(report: Report) -> str:
 def _head(report: Report, title: str) -> Iterator[str]:
     yield f"<header>\n<h1>{escape(title)}</h1>"
     if report.run is not None:
-        command, ended = escape(words.command(report.run)), escape(words.ended(report.run))
+        command, ended = escape(phrases.command(report.run)), escape(phrases.ended(report.run))
         yield f'<p class="soft small"><code>{command}</code><br>{ended}</p>'
-    yield f'<p class="soft small">broker: {escape(words.broker(report))}</p>'
+    yield f'<p class="soft small">broker: {escape(phrases.broker(report))}</p>'
     yield "</header>"
 
 
@@ -49,19 +49,19 @@ def _banner(report: Report) -> Iterator[str]:
     target = report.target.name
     count = len(list(report.with_verdict(Verdict.BREAKS)))
     if count:
-        kind, text = "bad", f"{words.plural(count, 'request version')} would break on Kafka {target}"
+        kind, text = "bad", f"{phrases.plural(count, 'request version')} would break on Kafka {target}"
     elif not report.clients:
         kind, text = "", "No client connected"
     elif any(report.with_verdict(Verdict.UNDECIDED)):
-        kind, text = "warn", f"Nothing seen that would break on Kafka {target}; not all is decided"
+        kind, text = "warn", f"No request seen that would break on Kafka {target}; some are undecided"
     else:
-        kind, text = "good", f"Nothing that was seen would break on Kafka {target}"
+        kind, text = "good", f"No request seen would break on Kafka {target}"
     yield f'<div class="banner {kind}" role="status">{text}</div>'
 
 
 def _cards(report: Report) -> Iterator[str]:
     breaking = {client for client, _ in report.with_verdict(Verdict.BREAKS)}
-    errors = sum(count for _, _, count in words.errors(report))
+    errors = sum(count for _, _, count in phrases.errors(report))
     closed = sum(row.count for client in report.clients for row in client.closed)
     target = report.target.name
     yield '<div class="cards">'
@@ -70,15 +70,15 @@ def _cards(report: Report) -> Iterator[str]:
     yield _card(
         f"{len(breaking):,}", f"{_noun('client', len(breaking))} would break on {target}", "bad" if breaking else "good"
     )
-    yield _card(f"{errors:,}", f"{_noun('error', errors)} answered", "warn" if errors else "")
+    yield _card(f"{errors:,}", f"{_noun('error', errors)} returned", "warn" if errors else "")
     yield _card(
         f"{closed:,}",
         f"{_noun('connection', closed)} closed by the broker",
         "bad" if closed else "",
     )
     if report.retention is not None:
-        asked = words.duration(report.retention.largest_override_ms)
-        yield _card(asked, "longest retention asked for", "" if report.retention.is_covered else "warn")
+        asked = phrases.duration(report.retention.largest_override_ms)
+        yield _card(asked, "longest retention requested", "" if report.retention.is_covered else "warn")
     yield "</div>"
 
 
@@ -97,10 +97,10 @@ def _sections(report: Report) -> Iterator[str]:
         yield from _clients(report)
     yield from _commits(report)
     yield from _rows(
-        "Errors answered",
+        "Errors returned",
         ("Client", "Request", "Count", "Error"),
         [
-            (c, row.api_key, row.api_version, row.count, words.error(row.error_code))
+            (c, row.api_key, row.api_version, row.count, phrases.error(row.error_code))
             for c in report.clients
             for row in c.errors
         ],
@@ -109,7 +109,7 @@ def _sections(report: Report) -> Iterator[str]:
         "Connections that the broker closed",
         ("Client", "Request", "Count", "Reason"),
         [
-            (c, row.api_key, row.api_version, row.count, words.plain(row.reason))
+            (c, row.api_key, row.api_version, row.count, phrases.plain(row.reason))
             for c in report.clients
             for row in c.closed
         ],
@@ -119,7 +119,7 @@ def _sections(report: Report) -> Iterator[str]:
 def _breaks(report: Report) -> Iterator[str]:
     target = report.target.name
     rows = [
-        (_name(sent), words.who(client), f"{sent.count:,}", words.why(sent, client, target))
+        (_name(sent), phrases.who(client), f"{sent.count:,}", phrases.why(sent, client, target))
         for client, sent in report.with_verdict(Verdict.BREAKS)
     ]
     if rows:
@@ -144,18 +144,18 @@ def _matrix(report: Report) -> Iterator[str]:
 
 def _cell(api: str, cell: Cell) -> str:
     since, until = cell.releases
-    told = f"{api} v{cell.api_version}: {words.plural(cell.count, 'request')}"
+    title = f"{api} v{cell.api_version}: {phrases.plural(cell.count, 'request')}"
     if cell.state is matrix.State.REMOVED:
-        told += f"; last served by {until}"
+        title += f"; last served by {until}"
     elif cell.state is matrix.State.FUTURE:
-        told += f"; first served by {since}" if since else "; served by no release"
+        title += f"; first served by {since}" if since else "; served by no release"
     kind = cell.state.value if cell.verdict is None else f"sent {CELLS[cell.verdict]}"
     mark = {Verdict.BREAKS: "\N{MULTIPLICATION SIGN}", Verdict.UNDECIDED: "?"}.get(cell.verdict or Verdict.SERVED, "")
-    return f'<td class="{kind}" title="{escape(told)}">{mark}{_short(cell.count) if cell.count else ""}</td>'
+    return f'<td class="{kind}" title="{escape(title)}">{mark}{_short(cell.count) if cell.count else ""}</td>'
 
 
 def _short(count: int) -> str:
-    """Rounded down to four characters, for a narrow cell."""
+    """Return a count rounded down to four characters, for a narrow cell."""
     for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if count >= size:
             return f"{count // size}{unit}" if count >= 10 * size else f"{count * 10 // size / 10}{unit}"
@@ -182,9 +182,9 @@ def _clients(report: Report) -> Iterator[str]:
 
 
 def _client(client: Client) -> _Markup:
-    name = words.plain(client.client_id) or "(no client id)"
-    software = words.plain(client.software) or "software not told"
-    asks = "asks for versions (ApiVersions)" if client.negotiates else "does not ask for versions"
+    name = phrases.plain(client.client_id) or "(no client id)"
+    software = phrases.plain(client.software) or "software unknown"
+    asks = "negotiates versions (ApiVersions)" if client.negotiates else "does not negotiate versions"
     return _Markup(
         f'<div class="who"><b>{escape(name)}</b><br><span class="soft small">{escape(software)}<br>{asks}</span></div>'
     )
@@ -192,14 +192,14 @@ def _client(client: Client) -> _Markup:
 
 def _chips(client: Client) -> _Markup:
     chips = (
-        f'<li class="chip {CELLS[sent.verdict]}" title="{escape(_told(sent))}">{escape(sent.name)}'
-        f" <span>{words.times(sent.count)}</span></li>"
+        f'<li class="chip {CELLS[sent.verdict]}" title="{escape(_description(sent))}">{escape(sent.name)}'
+        f" <span>{phrases.times(sent.count)}</span></li>"
         for sent in client.sent
     )
     return _Markup(f'<ul class="chips">{"".join(chips)}</ul>')
 
 
-def _told(sent: Sent) -> str:
+def _description(sent: Sent) -> str:
     return f"{WORDS[sent.verdict]}; {sent.why}" if sent.why else WORDS[sent.verdict]
 
 
@@ -207,9 +207,9 @@ def _commits(report: Report) -> Iterator[str]:
     rows = [
         (
             _Markup(f'<span class="name">v{version}</span>'),
-            words.layout(name),
+            phrases.layout(name),
             f"{count:,}",
-            words.overrides(overriding, count),
+            phrases.overrides(overriding, count),
         )
         for (version, name), (count, overriding) in report.commits().items()
     ]
@@ -218,30 +218,30 @@ def _commits(report: Report) -> Iterator[str]:
     lines = list(_table(("Version", "Layout", "Count", "Overrides"), rows, right=2))
     retention = report.retention
     if retention is not None:
-        asked = words.duration(retention.largest_override_ms)
+        asked = phrases.duration(retention.largest_override_ms)
         lines.append(
-            f"<p>Longest retention asked for: <b>{escape(asked)}</b>. KIP-211: {escape(words.advice(retention))}"
+            f"<p>Longest retention requested: <b>{escape(asked)}</b>. KIP-211: {escape(phrases.advice(retention))}"
         )
-        lines.append(f"(here: {escape(words.compared(retention))}).</p>")
+        lines.append(f"(here: {escape(phrases.compared(retention))}).</p>")
     yield from _section("OffsetCommit with a retention_time", lines)
 
 
 def _rows(title: str, heads: Sequence[str], rows: Iterable[tuple[Client, int, int, int, str]]) -> Iterator[str]:
     cells = [
         (
-            words.who(client),
-            _Markup(f'<span class="name">{escape(words.request_name(key, version))}</span>'),
+            phrases.who(client),
+            _Markup(f'<span class="name">{escape(phrases.request_name(key, version))}</span>'),
             f"{count:,}",
-            told,
+            text,
         )
-        for client, key, version, count, told in rows
+        for client, key, version, count, text in rows
     ]
     if cells:
         yield from _section(title, _table(heads, cells, right=2))
 
 
 class _Markup(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
@@ -269,4 +269,4 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: int) -
 
 
 def _foot() -> Iterator[str]:
-    yield f"<footer><p>{escape(words.MEANING)}</p></footer>"
+    yield f"<footer><p>{escape(phrases.MEANING)}</p></footer>"

@@ -1,4 +1,7 @@
-"""The report as JSON, for other programs. server/REPORT.md describes it; a change that breaks readers raises SCHEMA."""
+"""The report as JSON, for other programs.
+
+server/REPORT.md describes it. A change that breaks readers increments SCHEMA.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ def render(report: Report) -> str:
 
 
 def as_object(report: Report) -> dict[str, Any]:
-    """Return the report as an object of JSON."""
+    """Return the report as a JSON object."""
     return {
         "schema": SCHEMA,
         "kafka_version": report.kafka_version.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from kproto_server.report import words
+from kproto_server.report import phrases
 from kproto_server.report.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -23,18 +23,18 @@ WORDS = {
 
 def render(report: Report) -> str:
     sections = [_head(report), _breaks(report), _requests(report), _commits(report), _errors(report), _closed(report)]
-    return "\n".join(line for section in sections for line in section) + f"\n{words.MEANING}\n"
+    return "\n".join(line for section in sections for line in section) + f"\n{phrases.MEANING}\n"
 
 
 def _head(report: Report) -> Iterator[str]:
     target = report.target.name
-    yield f"# What clients sent, judged by Kafka {target}"
+    yield f"# What clients sent, checked against Kafka {target}"
     yield ""
     if report.run is not None:
-        yield f"- command: {_code(words.command(report.run))}"
-        yield f"- {words.ended(report.run)}"
-    yield f"- broker: {words.broker(report)}"
-    clients, requests = words.plural(len(report.clients), "client"), words.plural(report.request_count, "request")
+        yield f"- command: {_code(phrases.command(report.run))}"
+        yield f"- {phrases.ended(report.run)}"
+    yield f"- broker: {phrases.broker(report)}"
+    clients, requests = phrases.plural(len(report.clients), "client"), phrases.plural(report.request_count, "request")
     yield f"- {clients}, {requests}"
     yield ""
 
@@ -42,19 +42,19 @@ def _head(report: Report) -> Iterator[str]:
 def _breaks(report: Report) -> Iterator[str]:
     target = report.target.name
     rows = [
-        (sent.name, f"{sent.count:,}", words.why(sent, client, target), words.who(client))
+        (sent.name, f"{sent.count:,}", phrases.why(sent, client, target), phrases.who(client))
         for client, sent in report.with_verdict(Verdict.BREAKS)
     ]
     yield f"## Would break on Kafka {target}"
     yield ""
-    yield from _table(("Request", "Count", "Why", "Client"), rows, right=1) if rows else ("Nothing that was seen.", "")
+    yield from _table(("Request", "Count", "Why", "Client"), rows, right=1) if rows else ("No request seen.", "")
 
 
 def _requests(report: Report) -> Iterator[str]:
     yield "## Requests"
     yield ""
     rows = [
-        (words.who(client), sent.name, f"{sent.count:,}", f"{WORDS[sent.verdict]}{'; ' * bool(sent.why)}{sent.why}")
+        (phrases.who(client), sent.name, f"{sent.count:,}", f"{WORDS[sent.verdict]}{'; ' * bool(sent.why)}{sent.why}")
         for client in report.clients
         for sent in client.sent
     ]
@@ -63,7 +63,7 @@ def _requests(report: Report) -> Iterator[str]:
 
 def _commits(report: Report) -> Iterator[str]:
     rows = [
-        (f"v{version}", words.layout(name), f"{count:,}", words.overrides(overriding, count))
+        (f"v{version}", phrases.layout(name), f"{count:,}", phrases.overrides(overriding, count))
         for (version, name), (count, overriding) in report.commits().items()
     ]
     if not rows:
@@ -73,31 +73,36 @@ def _commits(report: Report) -> Iterator[str]:
     yield from _table(("Version", "Layout", "Count", "Overrides"), rows, right=2)
     if report.retention is not None:
         retention = report.retention
-        yield f"Longest retention asked for: {words.duration(retention.largest_override_ms)}."
-        yield f"KIP-211: {words.advice(retention)} (here: {words.compared(retention)})."
+        yield f"Longest retention requested: {phrases.duration(retention.largest_override_ms)}."
+        yield f"KIP-211: {phrases.advice(retention)} (here: {phrases.compared(retention)})."
         yield ""
 
 
 def _errors(report: Report) -> Iterator[str]:
     rows = [
         (
-            words.who(client),
-            words.request_name(row.api_key, row.api_version),
+            phrases.who(client),
+            phrases.request_name(row.api_key, row.api_version),
             f"{row.count:,}",
-            words.error(row.error_code),
+            phrases.error(row.error_code),
         )
         for client in report.clients
         for row in client.errors
     ]
     if rows:
-        yield "## Errors answered"
+        yield "## Errors returned"
         yield ""
         yield from _table(("Client", "Request", "Count", "Error"), rows, right=2)
 
 
 def _closed(report: Report) -> Iterator[str]:
     rows = [
-        (words.who(client), words.request_name(row.api_key, row.api_version), f"{row.count:,}", words.plain(row.reason))
+        (
+            phrases.who(client),
+            phrases.request_name(row.api_key, row.api_version),
+            f"{row.count:,}",
+            phrases.plain(row.reason),
+        )
         for client in report.clients
         for row in client.closed
     ]
@@ -116,7 +121,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: int) -
 
 
 def _escaped(cell: str) -> str:
-    """Client ids and reasons are a stranger's text: no markup, no new rows."""
+    """Return a cell without markup and line breaks: client ids and reasons are untrusted text."""
     plain = " ".join(cell.replace("\\", "\\\\").split())
     for character in "|`<>[]_":
         plain = plain.replace(character, f"\\{character}")
@@ -124,6 +129,6 @@ def _escaped(cell: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Code that may hold backticks itself: the fence is longer than any run of them."""
+    """Return inline code; its fence is longer than any run of backticks in the text."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     return f"`{text}`" if longest == 0 else f"{'`' * (longest + 1)} {text} {'`' * (longest + 1)}"

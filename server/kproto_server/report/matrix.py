@@ -1,4 +1,4 @@
-"""APIs by versions: which were sent, and which of all that there are the target serves."""
+"""The matrix of APIs and versions: which were sent, and which the target serves."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class State(enum.Enum):
-    """What the target makes of a version, sent or not."""
+    """Whether the target serves a version, sent or not."""
 
     SERVED = "served"
     REMOVED = "removed"
     """An older release serves it."""
     FUTURE = "future"
-    """Only newer releases do."""
+    """Only newer releases serve it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Cell:
     """Requests of all clients; 0: not sent."""
     state: State
     verdict: Verdict | None
-    """The worst that the version is for any client that sent it; None: not sent."""
+    """The worst verdict of any client that sent the version; None: not sent."""
     releases: Releases
 
 
@@ -49,7 +49,7 @@ WORST_FIRST = (Verdict.BREAKS, Verdict.UNDECIDED, Verdict.NEWER, Verdict.SERVED)
 
 
 def rows(report: Report) -> list[Row]:
-    """Return a row for each API that was sent, by API key."""
+    """Return one row for each API that was sent, sorted by API key."""
     counts: dict[tuple[int, int], int] = {}
     verdicts: dict[tuple[int, int], set[Verdict]] = {}
     for sent in (sent for client in report.clients for sent in client.sent):

@@ -1,4 +1,4 @@
-"""What a report says, before it is text: from what was observed, the release it was observed on, and the target."""
+"""The content of a report, before it is text: observations, the Kafka version of the broker, and the target."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Sent:
     count: int
     verdict: Verdict
     releases: Releases
-    """Who else serves it; for whoever asks why the target does not."""
+    """The releases that serve it, which explain why the target does not."""
     target_versions: tuple[int, int] | None
-    """What the target serves of this API; None: it has no such API."""
+    """Lowest and highest version of the API that the target serves; None: it has no such API."""
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class Sent:
 
     @property
     def why(self) -> str:
-        """One clause: why the target does not serve it. Empty if it does."""
+        """Return the reason, one clause, why the target does not serve it; empty if it does."""
         if self.verdict is Verdict.SERVED:
             return ""
         if self.releases.last_before_target is not None:
@@ -75,7 +75,7 @@ class Client:
 
     @property
     def software(self) -> str:
-        """Name and version as the client told them; empty if it did not."""
+        """Return the software's name and version as the client sent them; empty if it did not."""
         return f"{self.software_name} {self.software_version}".strip()
 
     @property
@@ -103,13 +103,13 @@ class Retention:
 
 @dataclass(frozen=True)
 class Report:
-    """All that is told at the end of a run."""
+    """The content of one report."""
 
     target: KafkaVersion
     kafka_version: KafkaVersion
     clients: tuple[Client, ...]
     retention: Retention | None
-    """None: no client asked for a retention of its own."""
+    """None: no client sent a retention override."""
     run: Run | None = None
 
     @cached_property
@@ -124,7 +124,7 @@ class Report:
         return ((client, sent) for client in self.clients for sent in client.with_verdict(wanted))
 
     def commits(self) -> Mapping[tuple[int, str], tuple[int, int]]:
-        """OffsetCommits that have a retention_time: (version, layout) to their count and that of overrides."""
+        """Return, by (version, layout) of OffsetCommits with a retention_time, the count and the count of overrides."""
         found: dict[tuple[int, str], tuple[int, int]] = {}
         for row in (row for client in self.clients for row in client.commits):
             count, overrides = found.get((row.api_version, row.layout), (0, 0))
@@ -140,7 +140,7 @@ def build(
     offsets_retention_minutes: int,
     run: Run | None = None,
 ) -> Report:
-    """Judge what was observed on a broker of `kafka_version` by what `target` serves."""
+    """Return the report on a broker of `kafka_version`: each request seen is checked against `target`."""
     return Report(
         target=target,
         kafka_version=kafka_version,
@@ -162,7 +162,10 @@ def error_name(error_code: int) -> str:
 
 
 def is_retriable(error_code: int) -> bool:
-    """Whether clients send the request again; UNKNOWN_TOPIC_OR_PARTITION before a topic is created is no failure."""
+    """Return whether clients retry after the error.
+
+    UNKNOWN_TOPIC_OR_PARTITION is one of them: clients retry until a topic is created.
+    """
     try:
         return ErrorCode(error_code).retriable
     except ValueError:
@@ -170,7 +173,7 @@ def is_retriable(error_code: int) -> bool:
 
 
 def _client(seen: ClientSeen, kafka_version: KafkaVersion, target: KafkaVersion) -> Client:
-    def judged(api_key: int, api_version: int, count: int) -> Sent:
+    def checked(api_key: int, api_version: int, count: int) -> Sent:
         return Sent(
             api_key=api_key,
             api_version=api_version,
@@ -187,7 +190,7 @@ def _client(seen: ClientSeen, kafka_version: KafkaVersion, target: KafkaVersion)
         software_name=seen.software_name,
         software_version=seen.software_version,
         negotiates=seen.negotiates,
-        sent=tuple(judged(*key, count) for key, count in sorted(_counts(seen).items())),
+        sent=tuple(checked(*key, count) for key, count in sorted(_counts(seen).items())),
         commits=seen.commits,
         errors=seen.errors,
         closed=seen.closed,
@@ -196,8 +199,11 @@ def _client(seen: ClientSeen, kafka_version: KafkaVersion, target: KafkaVersion)
 
 
 def _counts(seen: ClientSeen) -> dict[tuple[int, int], int]:
-    """Requests by API and version. One that the broker's own release does not serve closed the connection before it
-    was counted as a request; it was sent all the same."""
+    """Return the number of requests by (API key, version).
+
+    A version that the broker's own release does not serve closed the connection before it was counted as a request;
+    it counts here, because the client sent it.
+    """
     counts = {(row.api_key, row.api_version): row.count for row in seen.requests}
     refused: dict[tuple[int, int], int] = {}
     for row in _known(seen.closed):
@@ -206,7 +212,7 @@ def _counts(seen: ClientSeen) -> dict[tuple[int, int], int]:
 
 
 def _known(closed: Iterable[ClosedSeen]) -> Iterator[ClosedSeen]:
-    """Without frames that were no request of an API that Kafka ever had."""
+    """Yield the rows of APIs that any Kafka release has."""
     return (row for row in closed if row.api_key in APIS)
 
 

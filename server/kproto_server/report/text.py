@@ -1,11 +1,11 @@
-"""The report on a terminal: what matters first, about twenty lines at most; the files have it all."""
+"""The report for a terminal: the most important lines first, about twenty at most; report files have everything."""
 
 from __future__ import annotations
 
 import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto_server.report import words
+from kproto_server.report import phrases
 from kproto_server.report.model import api_name
 from kproto_server.report.verdict import Verdict
 
@@ -17,23 +17,27 @@ if TYPE_CHECKING:
 WIDTH_MAX = 100
 WIDTH_MIN = 40
 ROWS_MAX = 6
-"""Rows of a section; the rest is counted."""
+"""Rows shown in a section; the section counts the rest."""
 API_LINES_MAX = 2
 FEW_CLIENTS = 3
-"""So many get two lines of APIs each, more of them one."""
+"""Up to this many clients have API_LINES_MAX lines each; with more clients, each has one line."""
 
 RED, GREEN, YELLOW, BOLD, PLAIN = "31", "32", "33", "1", ""
 
 
 class Line(NamedTuple):
-    """One line before it is cut to the terminal's width, and the code of its color."""
+    """One line before it is shortened to the terminal's width, and the code of its color."""
 
     text: str
     style: str = PLAIN
 
 
 def render(report: Report, *, width: int = WIDTH_MAX, color: bool = False, saved_as: Sequence[str] = ()) -> str:
-    """Return the lines, each ended. None is wider than ``width``, held between 40 and 100, but for the files' names."""
+    """Return the report's lines.
+
+    Args:
+        width: the columns of the terminal; lines have between 40 and 100. Only file names may be longer.
+    """
     width = min(max(width, WIDTH_MIN), WIDTH_MAX)
     lines = [
         *_headline(report),
@@ -43,11 +47,11 @@ def render(report: Report, *, width: int = WIDTH_MAX, color: bool = False, saved
         *_errors(report),
         *_closed(report),
     ]
-    told = [_painted(_cut(text, width), style if color else PLAIN) for text, style in lines]
-    return "".join(f"{line}\n" for line in (*told, *(f"whole report: {path}" for path in saved_as)))
+    shown = [_painted(_shortened(text, width), style if color else PLAIN) for text, style in lines]
+    return "".join(f"{line}\n" for line in (*shown, *(f"whole report: {path}" for path in saved_as)))
 
 
-def _cut(text: str, width: int) -> str:
+def _shortened(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
@@ -56,23 +60,23 @@ def _painted(text: str, style: str) -> str:
 
 
 def _headline(report: Report) -> Iterator[Line]:
-    clients, requests = words.plural(len(report.clients), "client"), words.plural(report.request_count, "request")
+    clients, requests = phrases.plural(len(report.clients), "client"), phrases.plural(report.request_count, "request")
     to_whom = "" if report.kafka_version.is_latest else f" to a broker of Kafka {report.kafka_version.name}"
     yield Line(f"kproto: {clients} sent {requests}{to_whom}" if report.clients else "kproto: no client connected", BOLD)
     if not report.clients:
-        yield Line("  a command learns where the broker is by KAFKA_BOOTSTRAP_SERVERS")
+        yield Line("  the command finds the broker's address in KAFKA_BOOTSTRAP_SERVERS")
 
 
 def _clients(report: Report, width: int) -> Iterator[Line]:
     lines_max = API_LINES_MAX if len(report.clients) <= FEW_CLIENTS else 1
     for client in report.clients[:ROWS_MAX]:
-        yield Line(f"  {words.who(client)}: {words.plural(client.request_count, 'request')}")
+        yield Line(f"  {phrases.who(client)}: {phrases.plural(client.request_count, 'request')}")
         yield from (Line(f"    {line}") for line in _names_in(lines_max, _names_by_api(client), width - 4))
     yield from _rest(report.clients, "client")
 
 
 def _names_by_api(client: Client) -> list[str]:
-    """``OffsetCommit v3 v4``: an API once, with its versions."""
+    """Return ``OffsetCommit v3 v4``: each API once, with its versions."""
     versions: dict[int, list[str]] = {}
     for sent in client.sent:
         versions.setdefault(sent.api_key, []).append(f"v{sent.api_version}")
@@ -80,7 +84,7 @@ def _names_by_api(client: Client) -> list[str]:
 
 
 def _names_in(lines_max: int, names: Sequence[str], width: int) -> list[str]:
-    """As many names as fill ``lines_max`` lines, and how many there are beyond; a name is not broken."""
+    """Return as many names as fit in ``lines_max`` lines, and the number of the others; names are not broken."""
     for kept in range(len(names), 0, -1):
         rest = [f"and {len(names) - kept} more"] if kept < len(names) else []
         text = ", ".join([*names[:kept], *rest]).replace(", ", ",\n").replace(" ", "\0").replace("\n", " ")
@@ -97,43 +101,44 @@ def _verdict(report: Report) -> Iterator[Line]:
     newer = list(report.with_verdict(Verdict.NEWER))
     if breaks:
         yield Line(f"would break on Kafka {target}:", RED)
-        yield from _table([(s.name, words.times(s.count), words.why(s, c, target), words.who(c)) for c, s in breaks])
+        rows = [(s.name, phrases.times(s.count), phrases.why(s, c, target), phrases.who(c)) for c, s in breaks]
+        yield from _table(rows)
     elif undecided:
-        yield Line(f"nothing seen that would break on Kafka {target}, but not all is decided", YELLOW)
+        yield Line(f"no request seen that would break on Kafka {target}, but some are undecided", YELLOW)
     elif report.clients:
         yield Line(f"nothing would break on Kafka {target}", GREEN)
     if newer:
         yield Line(f"newer than {target}, clients that negotiate step down where they can: {_names(newer)}")
     if undecided:
         yield Line(f"not decided, since Kafka version {report.kafka_version.name} was the limit: {_names(undecided)}")
-        yield Line("  to decide, run with --kafka-version latest")
+        yield Line("  run again with --kafka-version latest")
 
 
 def _commits(report: Report) -> Iterator[Line]:
     for (api_version, name), (count, overriding) in report.commits().items():
-        told = f"{words.layout(name)}, {words.times(count)}, {words.overrides(overriding, count)}"
-        yield Line(f"OffsetCommit v{api_version} {told}")
+        details = f"{phrases.layout(name)}, {phrases.times(count)}, {phrases.overrides(overriding, count)}"
+        yield Line(f"OffsetCommit v{api_version} {details}")
     retention = report.retention
     if retention is not None:
-        yield Line(f"  longest retention asked for: {words.duration(retention.largest_override_ms)}")
-        advice = f"  {words.advice(retention)} (here: {words.compared(retention)})"
+        yield Line(f"  longest retention requested: {phrases.duration(retention.largest_override_ms)}")
+        advice = f"  {phrases.advice(retention)} (here: {phrases.compared(retention)})"
         yield Line(advice, PLAIN if retention.is_covered else YELLOW)
 
 
 def _errors(report: Report) -> Iterator[Line]:
-    rows = words.errors(report)
+    rows = phrases.errors(report)
     if rows:
-        yield Line("errors answered:")
-        yield from _table([(api, words.times(count), error) for api, error, count in rows])
+        yield Line("errors returned:")
+        yield from _table([(api, phrases.times(count), error) for api, error, count in rows])
 
 
 def _closed(report: Report) -> Iterator[Line]:
     rows = [
         (
-            words.request_name(row.api_key, row.api_version),
-            words.times(row.count),
-            words.plain(row.reason),
-            words.who(client),
+            phrases.request_name(row.api_key, row.api_version),
+            phrases.times(row.count),
+            phrases.plain(row.reason),
+            phrases.who(client),
         )
         for client in report.clients
         for row in client.closed
@@ -148,7 +153,7 @@ def _names(rows: Sequence[tuple[Client, Sent]]) -> str:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[Line]:
-    """Rows in columns; the second one holds counts and stands to the right."""
+    """Yield rows in aligned columns; the second column holds counts, aligned right."""
     shown = rows[:ROWS_MAX]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     for row in shown:
@@ -160,4 +165,4 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[Line]:
 
 def _rest(rows: Sequence[object], noun: str) -> Iterator[Line]:
     if len(rows) > ROWS_MAX:
-        yield Line(f"  and {words.plural(len(rows) - ROWS_MAX, f'more {noun}')} (--report FILE has all)")
+        yield Line(f"  and {phrases.plural(len(rows) - ROWS_MAX, f'more {noun}')} (--report FILE has all)")

@@ -1,15 +1,15 @@
-"""What a target release would do with a request that a client sent to this broker.
+"""Decide what a target release would do with a request that a client sent to this broker.
 
-Theory of operation. A version that was seen is not the only one its client knows. Which other it would take depends on
-how it chose this one:
+Theory of operation. The version seen is not the only version that the client supports. Which other one it would choose
+depends on how it chose this one:
 
 - A client that negotiates (ApiVersions) takes the highest version that it and the broker share. A broker that serves
   everything (Kafka version ``latest``) so sees the client's highest. If the target's lowest is above that, nothing is
   shared: it breaks. If the target's highest is below it, the client steps down, or does without an API that the
   target does not have yet: no break. If this broker's own release was the limit, the client may know more: undecided.
-- A client that does not negotiate sends what it sends. If the target does not serve that, it breaks.
-- ApiVersions itself is how a client finds out: a broker answers a version that is too new with the ones it has. Only
-  releases before 0.10 have no such API; some clients can do without, others not: undecided.
+- A client that does not negotiate always sends the same version. If the target does not serve it, the client breaks.
+- ApiVersions is the negotiation itself: a broker responds to a version that is too new with the versions that it
+  serves. Only releases before 0.10 have no such API; some clients work without it, others do not: undecided.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ API_VERSIONS = 18
 
 
 class Verdict(enum.Enum):
-    """What becomes of a request of this version at the target; the value is the word in reports."""
+    """The result of a request of this version at the target; the value is the word in reports."""
 
     SERVED = "served"
-    """The target answers it."""
+    """The target serves it."""
     BREAKS = "breaks"
-    """The target does not, and the client has no other way that was seen."""
+    """The target does not serve it, and the client was not seen to have an alternative."""
     NEWER = "newer"
     """The target is older than this version; the client negotiates, and steps down."""
     UNDECIDED = "undecided"
-    """The target does not serve it, but the client was held down by the Kafka version of this broker."""
+    """The target does not serve it, but the Kafka version of this broker limited the client's choice."""
 
 
 class Releases(NamedTuple):
     """The release lines that serve a version, as seen from a target."""
 
     first: str | None
-    """The oldest one; None: no release does."""
+    """The oldest such release; None: no release serves it."""
     last_before_target: str | None
-    """The newest of those older than the target; None: there is none."""
+    """The newest such release before the target; None: there is none."""
 
 
 def target_named(name: str | None) -> KafkaVersion:
-    """The release that a report is about: the newest unless said; ``latest`` means the newest too, not all at once.
+    """Return the release to check against: by default, and for ``latest``, the newest one.
 
     Raises:
         UnknownKafkaVersion: no release has this name.
@@ -56,7 +56,7 @@ def target_named(name: str | None) -> KafkaVersion:
 def verdict(
     api_key: int, api_version: int, *, negotiates: bool, kafka_version: KafkaVersion, target: KafkaVersion
 ) -> Verdict:
-    """What `target` would do with a request that came to a broker of `kafka_version`."""
+    """Return what `target` would do with a request that a broker of `kafka_version` received."""
     if target.serves(api_key, api_version):
         return Verdict.SERVED
     if api_key == API_VERSIONS:
@@ -69,13 +69,13 @@ def verdict(
 
 
 def _limited(api_key: int, api_version: int, kafka_version: KafkaVersion) -> bool:
-    """Whether the version is the highest of this broker, which is not the highest of all."""
+    """Return whether the version is this broker's highest, while newer releases have a higher one."""
     served = kafka_version.api_versions.get(api_key)
     return not kafka_version.is_latest and served is not None and api_version >= served[1]
 
 
 def releases(api_key: int, api_version: int, target: KafkaVersion) -> Releases:
-    """Who serves a version, to tell why the target does not."""
+    """Return the releases that serve a version, seen from a target."""
     lines = kafka_version_names()
     before = lines[: lines.index(line_of(target))]
     serving = releases_serving(api_key, api_version)
@@ -84,12 +84,12 @@ def releases(api_key: int, api_version: int, target: KafkaVersion) -> Releases:
 
 
 def served_versions(api_key: int, target: KafkaVersion) -> tuple[int, int] | None:
-    """The least and the greatest version of an API that a release answers; None: it has no such API."""
+    """Return the lowest and the highest version of an API that a release serves; None: it has no such API."""
     low, high = target.api_versions.get(api_key, (0, -1))
     versions = [version for version in range(low, high + 1) if target.serves(api_key, version)]
     return (versions[0], versions[-1]) if versions else None
 
 
 def line_of(target: KafkaVersion) -> str:
-    """The release line of a Kafka version without its mode."""
+    """Return the release line of a Kafka version, without its mode."""
     return target.name.partition("-")[0]

@@ -1,4 +1,4 @@
-"""Phrases that the report's forms share."""
+"""Phrases that all formats of the report share."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LAYOUTS = {
 }
 
 MEANING = (
-    "A client that negotiates (it sends ApiVersions) takes the highest version that it and the broker share. "
-    "Against a broker that serves everything that is its own highest, so it breaks only where this is below the "
-    "target's lowest; where it is above the target's highest, the client steps down to an older version if it still "
-    "knows one, and that is no break. "
-    "A client that does not negotiate breaks wherever the target does not serve the version it sends."
+    "A client that negotiates (it sends ApiVersions) chooses the highest version that it shares with the broker. "
+    "With a broker that serves all versions this is the client's own highest version, so the client breaks only where "
+    "that is below the target's lowest; where it is above the target's highest, the client steps down to an older "
+    "version if it supports one, which is no break. "
+    "A client that does not negotiate breaks where the target does not serve the version that it sends."
 )
 
 
@@ -35,7 +35,7 @@ def times(count: int) -> str:
 
 
 def duration(total_ms: int) -> str:
-    """In the largest units that say it exactly, two of them at most, else in milliseconds: ``7 d``, ``1 h 30 min``."""
+    """Return a duration in at most two units, ``7 d`` or ``1 h 30 min``, if that is exact; else in milliseconds."""
     parts, rest = [], abs(total_ms)
     for unit, size in UNITS_MS:
         count, rest = divmod(rest, size)
@@ -47,7 +47,7 @@ def duration(total_ms: int) -> str:
 
 
 def versions(span: tuple[int, int] | None) -> str:
-    """``v4-v17``, ``v0``, or that there is none."""
+    """Return ``v4-v17``, ``v0`` or ``no version``."""
     if span is None:
         return "no version"
     low, high = span
@@ -55,18 +55,18 @@ def versions(span: tuple[int, int] | None) -> str:
 
 
 def plain(text: str) -> str:
-    """A stranger's text on one line, without control characters: a client id must not steer a terminal."""
+    """Return untrusted text without control characters: a client id must not control a terminal."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
 def who(client: Client) -> str:
-    """A client by its id, and its software if it told."""
+    """Return a client's id, and its software if known."""
     name = plain(client.client_id) or "(no client id)"
     return f"{name} ({plain(client.software)})" if client.software else name
 
 
 def command(run: Run) -> str:
-    """As one would type it."""
+    """Return the command line as a user would type it."""
     return plain(" ".join(shlex.join(run.command).split()))
 
 
@@ -79,7 +79,7 @@ def broker(report: Report) -> str:
 
 
 def why(sent: Sent, client: Client, target: str) -> str:
-    """Why the target does not serve what was sent."""
+    """Return the reason why the target does not serve the request."""
     asks = "" if client.negotiates or sent.releases.last_before_target else "; the client does not negotiate"
     if sent.target_versions is None:
         return f"{sent.why}; {target} has no {api_name(sent.api_key)}{asks}"
@@ -87,7 +87,7 @@ def why(sent: Sent, client: Client, target: str) -> str:
 
 
 def layout(name: str) -> str:
-    """What an OffsetCommit of v2 to v4 looked like; only v4 came in two layouts."""
+    """Return the description of an OffsetCommit's layout (v2 to v4); only v4 has two layouts."""
     return LAYOUTS.get(name, "with retention_time")
 
 
@@ -98,12 +98,12 @@ def overrides(count: int, of: int) -> str:
 
 
 def advice(retention: Retention) -> str:
-    """KIP-211's advice: brokers of v5 and later take no retention from a client."""
+    """Return KIP-211's advice: with OffsetCommit v5 and later, clients cannot set a retention."""
     return f"set offsets.retention.minutes to at least {retention.advised_minutes:,}"
 
 
 def compared(retention: Retention) -> str:
-    """How this broker's setting compares with the advice."""
+    """Return this broker's setting and whether it covers the advice."""
     return f"{retention.broker_minutes:,}, " + ("enough" if retention.is_covered else "too little")
 
 
@@ -112,7 +112,7 @@ def error(error_code: int) -> str:
 
 
 def errors(report: Report) -> list[tuple[str, str, int]]:
-    """(API, error, count) of all clients, most frequent first."""
+    """Return (API, error, count) of all clients, most frequent first."""
     counts: dict[tuple[str, str], int] = {}
     for row in (row for client in report.clients for row in client.errors):
         key = (api_name(row.api_key), error(row.error_code))
