@@ -16,11 +16,11 @@ from struct import Struct
 
 from kproto.records.batches import read_batches
 from kproto.records.checksum import crc32c
+from kproto.records.partitioning import partition_for
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto.records.segment_files import segment_name
 from kproto.records.varint import varint
-from kproto_server.coordinator.partitioning import partition_for
 
 OFFSETS_PARTITIONS = 50
 START_MS = 1_767_225_600_000

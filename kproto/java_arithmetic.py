@@ -1,10 +1,22 @@
-"""Java's arithmetic of 64 bits, where what it makes of a sum is seen from outside."""
+"""Java's integer arithmetic, for the results that clients and files show."""
 
 from __future__ import annotations
 
+import struct
+
+INT32_MIN = -(2**31)
 INT64_SIGN = 1 << 63
 
 
 def wrapped(value: int) -> int:
-    """A sum as Java has it: beyond the largest number the smallest follows."""
+    """Return a sum as a Java ``long``: the value after the largest number is the smallest."""
     return (value + INT64_SIGN) % (2 * INT64_SIGN) - INT64_SIGN
+
+
+def java_hash(text: str) -> int:
+    """Return Java's ``String.hashCode``: over UTF-16 code units, in 32-bit signed arithmetic (LF-40)."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    value = 0
+    for unit in struct.unpack(f"<{len(units) // 2}H", units):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    return value - 2**32 if value & 0x80000000 else value

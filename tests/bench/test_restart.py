@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.restart import History, java_hash, wanted
-from kproto_server.coordinator.partitioning import partition_for
+from kproto.records.partitioning import partition_for
 
 
 @pytest.mark.parametrize("text", ["", "a", "load-00000000", "load-00062499", "polygenelubricants"])

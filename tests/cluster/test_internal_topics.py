@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from kproto_server.cluster.cluster import Cluster, Node, TopicDefaults
@@ -103,7 +105,7 @@ def test_the_factor_in_force(node_count: int, given: str | None, expected: int) 
     """BA-54: a single broker with nothing set has 1; otherwise what is set, or Kafka's 3."""
     settings = Settings.from_mapping({} if given is None else {"offsets.topic.replication.factor": given})
     addresses = [("127.0.0.1", 9092 + place) for place in range(node_count)]
-    cluster = Cluster.of(addresses, kafka_version=KafkaVersion.named(), settings=settings)
+    cluster = Cluster.of(addresses, kafka_version=KafkaVersion.named(), settings=settings, random_bytes=os.urandom)
     assert cluster.defaults.offsets_replication_factor == expected
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from kproto.messages.k08_offset_commit import (
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from kproto.message import Request
+    from kproto_server.clock import Clock
 
 NOW_MS = 1_700_000_000_000
 
@@ -32,6 +34,7 @@ def new_state(
     settings: Mapping[str, str] | None = None,
     node_count: int = 1,
     with_offsets_topic: bool = True,
+    clock: Clock | None = None,
 ) -> BrokerState:
     """Return a broker's state with these topics (name: partitions); by default "t" with three of them, "u" with one."""
     chosen = KafkaVersion.named(kafka_version)
@@ -39,22 +42,29 @@ def new_state(
     # Past the check of what a user may set: some settings are acted on before they are offered.
     configured = Settings(chosen, given)
     addresses = [("127.0.0.1", 9092 + index) for index in range(node_count)]
-    cluster = Cluster.of(addresses, kafka_version=chosen, settings=configured)
+    cluster = Cluster.of(addresses, kafka_version=chosen, settings=configured, random_bytes=os.urandom)
     for name, partition_count in (topics or {"t": 3, "u": 1}).items():
         made = cluster.create_topic(name, partition_count=partition_count, replication_factor=1)
         assert isinstance(made, Topic)
     if with_offsets_topic:
         assert cluster.ensure_offsets_topic(NOW_MS)
-    return BrokerState(chosen, configured, cluster)
+    return BrokerState(chosen, configured, cluster, clock)
 
 
 def ask(state: BrokerState, request: Request, version: int, *, node_id: int = 1, now_ms: int = NOW_MS) -> Any:
     """Return a handler's answer to a request that came to a node."""
     api_key = type(request)._api_key
     connection = ConnectionInfo("/127.0.0.1")
-    return handler(api_key)(
-        request, RequestContext(state, state.cluster.nodes[node_id], connection, api_key, version, "test", now_ms)
-    )
+    return handler(api_key)(request, request_context(state, node_id, connection, api_key, version, now_ms))
+
+
+def request_context(
+    state: BrokerState, node_id: int, connection: ConnectionInfo, api_key: int, version: int, now_ms: int = NOW_MS
+) -> RequestContext:
+    """Return the context of a request to a node."""
+    node = state.cluster.nodes[node_id]
+    parts = state.coordinator, state.cluster, state.kafka_version, state.settings, state.log_manager
+    return RequestContext(*parts, node, connection, api_key, version, "test", now_ms)
 
 
 Offsets = dict[str, dict[int, "int | tuple[int, str | None]"]]
@@ -96,7 +106,7 @@ def group_with(
     protocol_type: str | None = "consumer",
 ) -> Group:
     """Put a classic group into a state by hand, as joins will."""
-    group = state.groups.create(group_id, NOW_MS)
+    group = state.coordinator.groups.create(group_id, NOW_MS)
     group.protocol_type = protocol_type
     group.protocol_name = "range"
     group.generation = generation

@@ -15,11 +15,11 @@ from kproto.messages.k47_offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.coordinator.deletion import forget_topics
 from kproto_server.coordinator.expiration import judge
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.broker_state import NOW_MS, ask, commit
 from tests.coordinator.change_logs import Appended, RecordingLog
@@ -81,7 +81,7 @@ def test_another_retention_time_counts_where_none_is_stored(retention_ms: int) -
     then, now = (Timeline(kafka_version) for kafka_version in ("2.0", "2.1"))
     for line in (then, now):
         line.commit()
-    before, since = (line.state.offsets.of_group("g")["t"][0] for line in (then, now))
+    before, since = (line.state.coordinator.offsets.of_group("g")["t"][0] for line in (then, now))
     deadline_ms = NOW_MS + SECOND_MS // 2 + R
     assert (before.expire_timestamp_ms, since.expire_timestamp_ms) == (deadline_ms, None)
     assert not expired_at(deadline_ms, None, before, "2.0", retention_ms)
@@ -146,7 +146,7 @@ def test_members_that_are_no_consumers_protect_everything(state: GroupState) -> 
 
 
 def with_log(line: Timeline) -> RecordingLog:
-    line.state.log = log = RecordingLog()
+    line.state.coordinator.log = log = RecordingLog()
     return log
 
 
@@ -218,7 +218,7 @@ def test_nobody_sweeps_a_partition_without_a_leader() -> None:
 def test_the_first_sweep(kafka_version: str, first_s: int) -> None:
     """EX-3: at once in the old coordinator, an interval after the start in the new one; then at every interval."""
     line = Timeline(kafka_version, offsets_retention_check_interval_ms="10000")
-    line.state.groups.create("g", NOW_MS)
+    line.state.coordinator.groups.create("g", NOW_MS)
     if first_s == 0:
         line.sweeps.start()
         assert line.group_state() is GroupState.DEAD
@@ -247,7 +247,7 @@ def test_an_empty_group_without_offsets_goes_at_the_next_sweep() -> None:
     line.at(5.6)
     assert line.group_state() is GroupState.DEAD
     line.commit()
-    group = line.state.group("g")
+    group = line.state.coordinator.group("g")
     assert group is not None
     assert (group.generation, group.protocol_type) == (0, None)
 
@@ -257,7 +257,7 @@ def test_a_group_that_loses_its_last_offset_to_a_deletion_goes_at_the_next_sweep
     line = Timeline("4.4")
     line.commit()
     line.at(5)
-    forget_topics(line.state, ["t"], line.clock.now_ms())
+    forget_topics(line.state.coordinator, ["t"], line.clock.now_ms())
     assert line.group_state() is GroupState.EMPTY
     line.at(6)
     assert line.group_state() is GroupState.DEAD
@@ -271,7 +271,7 @@ def test_offsets_without_a_group_expire_too() -> None:
     line.commit(partition=1)
     assert line.gone(partition=0) == pytest.approx(60.5)
     assert line.gone(partition=1) == pytest.approx(90.5)
-    assert len(line.state.offsets) == 0
+    assert len(line.state.coordinator.offsets) == 0
 
 
 def test_a_clock_that_is_behind_sweeps_once_and_keeps_its_phase() -> None:
@@ -292,7 +292,7 @@ def test_a_clock_that_is_behind_sweeps_once_and_keeps_its_phase() -> None:
 
 def _commit(topic: str, partition: int, ret: int) -> Callable[[Timeline], None]:
     def act(line: Timeline) -> None:
-        group = line.state.group("g")
+        group = line.state.coordinator.group("g")
         line.commit(topic, partition, ret=ret, member=group is not None and bool(group.members))
 
     return act
@@ -306,14 +306,14 @@ def _join(subscribed: tuple[str, ...], protocol_type: str) -> Callable[[Timeline
 
 
 def _leave(line: Timeline) -> None:
-    group = line.state.group("g")
+    group = line.state.coordinator.group("g")
     if group is not None and group.members:
         line.leave()
 
 
 def _commit_v1(ago_ms: int) -> Callable[[Timeline], None]:
     def act(line: Timeline) -> None:
-        group = line.state.group("g")
+        group = line.state.coordinator.group("g")
         if line.state.kafka_version.serves(8, 1) and (group is None or group.is_empty):
             line.commit_v1(ago_ms)
 
@@ -322,7 +322,7 @@ def _commit_v1(ago_ms: int) -> Callable[[Timeline], None]:
 
 def _resubscribe(topics: tuple[str, ...]) -> Callable[[Timeline], None]:
     def act(line: Timeline) -> None:
-        group = line.state.group("g")
+        group = line.state.coordinator.group("g")
         if group is not None and group.members:
             group.subscribed_topics = frozenset(topics)
 
@@ -364,7 +364,7 @@ def test_a_sweep_finds_what_a_walk_over_all_groups_would(
         for line in (few, all_of_them):
             act(line)
         for _ in range(pause_halves):
-            all_of_them.state.groups.touched["g"] = None
+            all_of_them.state.coordinator.groups.touched["g"] = None
             for line in (few, all_of_them):
                 line.clock.advance(SECOND_MS // 2)
             assert few.committed() == all_of_them.committed()
@@ -381,10 +381,10 @@ def test_eight_days_with_many_groups() -> None:
     began = time.perf_counter()
     line.clock.advance(6 * 86_400_000)
     quiet_s = time.perf_counter() - began
-    assert len(list(line.state.all_groups())) == count
+    assert len(list(line.state.coordinator.all_groups())) == count
     line.clock.advance(2 * 86_400_000)
-    assert list(line.state.all_groups()) == []
-    assert len(line.state.offsets) == 0
+    assert list(line.state.coordinator.all_groups()) == []
+    assert len(line.state.coordinator.offsets) == 0
     assert quiet_s < 0.5, "864 sweeps with nothing to do, which take 2 ms; a walk over all groups takes 40 s"
 
 
@@ -393,7 +393,7 @@ def test_the_offsets_topic_may_go() -> None:
     line = Timeline("4.4")
     line.commit()
     line.at(5)
-    forget_topics(line.state, ["t"], line.clock.now_ms())
+    forget_topics(line.state.coordinator, ["t"], line.clock.now_ms())
     line.state.cluster.delete_topic(OFFSETS_TOPIC)
     line.at(200)
-    assert len(line.state.offsets) == 0
+    assert len(line.state.coordinator.offsets) == 0

@@ -51,14 +51,14 @@ def empty_group(kafka_version: str, since_ms: int) -> bytes:
 def load(kafka_version: str, *batches: bytes, minutes: int = 1) -> tuple[BrokerState, PartitionLoad]:
     """Start as a release on this log, with this retention time."""
     state = new_state(kafka_version, settings={"offsets.retention.minutes": str(minutes)})
-    loading = PartitionLoad(state, [b"".join(batches)], NOW_MS)
+    loading = PartitionLoad(state.coordinator, [b"".join(batches)], NOW_MS)
     loading.run()
     return state, loading
 
 
 def is_expired(state: BrokerState, at_ms: int, minutes: int = 1) -> bool:
-    group = state.groups.get("g") or Group("g", NOW_MS)
-    verdict = judge(group, state.offsets.of_group("g"), at_ms, minutes * R, state.kafka_version)
+    group = state.coordinator.groups.get("g") or Group("g", NOW_MS)
+    verdict = judge(group, state.coordinator.offsets.of_group("g"), at_ms, minutes * R, state.kafka_version)
     return verdict.expired == [("t", [0])]
 
 
@@ -118,7 +118,7 @@ def test_a_deadline_that_is_missing_is_that_of_the_present_setting(minutes: int)
     """EX-41, EX-53: a broker as old as 2.0 gives one to what newer ones have written; a real 2.0 can't read it."""
     state, loading = load("2.0", commit_of("2.1", None), minutes=minutes)
     assert loading.failed is None
-    assert state.offsets.of_group("g")["t"][0].expire_timestamp_ms == NOW_MS + minutes * R
+    assert state.coordinator.offsets.of_group("g")["t"][0].expire_timestamp_ms == NOW_MS + minutes * R
 
 
 @pytest.mark.parametrize("kafka_version", SINCE_KIP_211)
@@ -134,7 +134,7 @@ def test_a_value_of_a_version_that_nobody_knows_keeps_the_partition_from_being_s
         batch = build_record_batch([Record(encode_key(key), UNKNOWN_VERSION + bytes(40))])
         state, loading = load("4.4", commit_of("4.4", None), batch)
         assert loading.failed is not None
-        assert len(state.offsets) == len(state.groups) == 0
+        assert len(state.coordinator.offsets) == len(state.coordinator.groups) == 0
 
 
 def test_records_of_types_that_nobody_knows_are_passed_over() -> None:
@@ -143,7 +143,7 @@ def test_records_of_types_that_nobody_knows_are_passed_over() -> None:
     state, loading = load("4.4", commit_of("4.4", None), batch)
     assert loading.failed is None
     assert loading.skipped == {99: 1}
-    assert len(state.offsets) == 1
+    assert len(state.coordinator.offsets) == 1
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kproto_server.coordinator.partitioning import java_hash, owned_partition, partition_for
+from kproto.java_arithmetic import java_hash
+from kproto.records.partitioning import partition_for
 from tests.coordinator.broker_state import new_state
 
 
@@ -44,7 +45,7 @@ def test_partition_is_owned_by_its_leader_alone() -> None:
     state = new_state(node_count=3)
     partition = state.cluster.topics["__consumer_offsets"].partitions[42]
     partition.leader = 2
-    owners = [owned_partition(state.cluster, state.cluster.nodes[node_id], "g1") for node_id in (1, 2, 3)]
+    owners = [state.coordinator.owned_partition(state.cluster.nodes[node_id], "g1") for node_id in (1, 2, 3)]
     assert owners == [None, 42, None]
 
 
@@ -52,10 +53,10 @@ def test_partition_without_leader_is_nobodys() -> None:
     """OC-10 row 12: who is asked does not own it."""
     state = new_state()
     state.cluster.topics["__consumer_offsets"].partitions[42].leader = -1
-    assert owned_partition(state.cluster, state.cluster.nodes[1], "g1") is None
+    assert state.coordinator.owned_partition(state.cluster.nodes[1], "g1") is None
 
 
 def test_no_group_is_owned_before_there_is_an_offsets_topic() -> None:
     """OC-10 row 12, measured on 2.1.1."""
     state = new_state(with_offsets_topic=False)
-    assert owned_partition(state.cluster, state.cluster.nodes[1], "g1") is None
+    assert state.coordinator.owned_partition(state.cluster.nodes[1], "g1") is None

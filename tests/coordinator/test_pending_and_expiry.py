@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kproto.declaration import ZERO_UUID
+from kproto.records.partitioning import partition_for
 from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.coordinator.partitioning import partition_for
 from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
 from tests.coordinator.timeline import Timeline
 
@@ -20,7 +20,7 @@ def with_pending(kafka_version: str, *, partition: int) -> tuple[Timeline, Pendi
     pending = PendingOffsets()
     stored = OffsetAndMetadata(9, -1, "", 0, None, ZERO_UUID)
     pending.add(PRODUCER, ("g", "t", partition), PendingOffset(5, stored))
-    line.state.pending_offsets[partition_for("g", 50)] = pending
+    line.state.coordinator.pending_offsets[partition_for("g", 50)] = pending
     return line, pending
 
 
@@ -39,10 +39,10 @@ def test_a_pending_offset_spares_the_visible_one_in_the_new_coordinator(kafka_ve
 def test_a_group_with_a_pending_offset_stays(kafka_version: str) -> None:
     """OC-57, EX-33."""
     line, pending = with_pending(kafka_version, partition=1)
-    group = line.state.groups.create("g", line.clock.now_ms())
+    group = line.state.coordinator.groups.create("g", line.clock.now_ms())
     line.at(70)
     assert not line.has()
-    assert line.state.groups.get("g") is group
+    assert line.state.coordinator.groups.get("g") is group
     pending.end(PRODUCER, commits=False)
     line.at(75)
-    assert line.state.groups.get("g") is None
+    assert line.state.coordinator.groups.get("g") is None

@@ -10,6 +10,7 @@ import pytest
 from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
+from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.coordinator.deletion import forget_topics
 from kproto_server.coordinator.expiration_task import GROUPS_AT_ONCE, Sweeps
@@ -17,7 +18,6 @@ from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.membership.join import join
 from kproto_server.coordinator.membership.replies import JoinRequest
 from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.coordinator.partitioning import OFFSETS_TOPIC
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import NOW_MS, ask, commit, commit_request, group_with, new_state
 from tests.coordinator.timeline import Timeline
@@ -32,13 +32,13 @@ def listed(state: BrokerState) -> list[str]:
 def test_a_commit_puts_nothing_into_the_registry() -> None:
     state = new_state()
     commit(state, "g", {"t": {0: 1}})
-    assert len(state.groups) == 0
-    assert state.groups.touched == state.offsets.touched == {}
-    group = state.group("g")
+    assert len(state.coordinator.groups) == 0
+    assert state.coordinator.groups.touched == state.coordinator.offsets.touched == {}
+    group = state.coordinator.group("g")
     assert group is not None
     assert (group.state, group.protocol_type, group.generation) == (GroupState.EMPTY, None, 0)
-    assert state.group("g") is not group, "made for whoever asks"
-    assert state.group("nobody") is None
+    assert state.coordinator.group("g") is not group, "made for whoever asks"
+    assert state.coordinator.group("nobody") is None
 
 
 @pytest.mark.parametrize(("kafka_version", "there"), [("0.9", False), ("0.10.1", True)])
@@ -46,8 +46,8 @@ def test_offsets_make_a_group_since_0_10_1(kafka_version: str, there: bool) -> N
     """OC-21."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}}, version=2)
-    assert (state.group("g") is not None) is there
-    assert len(list(state.all_groups())) == there
+    assert (state.coordinator.group("g") is not None) is there
+    assert len(list(state.coordinator.all_groups())) == there
 
 
 def test_all_groups_are_listed_once() -> None:
@@ -87,10 +87,10 @@ def test_one_that_is_joined_is_a_group_like_any_other() -> None:
         must_know_its_id=True,
         can_skip_assignment=True,
     )
-    join(state, request, NOW_MS)
-    group = state.groups.get("g")
-    assert group is state.group("g")
-    assert list(state.all_groups()) == [group]
+    join(state.coordinator, request, NOW_MS)
+    group = state.coordinator.groups.get("g")
+    assert group is state.coordinator.group("g")
+    assert list(state.coordinator.all_groups()) == [group]
 
 
 def test_one_whose_topic_goes_stays_until_the_next_sweep() -> None:
@@ -98,7 +98,7 @@ def test_one_whose_topic_goes_stays_until_the_next_sweep() -> None:
     line = Timeline("4.4")
     line.commit()
     line.at(5)
-    forget_topics(line.state, ["t"], line.clock.now_ms())
+    forget_topics(line.state.coordinator, ["t"], line.clock.now_ms())
     (group,) = ask(line.state, DescribeGroupsRequest(groups=("g",)), 5).groups
     assert (group.group_state, listed(line.state)) == ("Empty", ["g"])
     line.at(6)
@@ -113,10 +113,10 @@ def full_of(count: int, mode: str) -> tuple[BrokerState, Clock]:
     settings = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": str(2 * MINUTE_MS)}
     state = new_state("4.4", settings=settings)
     clock = Clock(NOW_MS, 0, ClockMode.parse(mode))
-    Sweeps(state, clock).start()
+    Sweeps(state.coordinator, clock).start()
     stored = OffsetAndMetadata(7, -1, "", NOW_MS, None, state.cluster.topics["t"].topic_id)
     for number in range(count):
-        state.offsets.apply_commit(f"group-{number}", [("t", [(0, stored)])], expires_early=False)
+        state.coordinator.offsets.apply_commit(f"group-{number}", [("t", [(0, stored)])], expires_early=False)
     return state, clock
 
 
@@ -124,11 +124,11 @@ def test_a_sweep_lets_others_have_their_turn() -> None:
     """Some hundred groups at a time, then the clock's next millisecond is waited for."""
     count = 5 * GROUPS_AT_ONCE
     state, clock = full_of(count, "real")
-    left = [len(state.offsets)]
+    left = [len(state.coordinator.offsets)]
     for real_ms in range(2 * MINUTE_MS, 2 * MINUTE_MS + 50):
         clock.tick(real_ms)
         clock.run_due()
-        left.append(len(state.offsets))
+        left.append(len(state.coordinator.offsets))
     taken = [before - after for before, after in pairwise(left)]
     assert sum(taken) == count
     assert max(taken) <= 2 * GROUPS_AT_ONCE
@@ -141,19 +141,19 @@ def test_a_commit_between_two_slices_is_kept() -> None:
     clock.run_due()
     fresh = OffsetAndMetadata(8, -1, "", clock.now_ms(), None, state.cluster.topics["t"].topic_id)
     for number in range(5 * GROUPS_AT_ONCE):
-        state.offsets.apply_commit(f"group-{number}", [("t", [(0, fresh)])], expires_early=False)
+        state.coordinator.offsets.apply_commit(f"group-{number}", [("t", [(0, fresh)])], expires_early=False)
     for real_ms in range(2 * MINUTE_MS, 2 * MINUTE_MS + 50):
         clock.tick(real_ms)
         clock.run_due()
-    assert len(state.offsets) == 5 * GROUPS_AT_ONCE
+    assert len(state.coordinator.offsets) == 5 * GROUPS_AT_ONCE
 
 
 def test_a_clock_that_is_moved_by_hand_sees_a_sweep_to_its_end() -> None:
     state, clock = full_of(5 * GROUPS_AT_ONCE, "manual")
     clock.advance(2 * MINUTE_MS - 1)
-    assert len(state.offsets) == 5 * GROUPS_AT_ONCE
+    assert len(state.coordinator.offsets) == 5 * GROUPS_AT_ONCE
     clock.advance(1)
-    assert len(state.offsets) == 0
+    assert len(state.coordinator.offsets) == 0
 
 
 def test_a_sweep_ends_where_all_groups_are_forgotten() -> None:
@@ -162,15 +162,15 @@ def test_a_sweep_ends_where_all_groups_are_forgotten() -> None:
     clock.tick(2 * MINUTE_MS)
     clock.run_due()
     ask(state, DeleteTopicsRequest(topic_names=(OFFSETS_TOPIC,), timeout_ms=0), 1)
-    assert len(state.offsets) == 0
+    assert len(state.coordinator.offsets) == 0
     assert state.cluster.ensure_offsets_topic(clock.now_ms())
     fresh = OffsetAndMetadata(8, -1, "", clock.now_ms(), None, state.cluster.topics["t"].topic_id)
     for number in range(5 * GROUPS_AT_ONCE):
-        state.offsets.apply_commit(f"group-{number}", [("t", [(0, fresh)])], expires_early=False)
+        state.coordinator.offsets.apply_commit(f"group-{number}", [("t", [(0, fresh)])], expires_early=False)
     for real_ms in range(2 * MINUTE_MS, 2 * MINUTE_MS + 50):
         clock.tick(real_ms)
         clock.run_due()
-    assert len(state.offsets) == 5 * GROUPS_AT_ONCE
+    assert len(state.coordinator.offsets) == 5 * GROUPS_AT_ONCE
 
 
 def test_groups_that_expire_one_by_one_are_found_where_they_are() -> None:
@@ -180,11 +180,11 @@ def test_groups_that_expire_one_by_one_are_found_where_they_are() -> None:
     now_ms, topic_id = line.clock.now_ms(), line.state.cluster.topics["t"].topic_id
     for number in range(count):
         stored = OffsetAndMetadata(7, -1, "", now_ms - week_ms + number * (week_ms // count), None, topic_id)
-        line.state.offsets.apply_commit(f"group-{number}", [("t", [(0, stored)])], expires_early=False)
+        line.state.coordinator.offsets.apply_commit(f"group-{number}", [("t", [(0, stored)])], expires_early=False)
     began = time.perf_counter()
     for day in range(1, 8):
         line.clock.advance(86_400_000)
         due = sum(1 for number in range(count) if number * (week_ms // count) <= day * 86_400_000 - 1000)
-        assert abs(len(line.state.offsets) - (count - due)) <= 4
-    assert len(line.state.offsets) == 0
+        assert abs(len(line.state.coordinator.offsets) - (count - due)) <= 4
+    assert len(line.state.coordinator.offsets) == 0
     assert time.perf_counter() - began < 5, "it takes 0.05 s"

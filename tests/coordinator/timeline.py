@@ -7,11 +7,11 @@ from typing import Any
 from kproto.declaration import ZERO_UUID
 from kproto.message import Request
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
+from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.coordinator.expiration_task import Sweeps
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
 from tests.coordinator.broker_state import NOW_MS, ask, commit_request, new_state
 from tests.coordinator.line import SESSION_S, Line
@@ -39,7 +39,7 @@ class Timeline(Line):
         }
         self.state = new_state(kafka_version, settings=given, topics={"t": 3, "u": 1, "x": 1})
         self.clock = Clock(NOW_MS, 0, ClockMode.parse("manual"))
-        self.sweeps = Sweeps(self.state, self.clock)
+        self.sweeps = Sweeps(self.state.coordinator, self.clock)
         self.sweeps.start()
         self.clock.advance(SECOND_MS // 2)
         self._zero_ms = self.clock.now_ms()
@@ -57,7 +57,7 @@ class Timeline(Line):
     def join(self, *subscribed: str, protocol_type: str = "consumer") -> None:
         """As JoinGroup and SyncGroup do."""
         now_ms = self.clock.now_ms()
-        group = self.state.groups.get("g") or self.state.groups.create("g", now_ms)
+        group = self.state.coordinator.groups.get("g") or self.state.coordinator.groups.create("g", now_ms)
         group.protocol_type = protocol_type
         group.protocol_name = "range"
         group.transition_to(GroupState.PREPARING_REBALANCE, now_ms)
@@ -69,7 +69,7 @@ class Timeline(Line):
 
     def join_848(self, *subscribed: str) -> None:
         """As ConsumerGroupHeartbeat does."""
-        group = self.state.groups.create("g", self.clock.now_ms(), "consumer")
+        group = self.state.coordinator.groups.create("g", self.clock.now_ms(), "consumer")
         group.add_member(Member("m", epoch=1, speaks_classic=False))
         group.generation = 1
         group.subscribed_topics = frozenset(subscribed)
@@ -101,24 +101,24 @@ class Timeline(Line):
 
     def commit_in_transaction(self, partition: int = 0) -> None:
         """As a load of a log with this commit leaves it: there is no TxnOffsetCommit yet."""
-        if self.state.groups.get("g") is None:
-            self.state.groups.create("g", self.clock.now_ms())
+        if self.state.coordinator.groups.get("g") is None:
+            self.state.coordinator.groups.create("g", self.clock.now_ms())
         offsets_partition = partition_for("g", len(self.state.cluster.topics[OFFSETS_TOPIC].partitions))
-        pending = self.state.pending_offsets.setdefault(offsets_partition, PendingOffsets())
+        pending = self.state.coordinator.pending_offsets.setdefault(offsets_partition, PendingOffsets())
         stored = OffsetAndMetadata(7, -1, "", self.clock.now_ms(), None, ZERO_UUID)
         expire_ms = self.clock.now_ms() + RETENTION_MS if self.state.kafka_version.offsets_carry_expiry else None
         place = ("g", "t", partition)
         pending.add(PRODUCER, place, PendingOffset(LATER_RECORD, stored._replace(expire_timestamp_ms=expire_ms)))
 
     def end_transaction(self, *, committed: bool) -> None:
-        for pending in self.state.pending_offsets.values():
+        for pending in self.state.coordinator.pending_offsets.values():
             for (group_id, topic, partition), stored in pending.end(PRODUCER, commits=committed):
-                self.state.offsets.apply_commit(group_id, [(topic, [(partition, stored)])])
+                self.state.coordinator.offsets.apply_commit(group_id, [(topic, [(partition, stored)])])
                 self._committed(topic, partition)
 
     @property
     def group(self) -> Group:
-        group = self.state.group("g")
+        group = self.state.coordinator.group("g")
         assert group is not None
         return group
 
@@ -146,11 +146,11 @@ class Timeline(Line):
         return ask(self.state, request, version, now_ms=self.clock.now_ms())
 
     def has(self, topic: str = "t", partition: int = 0) -> bool:
-        return partition in self.state.offsets.of_group("g").get(topic, {})
+        return partition in self.state.coordinator.offsets.of_group("g").get(topic, {})
 
     def committed(self) -> dict[tuple[str, int], int]:
         """When each offset was committed."""
-        offsets = self.state.offsets.of_group("g")
+        offsets = self.state.coordinator.offsets.of_group("g")
         return {
             (topic, index): v.commit_timestamp_ms for topic, stored in offsets.items() for index, v in stored.items()
         }
@@ -164,5 +164,5 @@ class Timeline(Line):
         return self.now_s
 
     def group_state(self) -> GroupState:
-        group = self.state.group("g")
+        group = self.state.coordinator.group("g")
         return GroupState.DEAD if group is None else group.state

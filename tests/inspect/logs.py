@@ -7,9 +7,9 @@ from pathlib import Path
 
 from kproto.records.coordinator import encode_key, encode_value
 from kproto.records.offset_records import OffsetCommitKey, OffsetCommitValue
+from kproto.records.partitioning import partition_for
 from kproto.records.record import Record
 from kproto.records.segment_files import segment_name
-from kproto_server.coordinator.partitioning import partition_for
 from tests.fixture_files import golden_log
 
 RELEASES = ("2.0.1", "2.1.1", "4.4.0")

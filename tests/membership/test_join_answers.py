@@ -38,12 +38,12 @@ def answer(line: SessionLine, name: str, request: Any, version: int) -> Any:
 def test_a_member_id_is_a_name_and_a_uuid(client_id: str, instance: str | None, start: str) -> None:
     """GP-6, GP-11: the group was not there before."""
     line = SessionLine.of("4.4")
-    assert line.state.groups.get("g") is None
+    assert line.state.coordinator.groups.get("g") is None
     joined = answer(line, client_id, JOIN.replace(group_instance_id=instance), 5 if instance else 3)
     assert joined.error_code == 0
     assert re.fullmatch(start + UUID, joined.member_id)
     assert joined.leader == joined.member_id
-    group = line.state.groups.get("g")
+    group = line.state.coordinator.groups.get("g")
     assert group is not None
     assert (list(group.members), group.generation) == ([joined.member_id], 1)
 
@@ -81,7 +81,7 @@ def test_v0_waits_for_members_as_long_as_their_session(version: int, is_out: boo
     assert answer(line, "first", alive, 0).error_code == 27
     line.pass_time(1000)
     told = dict(line.answers())
-    group = line.state.groups.get("g")
+    group = line.state.coordinator.groups.get("g")
     assert group is not None
     assert (first not in group.members, "second" in told) == (is_out, is_out)
     assert group.state is (GroupState.COMPLETING_REBALANCE if is_out else GroupState.PREPARING_REBALANCE)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from kproto.records.batches import read_batches
+from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.records.record import Record
 from kproto.records.record_batch import TRANSACTIONAL, build_record_batch
-from kproto_server.cluster.topics import OFFSETS_TOPIC
 from kproto_server.persistence.compaction_task import CompactionTask
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.log_dir import LogDir
@@ -59,7 +59,8 @@ class Background:
         self.log_dir.create_logs(OFFSETS_TOPIC, 2)
         self.state = new_state(settings={"offsets.topic.num.partitions": "2", **(settings or {})})
         loop: Any = self.loop
-        self.compacting = CompactionTask(self.state, loop, loop, self.log_dir)
+        state = self.state
+        self.compacting = CompactionTask(state.cluster, state.settings, state.clock, loop, loop, self.log_dir)
         self.compacting.start()
 
     def fill(self, partition: int, *, segments: int = 3) -> None:

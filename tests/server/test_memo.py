@@ -64,7 +64,7 @@ class Side:
         nodes = cluster.nodes.values()
         self.sessions = [Session(self.dispatcher, node, ConnectionInfo("/127.0.0.1")) for node in nodes]
         self.clock = Clock(1_000, 0, ClockMode.parse("manual"))
-        Sweeps(self.state, self.clock).start()
+        Sweeps(self.state.coordinator, self.clock).start()
         cluster.ensure_offsets_topic(0)
         for name in TOPICS:
             cluster.create_topic(name, partition_count=4)
@@ -156,9 +156,9 @@ def stop_and_start(node_id: int) -> Action:
 
 def registered(side: Side, group: str) -> Group | None:
     """Return a group that is there, to be more than its offsets from now on."""
-    if side.state.group(group) is None:
+    if side.state.coordinator.group(group) is None:
         return None
-    return side.state.groups.get(group) or side.state.groups.create(group, side.clock.now_ms())
+    return side.state.coordinator.groups.get(group) or side.state.coordinator.groups.create(group, side.clock.now_ms())
 
 
 def join(group: str) -> Action:
@@ -234,7 +234,10 @@ def test_answers_and_offsets_are_the_same_with_and_without_memory(
         remembered, plain = (action(side) for side in sides)
         assert remembered == plain
     stored = [
-        {group.group_id: side.state.offsets.of_group(group.group_id) for group in list(side.state.all_groups())}
+        {
+            group.group_id: side.state.coordinator.offsets.of_group(group.group_id)
+            for group in list(side.state.coordinator.all_groups())
+        }
         for side in sides
     ]
     assert stored[0] == stored[1]
@@ -250,10 +253,10 @@ def test_commits_from_memory_keep_a_group_alive_and_no_longer() -> None:
     for _ in range(5):
         side.ask_coordinator("g", frame)
         side.clock.advance(MINUTE_MS - 2000)
-    assert side.state.group("g") is not None
+    assert side.state.coordinator.group("g") is not None
     side.clock.advance(2500)
-    assert side.state.group("g") is None
-    assert len(side.state.offsets) == 0
+    assert side.state.coordinator.group("g") is None
+    assert len(side.state.coordinator.offsets) == 0
 
 
 def simple_commit(group: str, version: int = 8, client_id: str | None = "c") -> bytes:
@@ -300,7 +303,7 @@ def test_memos_are_bounded_and_those_that_are_used_stay(monkeypatch: pytest.Monk
             side.send(0, simple_commit(group))
     assert remembered() > set(mine[60:])  # the first ones come no more
     assert len(remembered()) == 60
-    fetched = [len(side.state.offsets.of_group(group)) for group in mine]
+    fetched = [len(side.state.coordinator.offsets.of_group(group)) for group in mine]
     assert fetched == [1] * len(mine)
 
 

@@ -31,7 +31,7 @@ class Client:
     def __init__(self, *, remembers: bool = True) -> None:
         self.state = new_state()
         self.log = RecordingLog(waits=True)
-        self.state.log = self.log
+        self.state.coordinator.log = self.log
         self.dispatcher = Dispatcher(self.state, Observations(), remembers=remembers)
         self.session = self.connect()
         self.sent = 0

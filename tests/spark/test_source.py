@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
 from bench.offsets_log import make_log
+from kproto.records.partitioning import partition_for as broker_partition_for
 from kproto.spark import one_line, register
 from kproto.spark.decode.files import find_partitions
 from kproto.spark.decode.partitioning import partition_for
@@ -20,7 +21,6 @@ from kproto.spark.source.batch import NarrowingReader
 from kproto.spark.source.options import OptionError, read_options
 from kproto.spark.source.plan import Task
 from kproto.spark.source.pruning import Wanted, partition_count, pruned
-from kproto_server.coordinator.partitioning import partition_for as broker_partition_for
 from tests.spark import golden
 from tests.spark.living_log import LivingLog
 from tests.spark.made_logs import TEXTS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -49,9 +50,9 @@ def assemble(
         Node(number, advertised_host, sock.getsockname()[1], rack, alive=number <= up)
         for number, sock in enumerate(sockets, 1)
     ]
-    cluster = Cluster(nodes, kafka_version, topic_defaults(settings, len(nodes)))
+    cluster = Cluster(nodes, kafka_version, topic_defaults(settings, len(nodes)), os.urandom)
     state = BrokerState(kafka_version, settings, cluster, clock)
-    sweeps = Sweeps(state, clock)
+    sweeps = Sweeps(state.coordinator, clock)
     sweeps.start()
     host = Host(clock)
     persistence = None
@@ -59,7 +60,8 @@ def assemble(
         from kproto_server.persistence.persistence import Persistence
 
         persistence = Persistence(data, state, host)
-    Housekeeping(state, None if persistence is None else persistence.topic_logs.drop_expired).start()
+    drop_stored = None if persistence is None else persistence.topic_logs.drop_expired
+    Housekeeping(kafka_version, state.settings, cluster.topics, clock, drop_stored).start()
     request_log = None
     if requests_kept:
         from kproto_server.observation.request_log import RequestLog

@@ -36,7 +36,7 @@ class BrokerGroups:
         """Return Kafka's name of a group's state; ``"Dead"`` if the group does not exist."""
 
         def look(server: Server) -> str:
-            group = server.state.group(group_id)
+            group = server.state.coordinator.group(group_id)
             return (GroupState.DEAD if group is None else group.state).value
 
         return self._run(look)
@@ -74,7 +74,7 @@ class BrokerGroups:
         """Return a group's committed offsets by (topic, partition)."""
 
         def look(server: Server) -> dict[tuple[str, int], int]:
-            stored = server.state.offsets.of_group(group_id)
+            stored = server.state.coordinator.offsets.of_group(group_id)
             return {(topic, index): one.offset for topic, of_topic in stored.items() for index, one in of_topic.items()}
 
         return self._run(look)
@@ -84,7 +84,7 @@ class BrokerGroups:
 
         def look(server: Server) -> dict[tuple[str, int], int]:
             found: dict[tuple[str, int], int] = {}
-            for name, of_topic in server.state.offsets.of_group(group_id).items():
+            for name, of_topic in server.state.coordinator.offsets.of_group(group_id).items():
                 topic = server.state.cluster.topic(name)
                 for index, one in of_topic.items():
                     partition = None if topic is None else topic.partition(index)
@@ -97,7 +97,7 @@ class BrokerGroups:
 
 def _counts(server: Server, group_id: str) -> tuple[str, int, int]:
     """Return the state, the number of members and the number of partitions that they own, at one moment."""
-    group = server.state.group(group_id)
+    group = server.state.coordinator.group(group_id)
     if group is None:
         return GroupState.DEAD.value, 0, 0
     return group.state.value, len(group.members), sum(len(one.partitions) for one in _members(server, group_id))
@@ -112,7 +112,7 @@ def _members(server: Server, group_id: str) -> tuple[GroupMember, ...]:
     from kproto.errors import DecodeError
     from kproto.records.consumer_protocol import read_assignment
 
-    group = server.state.group(group_id)
+    group = server.state.coordinator.group(group_id)
     if group is None:
         return ()
     found = []

@@ -10,15 +10,15 @@ fixtures/golden/topics).
 from __future__ import annotations
 
 import base64
-import os
 from typing import TYPE_CHECKING
 
+from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
+from kproto_server.cluster.node import Node
 from kproto_server.cluster.placement import stripe
-from kproto_server.cluster.rules import BROKER_DEFAULT, NewTopic, given_configs, rules_for
+from kproto_server.cluster.rules import BROKER_DEFAULT, NewTopic, given_configs
 from kproto_server.cluster.topics import (
     INTERNAL_TOPICS,
     NO_LEADER,
-    OFFSETS_TOPIC,
     TRANSACTION_TOPIC,
     Partition,
     Refusal,
@@ -30,30 +30,13 @@ from kproto_server.cluster.topics import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from kproto_server.cluster.rules import TopicRules
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
 
 __all__ = ["Cluster", "Node", "Partition", "Refusal", "Topic", "TopicDefaults"]
 
 NO_CONTROLLER = -1
-
-
-class Node:
-    """One broker of the cluster and the address that clients are told."""
-
-    __slots__ = ("alive", "host", "node_id", "port", "rack", "registered")
-
-    def __init__(self, node_id: int, host: str, port: int, rack: str | None = None, *, alive: bool = True) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.alive = alive
-        self.registered = alive
-        """Whether it ever was alive: KRaft counts a stopped broker as its own, ZooKeeper forgets it (BA-52)."""
-
-    def __repr__(self) -> str:
-        return f"Node({self.node_id}, {self.host}:{self.port}, {'alive' if self.alive else 'stopped'})"
 
 
 class Cluster:
@@ -64,18 +47,20 @@ class Cluster:
         nodes: Iterable[Node],
         kafka_version: KafkaVersion,
         defaults: TopicDefaults,
-        random_bytes: Callable[[int], bytes] = os.urandom,
+        random_bytes: Callable[[int], bytes],
     ) -> None:
-        """``random_bytes`` makes the cluster's id, topic ids and first replicas' places: a seeded one repeats a run."""
+        """``random_bytes``: the source of all random ids in a broker; a seeded function repeats a run."""
         self.nodes: dict[int, Node] = {node.node_id: node for node in nodes}
         self.version = 0
         """Rises with every change of topics, partitions, leaders or nodes: what was remembered before may be wrong."""
         self.topics: dict[str, Topic] = {}
         self.kafka_version = kafka_version
-        self._rules = rules_for(kafka_version)
+        self._rules = _rules_for(kafka_version)
         self.defaults = defaults
         self.controller_id = NO_CONTROLLER
-        self._random_bytes = random_bytes
+        self.random_bytes = random_bytes
+        self.last_producer_id = 0
+        """The newest id that `new_producer_id` has returned."""
         self._topics_by_id: dict[bytes, Topic] = {}
         self.cluster_id = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
         self._elect_controller()
@@ -87,7 +72,7 @@ class Cluster:
         *,
         kafka_version: KafkaVersion,
         settings: Settings,
-        random_bytes: Callable[[int], bytes] = os.urandom,
+        random_bytes: Callable[[int], bytes],
     ) -> Cluster:
         """Return a cluster of one live node for each address, with ids from 1 in their order."""
         nodes = [Node(node_id, host, port) for node_id, (host, port) in enumerate(addresses, start=1)]
@@ -100,6 +85,15 @@ class Cluster:
         """
         for name in [name for name in self.topics if name not in INTERNAL_TOPICS]:
             self.delete_topic(name)
+
+    def changed(self) -> None:
+        """Raise the version, as decisions that were made before are void."""
+        self.version += 1
+
+    def new_producer_id(self) -> int:
+        """Return an id that no producer of the cluster has."""
+        self.last_producer_id += 1
+        return self.last_producer_id
 
     # Nodes.
 
@@ -199,7 +193,7 @@ class Cluster:
         if isinstance(placed, Refusal):
             return placed
         partitions = [self._new_partition(index, replicas) for index, replicas in enumerate(placed)]
-        topic = Topic(name, self._random_bytes(16), partitions, given_configs(asked.configs), now_ms)
+        topic = Topic(name, self.random_bytes(16), partitions, given_configs(asked.configs), now_ms)
         if not validate_only:
             self.version += 1
             self.topics[name] = self._topics_by_id[topic.topic_id] = topic
@@ -221,7 +215,7 @@ class Cluster:
         for index in range(partition_count):
             known = [node for node in replicas[index] if node in self.nodes] if index < len(replicas) else []
             partitions.append(self._new_partition(index, known or [nodes[index % len(nodes)]]))
-        topic = Topic(name, topic_id or self._random_bytes(16), partitions, dict(configs), 0)
+        topic = Topic(name, topic_id or self.random_bytes(16), partitions, dict(configs), 0)
         self.topics[name] = self._topics_by_id[topic.topic_id] = topic
         return topic
 
@@ -255,7 +249,7 @@ class Cluster:
         """Return places for new partitions, from a random node on; live nodes lead."""
         alive = [node.node_id for node in self.alive_nodes()]
         others = [node.node_id for node in self.counted_nodes() if not node.alive]
-        start = int.from_bytes(self._random_bytes(2), "big") % len(alive)
+        start = int.from_bytes(self.random_bytes(2), "big") % len(alive)
         enough = min(replication_factor, len(alive))
         placed = stripe(alive, partition_count, enough, start=start, first_partition=first_partition)
         return [replicas + others[: replication_factor - enough] for replicas in placed]
@@ -293,12 +287,21 @@ class Cluster:
         return self._leader_for(TRANSACTION_TOPIC, transactional_id)
 
     def _leader_for(self, topic_name: str, key: str) -> Node | None:
-        from kproto_server.coordinator.partitioning import partition_for
-
         topic = self.topics.get(topic_name)
         if topic is None:
             return None
         return self.nodes.get(topic.partitions[partition_for(key, len(topic.partitions))].leader)
+
+
+def _rules_for(kafka_version: KafkaVersion) -> TopicRules:
+    """Return the rules of the release's controller. A start imports only these."""
+    if kafka_version.is_kraft:
+        from kproto_server.cluster.kraft_rules import KRaftRules
+
+        return KRaftRules()
+    from kproto_server.cluster.zookeeper_rules import ZooKeeperRules
+
+    return ZooKeeperRules()
 
 
 def topic_defaults(settings: Settings, node_count: int) -> TopicDefaults:

@@ -22,13 +22,12 @@ from kproto_server.cluster.topics import Refusal, name_problem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kproto_server.cluster.cluster import Cluster
-    from kproto_server.cluster.rules import NewTopic, Placement
+    from kproto_server.cluster.rules import ClusterQueries, NewTopic, Placement
     from kproto_server.cluster.topics import Topic
 
 
 class KRaftRules:
-    def check_new(self, cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
+    def check_new(self, cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
         refusal = (
             _check_name(cluster, topic.name)
             or check_nulls(cluster, topic.configs)
@@ -39,7 +38,7 @@ class KRaftRules:
         return _place_as_told(cluster, topic) if topic.assignments else _place_by_count(cluster, topic)
 
     def check_growth(
-        self, cluster: Cluster, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None
+        self, cluster: ClusterQueries, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None
     ) -> Placement | Refusal:
         present = len(topic.partitions)
         if count == present:
@@ -61,7 +60,7 @@ class KRaftRules:
         return _check_all_assignments(cluster, list(enumerate(assignments, start=present)), topic.replication_factor)
 
 
-def _check_name(cluster: Cluster, name: str) -> Refusal | None:
+def _check_name(cluster: ClusterQueries, name: str) -> Refusal | None:
     problem = name_problem(name, cluster.kafka_version)
     if problem is not None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
@@ -72,7 +71,7 @@ def _check_name(cluster: Cluster, name: str) -> Refusal | None:
     return None
 
 
-def _place_by_count(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
+def _place_by_count(cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
     count, factor = topic.partition_count, topic.replication_factor
     if factor < BROKER_DEFAULT or factor == 0:
         return Refusal(
@@ -86,7 +85,7 @@ def _place_by_count(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
     return check_new_partition_count(count) or _check_factor(cluster, factor) or cluster.stripe(count, factor)
 
 
-def _check_factor(cluster: Cluster, factor: int) -> Refusal | None:
+def _check_factor(cluster: ClusterQueries, factor: int) -> Refusal | None:
     """Compare with the brokers that are registered; one of them must be up (BA-52)."""
     registered = len(cluster.counted_nodes())
     if factor > registered:
@@ -106,7 +105,7 @@ def _check_factor(cluster: Cluster, factor: int) -> Refusal | None:
     )
 
 
-def _place_as_told(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
+def _place_as_told(cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
     for what, told in (("replication factor", topic.replication_factor), ("numPartitions", topic.partition_count)):
         if told != BROKER_DEFAULT:
             return Refusal(
@@ -126,7 +125,7 @@ def _place_as_told(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
 
 
 def _check_all_assignments(
-    cluster: Cluster, assignments: Sequence[tuple[int, Sequence[int]]], factor: int
+    cluster: ClusterQueries, assignments: Sequence[tuple[int, Sequence[int]]], factor: int
 ) -> Placement | Refusal:
     for index, replicas in assignments:
         problem = _assignment_problem(cluster, index, replicas, factor)
@@ -135,7 +134,7 @@ def _check_all_assignments(
     return [list(replicas) for _, replicas in assignments]
 
 
-def _assignment_problem(cluster: Cluster, index: int, replicas: Sequence[int], factor: int) -> str | None:
+def _assignment_problem(cluster: ClusterQueries, index: int, replicas: Sequence[int], factor: int) -> str | None:
     if not replicas:
         return "The manual partition assignment includes an empty replica list."
     registered = {node.node_id for node in cluster.counted_nodes()}

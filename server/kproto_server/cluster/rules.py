@@ -16,8 +16,8 @@ from kproto_server.configuration.setting_table import NEW_PARTITIONS_MAX
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kproto_server.cluster.cluster import Cluster
-    from kproto_server.cluster.topics import Topic
+    from kproto_server.cluster.node import Node
+    from kproto_server.cluster.topics import Topic, TopicDefaults
     from kproto_server.releases.kafka_version import KafkaVersion
 
 BROKER_DEFAULT = -1
@@ -38,29 +38,34 @@ class NewTopic(NamedTuple):
     configs: Mapping[str, str | None] = {}
 
 
+class ClusterQueries(Protocol):
+    """The part of a cluster that the rules read."""
+
+    kafka_version: KafkaVersion
+    defaults: TopicDefaults
+    topics: dict[str, Topic]
+
+    def alive_nodes(self) -> list[Node]: ...
+
+    def counted_nodes(self) -> list[Node]: ...
+
+    def is_alive(self, node_id: int) -> bool: ...
+
+    def stripe(self, partition_count: int, replication_factor: int, *, first_partition: int = 0) -> list[list[int]]: ...
+
+
 class TopicRules(Protocol):
     """One of the two."""
 
-    def check_new(self, cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
+    def check_new(self, cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
         """Say where the topic's partitions go, or why it can't be made."""
         ...
 
     def check_growth(
-        self, cluster: Cluster, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None
+        self, cluster: ClusterQueries, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None
     ) -> Placement | Refusal:
         """Say where the partitions go that bring a topic to ``count``, or why there can't be so many."""
         ...
-
-
-def rules_for(kafka_version: KafkaVersion) -> TopicRules:
-    """Return the rules by which a cluster of the Kafka version's release goes."""
-    if kafka_version.is_kraft:
-        from kproto_server.cluster.kraft_rules import KRaftRules
-
-        return KRaftRules()
-    from kproto_server.cluster.zookeeper_rules import ZooKeeperRules
-
-    return ZooKeeperRules()
 
 
 def check_new_partition_count(count: int, of: str = "") -> Refusal | None:
@@ -71,7 +76,7 @@ def check_new_partition_count(count: int, of: str = "") -> Refusal | None:
     return Refusal(ErrorCode.POLICY_VIOLATION, f"Excessively large number of {of}partitions per request.")
 
 
-def colliding(cluster: Cluster, name: str) -> list[str]:
+def colliding(cluster: ClusterQueries, name: str) -> list[str]:
     """Return the topics whose names differ from this one in ``.`` and ``_`` only, in order."""
     key = collision_key(name)
     if "_" not in key:
@@ -84,7 +89,7 @@ def given_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in configs.items() if value is not None}
 
 
-def check_nulls(cluster: Cluster, configs: Mapping[str, str | None]) -> Refusal | None:
+def check_nulls(cluster: ClusterQueries, configs: Mapping[str, str | None]) -> Refusal | None:
     """Refuse configs without a value; the oldest releases trip over them, and say nothing."""
     empty = ",".join(name for name, value in configs.items() if value is None)
     if not empty:
@@ -96,7 +101,7 @@ def check_nulls(cluster: Cluster, configs: Mapping[str, str | None]) -> Refusal 
     return Refusal(error, f"Null value not supported for topic configs{space}: {empty}")
 
 
-def check_configs(cluster: Cluster, configs: Mapping[str, str | None]) -> Refusal | None:
+def check_configs(cluster: ClusterQueries, configs: Mapping[str, str | None]) -> Refusal | None:
     """Say what is wrong with the values of a topic's configs."""
     if not configs:
         return None

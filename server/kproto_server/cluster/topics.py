@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.partition_log.partition_data import NO_DATA, PartitionData
 
 if TYPE_CHECKING:
     from kproto.codes import ErrorCode
     from kproto_server.releases.kafka_version import KafkaVersion
 
-OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
 

@@ -22,13 +22,12 @@ from kproto_server.cluster.topics import Refusal, name_problem
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from kproto_server.cluster.cluster import Cluster
-    from kproto_server.cluster.rules import NewTopic, Placement
+    from kproto_server.cluster.rules import ClusterQueries, NewTopic, Placement
     from kproto_server.cluster.topics import Topic
 
 
 class ZooKeeperRules:
-    def check_new(self, cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
+    def check_new(self, cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
         kafka_version = cluster.kafka_version
         exists = exists_already(topic.name) if topic.name in cluster.topics else None
         if exists is not None and kafka_version.looks_for_new_topics_first:
@@ -46,7 +45,7 @@ class ZooKeeperRules:
         return _check_name(cluster, topic.name) or exists or uneven or of_configs or placed
 
     def check_growth(
-        self, cluster: Cluster, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None
+        self, cluster: ClusterQueries, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None
     ) -> Placement | Refusal:
         present = len(topic.partitions)
         if count == present:
@@ -69,14 +68,14 @@ class ZooKeeperRules:
         return _check_new_partitions(topic, assignments)
 
 
-def _check_name(cluster: Cluster, name: str) -> Refusal | None:
+def _check_name(cluster: ClusterQueries, name: str) -> Refusal | None:
     problem = name_problem(name, cluster.kafka_version)
     if problem is None and (others := colliding(cluster, name)):
         problem = f"Topic '{name}' collides with existing topics: {', '.join(others)}"
     return None if problem is None else Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
 
 
-def _place_by_count(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
+def _place_by_count(cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
     count, factor = topic.partition_count, topic.replication_factor
     if cluster.kafka_version.creates_topics_with_defaults:
         count = cluster.defaults.num_partitions if count == BROKER_DEFAULT else count
@@ -86,7 +85,7 @@ def _place_by_count(cluster: Cluster, topic: NewTopic) -> Placement | Refusal:
     return check_new_partition_count(count) or _check_factor(cluster, factor) or cluster.stripe(count, factor)
 
 
-def _check_factor(cluster: Cluster, factor: int) -> Refusal | None:
+def _check_factor(cluster: ClusterQueries, factor: int) -> Refusal | None:
     """Compare with the brokers that are up (BA-52)."""
     available = len(cluster.counted_nodes())
     if factor <= 0:
@@ -110,7 +109,7 @@ def _place_as_told(topic: NewTopic) -> Placement | Refusal:
     return [list(placed[index]) for index in sorted(placed)]
 
 
-def _check_even(cluster: Cluster, placed: Mapping[int, Sequence[int]]) -> Refusal | None:
+def _check_even(cluster: ClusterQueries, placed: Mapping[int, Sequence[int]]) -> Refusal | None:
     if len({len(replicas) for replicas in placed.values()}) != 1:
         return _wrong_assignment("All partitions should have the same number of replicas")
     if any(len(set(replicas)) < len(replicas) for replicas in placed.values()):
@@ -122,7 +121,7 @@ def _check_even(cluster: Cluster, placed: Mapping[int, Sequence[int]]) -> Refusa
     return None
 
 
-def _check_unknown(cluster: Cluster, assignments: Iterable[Sequence[int]]) -> Refusal | None:
+def _check_unknown(cluster: ClusterQueries, assignments: Iterable[Sequence[int]]) -> Refusal | None:
     available = {node.node_id for node in cluster.counted_nodes()}
     unknown = sorted({replica for replicas in assignments for replica in replicas} - available)
     if not unknown:

@@ -35,16 +35,15 @@ from zlib import crc32
 from kproto_server.commit_cache.template import NO_MEMBER, shape_of
 from kproto_server.coordinator.change_log import Change, WrittenChangeLog
 from kproto_server.coordinator.commit import commit_error
-from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
     from kproto.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitResponse
-    from kproto_server.cluster.cluster import Node
+    from kproto_server.cluster.cluster import Cluster, Node
     from kproto_server.commit_cache.template import Shape
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.offsets import CommitEntries, OffsetStore
     from kproto_server.requests.connection import Session
     from kproto_server.requests.context import RequestContext
-    from kproto_server.state import BrokerState
 
 MEMOS_SIZE_MAX_BYTES = 40 << 20
 """Of all memos, about."""
@@ -112,7 +111,6 @@ class CommitMemo:
     )
 
     def __init__(self, shape: Shape, frame: bytes, context: RequestContext, request: OffsetCommitRequest) -> None:
-        cluster = context.state.cluster
         self.shape = shape
         self.group_id = request.group_id
         self.request = NO_MEMBER if shape.is_anonymous else request.replace(group_id="", topics=())
@@ -123,7 +121,9 @@ class CommitMemo:
         self.own: int | None = None
         """All that the member's commits have in common, as a masked number, while a connection brings no others."""
         self.use = FRESH
-        self._partition = partition_for(request.group_id, len(cluster.topics[OFFSETS_TOPIC].partitions))
+        partition = context.coordinator.partition_of(request.group_id)
+        assert partition is not None, "the commit was accepted"
+        self._partition = partition
         self.frame = frame
         self._now_ms = context.now_ms
 
@@ -144,12 +144,12 @@ class CommitMemo:
         """Make this commit visible and return its answer; with a log that keeps it, once it is there."""
         self.use = USED
         shape = self.shape
-        state = shape.state
-        if not shape.is_anonymous and self.request.member_id and state.kafka_version.commits_are_heartbeats:
-            group = state.groups.get(self.group_id)
+        coordinator = shape.coordinator
+        if not shape.is_anonymous and self.request.member_id and coordinator.kafka_version.commits_are_heartbeats:
+            group = coordinator.groups.get(self.group_id)
             if group is not None:
                 group.note_commit(self.request.member_id, now_ms)
-        log = state.log
+        log = coordinator.log
         if log.keeps:
             checked = (shape.template or shape.make_template()).checked(frame, now_ms)
             if type(log) is not WrittenChangeLog:
@@ -184,9 +184,10 @@ class CommitMemo:
 class Memos:
     """The commits remembered, and those seen once."""
 
-    def __init__(self, state: BrokerState) -> None:
-        self._state = state
-        self._offsets: OffsetStore = state.offsets
+    def __init__(self, coordinator: GroupCoordinator, cluster: Cluster) -> None:
+        self._coordinator = coordinator
+        self._cluster = cluster
+        self._offsets: OffsetStore = coordinator.offsets
         """What the groups below are of."""
         self._groups: deque[str] = deque()
         """Those with a memo, in the order of their turns."""
@@ -215,20 +216,20 @@ class Memos:
                 last.own = number & shape.own_mask if memo is last else None
         if memo is None:
             return None
-        state, shape = self._state, memo.shape
-        if state.cluster.version != shape.cluster_version or node is not shape.node or state.unavailable:
+        coordinator, shape = self._coordinator, memo.shape
+        if self._cluster.version != shape.cluster_version or node is not shape.node or coordinator.unavailable:
             return None
-        group = state.groups.get(memo.group_id)
+        group = coordinator.groups.get(memo.group_id)
         # A commit without a member to a group of which there is nothing to say but its offsets: always accepted.
         if group is None and shape.is_anonymous:
             return memo
-        return None if commit_error(group, memo.request, shape.api_version, state.kafka_version) else memo
+        return None if commit_error(group, memo.request, shape.api_version, coordinator.kafka_version) else memo
 
     def _next_to(self, frame: bytes, last: CommitMemo) -> CommitMemo | None:
         """Return the memo of a commit of the same partitions as the last one."""
         shape = last.shape
         if shape.is_anonymous:  # mostly it is another group's
-            memo = self._state.offsets.last_commits.get(str(frame[shape.group], "utf-8", INJECTIVE))
+            memo = self._coordinator.offsets.last_commits.get(str(frame[shape.group], "utf-8", INJECTIVE))
             if memo is None or memo.shape is shape:
                 return memo
         is_by_the_same = not last.is_forgotten and last.is_by(frame)
@@ -236,7 +237,7 @@ class Memos:
 
     def _look_up(self, frame: bytes) -> CommitMemo | None:
         """Return the memo of a commit by the same member of the same partitions as its group's last one."""
-        memo = self._state.offsets.last_commits.get(_group_id(frame))
+        memo = self._coordinator.offsets.last_commits.get(_group_id(frame))
         if memo is None or not memo.is_by(frame):
             return None
         return memo if int.from_bytes(frame, "big") & memo.shape.mask == memo.shape.want else None
@@ -276,8 +277,8 @@ class Memos:
         self._sight_count += 1
 
     def _memo_of(self, group_id: str) -> CommitMemo | None:
-        if self._offsets is not self._state.offsets:
-            self._offsets = self._state.offsets  # the topic was deleted: there are no groups
+        if self._offsets is not self._coordinator.offsets:
+            self._offsets = self._coordinator.offsets  # the topic was deleted: there are no groups
             self._groups.clear()
             self._size_bytes = 0
         return self._offsets.last_commits.get(group_id)
@@ -317,7 +318,7 @@ class Memos:
         self, frame: bytes, position: int, context: RequestContext, request: OffsetCommitRequest, answer: bytes
     ) -> Shape | None:
         """Return the shape of a frame; None: its body has other forms."""
-        number, cluster_version = int.from_bytes(frame, "big"), context.state.cluster.version
+        number, cluster_version = int.from_bytes(frame, "big"), context.cluster.version
         alike = self._alike.setdefault((len(frame), context.api_version), [])
         for shape in alike:
             if (

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.offsets import CommitEntries
     from kproto_server.coordinator.offsets_log.commits import CommitTemplate
     from kproto_server.requests.context import RequestContext
-    from kproto_server.state import BrokerState
 
     Encode = Callable[[OffsetCommitRequest], bytes]
 
@@ -58,6 +57,7 @@ class Shape:
         "before_id",
         "client_id",
         "cluster_version",
+        "coordinator",
         "expires_early",
         "group",
         "is_anonymous",
@@ -68,7 +68,6 @@ class Shape:
         "record_count",
         "request",
         "size",
-        "state",
         "stored",
         "template",
         "want",
@@ -85,7 +84,7 @@ class Shape:
         context: RequestContext,
         request: OffsetCommitRequest,
     ) -> None:
-        self.state = state = context.state
+        self.coordinator = coordinator = context.coordinator
         self.size = len(frame)
         self.mask = mask
         """The octets that all of them have in common, and of a frame which."""
@@ -98,14 +97,14 @@ class Shape:
         self.is_anonymous = who is group
         """Whether nobody is named but the group: the commits of simple consumers."""
         self.node: Node = context.node
-        self.cluster_version = state.cluster.version
+        self.cluster_version = context.cluster.version
         self.api_version = context.api_version
         self.client_id = context.client_id
         self.layout = "v4 as released" if context.api_version == 4 else f"v{context.api_version}"
         self.request = request
-        self.stored = _stored(state, request)
+        self.stored = _stored(context, request)
         self.record_count = sum(len(partitions) for _, partitions in self.stored)
-        self.expires_early = expires_early(request, context.api_version, limits_of(state.settings))
+        self.expires_early = expires_early(request, context.api_version, limits_of(coordinator.settings.current))
         first = self.stored[0][1][0][1]
         expire_ms = first.expire_timestamp_ms
         self._expires_after_ms = None if expire_ms is None else expire_ms - first.commit_timestamp_ms
@@ -117,7 +116,7 @@ class Shape:
 
     def refusal(self, frame: bytes, log_error: int) -> bytes:
         """Return the answer to a commit that could not be written (OC-35)."""
-        error = append_error(log_error, self.state.kafka_version)
+        error = append_error(log_error, self.coordinator.kafka_version)
         codec = registry.codec(OFFSET_COMMIT, self.api_version)
         response = OffsetCommitResponse(
             topics=tuple(
@@ -140,7 +139,7 @@ class Shape:
         from kproto_server.coordinator.offsets_log.commits import CommitTemplate
 
         self.template = CommitTemplate(
-            self.stored, self.state.kafka_version, self.group, self._offsets_of, self._expires_after_ms
+            self.stored, self.coordinator.kafka_version, self.group, self._offsets_of, self._expires_after_ms
         )
         return self.template
 
@@ -217,12 +216,12 @@ def _with_offsets(request: OffsetCommitRequest, offset: int) -> OffsetCommitRequ
     )
 
 
-def _stored(state: BrokerState, request: OffsetCommitRequest) -> CommitEntries:
+def _stored(context: RequestContext, request: OffsetCommitRequest) -> CommitEntries:
     """Return what the table has of the partitions of a request that was just accepted."""
     stored = []
-    offsets = state.offsets.of_group(request.group_id)
+    offsets = context.coordinator.offsets.of_group(request.group_id)
     for topic in request.topics:
-        known = state.cluster.topic_by_id(topic.topic_id)
+        known = context.cluster.topic_by_id(topic.topic_id)
         name = topic.name if known is None or topic.name else known.name
         stored.append((name, [(p.partition_index, offsets[name][p.partition_index]) for p in topic.partitions]))
     return stored

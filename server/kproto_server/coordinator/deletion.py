@@ -8,14 +8,13 @@ from kproto.codes import ErrorCode
 from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.commit import append_error
 from kproto_server.coordinator.groups import GroupState
-from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.offsets import DeletionEntries
-    from kproto_server.state import BrokerState
 
 
 def offset_delete_error(group: Group | None) -> int:
@@ -34,14 +33,14 @@ def group_delete_error(group: Group | None) -> int:
     return 0 if group.is_empty else ErrorCode.NON_EMPTY_GROUP
 
 
-def delete_group(state: BrokerState, group_id: str, now_ms: int, done: Callable[[int], object]) -> None:
+def delete_group(coordinator: GroupCoordinator, group_id: str, now_ms: int, done: Callable[[int], object]) -> None:
     """Delete a group and its offsets; ``done`` is told the error of the write, 0 once it has happened."""
-    doomed = [(topic, list(partitions)) for topic, partitions in _known(state, group_id).items()]
-    _delete(state, group_id, doomed, now_ms, done, removes_group=True)
+    doomed = [(topic, list(partitions)) for topic, partitions in _known(coordinator, group_id).items()]
+    _delete(coordinator, group_id, doomed, now_ms, done, removes_group=True)
 
 
 def delete_offsets(
-    state: BrokerState,
+    coordinator: GroupCoordinator,
     group_id: str,
     topics: Mapping[str, Iterable[int]],
     now_ms: int,
@@ -52,48 +51,48 @@ def delete_offsets(
     Up to 3.9 an empty group without offsets goes, whether or not any was deleted: those who were about to join it are
     no longer known.
     """
-    known = _known(state, group_id)
+    known = _known(coordinator, group_id)
     doomed: list[tuple[str, list[int]]] = []
     for topic, partitions in topics.items():
         there = [partition for partition in dict.fromkeys(partitions) if partition in known.get(topic, {})]
         if there:
             doomed.append((topic, there))
     leaves_nothing = sum(len(partitions) for _, partitions in doomed) == sum(map(len, known.values()))
-    removes_group = leaves_nothing and _goes_when_bare(state, group_id)
+    removes_group = leaves_nothing and _goes_when_bare(coordinator, group_id)
     if not doomed and not removes_group:
         done(0)
         return
-    _delete(state, group_id, doomed, now_ms, done, removes_group=removes_group)
+    _delete(coordinator, group_id, doomed, now_ms, done, removes_group=removes_group)
 
 
-def _known(state: BrokerState, group_id: str) -> dict[str, dict[int, None]]:
+def _known(coordinator: GroupCoordinator, group_id: str) -> dict[str, dict[int, None]]:
     """Return the offsets that a group has, or will have once the log has synced what it was given."""
-    known = {topic: dict.fromkeys(stored) for topic, stored in state.offsets.of_group(group_id).items()}
-    for change in state.log.in_flight():
+    known = {topic: dict.fromkeys(stored) for topic, stored in coordinator.offsets.of_group(group_id).items()}
+    for change in coordinator.log.in_flight():
         if change.group_id == group_id:
             for topic, partitions in change.commits:
                 known.setdefault(topic, {}).update((partition, None) for partition, _ in partitions)
     return known
 
 
-def _goes_when_bare(state: BrokerState, group_id: str) -> bool:
-    group = state.group(group_id)
-    return group is not None and group.is_empty and state.kafka_version.deleting_last_offset_removes_group
+def _goes_when_bare(coordinator: GroupCoordinator, group_id: str) -> bool:
+    group = coordinator.group(group_id)
+    return group is not None and group.is_empty and coordinator.kafka_version.deleting_last_offset_removes_group
 
 
-def forget_topics(state: BrokerState, names: Iterable[str], now_ms: int) -> None:
+def forget_topics(coordinator: GroupCoordinator, names: Iterable[str], now_ms: int) -> None:
     """Drop the offsets of deleted topics from every group, whatever its state (EX-60).
 
     A group whose tombstones cannot be written keeps its offsets: nothing is visible that the log does not have.
     """
     for name in names:
-        group_ids = dict.fromkeys(state.offsets.groups_with(name))
-        for change in state.log.in_flight():
+        group_ids = dict.fromkeys(coordinator.offsets.groups_with(name))
+        for change in coordinator.log.in_flight():
             if any(topic == name for topic, _ in change.commits):
                 group_ids[change.group_id] = None
         for group_id in group_ids:
-            doomed = {name: _known(state, group_id).get(name, {})}
-            delete_offsets(state, group_id, doomed, now_ms, _whatever_comes_of_it)
+            doomed = {name: _known(coordinator, group_id).get(name, {})}
+            delete_offsets(coordinator, group_id, doomed, now_ms, _whatever_comes_of_it)
 
 
 def _whatever_comes_of_it(log_error: int) -> None:
@@ -101,7 +100,7 @@ def _whatever_comes_of_it(log_error: int) -> None:
 
 
 def _delete(
-    state: BrokerState,
+    coordinator: GroupCoordinator,
     group_id: str,
     topics: DeletionEntries,
     now_ms: int,
@@ -110,28 +109,29 @@ def _delete(
     removes_group: bool,
 ) -> None:
     """Append; once it is synced, apply."""
-    partition = partition_for(group_id, len(state.cluster.topics[OFFSETS_TOPIC].partitions))
-    kafka_version = state.kafka_version
+    partition = coordinator.partition_of(group_id)
+    assert partition is not None, "groups are deleted where their offsets partition is"
+    kafka_version = coordinator.kafka_version
 
     def settle(log_error: int) -> None:
         if log_error:
             done(append_error(log_error, kafka_version))
             return
-        is_there = state.group(group_id) is not None
-        state.offsets.apply_deletion(group_id, topics)
+        is_there = coordinator.group(group_id) is not None
+        coordinator.offsets.apply_deletion(group_id, topics)
         if removes_group:
-            state.groups.remove(group_id)
-        elif is_there and state.group(group_id) is None:
+            coordinator.groups.remove(group_id)
+        elif is_there and coordinator.group(group_id) is None:
             # It was there by its offsets; the next sweep takes it (EX-33).
-            state.groups.create(group_id, now_ms)
+            coordinator.groups.create(group_id, now_ms)
         done(0)
 
     batch = NO_BATCH
-    if state.log.keeps:
+    if coordinator.log.keeps:
         from kproto_server.coordinator.offsets_log.batches import offsets_compression
         from kproto_server.coordinator.offsets_log.deletions import deletion_batch
 
         batch = deletion_batch(
-            group_id, topics, removes_group, now_ms, kafka_version, offsets_compression(state.settings)
+            group_id, topics, removes_group, now_ms, kafka_version, offsets_compression(coordinator.settings.current)
         )
-    state.log.append(partition, Change(group_id, settle), *batch)
+    coordinator.log.append(partition, Change(group_id, settle), *batch)

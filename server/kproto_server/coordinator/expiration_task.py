@@ -27,21 +27,21 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from kproto.records.partitioning import partition_for
 from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.commit import limits_of
 from kproto_server.coordinator.expiration import Verdict, judge
-from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.coordinator.registry import simple_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kproto_server.clock import Clock, Timer
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.offsets import Due
     from kproto_server.coordinator.pending_offsets import PendingOffsets
     from kproto_server.releases.kafka_version import KafkaVersion
-    from kproto_server.state import BrokerState
 
 GROUPS_AT_ONCE = 256
 """Groups looked at in one slice."""
@@ -53,12 +53,12 @@ NO_LEADER = -1
 class Sweeps:
     """The sweeps of one broker process. `start` puts them on its clock."""
 
-    def __init__(self, state: BrokerState, clock: Clock) -> None:
-        self._state = state
+    def __init__(self, coordinator: GroupCoordinator, clock: Clock) -> None:
+        self._coordinator = coordinator
         self._clock = clock
-        self._interval_ms = state.settings.int("offsets.retention.check.interval.ms")
-        self._retention_ms = limits_of(state.settings).retention_ms
-        self._simple = simple_group("") if state.kafka_version.offsets_make_a_group else None
+        self._interval_ms = coordinator.settings.current.int("offsets.retention.check.interval.ms")
+        self._retention_ms = limits_of(coordinator.settings.current).retention_ms
+        self._simple = simple_group("") if coordinator.kafka_version.offsets_make_a_group else None
         """What every group is that there is by its offsets alone."""
         self._timer: Timer | None = None
 
@@ -77,7 +77,7 @@ class Sweeps:
         """Groups that this sweep has to look at, beside those that the table will name."""
         self._slices: Iterator[None] = iter(())
         """What is left of this sweep."""
-        if self._state.kafka_version.new_group_coordinator:
+        if self._coordinator.kafka_version.new_group_coordinator:
             self._timer = self._clock.call_at(self._start_ms + self._interval_ms, self._fire, in_background=True)
         else:  # not by a timer: on a clock that stands, that would come when clients have been served already
             self._fire()
@@ -104,7 +104,7 @@ class Sweeps:
 
     def _note_due(self, number: int) -> None:
         """Take the groups that are not left to the table; in their order, as neighbours in memory are found faster."""
-        for touched in (self._state.groups.touched, self._state.offsets.touched, self._again):
+        for touched in (self._coordinator.groups.touched, self._coordinator.offsets.touched, self._again):
             self._due.update(touched)
             touched.clear()
         while self._numbers and self._numbers[0] <= number:
@@ -117,8 +117,8 @@ class Sweeps:
                 del self._due[group_id]
             self._sweep([(group_id, None) for group_id in group_ids], now_ms)
             yield
-        offsets, in_registry = self._state.offsets, self._state.groups.get
-        has_deadlines = self._state.kafka_version.offsets_carry_expiry
+        offsets, in_registry = self._coordinator.offsets, self._coordinator.groups.get
+        has_deadlines = self._coordinator.kafka_version.offsets_carry_expiry
         found: list[Due] = []
         done = 0
         for groups in offsets.due(now_ms - self._retention_ms):
@@ -131,7 +131,7 @@ class Sweeps:
                 self._sweep(found, now_ms)
                 found, done = [], 0
                 yield
-                if offsets is not self._state.offsets:
+                if offsets is not self._coordinator.offsets:
                     return  # all groups were forgotten meanwhile
         self._sweep(found, now_ms)
 
@@ -140,11 +140,10 @@ class Sweeps:
 
         Of a group with all of its offsets beside it, the verdict is that they go.
         """
-        state, retention_ms = self._state, self._retention_ms
-        kafka_version, log = state.kafka_version, state.log
-        group_of, offsets_of = state.groups.get, state.offsets.of_group
-        topic = state.cluster.topics.get(OFFSETS_TOPIC)
-        partitions = [] if topic is None else topic.partitions
+        coordinator, retention_ms = self._coordinator, self._retention_ms
+        kafka_version, log = coordinator.kafka_version, coordinator.log
+        group_of, offsets_of = coordinator.groups.get, coordinator.offsets.of_group
+        partitions = coordinator.offsets_partitions
         in_flight = {change.group_id for change in log.in_flight()}
         for group_id, all_of_it in groups:
             group = group_of(group_id)
@@ -162,8 +161,10 @@ class Sweeps:
                 self._look_again(group_id, group, verdict.next_ms, now_ms)
                 continue
             partition = partition_for(group_id, len(partitions)) if partitions else NO_PARTITION
-            if state.pending_offsets and partition in state.pending_offsets:
-                verdict = _spare_pending(verdict, group_id, state.pending_offsets[partition], now_ms, kafka_version)
+            if coordinator.pending_offsets and partition in coordinator.pending_offsets:
+                verdict = _spare_pending(
+                    verdict, group_id, coordinator.pending_offsets[partition], now_ms, kafka_version
+                )
             expired, removes_group, next_ms = verdict
             if not expired and not removes_group:
                 self._look_again(group_id, group, next_ms, now_ms)
@@ -171,7 +172,7 @@ class Sweeps:
             if (
                 partition == NO_PARTITION
                 or partitions[partition].leader == NO_LEADER
-                or (state.unavailable and partition in state.unavailable)
+                or (coordinator.unavailable and partition in coordinator.unavailable)
             ):
                 self._look_next_time(group_id, group, now_ms)
                 continue
@@ -187,7 +188,7 @@ class Sweeps:
                 from kproto_server.coordinator.offsets_log.batches import offsets_compression
                 from kproto_server.coordinator.offsets_log.deletions import deletion_batch
 
-                compression = offsets_compression(state.settings)
+                compression = offsets_compression(coordinator.settings.current)
                 batch = deletion_batch(group_id, expired, with_group, now_ms, kafka_version, compression)
             log.append(partition, Change(group_id, settle), *batch)
 
@@ -196,31 +197,31 @@ class Sweeps:
         if log_error:
             self._look_next_time(group_id, group, now_ms)
             return
-        state = self._state
-        offsets = state.offsets
+        coordinator = self._coordinator
+        offsets = coordinator.offsets
         offsets.apply_deletion(group_id, verdict.expired)
         if not verdict.removes_group:
             if group is None and self._simple is not None and not offsets.has(group_id):
-                state.groups.create(group_id, now_ms)  # something of it is pending
+                coordinator.groups.create(group_id, now_ms)  # something of it is pending
             else:
                 self._look_again(group_id, group, verdict.next_ms, now_ms)
-        elif state.groups.get(group_id) is group:
+        elif coordinator.groups.get(group_id) is group:
             if group is not None:
-                state.groups.remove(group_id)
-                state.groups.touched.pop(group_id, None)
+                coordinator.groups.remove(group_id)
+                coordinator.groups.touched.pop(group_id, None)
             offsets.touched.pop(group_id, None)  # nothing is left of it to look at
 
     def _look_next_time(self, group_id: str, group: Group | None, now_ms: int) -> None:
         """Have the next sweep look at a group."""
         if group is None:
-            self._state.offsets.put_off(group_id, now_ms - self._retention_ms)
+            self._coordinator.offsets.put_off(group_id, now_ms - self._retention_ms)
         else:
             self._again[group_id] = None
 
     def _look_again(self, group_id: str, group: Group | None, due_ms: int, now_ms: int) -> None:
         """Have the first sweep at or after a time look at a group, unless one before that will."""
         if group is None:
-            self._state.offsets.put_off(group_id, due_ms - self._retention_ms)
+            self._coordinator.offsets.put_off(group_id, due_ms - self._retention_ms)
             return
         number = -((self._start_ms - due_ms) // self._interval_ms)
         current = (now_ms - self._start_ms) // self._interval_ms

@@ -1,7 +1,7 @@
 """The groups of which there is more to say than that they have offsets.
 
 A group that only commits exists by its offsets (LF-31): it has no members, is Empty for ever, and is not in here.
-`BrokerState.group` finds both.
+`GroupCoordinator.group` finds both.
 """
 
 from __future__ import annotations

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto.records.partitioning import partition_for
 from kproto_server.coordinator.change_log import MemoryChangeLog
+from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.coordinator.groups import NO_GENERATION, GroupState
 from kproto_server.coordinator.offsets_log.commits import commit_batch
 from kproto_server.coordinator.offsets_log.groups import group_batch
-from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, V0_PARTITION, partition_for
 
 if TYPE_CHECKING:
+    from kproto_server.clock import Clock
+    from kproto_server.cluster.topics import Topic
     from kproto_server.coordinator.change_log import Change
-    from kproto_server.state import BrokerState
+    from kproto_server.coordinator.coordinator import GroupCoordinator
+    from kproto_server.partition_log.log_manager import LogManager
 
 WRITTEN_STATES = (GroupState.EMPTY, GroupState.STABLE)
 """Those in which a group's record is written; of one that is rebalancing the next will be."""
@@ -28,8 +32,10 @@ class ShownChangeLog(MemoryChangeLog):
 
     keeps = True
 
-    def __init__(self, state: BrokerState) -> None:
-        self._state = state
+    def __init__(self, topic: Topic, log_manager: LogManager, clock: Clock) -> None:
+        self._topic = topic
+        self._log_manager = log_manager
+        self._clock = clock
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         if partition != V0_PARTITION:
@@ -38,24 +44,22 @@ class ShownChangeLog(MemoryChangeLog):
 
     def write(self, partition: int, batch: bytes, record_count: int) -> None:
         """Put a batch into a partition of the offsets topic."""
-        state = self._state
-        topic = state.cluster.topics[OFFSETS_TOPIC]
-        where = topic.partitions[partition]
-        data = state.data_of(topic, where)
-        data.append(batch, record_count - 1, state.clock.now_ms(), where.leader_epoch)
+        where = self._topic.partitions[partition]
+        data = self._log_manager.data_of(self._topic, where)
+        data.append(batch, record_count - 1, self._clock.now_ms(), where.leader_epoch)
         data.wake()
-        state.wrote_to_memory(len(batch))
+        self._log_manager.wrote_to_memory(len(batch))
 
 
-def show_offsets_topic(state: BrokerState) -> None:
+def show_offsets_topic(coordinator: GroupCoordinator, topic: Topic, log_manager: LogManager) -> None:
     """Have the offsets topic be read from now on, as it is."""
-    shown = ShownChangeLog(state)
-    count = len(state.cluster.topics[OFFSETS_TOPIC].partitions)
-    now_ms = state.clock.now_ms()
-    for group in state.groups:
+    shown = ShownChangeLog(topic, log_manager, coordinator.clock)
+    count, kafka_version = len(topic.partitions), coordinator.kafka_version
+    now_ms = coordinator.clock.now_ms()
+    for group in coordinator.groups:
         if group.generation > NO_GENERATION and group.protocol_type is not None and group.state in WRITTEN_STATES:
-            shown.write(partition_for(group.group_id, count), *group_batch(group, now_ms, state.kafka_version))
-    for group_id in sorted(state.offsets.group_ids()):
-        entries = [(topic, list(offsets.items())) for topic, offsets in state.offsets.of_group(group_id).items()]
-        shown.write(partition_for(group_id, count), *commit_batch(group_id, entries, now_ms, state.kafka_version))
-    state.log = shown
+            shown.write(partition_for(group.group_id, count), *group_batch(group, now_ms, kafka_version))
+    for group_id in sorted(coordinator.offsets.group_ids()):
+        entries = [(name, list(offsets.items())) for name, offsets in coordinator.offsets.of_group(group_id).items()]
+        shown.write(partition_for(group_id, count), *commit_batch(group_id, entries, now_ms, kafka_version))
+    coordinator.log = shown

@@ -26,14 +26,14 @@ class Target(NamedTuple):
 
 def topic_to_alter(resource_type: int, name: str, context: RequestContext) -> Target:
     """Find the topic. That there is none is told when the changes are judged, in KRaft when their values are, too."""
-    kafka_version = context.state.kafka_version
+    kafka_version = context.kafka_version
     if resource_type not in KNOWN_TYPES:
         anew = f"Unknown resource type {resource_type}"
         told = anew if kafka_version.looks_through_changes else "Unexpected resource type UNKNOWN"
         return Target(at_once=Refusal(ErrorCode.INVALID_REQUEST, told))
     if resource_type != TOPIC:
         return Target(at_once=Refusal(ErrorCode.POLICY_VIOLATION, NOT_THESE))
-    topic = context.state.cluster.topic(name)
+    topic = context.cluster.topic(name)
     if topic is not None:
         return Target(topic)
     error, message = kafka_version.missing_topic_to_alter
@@ -53,7 +53,7 @@ def broker_to_alter(name: str, context: RequestContext) -> Refusal | None:
     if not name:
         return None
     if not (name.removeprefix("-").isdigit() and name.isascii()):
-        node = "Node" if context.state.kafka_version.is_kraft else "Broker"
+        node = "Node" if context.kafka_version.is_kraft else "Broker"
         return Refusal(ErrorCode.INVALID_REQUEST, f"{node} id must be an integer, but it is: {name}")
     if int(name) != context.node.node_id:
         told = f"Unexpected broker id, expected {context.node.node_id}, but received {name}"
@@ -63,11 +63,11 @@ def broker_to_alter(name: str, context: RequestContext) -> Refusal | None:
 
 def told_type(resource_type: int, context: RequestContext) -> int:
     """Return what an answer to AlterConfigs has for a type."""
-    return resource_type if resource_type in KNOWN_TYPES or context.state.kafka_version.remembers_unknown_types else 0
+    return resource_type if resource_type in KNOWN_TYPES or context.kafka_version.remembers_unknown_types else 0
 
 
 def keep(topic: Topic, configs: dict[str, str], context: RequestContext) -> None:
     """Give a topic its new configs."""
     if configs != topic.configs:
         topic.configs = configs
-        context.state.cluster.version += 1
+        context.cluster.version += 1

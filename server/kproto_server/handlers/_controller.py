@@ -15,7 +15,7 @@ T = TypeVar("T", str, bytes)
 
 def not_controller(context: RequestContext) -> bool:
     """Whether another broker has to be asked: ZooKeeper brokers do not pass such a request on, KRaft ones do."""
-    return not context.state.kafka_version.is_kraft and context.node.node_id != context.state.cluster.controller_id
+    return not context.kafka_version.is_kraft and context.node.node_id != context.cluster.controller_id
 
 
 def names_standing_twice(names: Iterable[T]) -> dict[T, int]:

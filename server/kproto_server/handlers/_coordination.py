@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.coordinator.partitioning import coordinator_error, not_coordinator
 
 if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
@@ -15,9 +14,9 @@ JOIN_GROUP = 11
 
 def coordination_error(group_id: str, context: RequestContext) -> int:
     """Return why a node can't speak for a group whose members ask; 0 if it can."""
-    if not group_id and (context.api_key == JOIN_GROUP or context.state.kafka_version.members_name_their_group):
+    if not group_id and (context.api_key == JOIN_GROUP or context.kafka_version.members_name_their_group):
         return ErrorCode.INVALID_GROUP_ID
-    error = coordinator_error(context.state, context.node, group_id)
+    error = context.coordinator.error_at(context.node, group_id)
     if error and error == ErrorCode.NOT_COORDINATOR:
-        return not_coordinator(context.state.cluster, context.state.kafka_version)
+        return context.coordinator.not_coordinator_error
     return error

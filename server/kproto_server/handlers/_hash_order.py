@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from kproto_server.coordinator.partitioning import java_hash
+from kproto.java_arithmetic import java_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

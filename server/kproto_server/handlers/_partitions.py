@@ -5,11 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
+from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.cluster.topics import NO_LEADER
 
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster
-    from kproto_server.cluster.topics import Partition
+    from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.requests.context import RequestContext
+
+
+def topic_to_read(name: str, context: RequestContext) -> Topic | None:
+    """Return a topic whose records a client reads; the records of an offsets topic in memory are made first."""
+    topic = context.cluster.topic(name)
+    if name == OFFSETS_TOPIC and topic is not None and not context.coordinator.log.keeps:
+        from kproto_server.coordinator.shown_log import show_offsets_topic
+
+        show_offsets_topic(context.coordinator, topic, context.log_manager)
+    return topic
 
 
 def partition_error(partition: Partition) -> ErrorCode:

@@ -55,7 +55,7 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
         if any(partition.error_code for _, partitions in topics for partition in partitions):
             raise CloseConnection("Produce with acks 0 failed, and there is no answer to say so in")
         return NO_RESPONSE
-    return context.state.log.then(lambda: _response(topics, context))
+    return context.coordinator.log.then(lambda: _response(topics, context))
 
 
 def _refused_as_a_whole(request: ProduceRequest, context: RequestContext) -> Answers | None:
@@ -64,7 +64,7 @@ def _refused_as_a_whole(request: ProduceRequest, context: RequestContext) -> Ans
     Raises:
         CloseConnection: records that the release finds out it can't read before it knows whom to answer what.
     """
-    kafka_version, version = context.state.kafka_version, context.api_version
+    kafka_version, version = context.kafka_version, context.api_version
     found = [data.records for topic in request.topic_data for data in topic.partition_data if data.records is not None]
     for records in found:
         seen = glance(records, version)
@@ -103,7 +103,7 @@ def _response(topics: Answers, context: RequestContext) -> ProduceResponse:
 def _topic(
     asked: TopicProduceData, request: ProduceRequest, context: RequestContext
 ) -> list[PartitionProduceResponse | Pending]:
-    cluster = context.state.cluster
+    cluster = context.cluster
     if context.api_version >= IDS_SINCE:
         topic, unknown = cluster.topic_by_id(asked.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
     else:
@@ -131,7 +131,7 @@ def _partition(
     error = leader_error(partition, context.node.node_id, NO_EPOCH)
     if error:
         return _refused(asked.index, Refused(error), partition if context.api_version >= LEADER_HINTS_SINCE else None)
-    judged = accept(asked.records, terms, context.now_ms, context.state.kafka_version)
+    judged = accept(asked.records, terms, context.now_ms, context.kafka_version)
     if request.acks == ALL_ACKS and len(partition.isr) < _min_in_sync(topic, context):
         judged = Refused(ErrorCode.NOT_ENOUGH_REPLICAS, reached_log=True)
     if isinstance(judged, Refused):
@@ -145,7 +145,7 @@ def _at_sight(
     """Answer what a broker sees before it opens the log, in the order in which it does; None: the log is opened."""
     if asked.records is None:
         return _refused(asked.index, Refused(ErrorCode.UNKNOWN_SERVER_ERROR))
-    kafka_version, seen = context.state.kafka_version, glance(asked.records, context.api_version)
+    kafka_version, seen = context.kafka_version, glance(asked.records, context.api_version)
     has_batches = context.api_version >= BATCHES_SINCE
     has_wrong_acks = request.acks not in (NO_ACKS, LEADER_ACKS, ALL_ACKS)
     error = ErrorCode.NONE
@@ -188,7 +188,7 @@ def _write(
 ) -> PartitionProduceResponse | Pending:
     """Append a batch, unless the log has it already, or it does not come next (BA-65)."""
     try:
-        data = context.state.data_of(topic, partition)
+        data = context.log_manager.data_of(topic, partition)
     except OSError:
         return _refused(partition.index, Refused(ErrorCode.KAFKA_STORAGE_ERROR))
     producer = accepted.producer_id, accepted.producer_epoch
@@ -197,15 +197,15 @@ def _write(
             *producer,
             accepted.first_sequence,
             accepted.record_count,
-            refuses_unknown=context.state.kafka_version.refuses_sequences_of_unknown_producers,
+            refuses_unknown=context.kafka_version.refuses_sequences_of_unknown_producers,
         )
         if isinstance(checked, Written):
             return _answer(partition, checked.base_offset, checked.timestamp_ms)
         if checked:
-            checked = context.state.kafka_version.sequence_error(checked)
+            checked = context.kafka_version.sequence_error(checked)
             return _refused(partition.index, Refused(checked, reached_log=True), log_start=partition.log_start_offset)
     if data.is_in_memory:
-        context.state.wrote_to_memory(len(accepted.batch))
+        context.log_manager.wrote_to_memory(len(accepted.batch))
     append = data.append(accepted.batch, accepted.last_offset_delta, accepted.max_timestamp, partition.leader_epoch)
     if accepted.producer_id != NO_PRODUCER_ID and not append.error:
         last_sequence = sequence_after(accepted.first_sequence, accepted.record_count - 1)
@@ -245,7 +245,7 @@ def _refused(
 
 
 def _terms(topic: Topic, context: RequestContext) -> Terms:
-    kafka_version, settings = context.state.kafka_version, context.state.settings_of(context.node.node_id)
+    kafka_version, settings = context.kafka_version, context.settings.of(context.node.node_id)
 
     def config(name: str) -> str:
         return topic_config(kafka_version, settings, topic.configs, name)
@@ -273,8 +273,8 @@ def _limit(value: str, otherwise: int | None = None) -> int | None:
 
 
 def _min_in_sync(topic: Topic, context: RequestContext) -> int:
-    settings = context.state.settings_of(context.node.node_id)
-    value = topic_config(context.state.kafka_version, settings, topic.configs, "min.insync.replicas")
+    settings = context.settings.of(context.node.node_id)
+    value = topic_config(context.kafka_version, settings, topic.configs, "min.insync.replicas")
     return int(value or 1)
 
 
@@ -286,5 +286,5 @@ def _endpoints(topics: Answers, context: RequestContext) -> tuple[NodeEndpoint, 
         for one in partitions
         if isinstance(one, PartitionProduceResponse)
     }
-    nodes = (node for node in context.state.cluster.alive_nodes() if node.node_id in leaders)
+    nodes = (node for node in context.cluster.alive_nodes() if node.node_id in leaders)
     return tuple(NodeEndpoint(node_id=n.node_id, host=n.host, port=n.port, rack=n.rack) for n in nodes)

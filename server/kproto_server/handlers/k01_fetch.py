@@ -25,7 +25,7 @@ from kproto.messages.k01_fetch import (
 from kproto.messages.k01_fetch import (
     PartitionData as PartitionAnswer,
 )
-from kproto_server.handlers._partitions import end_of_epoch, leader_error
+from kproto_server.handlers._partitions import end_of_epoch, leader_error, topic_to_read
 from kproto_server.partition_log.conversion import down_converted
 from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Wanted
 from kproto_server.requests.deferred import Completion, DelayedOperation
@@ -97,7 +97,7 @@ def _begin(request: FetchRequest, context: RequestContext) -> Fetch | ErrorCode:
     ]
     if context.api_version < SESSIONS_SINCE:
         return Fetch(request, wanted, None, context)
-    sessions = context.state.fetch_sessions(context.node.node_id)
+    sessions = context.log_manager.fetch_sessions(context.node.node_id)
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         if request.session_id != NO_SESSION:
             sessions.close(request.session_id)
@@ -115,7 +115,7 @@ def _begin(request: FetchRequest, context: RequestContext) -> Fetch | ErrorCode:
         return Fetch(request, wanted, None, context)
     session.next_epoch()
     wanted = list(session.wanted())
-    if not context.state.kafka_version.fetch_sessions_check_epochs:
+    if not context.kafka_version.fetch_sessions_check_epochs:
         wanted = [one._replace(asked=one.asked.replace(current_leader_epoch=NO_EPOCH)) for one in wanted]
     return Fetch(request, wanted, session, context, is_incremental=True)
 
@@ -139,11 +139,11 @@ class Fetch:
         self._is_incremental = is_incremental
 
     def topic(self, wanted: Wanted) -> Topic | None:
-        state = self.context.state
-        if self.context.api_version < IDS_SINCE:
-            return state.topic_to_read(wanted.topic)
-        topic = state.cluster.topic_by_id(wanted.topic_id)
-        return topic and state.topic_to_read(topic.name)
+        context = self.context
+        if context.api_version < IDS_SINCE:
+            return topic_to_read(wanted.topic, context)
+        topic = context.cluster.topic_by_id(wanted.topic_id)
+        return topic and topic_to_read(topic.name, context)
 
     def partitions(self) -> Iterator[Partition]:
         """Yield those that there are."""
@@ -225,7 +225,7 @@ def _partition(
         return _missing(asked, ErrorCode.UNKNOWN_TOPIC_ID, context)
     partition = topic and topic.partition(asked.partition)
     if not partition:
-        return _missing(asked, context.state.kafka_version.unknown_topic_fetch_error(context.api_version), context)
+        return _missing(asked, context.kafka_version.unknown_topic_fetch_error(context.api_version), context)
     error = _error(partition, asked, context)
     if error:
         return Read(_failed(partition, asked, error, context), is_missing=False)
@@ -233,10 +233,8 @@ def _partition(
     records = _records(partition, asked, budget, context) if diverging == IN_LINE else b""
     if records is None:
         failed = _failed(partition, asked, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, context)
-        return Read(
-            failed.replace(records=context.state.kafka_version.records_of_unknown_compression), is_missing=False
-        )
-    knows_stable = request.isolation_level or context.state.kafka_version.tells_stable_offset_to_all
+        return Read(failed.replace(records=context.kafka_version.records_of_unknown_compression), is_missing=False)
+    knows_stable = request.isolation_level or context.kafka_version.tells_stable_offset_to_all
     return Read(
         PartitionAnswer(
             partition_index=asked.partition,
@@ -303,7 +301,7 @@ def _missing(asked: FetchPartition, error: int, context: RequestContext) -> Read
         partition_index=asked.partition,
         error_code=error,
         high_watermark=UNKNOWN_OFFSET,
-        aborted_transactions=() if context.state.kafka_version.missing_partition_lists_no_aborts else None,
+        aborted_transactions=() if context.kafka_version.missing_partition_lists_no_aborts else None,
         records=b"",
     )
     return Read(data, is_missing=True)
@@ -329,5 +327,5 @@ def _failed(partition: Partition, asked: FetchPartition, error: ErrorCode, conte
 def _endpoints(reads: list[Read], context: RequestContext) -> tuple[NodeEndpoint, ...]:
     """Tell the addresses of the leaders that the answer points to."""
     leaders = {read.data.current_leader.leader_id for read in reads}
-    nodes = (node for node in context.state.cluster.alive_nodes() if node.node_id in leaders)
+    nodes = (node for node in context.cluster.alive_nodes() if node.node_id in leaders)
     return tuple(NodeEndpoint(node_id=n.node_id, host=n.host, port=n.port, rack=n.rack) for n in nodes)

@@ -14,7 +14,7 @@ from kproto.messages.k02_list_offsets import (
     ListOffsetsTopicResponse,
 )
 from kproto.records.batches import read_records
-from kproto_server.handlers._partitions import leader_error
+from kproto_server.handlers._partitions import leader_error, topic_to_read
 from kproto_server.requests.deferred import CloseConnection
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _partitions(
     asked: ListOffsetsTopic, isolation_level: int, context: RequestContext
 ) -> tuple[ListOffsetsPartitionResponse, ...]:
     """Answer each partition; one that was asked for twice is refused, except by v0 (BA-82)."""
-    kafka_version = context.state.kafka_version
+    kafka_version = context.kafka_version
     if isolation_level not in ISOLATION_LEVELS:
         if not kafka_version.answers_unknown_isolation_level:
             raise CloseConnection(f"ListOffsets: no isolation level {isolation_level}")
@@ -85,7 +85,7 @@ def _partitions(
 def _partition(topic_name: str, asked: ListOffsetsPartition, context: RequestContext) -> ListOffsetsPartitionResponse:
     if asked.timestamp < 0 and _is_refused(asked.timestamp, context):
         return _refused(asked.partition_index, ErrorCode.UNSUPPORTED_VERSION)
-    topic = context.state.topic_to_read(topic_name)
+    topic = topic_to_read(topic_name, context)
     partition = (topic and topic.partition(asked.partition_index)) or None
     error = leader_error(partition, context.node.node_id, asked.current_leader_epoch)
     if error or partition is None:
@@ -108,12 +108,12 @@ def _refused(index: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
 
 def _is_refused(timestamp: int, context: RequestContext) -> bool:
     """Whether a special timestamp means nothing in this version; old releases take it for a time (BA-81)."""
-    return context.state.kafka_version.rejects_unknown_special_timestamps and not _means_something(timestamp, context)
+    return context.kafka_version.rejects_unknown_special_timestamps and not _means_something(timestamp, context)
 
 
 def _means_something(timestamp: int, context: RequestContext) -> bool:
     """Whether a special timestamp does: in the version; up to 3.8 in all, if in the newest that the broker has."""
-    kafka_version = context.state.kafka_version
+    kafka_version = context.kafka_version
     rejects = kafka_version.rejects_unknown_special_timestamps
     newest = context.api_version if rejects else kafka_version.api_versions[LIST_OFFSETS][1]
     return timestamp in SINCE_VERSION and SINCE_VERSION[timestamp] <= newest
@@ -146,7 +146,7 @@ def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | Non
 
 
 def _tells_epoch(context: RequestContext) -> bool:
-    return context.api_version >= EPOCH_SINCE and context.state.kafka_version.list_offsets_tells_epochs
+    return context.api_version >= EPOCH_SINCE and context.kafka_version.list_offsets_tells_epochs
 
 
 def _old_style(

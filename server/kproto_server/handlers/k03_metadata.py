@@ -37,8 +37,8 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
     refusal = _refusal(asked, context.api_version)
     if refusal:
         return _refused(asked or (), refusal)
-    cluster = context.state.cluster
-    unasked = context.state.kafka_version.unasked_authorized_operations
+    cluster = context.cluster
+    unasked = context.kafka_version.unasked_authorized_operations
     on_topics = on_cluster = _operations.NOT_ASKED
     if context.api_version in OPERATIONS_ON_TOPICS:
         on_topics = _operations.ON_TOPIC if request.include_topic_authorized_operations else unasked
@@ -76,7 +76,7 @@ def _refused(asked: Sequence[MetadataRequestTopic], error: ErrorCode) -> Metadat
 
 
 def _topics(request: MetadataRequest, context: RequestContext, operations: int) -> tuple[MetadataResponseTopic, ...]:
-    cluster, asked = context.state.cluster, request.topics
+    cluster, asked = context.cluster, request.topics
     if asked is None or (not asked and context.api_version == 0):
         return tuple(_found(cluster, topic, context.api_version, operations) for topic in cluster.topics.values())
     ids = [topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID]
@@ -86,7 +86,7 @@ def _topics(request: MetadataRequest, context: RequestContext, operations: int) 
 
 
 def _by_id(context: RequestContext, ids: dict[bytes, None], operations: int) -> tuple[MetadataResponseTopic, ...]:
-    cluster = context.state.cluster
+    cluster = context.cluster
     unknown, known = [], []
     for topic_id in ids:
         topic = cluster.topic_by_id(topic_id)
@@ -100,7 +100,7 @@ def _by_id(context: RequestContext, ids: dict[bytes, None], operations: int) -> 
 
 def _by_name(request: MetadataRequest, context: RequestContext, operations: int) -> tuple[MetadataResponseTopic, ...]:
     """Each name once, those that exist first: what does not is looked at only then, and perhaps made."""
-    cluster = context.state.cluster
+    cluster = context.cluster
     names = dict.fromkeys(topic.name for topic in request.topics or () if topic.name is not None)
     found = [cluster.topics[name] for name in names if name in cluster.topics]
     known = tuple(_found(cluster, topic, context.api_version, operations) for topic in found)

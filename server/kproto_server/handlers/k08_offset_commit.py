@@ -24,8 +24,8 @@ from kproto_server.coordinator.commit import (
     names_a_member,
     timestamps_of_v1,
 )
+from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.coordinator.partitioning import V0_PARTITION, not_coordinator, owned_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,7 +77,7 @@ not, of which it is not asked (OC-10 rows 4 to 8)."""
 
 
 def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | DeferredResponse:
-    state, version, kafka_version = context.state, context.api_version, context.state.kafka_version
+    coordinator, version, kafka_version = context.coordinator, context.api_version, context.kafka_version
     if version == 0:
         return _handle_v0(request, context)
     topics = request.topics
@@ -87,14 +87,14 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
     # Decide.
     group_id = request.group_id
     is_simple = request.generation_id_or_member_epoch < 0
-    group = state.groups.get(group_id)
+    group = coordinator.groups.get(group_id)
     if group is None and (not is_simple or names_a_member(request)):  # to others it is the same whether it is there
-        group = state.group(group_id)
-    partition = owned_partition(state.cluster, context.node, group_id)
+        group = coordinator.group(group_id)
+    partition = coordinator.owned_partition(context.node, group_id)
     if partition is None:
-        error = not_coordinator(state.cluster, kafka_version)
+        error = coordinator.not_coordinator_error
     else:
-        error = state.unavailable.get(partition, 0) or commit_error(group, request, version, kafka_version)
+        error = coordinator.unavailable.get(partition, 0) or commit_error(group, request, version, kafka_version)
     entries, answered, refused = _decide(topics, request, context, error)
     if refused and topics is not request.topics and not kafka_version.merges_unknown_partitions:
         refused = _decide(request.topics, request, context, error)[2]
@@ -110,16 +110,16 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
         nonlocal failure
         failure = log_error
         if not log_error:
-            early = expires_early(request, version, limits_of(state.settings))
-            state.offsets.apply_commit(group_id, entries, expires_early=early)
+            early = expires_early(request, version, limits_of(context.settings.current))
+            coordinator.offsets.apply_commit(group_id, entries, expires_early=early)
 
     # Append; the log syncs.
-    log = state.log
+    log = coordinator.log
     if entries:
         log.append(partition, Change(group_id, settle, entries), *_batch(group_id, entries, context))
-    elif is_simple and kafka_version.offsets_make_a_group and state.group(group_id) is None:
+    elif is_simple and kafka_version.offsets_make_a_group and coordinator.group(group_id) is None:
         # Found or made before its partitions are looked at: it is there even if all of them were refused.
-        state.groups.create(group_id, context.now_ms)
+        coordinator.groups.create(group_id, context.now_ms)
 
     # Reply.
     def reply() -> OffsetCommitResponse:
@@ -129,13 +129,14 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
 
 
 def _batch(group_id: str, entries: Entries, context: RequestContext) -> Batch:
-    if not context.state.log.keeps:
+    if not context.coordinator.log.keeps:
         return NO_BATCH
     from kproto_server.coordinator.offsets_log.batches import offsets_compression
     from kproto_server.coordinator.offsets_log.commits import commit_batch
 
-    state = context.state
-    return commit_batch(group_id, entries, context.now_ms, state.kafka_version, offsets_compression(state.settings))
+    return commit_batch(
+        group_id, entries, context.now_ms, context.kafka_version, offsets_compression(context.settings.current)
+    )
 
 
 def _decide(
@@ -148,9 +149,9 @@ def _decide(
     """
     version, now_ms = context.api_version, context.now_ms
     kafka_version, cluster, limits = (
-        context.state.kafka_version,
-        context.state.cluster,
-        limits_of(context.state.settings),
+        context.kafka_version,
+        context.cluster,
+        limits_of(context.settings.current),
     )
     commit_ms, expire_ms = now_ms, expire_timestamp(now_ms, request.retention_time_ms, limits, kafka_version)
     all_entries: Entries = []
@@ -238,23 +239,22 @@ def _response(answered: list[Answer], refused: list[Answer]) -> OffsetCommitResp
 
 def _handle_v0(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | DeferredResponse:
     """What was once written to ZooKeeper: no group, no coordinator, and a store of its own (OC-20)."""
-    state = context.state
-    unsupported = state.kafka_version.offset_commit_v0_store != "zookeeper"
+    unsupported = context.kafka_version.offset_commit_v0_store != "zookeeper"
     topics = request.topics if unsupported else _without_duplicates(request.topics, keeps_empty=False)
     error = ErrorCode.UNSUPPORTED_VERSION if unsupported else 0
     entries, answered, refused = _decide(topics, request, context, error)
     if not entries:
         return _response(answered, refused)
-    group_id, log = request.group_id, state.log
+    group_id, log = request.group_id, context.coordinator.log
     failure = 0
 
     def settle(log_error: int) -> None:
         nonlocal failure
         failure = log_error
         if not log_error:
-            state.v0_offsets.apply_commit(group_id, entries)
+            context.coordinator.v0_offsets.apply_commit(group_id, entries)
 
-    error = state.prepare_v0_log()
+    error = context.coordinator.prepare_v0_log()
     if error:
         settle(error)
     else:

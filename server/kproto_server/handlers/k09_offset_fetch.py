@@ -15,7 +15,6 @@ from kproto.messages.k09_offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from kproto_server.coordinator.fetch import fetch_error
-from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -70,11 +69,11 @@ def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchR
     if context.api_version >= GROUPS:
         return OffsetFetchResponse(groups=tuple([_group(asked, context) for asked in request.groups]))
     asked = None if request.topics is None else _by_name(request.topics, context)
-    if context.api_version == 1 and not asked and context.state.kafka_version.empty_fetch_means_all:
+    if context.api_version == 1 and not asked and context.kafka_version.empty_fetch_means_all:
         asked = None
     if context.api_version == 0:
         return _response([_v0_values(request.group_id, topic, context) for topic in asked or ()])
-    error = coordinator_error(context.state, context.node, request.group_id)
+    error = context.coordinator.error_at(context.node, request.group_id)
     if not error:
         return _response(_found(request.group_id, asked, context))
     # The group's error, where the version has a place for it (OF-31).
@@ -109,10 +108,10 @@ def _response(topics: Iterable[TopicValues]) -> OffsetFetchResponse:
 
 
 def _group(asked: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
-    state, group_id = context.state, asked.group_id
-    error = coordinator_error(state, context.node, group_id)
+    group_id = asked.group_id
+    error = context.coordinator.error_at(context.node, group_id)
     if not error:
-        error = fetch_error(state.groups.get(group_id), asked.member_id, asked.member_epoch)
+        error = fetch_error(context.coordinator.groups.get(group_id), asked.member_id, asked.member_epoch)
     if error:
         return OffsetFetchResponseGroup(group_id=group_id, topics=(), error_code=error)
     read = _by_id if context.api_version >= TOPIC_IDS else _by_name
@@ -142,7 +141,7 @@ def _topic_of_group(topic: TopicValues) -> OffsetFetchResponseTopics:
 def _by_name(
     topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics], context: RequestContext
 ) -> list[AskedTopic]:
-    if not context.state.kafka_version.merges_duplicate_partitions:
+    if not context.kafka_version.merges_duplicate_partitions:
         return [AskedTopic(topic.name, ZERO_UUID, topic.partition_indexes) for topic in topics]
     # As a map by topic and partition, so that a topic without partitions is not there at all (OF-17).
     merged: dict[str, dict[int, None]] = {}
@@ -154,7 +153,7 @@ def _by_name(
 
 def _by_id(topics: Iterable[OffsetFetchRequestTopics], context: RequestContext) -> list[AskedTopic]:
     """Topics by their ids, the unknown ones last (OF-38)."""
-    asked = [(context.state.cluster.topic_by_id(topic.topic_id), topic) for topic in topics]
+    asked = [(context.cluster.topic_by_id(topic.topic_id), topic) for topic in topics]
     asked.sort(key=lambda pair: pair[0] is None)
     return [
         AskedTopic(None if known is None else known.name, topic.topic_id, topic.partition_indexes)
@@ -164,15 +163,15 @@ def _by_id(topics: Iterable[OffsetFetchRequestTopics], context: RequestContext) 
 
 def _found(group_id: str, asked: Iterable[AskedTopic] | None, context: RequestContext) -> list[TopicValues]:
     """What is stored for the topics that were named, or all there is (OF-12)."""
-    stored = context.state.offsets.of_group(group_id)
+    stored = context.coordinator.offsets.of_group(group_id)
     if asked is None:
         return [_all_of_topic(name, stored[name], context) for name in sorted(stored)]
-    unknown_topic_error = context.state.kafka_version.fetch_of_unknown_topic_error
+    unknown_topic_error = context.kafka_version.fetch_of_unknown_topic_error
     found = []
     for topic in asked:
         if topic.name is None:
             found.append(_without_offsets(topic, ErrorCode.UNKNOWN_TOPIC_ID))
-        elif unknown_topic_error and topic.name not in context.state.cluster.topics:
+        elif unknown_topic_error and topic.name not in context.cluster.topics:
             found.append(_without_offsets(topic, unknown_topic_error))
         else:
             partitions = stored.get(topic.name, NOTHING)
@@ -182,7 +181,7 @@ def _found(group_id: str, asked: Iterable[AskedTopic] | None, context: RequestCo
 
 
 def _all_of_topic(name: str, partitions: Mapping[int, OffsetAndMetadata], context: RequestContext) -> TopicValues:
-    known = context.state.cluster.topics.get(name)
+    known = context.cluster.topics.get(name)
     values = [_value(index, stored) for index, stored in sorted(partitions.items())]
     return TopicValues(name, known.topic_id if known else ZERO_UUID, values)
 
@@ -198,11 +197,14 @@ def _without_offsets(topic: AskedTopic, error: int) -> TopicValues:
 
 def _v0_values(group_id: str, topic: AskedTopic, context: RequestContext) -> TopicValues:
     """What OffsetCommit v0 stored: without metadata, and a missing offset is an error (OF-11, OC-20)."""
-    state = context.state
-    if state.kafka_version.offset_commit_v0_store != "zookeeper":
+    if context.kafka_version.offset_commit_v0_store != "zookeeper":
         return _without_offsets(topic, ErrorCode.UNSUPPORTED_VERSION)
     name = topic.name or ""
-    stored = state.v0_offsets.of_group(group_id).get(name, NOTHING) if name in state.cluster.topics else NOTHING
+    stored = (
+        context.coordinator.v0_offsets.of_group(group_id).get(name, NOTHING)
+        if name in context.cluster.topics
+        else NOTHING
+    )
     return TopicValues(
         name,
         ZERO_UUID,

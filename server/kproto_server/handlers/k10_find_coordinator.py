@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from kproto.codes import ErrorCode
 from kproto.messages.k10_find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from kproto_server.cluster.topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto_server.cluster.topics import TRANSACTION_TOPIC
 from kproto_server.requests.deferred import CloseConnection
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoor
             )
         )
     error, node = _find(request.key, key_type, context)
-    kafka_version = context.state.kafka_version
+    kafka_version = context.kafka_version
     message = (
         kafka_version.find_coordinator_error_message(error)
         if node is None
@@ -61,7 +62,7 @@ def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoor
 
 def _key_type(number: int, context: RequestContext) -> KeyType | None:
     """Return what the keys name; None if the release has no such thing but says so (BA-43)."""
-    kafka_version = context.state.kafka_version
+    kafka_version = context.kafka_version
     if number == KeyType.SHARE and not kafka_version.serves(context.api_key, SHARE_SINCE):
         number = -1
     found = _KEY_TYPES.get(number)
@@ -75,7 +76,7 @@ def _coordinator(key: str, found: Found, error_message: str) -> Coordinator:
 
 
 def _find(key: str, key_type: KeyType | None, context: RequestContext) -> Found:
-    cluster = context.state.cluster
+    cluster = context.cluster
     match key_type:
         case KeyType.GROUP:
             node = cluster.coordinator_of(key)
@@ -87,7 +88,7 @@ def _find(key: str, key_type: KeyType | None, context: RequestContext) -> Found:
             # DEVIATION: no share coordinator; brokers alone ask for it.
             return Found(ErrorCode.INVALID_REQUEST)
         case None:
-            return Found(ErrorCode(context.state.kafka_version.unknown_coordinator_type_error))
+            return Found(ErrorCode(context.kafka_version.unknown_coordinator_type_error))
     if node is not None:
         return Found(ErrorCode.NONE, node)
     # Made now if it can be: the client comes back and finds it (BA-45, BA-53).

@@ -26,7 +26,7 @@ def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupRespo
     refusal = _refusal(request, context)
     if refusal is not None:
         return _response(refusal, context)
-    reply = join(context.state, _asked(request, context), context.now_ms)
+    reply = join(context.coordinator, _asked(request, context), context.now_ms)
 
     def answer() -> JoinGroupResponse:
         # Without a result the broker is about to stop: the group's next coordinator is asked again.
@@ -38,7 +38,7 @@ def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupRespo
 
 def _refusal(request: JoinGroupRequest, context: RequestContext) -> JoinResult | None:
     """Return why the request gets no further than here (GP-10 rows 3 to 6)."""
-    limits, kafka_version = group_limits_of(context.state.settings), context.state.kafka_version
+    limits, kafka_version = group_limits_of(context.settings.current), context.kafka_version
     fits = limits.session_timeout_min_ms <= request.session_timeout_ms <= limits.session_timeout_max_ms
     error = coordination_error(request.group_id, context)
     if fits and not error:
@@ -72,7 +72,7 @@ def _response(result: JoinResult, context: RequestContext) -> JoinGroupResponse:
     name = result.protocol_name or (None if context.api_version >= NULL_NAMES_SINCE else "")
     return JoinGroupResponse(
         error_code=result.error,
-        generation_id=context.state.kafka_version.refused_join_generation if result.error else result.generation,
+        generation_id=context.kafka_version.refused_join_generation if result.error else result.generation,
         protocol_type=result.protocol_type,
         protocol_name=name,
         leader=result.leader_id,

@@ -15,17 +15,16 @@ if TYPE_CHECKING:
 
 
 def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
-    state = context.state
     error = coordination_error(request.group_id, context)
     if error:
         # Members have nothing to fear from a load (LF-30).
         return HeartbeatResponse(error_code=0 if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
     error = heartbeat(
-        state.groups.get(request.group_id),
+        context.coordinator.groups.get(request.group_id),
         request.generation_id,
         request.member_id,
         request.group_instance_id,
         context.now_ms,
-        state.kafka_version,
+        context.kafka_version,
     )
     return HeartbeatResponse(error_code=error)

@@ -23,7 +23,7 @@ def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupRes
     if error:
         return LeaveGroupResponse(error_code=error)
     identities = [(member.member_id, member.group_instance_id) for member in leaving]
-    errors = leave(context.state, request.group_id, identities, context.now_ms)
+    errors = leave(context.coordinator, request.group_id, identities, context.now_ms)
     if not several:
         return LeaveGroupResponse(error_code=errors[0])
     return LeaveGroupResponse(

@@ -8,7 +8,6 @@ from kproto.codes import ErrorCode
 from kproto.messages.k15_describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
 from kproto_server.coordinator.description import not_found, state_name
 from kproto_server.coordinator.groups import GroupState
-from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from kproto.messages.k15_describe_groups import DescribeGroupsRequest
@@ -26,7 +25,7 @@ NO_OPERATIONS = -(2**31)
 
 
 def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
-    kafka_version, groups = context.state.kafka_version, request.groups
+    kafka_version, groups = context.kafka_version, request.groups
     operations = _unasked_operations(context)
     if request.include_authorized_operations:
         operations = kafka_version.group_authorized_operations
@@ -36,18 +35,14 @@ def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeG
 
 
 def _unasked_operations(context: RequestContext) -> int:
-    return (
-        context.state.kafka_version.unasked_authorized_operations
-        if context.api_version >= OPERATIONS
-        else NO_OPERATIONS
-    )
+    return context.kafka_version.unasked_authorized_operations if context.api_version >= OPERATIONS else NO_OPERATIONS
 
 
 def _describe(group_id: str, operations: int, context: RequestContext) -> DescribedGroup:
-    error = coordinator_error(context.state, context.node, group_id)
+    error = context.coordinator.error_at(context.node, group_id)
     if error:
         return _without_members(group_id, "", error, operations=_unasked_operations(context))
-    group = context.state.group(group_id)
+    group = context.coordinator.group(group_id)
     if group is not None and group.kind == "classic":
         return _classic(group, operations, context)
     if context.api_version < NOT_FOUND_IS_AN_ERROR:
@@ -73,13 +68,13 @@ def _without_members(
 
 def _classic(group: Group, operations: int, context: RequestContext) -> DescribedGroup:
     stable = group.state is GroupState.STABLE
-    kafka_version = context.state.kafka_version
+    kafka_version = context.kafka_version
     tells_assignments = stable or kafka_version.describes_assignments_of_old
     swaps = kafka_version.describes_assignment_as_metadata
     return DescribedGroup(
         error_code=0,
         group_id=group.group_id,
-        group_state=state_name(group, context.state.kafka_version),
+        group_state=state_name(group, context.kafka_version),
         protocol_type=group.protocol_type or "",
         protocol_data=(group.protocol_name or "") if stable else "",
         members=tuple(

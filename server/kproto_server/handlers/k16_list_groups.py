@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.messages.k16_list_groups import ListedGroup, ListGroupsResponse
 from kproto_server.coordinator.description import state_name
-from kproto_server.coordinator.partitioning import owned_partition
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
-    kafka_version, cluster = context.state.kafka_version, context.state.cluster
+    kafka_version = context.kafka_version
     ignores_case = kafka_version.group_filters_ignore_case
     states, types = _filter(request.states_filter, ignores_case), _filter(request.types_filter, ignores_case)
 
@@ -31,7 +30,7 @@ def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsRes
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return ListGroupsResponse(
         # What is loaded is listed, and that it is not all is said.
-        error_code=loading if loading in context.state.unavailable.values() else 0,
+        error_code=loading if loading in context.coordinator.unavailable.values() else 0,
         groups=tuple(
             [
                 ListedGroup(
@@ -40,8 +39,8 @@ def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsRes
                     group_state=state_name(group, kafka_version),
                     group_type=group.kind,
                 )
-                for group in context.state.all_groups()
-                if passes(group) and owned_partition(cluster, context.node, group.group_id) is not None
+                for group in context.coordinator.all_groups()
+                if passes(group) and context.coordinator.owned_partition(context.node, group.group_id) is not None
             ]
         ),
     )

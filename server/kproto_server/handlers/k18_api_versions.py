@@ -28,7 +28,7 @@ NO_NODE = -1
 
 
 def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
-    kafka_version = context.state.kafka_version
+    kafka_version = context.kafka_version
     error = _refusal(request, context)
     if error:
         return ApiVersionsResponse(error_code=error, api_keys=())
@@ -66,7 +66,7 @@ def _address_error(request: ApiVersionsRequest, context: RequestContext) -> Erro
         return ErrorCode.NONE
     if request.cluster_id is None or request.node_id < 0:
         return ErrorCode.INVALID_REQUEST
-    if (request.cluster_id, request.node_id) != (context.state.cluster.cluster_id, context.node.node_id):
+    if (request.cluster_id, request.node_id) != (context.cluster.cluster_id, context.node.node_id):
         return ErrorCode.REBOOTSTRAP_REQUIRED
     return ErrorCode.NONE
 

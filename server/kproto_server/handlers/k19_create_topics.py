@@ -35,7 +35,7 @@ def _results(request: CreateTopicsRequest, context: RequestContext) -> Iterator[
     if not_controller(context):
         yield from (_refused(topic.name, Refusal(ErrorCode.NOT_CONTROLLER, "")) for topic in request.topics)
         return
-    kafka_version = context.state.kafka_version
+    kafka_version = context.kafka_version
     twice = names_standing_twice(topic.name for topic in request.topics)
     for topic in request.topics:
         if topic.name not in twice:
@@ -47,7 +47,7 @@ def _results(request: CreateTopicsRequest, context: RequestContext) -> Iterator[
 
 
 def _create(asked: CreatableTopic, validate_only: bool, context: RequestContext) -> CreatableTopicResult:
-    made = context.state.cluster.create_topic(
+    made = context.cluster.create_topic(
         asked.name,
         partition_count=asked.num_partitions,
         replication_factor=asked.replication_factor,
@@ -58,7 +58,7 @@ def _create(asked: CreatableTopic, validate_only: bool, context: RequestContext)
     )
     if isinstance(made, Refusal):
         return _refused(asked.name, made)
-    is_kept = context.state.kafka_version.is_kraft or not validate_only
+    is_kept = context.kafka_version.is_kraft or not validate_only
     if is_kept and any(partition.leader == NO_LEADER for partition in made.partitions):
         # A ZooKeeper broker waits for leaders to come, which may take longer than the client would wait.
         error = ErrorCode.REQUEST_TIMED_OUT
@@ -79,9 +79,7 @@ def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
 
 
 def _configs(topic: Topic, context: RequestContext) -> Iterator[CreatableTopicConfigs]:
-    for entry in describe_topic(
-        context.state.kafka_version, context.state.settings_of(context.node.node_id), topic.configs
-    ):
+    for entry in describe_topic(context.kafka_version, context.settings.of(context.node.node_id), topic.configs):
         yield CreatableTopicConfigs(
             name=entry.name, value=entry.value, read_only=False, config_source=entry.source, is_sensitive=False
         )

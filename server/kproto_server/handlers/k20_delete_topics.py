@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.codes import ErrorCode
 from kproto.declaration import ZERO_UUID
 from kproto.messages.k20_delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
-from kproto_server.cluster.topics import OFFSETS_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.coordinator.deletion import forget_topics
-from kproto_server.coordinator.offsets import OffsetStore
-from kproto_server.coordinator.registry import GroupRegistry
 from kproto_server.handlers._controller import names_standing_twice, not_controller
 
 if TYPE_CHECKING:
@@ -41,13 +39,13 @@ def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopic
         asked = [Asked(topic.name, topic.topic_id) for topic in request.topics]
     else:
         asked = [Asked(name) for name in request.topic_names]
-    kafka_version = context.state.kafka_version
-    if kafka_version.refuses_disabled_deletion and not context.state.settings.bool("delete.topic.enable"):
+    kafka_version = context.kafka_version
+    if kafka_version.refuses_disabled_deletion and not context.settings.current.bool("delete.topic.enable"):
         known = context.api_version >= DISABLED_SINCE
         error = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(responses=tuple(_result(one, error) for one in asked))
     results = tuple(_kraft(asked, context) if kafka_version.is_kraft else _zookeeper(asked, context))
-    return context.state.log.then(lambda: DeleteTopicsResponse(responses=results))
+    return context.coordinator.log.then(lambda: DeleteTopicsResponse(responses=results))
 
 
 def _result(asked: Asked, error: ErrorCode, message: str | None = None) -> DeletableTopicResult:
@@ -55,12 +53,12 @@ def _result(asked: Asked, error: ErrorCode, message: str | None = None) -> Delet
 
 
 def _zookeeper(asked: list[Asked], context: RequestContext) -> Iterator[DeletableTopicResult]:
-    if not context.state.kafka_version.answers_each_repeated_topic:
+    if not context.kafka_version.answers_each_repeated_topic:
         asked = list(dict.fromkeys(asked))
     if not_controller(context):
         yield from (_result(one, ErrorCode.NOT_CONTROLLER) for one in asked)
         return
-    found = [one.find(context.state.cluster) for one in asked]
+    found = [one.find(context.cluster) for one in asked]
     for one, topic in zip(asked, found, strict=True):
         if one.name is not None and one.topic_id != ZERO_UUID:
             yield _result(one, ErrorCode.INVALID_REQUEST)
@@ -82,7 +80,7 @@ def _kraft(asked: list[Asked], context: RequestContext) -> Iterator[DeletableTop
     supplied = {one.topic_id for one in asked if one.name is None}
     renamed = set()
     for one in asked:
-        topic = one.find(context.state.cluster)
+        topic = one.find(context.cluster)
         if one.name is not None and one.topic_id == ZERO_UUID and topic is not None and topic.topic_id in supplied:
             renamed.add(topic.topic_id)
     for one in dict.fromkeys(asked):
@@ -95,7 +93,7 @@ def _kraft_one(
     asked: Asked, name_is_twice: bool, id_is_twice: bool, renamed: set[bytes], context: RequestContext
 ) -> DeletableTopicResult:
     has_id = asked.topic_id != ZERO_UUID
-    topic = asked.find(context.state.cluster)
+    topic = asked.find(context.cluster)
     if asked.name is not None and has_id:
         return _invalid(asked, "You may not specify both topic name and topic id.")
     if asked.name is None and not has_id:
@@ -116,13 +114,11 @@ def _invalid(asked: Asked, message: str) -> DeletableTopicResult:
 
 
 def _delete(topic: Topic, context: RequestContext) -> ErrorCode:
-    state = context.state
-    if not state.settings.bool("delete.topic.enable"):
+    if not context.settings.current.bool("delete.topic.enable"):
         return ErrorCode.REQUEST_TIMED_OUT
-    forget_topics(state, [topic.name], context.now_ms)
-    state.cluster.delete_topic(topic.name)
+    forget_topics(context.coordinator, [topic.name], context.now_ms)
+    context.cluster.delete_topic(topic.name)
     if topic.name == OFFSETS_TOPIC:
         # Groups were in its partitions. The next FindCoordinator makes it anew, empty.
-        state.groups = GroupRegistry()
-        state.offsets = OffsetStore()
+        context.coordinator.forget_groups()
     return ErrorCode.NONE

@@ -46,8 +46,7 @@ def _partition(
 
 
 def _delete(topic_name: str, index: int, offset: int, context: RequestContext) -> tuple[ErrorCode, int]:
-    state = context.state
-    topic = state.cluster.topic(topic_name)
+    topic = context.cluster.topic(topic_name)
     partition = (topic and topic.partition(index)) or None
     if topic is None or partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_OFFSET
@@ -59,11 +58,13 @@ def _delete(topic_name: str, index: int, offset: int, context: RequestContext) -
     end = partition.high_watermark
     wanted = end if offset == TO_THE_END else offset
     is_out_of_range = not 0 <= wanted <= end
-    may_not = "delete" not in topic_config(state.kafka_version, state.settings, topic.configs, "cleanup.policy")
-    if may_not and not (is_out_of_range and state.kafka_version.checks_offset_before_policy(wanted)):
+    may_not = "delete" not in topic_config(
+        context.kafka_version, context.settings.current, topic.configs, "cleanup.policy"
+    )
+    if may_not and not (is_out_of_range and context.kafka_version.checks_offset_before_policy(wanted)):
         return ErrorCode.POLICY_VIOLATION, NO_OFFSET
     if is_out_of_range:
         return ErrorCode.OFFSET_OUT_OF_RANGE, NO_OFFSET
     if wanted > partition.log_start_offset:
-        state.data_of(topic, partition).delete_before(wanted)
+        context.log_manager.data_of(topic, partition).delete_before(wanted)
     return ErrorCode.NONE, partition.log_start_offset

@@ -25,7 +25,7 @@ def handle(request: InitProducerIdRequest, context: RequestContext) -> InitProdu
         return _refused(ErrorCode.UNSUPPORTED_VERSION)
     if (request.producer_id == UNKNOWN) is not (request.producer_epoch == UNKNOWN):
         return _refused(ErrorCode.INVALID_REQUEST)
-    producer_id = context.state.new_producer_id()
+    producer_id = context.cluster.new_producer_id()
     return InitProducerIdResponse(throttle_time_ms=0, error_code=0, producer_id=producer_id, producer_epoch=FIRST_EPOCH)
 
 

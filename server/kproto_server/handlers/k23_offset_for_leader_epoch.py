@@ -15,7 +15,7 @@ from kproto.messages.k23_offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from kproto_server.handlers._partitions import end_of_epoch, leader_error
+from kproto_server.handlers._partitions import end_of_epoch, leader_error, topic_to_read
 
 if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
@@ -34,11 +34,11 @@ def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> Off
 
 
 def _partition(topic_name: str, asked: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
-    topic = context.state.topic_to_read(topic_name)
+    topic = topic_to_read(topic_name, context)
     partition = (topic and topic.partition(asked.partition)) or None
     error = leader_error(partition, context.node.node_id, asked.current_leader_epoch)
     end = None if error or partition is None else end_of_epoch(partition, asked.leader_epoch)
-    if end is None or (end[1] == 0 and context.state.kafka_version.epochs_begin_with_records):
+    if end is None or (end[1] == 0 and context.kafka_version.epochs_begin_with_records):
         return EpochEndOffset(error_code=error, partition=asked.partition)
     epoch, offset = end
     return EpochEndOffset(error_code=ErrorCode.NONE, partition=asked.partition, leader_epoch=epoch, end_offset=offset)

@@ -53,7 +53,7 @@ class Entry(NamedTuple):
 
 def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
     resources: Iterable[DescribeConfigsResource] = request.resources
-    if not context.state.kafka_version.describes_configs_anew:
+    if not context.kafka_version.describes_configs_anew:
         resources = {(_known(asked.resource_type, context), asked.resource_name): asked for asked in resources}.values()
     unknown = [asked for asked in resources if _known(asked.resource_type, context) is ResourceType.UNKNOWN]
     if unknown:
@@ -64,7 +64,7 @@ def handle(request: DescribeConfigsRequest, context: RequestContext) -> Describe
 
 
 def _result(asked: DescribeConfigsResource, with_synonyms: bool, context: RequestContext) -> DescribeConfigsResult:
-    anew = context.state.kafka_version.describes_configs_anew
+    anew = context.kafka_version.describes_configs_anew
     entries = _DESCRIBED[_known(asked.resource_type, context)](asked.resource_name, context)
     if isinstance(entries, Refusal):
         message = entries.message or ("" if anew else None)
@@ -96,7 +96,7 @@ def _all_refused(
 ) -> tuple[DescribeConfigsResult, ...]:
     """Refuse a request for one type that is not known; old releases have forgotten which types those are."""
     error = ErrorCode.INVALID_REQUEST
-    if context.state.kafka_version.describes_configs_anew:
+    if context.kafka_version.describes_configs_anew:
         return tuple(_described(asked, error, error.message) for asked in resources)
     message = f"Unexpected resource type UNKNOWN for resource {unknown.resource_name}"
     typed = (asked.replace(resource_type=_known(asked.resource_type, context)) for asked in resources)
@@ -105,7 +105,7 @@ def _all_refused(
 
 def _known(number: int, context: RequestContext) -> ResourceType:
     """Return what the release takes a type for."""
-    kafka_version = context.state.kafka_version
+    kafka_version = context.kafka_version
     known = {
         ResourceType.TOPIC: True,
         ResourceType.BROKER: True,
@@ -117,19 +117,18 @@ def _known(number: int, context: RequestContext) -> ResourceType:
 
 
 def _topic(name: str, context: RequestContext) -> Refusal | list[Entry]:
-    state = context.state
-    problem = name_problem(name, state.kafka_version)
+    problem = name_problem(name, context.kafka_version)
     if problem is not None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-    topic = state.cluster.topic(name)
-    if topic is None and not state.kafka_version.describes_configs_of_missing_topics:
+    topic = context.cluster.topic(name)
+    if topic is None and not context.kafka_version.describes_configs_of_missing_topics:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     described = describe_topic(
-        state.kafka_version, state.settings_of(context.node.node_id), topic.configs if topic else {}
+        context.kafka_version, context.settings.of(context.node.node_id), topic.configs if topic else {}
     )
     return [
         Entry(entry.name, entry.type, entry.value, entry.source, read_only=False, synonyms=entry.synonyms)
-        for entry in in_hash_order(described, state.kafka_version)
+        for entry in in_hash_order(described, context.kafka_version)
     ]
 
 
@@ -141,7 +140,7 @@ def _broker(name: str, context: RequestContext) -> Refusal | list[Entry]:
         return refusal
     return [
         Entry(entry.name, entry.type, entry.value, _source(entry.sources), entry.read_only, entry.sources)
-        for entry in context.state.settings_of(context.node.node_id).entries()
+        for entry in context.settings.of(context.node.node_id).entries()
     ]
 
 
@@ -152,10 +151,10 @@ def _source(sources: Sequence[tuple[str, str, ConfigSource]]) -> ConfigSource:
 def _cluster_wide(context: RequestContext) -> list[Entry]:
     """What was changed for all brokers while they run; a cluster may have some of that from the start."""
     told = []
-    for entry in context.state.settings.entries():
+    for entry in context.settings.current.entries():
         if _source(entry.sources) is ConfigSource.DYNAMIC_DEFAULT_BROKER:
             told.append(Entry(entry.name, entry.type, entry.value, _source(entry.sources), False, entry.sources[:1]))
-    return in_hash_order(told, context.state.kafka_version)
+    return in_hash_order(told, context.kafka_version)
 
 
 def _broker_logger(name: str, context: RequestContext) -> Refusal | list[Entry]:
@@ -177,7 +176,7 @@ def _check_broker_id(name: str, expected: str, context: RequestContext) -> Refus
 def _client_metrics(name: str, context: RequestContext) -> Refusal | list[Entry]:
     if not name:
         return Refusal(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-    if not context.state.kafka_version.is_kraft:
+    if not context.kafka_version.is_kraft:
         return Refusal(ErrorCode.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters")
     return []
 
@@ -197,7 +196,7 @@ _DESCRIBED: dict[ResourceType, Callable[[str, RequestContext], Refusal | list[En
 
 def _config(entry: Entry, with_synonyms: bool, context: RequestContext) -> DescribeConfigsResourceResult:
     synonyms = entry.synonyms if with_synonyms else ()
-    tells_default = context.api_version == 0 and not context.state.kafka_version.describes_configs_anew
+    tells_default = context.api_version == 0 and not context.kafka_version.describes_configs_anew
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,

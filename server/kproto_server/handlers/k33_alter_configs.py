@@ -35,7 +35,7 @@ def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfig
 
 
 def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> Refusal | None:
-    kafka_version = context.state.kafka_version
+    kafka_version = context.kafka_version
     refusal = (
         repeated([config.name for config in resource.configs], kafka_version)
         if kafka_version.looks_through_changes
@@ -60,18 +60,18 @@ def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_
 
 
 def _alter_broker(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> Refusal | None:
-    state, name = context.state, resource.resource_name
+    name = resource.resource_name
     wanted: dict[str, str] = {}
     for config in resource.configs:
         if config.value is None:
-            return null_value(config.name, state.kafka_version)
+            return null_value(config.name, context.kafka_version)
         wanted[config.name] = config.value
     refusal = broker_to_alter(name, context)
     if refusal is not None:
         return refusal
-    configs = replaced_settings(name, state.dynamic_configs.get(name, {}), wanted, state.kafka_version)
+    configs = replaced_settings(name, context.settings.configs.get(name, {}), wanted, context.kafka_version)
     if isinstance(configs, Refusal):
         return configs
     if not validate_only:
-        state.change_settings(name, configs)
+        context.settings.change(name, configs)
     return None

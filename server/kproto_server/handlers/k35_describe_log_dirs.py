@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def handle(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
     wanted = None if request.topics is None else {topic.topic: set(topic.partitions) for topic in request.topics}
     topics = []
-    for topic in context.state.cluster.topics.values():
+    for topic in context.cluster.topics.values():
         if wanted is not None and topic.name not in wanted:
             continue
         partitions = tuple(
@@ -39,6 +39,6 @@ def handle(request: DescribeLogDirsRequest, context: RequestContext) -> Describe
         if partitions:
             topics.append(DescribeLogDirsTopic(name=topic.name, partitions=partitions))
     result = DescribeLogDirsResult(
-        error_code=ErrorCode.NONE, log_dir=context.state.directory or "memory", topics=tuple(topics)
+        error_code=ErrorCode.NONE, log_dir=context.log_manager.directory or "memory", topics=tuple(topics)
     )
     return DescribeLogDirsResponse(throttle_time_ms=0, results=(result,))

@@ -26,7 +26,7 @@ def handle(request: CreatePartitionsRequest, context: RequestContext) -> CreateP
         if not_controller(context):
             refusal: Refusal | None = Refusal(ErrorCode.NOT_CONTROLLER)
         elif name in twice:
-            refusal = Refusal(ErrorCode.INVALID_REQUEST, context.state.kafka_version.repeated_growth_message)
+            refusal = Refusal(ErrorCode.INVALID_REQUEST, context.kafka_version.repeated_growth_message)
         else:
             refusal = _grow(topic, request.validate_only, context)
         error, message = refusal or (ErrorCode.NONE, None)
@@ -35,10 +35,10 @@ def handle(request: CreatePartitionsRequest, context: RequestContext) -> CreateP
 
 
 def _grow(asked: CreatePartitionsTopic, validate_only: bool, context: RequestContext) -> Refusal | None:
-    cluster = context.state.cluster
+    cluster = context.cluster
     topic = cluster.topic(asked.name)
     if topic is None:
-        message = None if context.state.kafka_version.is_kraft else f"The topic '{asked.name}' does not exist."
+        message = None if context.kafka_version.is_kraft else f"The topic '{asked.name}' does not exist."
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
     assignments = None if asked.assignments is None else [told.broker_ids for told in asked.assignments]
     return cluster.add_partitions(topic, asked.count, assignments, validate_only=validate_only)

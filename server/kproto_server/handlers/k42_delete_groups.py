@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.messages.k42_delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from kproto_server.coordinator.deletion import delete_group, group_delete_error
-from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from kproto.messages.k42_delete_groups import DeleteGroupsRequest
@@ -20,7 +19,7 @@ def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroup
     errors = dict.fromkeys(request.groups_names, 0)
     for group_id in errors:
         _delete(group_id, context, errors)
-    return context.state.log.then(
+    return context.coordinator.log.then(
         lambda: DeleteGroupsResponse(
             throttle_time_ms=0,
             results=tuple(
@@ -31,10 +30,11 @@ def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroup
 
 
 def _delete(group_id: str, context: RequestContext, errors: dict[str, int]) -> None:
-    state = context.state
-    if not group_id and state.kafka_version.deletes_no_group_without_id:
+    if not group_id and context.kafka_version.deletes_no_group_without_id:
         errors[group_id] = ErrorCode.INVALID_GROUP_ID
         return
-    errors[group_id] = coordinator_error(state, context.node, group_id) or group_delete_error(state.group(group_id))
+    errors[group_id] = context.coordinator.error_at(context.node, group_id) or group_delete_error(
+        context.coordinator.group(group_id)
+    )
     if not errors[group_id]:
-        delete_group(state, group_id, context.now_ms, lambda error: errors.update({group_id: error}))
+        delete_group(context.coordinator, group_id, context.now_ms, lambda error: errors.update({group_id: error}))

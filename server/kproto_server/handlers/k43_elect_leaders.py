@@ -35,7 +35,7 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
-    cluster, is_kraft = context.state.cluster, context.state.kafka_version.is_kraft
+    cluster, is_kraft = context.cluster, context.kafka_version.is_kraft
     asked = request.topic_partitions
     error = _error(request.election_type, context)
     if error is not None:
@@ -60,7 +60,7 @@ def _error(election_type: int, context: RequestContext) -> Refusal | None:
         return Refusal(ErrorCode.NOT_CONTROLLER)
     if election_type in (PREFERRED, UNCLEAN):
         return None
-    if not context.state.kafka_version.is_kraft:
+    if not context.kafka_version.is_kraft:
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown election type {election_type}")
 
@@ -70,7 +70,7 @@ def _elected(asked: Sequence[TopicPartitions], election_type: int, context: Requ
         (topic.topic, [(index, _elect(topic.topic, index, election_type, context)) for index in topic.partitions])
         for topic in asked
     ]
-    if context.state.kafka_version.is_kraft:
+    if context.kafka_version.is_kraft:
         return results
     by_topic: dict[str, dict[int, Refusal]] = {}
     for name, found in results:
@@ -80,7 +80,7 @@ def _elected(asked: Sequence[TopicPartitions], election_type: int, context: Requ
 
 def _elect(name: str, index: int, election_type: int, context: RequestContext) -> Refusal:
     """Elect one leader; the error of what was done is 0."""
-    cluster, is_kraft = context.state.cluster, context.state.kafka_version.is_kraft
+    cluster, is_kraft = context.cluster, context.kafka_version.is_kraft
     topic = cluster.topic(name)
     partition = topic.partition(index) if topic else None
     if partition is None:

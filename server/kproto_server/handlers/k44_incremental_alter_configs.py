@@ -26,7 +26,7 @@ TWICE = Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most on
 
 def handle(request: IncrementalAlterConfigsRequest, context: RequestContext) -> IncrementalAlterConfigsResponse:
     resources = {(asked.resource_type, asked.resource_name): asked for asked in request.resources}
-    asked_for = request.resources if context.state.kafka_version.looks_through_changes else tuple(resources.values())
+    asked_for = request.resources if context.kafka_version.looks_through_changes else tuple(resources.values())
     names = [(asked.resource_type, asked.resource_name) for asked in asked_for]
     responses = []
     for resource, name in zip(asked_for, names, strict=True):
@@ -43,7 +43,6 @@ def handle(request: IncrementalAlterConfigsRequest, context: RequestContext) -> 
 
 
 def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> Refusal | None:
-    state = context.state
     if resource.resource_type == BROKER:
         return _alter_broker(resource, context, validate_only=validate_only)
     target = topic_to_alter(resource.resource_type, resource.resource_name, context)
@@ -53,7 +52,7 @@ def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_
     before = {} if topic is None else topic.configs
     changes = _changes(resource)
     name, problem = resource.resource_name, target.before_values
-    configs = altered(name, before, changes, state.kafka_version, state.settings, problem)
+    configs = altered(name, before, changes, context.kafka_version, context.settings.current, problem)
     if isinstance(configs, Refusal):
         return configs
     if topic is None:
@@ -64,15 +63,15 @@ def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_
 
 
 def _alter_broker(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> Refusal | None:
-    state, name, changes = context.state, resource.resource_name, _changes(resource)
-    refusal = unclear(changes, state.kafka_version) or broker_to_alter(name, context)
+    name, changes = resource.resource_name, _changes(resource)
+    refusal = unclear(changes, context.kafka_version) or broker_to_alter(name, context)
     if refusal is not None:
         return refusal
-    configs = altered_settings(name, state.dynamic_configs.get(name, {}), changes, state.kafka_version)
+    configs = altered_settings(name, context.settings.configs.get(name, {}), changes, context.kafka_version)
     if isinstance(configs, Refusal):
         return configs
     if not validate_only:
-        state.change_settings(name, configs)
+        context.settings.change(name, configs)
     return None
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def handle(request: ListPartitionReassignmentsRequest, context: RequestContext) -> ListPartitionReassignmentsResponse:
-    message = None if context.state.kafka_version.is_kraft else ""
+    message = None if context.kafka_version.is_kraft else ""
     return ListPartitionReassignmentsResponse(
         throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=message, topics=()
     )

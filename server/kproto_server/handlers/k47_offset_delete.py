@@ -11,7 +11,6 @@ from kproto.messages.k47_offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from kproto_server.coordinator.deletion import delete_offsets, offset_delete_error
-from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,13 +21,12 @@ if TYPE_CHECKING:
 
 
 def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse | DeferredResponse:
-    state = context.state
     if not request.group_id:
         return _refused(ErrorCode.INVALID_GROUP_ID)
-    error = coordinator_error(state, context.node, request.group_id)
+    error = context.coordinator.error_at(context.node, request.group_id)
     if error:
         return _refused(error)
-    group = state.group(request.group_id)
+    group = context.coordinator.group(request.group_id)
     error = offset_delete_error(group)
     if group is None or error:
         return _refused(error)
@@ -42,7 +40,7 @@ def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDelet
         failure = error
 
     if existing:
-        delete_offsets(state, request.group_id, doomed, context.now_ms, done)
+        delete_offsets(context.coordinator, request.group_id, doomed, context.now_ms, done)
 
     def judged(topic: str, indexes: Iterable[int]) -> list[tuple[int, int]]:
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic in kept else ErrorCode.NONE
@@ -51,14 +49,14 @@ def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDelet
     def reply() -> OffsetDeleteResponse:
         if failure:
             return _refused(failure)
-        if not unknown and not state.kafka_version.merges_duplicate_partitions:
+        if not unknown and not context.kafka_version.merges_duplicate_partitions:
             return _response([(t.name, judged(t.name, _indexes(t))) for t in request.topics if t.partitions], context)
         answers = unknown
         for topic, indexes in existing.items():
             answers.setdefault(topic, []).extend(judged(topic, indexes))
         return _response(list(answers.items()), context)
 
-    return state.log.then(reply)
+    return context.coordinator.log.then(reply)
 
 
 def _refused(error: int) -> OffsetDeleteResponse:
@@ -71,7 +69,7 @@ Answers = dict[str, list[tuple[int, int]]]
 
 def _by_existence(request: OffsetDeleteRequest, context: RequestContext) -> tuple[Answers, dict[str, list[int]]]:
     """The answers for partitions that do not exist, and the partitions that do: each topic once, in the order asked."""
-    kafka_version, topics = context.state.kafka_version, context.state.cluster.topics
+    kafka_version, topics = context.kafka_version, context.cluster.topics
     unknown: Answers = {}
     existing: dict[str, list[int]] = {}
     for topic in request.topics:
@@ -95,7 +93,7 @@ def _indexes(topic: OffsetDeleteRequestTopic) -> list[int]:
 def _response(answers: list[tuple[str, list[tuple[int, int]]]], context: RequestContext) -> OffsetDeleteResponse:
     """Topics stand as often as they were asked for where there is nothing else to be told of any, from 4.0 on."""
     topics = [_topic(name, partitions) for name, partitions in answers]
-    if context.state.kafka_version.repeats_topics_of_offset_delete:
+    if context.kafka_version.repeats_topics_of_offset_delete:
         topics = [topic for topic in topics for _ in topic.partitions]
     return OffsetDeleteResponse(error_code=0, throttle_time_ms=0, topics=tuple(topics))
 

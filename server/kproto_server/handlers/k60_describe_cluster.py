@@ -20,7 +20,7 @@ BROKERS, CONTROLLERS = 1, 2
 
 
 def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
-    cluster = context.state.cluster
+    cluster = context.cluster
     if request.endpoint_type == CONTROLLERS:
         return _refused(
             ErrorCode.MISMATCHED_ENDPOINT_TYPE,

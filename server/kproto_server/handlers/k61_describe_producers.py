@@ -34,11 +34,11 @@ def handle(request: DescribeProducersRequest, context: RequestContext) -> Descri
 
 
 def _partition(topic_name: str, index: int, context: RequestContext) -> PartitionResponse:
-    topic = context.state.cluster.topic(topic_name)
+    topic = context.cluster.topic(topic_name)
     partition = (topic and topic.partition(index)) or None
     error = leader_error(partition, context.node.node_id, UNKNOWN)
     if error or partition is None:
-        message = error.message if topic is None and context.state.kafka_version.words_missing_partitions else None
+        message = error.message if topic is None and context.kafka_version.words_missing_partitions else None
         return PartitionResponse(partition_index=index, error_code=error, error_message=message, active_producers=())
     return PartitionResponse(
         partition_index=index,

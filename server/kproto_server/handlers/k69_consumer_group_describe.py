@@ -12,7 +12,6 @@ from kproto.messages.k69_consumer_group_describe import (
     Member,
 )
 from kproto_server.coordinator.description import not_found
-from kproto_server.coordinator.partitioning import coordinator_error
 
 if TYPE_CHECKING:
     from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
@@ -27,12 +26,12 @@ def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> Co
 
 
 def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
-    if not context.state.kafka_version.new_group_coordinator:
+    if not context.kafka_version.new_group_coordinator:
         return _refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
-    error = coordinator_error(context.state, context.node, group_id)
+    error = context.coordinator.error_at(context.node, group_id)
     if error:
         return _refused(group_id, error)
-    group = context.state.group(group_id)
+    group = context.coordinator.group(group_id)
     if group is None:
         return _refused(group_id, ErrorCode.GROUP_ID_NOT_FOUND, not_found(group_id))
     if group.kind == "classic":

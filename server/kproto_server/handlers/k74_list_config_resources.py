@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def handle(request: ListConfigResourcesRequest, context: RequestContext) -> ListConfigResourcesResponse:
-    cluster = context.state.cluster
+    cluster = context.cluster
     nodes = [str(node.node_id) for node in cluster.alive_nodes()]
     names = {
         ResourceType.GROUP: [],

@@ -30,7 +30,7 @@ PAGE_PARTITIONS_MAX = 2000
 
 
 def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> DescribeTopicPartitionsResponse:
-    cluster, cursor = context.state.cluster, request.cursor
+    cluster, cursor = context.cluster, request.cursor
     asked = [topic.name for topic in request.topics]
     if cursor is not None and (cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)):
         return _refused(asked, ErrorCode.INVALID_REQUEST)

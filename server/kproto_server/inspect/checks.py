@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.errors import DecodeError
 from kproto.records.control import read_end_marker
 from kproto.records.coordinator import UnknownRecord
+from kproto.records.partitioning import partition_for
 from kproto.records.record_batch import NO_PRODUCER_ID, RecordBatch
 from kproto.records.segment import RELATIVE_OFFSET_MAX
-from kproto_server.coordinator.partitioning import partition_for
 from kproto_server.inspect.content import owner_of, reader_of, value_fields
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kproto.errors import DecodeError
+from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.records.segment_files import (
     HIGH_WATERMARKS,
     LOG_SUFFIX,
@@ -14,7 +15,6 @@ from kproto.records.segment_files import (
     partitions_in_checkpoint,
     segment_base_offset,
 )
-from kproto_server.coordinator.partitioning import OFFSETS_TOPIC
 from kproto_server.inspect.errors import CorruptLog, NoLog
 
 TRANSACTIONS_TOPIC = "__transaction_state"

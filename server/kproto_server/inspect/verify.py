@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import DecodeError
+from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.records.segment_files import (
     INDEX_ENTRY_SIZE,
     INDEX_SUFFIX,
@@ -16,7 +17,6 @@ from kproto.records.segment_files import (
     read_leader_epochs,
     time_index_entry,
 )
-from kproto_server.coordinator.partitioning import OFFSETS_TOPIC
 from kproto_server.inspect.checks import Broken, PartitionCheck
 from kproto_server.inspect.directory import partition_count
 from kproto_server.inspect.errors import CorruptLog

@@ -111,7 +111,7 @@ class Server:
         self._stop = trio.Event()
         self._nursery: trio.Nursery | None = None
         host.at_round_end = self._end_round
-        host.burdens.take_limits(state.settings)
+        host.burdens.take_limits(state.settings.current)
         if persistence is not None:
             host.before_sending = persistence.flush
 
@@ -186,7 +186,7 @@ class Server:
 
         self.listeners.pop(node_id).close()
         node = self.state.cluster.nodes[node_id]
-        hand_over(self.state, node)
+        hand_over(self.state.coordinator, node)
         self.state.cluster.stop_node(node_id)
         self._reserved[node_id] = reserve(node.host, node.port)
 
@@ -227,7 +227,7 @@ class Server:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         ip = address[0]
-        if not listener.admit(ip, self.state.settings_of(listener.node.node_id)):
+        if not listener.admit(ip, self.state.settings.of(listener.node.node_id)):
             sock.close()
             return
         info = ConnectionInfo(client_host=f"/{ip}")
@@ -248,7 +248,7 @@ class Server:
 
     async def _close_idle(self) -> None:
         """Close connections without a request for connections.max.idle.ms of real time (BA-10)."""
-        limit_ms = self.state.settings.int("connections.max.idle.ms")
+        limit_ms = self.state.settings.current.int("connections.max.idle.ms")
         if limit_ms < 0:
             return
         while True:

@@ -14,12 +14,13 @@ from kproto_server.partition_log.retention import UNLIMITED, Limits, expired_cou
 from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from kproto_server.clock import Timer
+    from kproto_server.clock import Clock, Timer
     from kproto_server.cluster.topics import Topic
+    from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.partition_log.partition_data import PartitionData
-    from kproto_server.state import BrokerState
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 EXPIRATION_MS = 86_400_000
 """`producer.id.expiration.ms`: how long a producer that writes nothing is known."""
@@ -29,25 +30,33 @@ class Housekeeping:
     """Looks after all partitions, again and again."""
 
     def __init__(
-        self, state: BrokerState, drop_stored: Callable[[StoredData, Limits, int], object] | None = None
+        self,
+        kafka_version: KafkaVersion,
+        settings: DynamicSettings,
+        topics: Mapping[str, Topic],
+        clock: Clock,
+        drop_stored: Callable[[StoredData, Limits, int], object] | None = None,
     ) -> None:
-        self._state = state
+        self._kafka_version = kafka_version
+        self._settings = settings
+        self._topics = topics
+        self._clock = clock
         self._drop_stored = drop_stored
-        self._interval_ms = state.settings.int("log.retention.check.interval.ms")
+        self._interval_ms = settings.current.int("log.retention.check.interval.ms")
         self._timer: Timer | None = None
 
     def start(self) -> None:
         """Look from now on."""
-        clock = self._state.clock
+        clock = self._clock
         self._timer = clock.call_at(clock.now_ms() + self._interval_ms, self._look, in_background=True)
 
     def _look(self) -> None:
-        self.look(self._state.clock.now_ms())
+        self.look(self._clock.now_ms())
         self.start()
 
     def look(self, now_ms: int) -> None:
         """Drop and compact what is due."""
-        for topic in self._state.cluster.topics.values():
+        for topic in self._topics.values():
             for partition in topic.partitions:
                 data = partition.data
                 if isinstance(data, OffsetsTopicData) or data.next_offset == 0:
@@ -62,7 +71,7 @@ class Housekeeping:
                     self._keep_memory(data, limits, now_ms, is_compacted=is_compacted, topic=topic)
 
     def _limits(self, topic: Topic, leader: int) -> tuple[Limits, bool]:
-        kafka_version, settings = self._state.kafka_version, self._state.settings_of(leader)
+        kafka_version, settings = self._kafka_version, self._settings.of(leader)
 
         def config(name: str) -> str:
             return topic_config(kafka_version, settings, topic.configs, name)
@@ -84,7 +93,7 @@ class Housekeeping:
         if count:
             data.delete_before(runs[count - 1].next_offset)
         if is_compacted and len(runs) - count > 1:
-            state = self._state
-            kept_ms = int(topic_config(state.kafka_version, state.settings, topic.configs, "delete.retention.ms"))
+            settings = self._settings.current
+            kept_ms = int(topic_config(self._kafka_version, settings, topic.configs, "delete.retention.ms"))
             delete_before_ms = now_ms - kept_ms
             data.rewrite(lambda batches: compacted(batches, delete_before_ms), runs[-2].next_offset)

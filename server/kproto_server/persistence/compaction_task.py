@@ -15,10 +15,12 @@ from kproto_server.storage.compaction import Compaction, CompactionSettings
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from kproto_server.clock import Clock
+    from kproto_server.cluster.cluster import Cluster
+    from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.configuration.settings import Settings
     from kproto_server.network.event_loop import Host
     from kproto_server.persistence.group_commit import WorkerThread
-    from kproto_server.state import BrokerState
     from kproto_server.storage.compaction import Work
     from kproto_server.storage.log_dir import LogDir
     from kproto_server.storage.partition_log import PartitionLog
@@ -50,15 +52,24 @@ class CompactionTask:
     by days would stop at each look.
     """
 
-    def __init__(self, state: BrokerState, host: Host, worker: WorkerThread, log_dir: LogDir) -> None:
-        self._state = state
-        self._clock = state.clock
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: DynamicSettings,
+        clock: Clock,
+        host: Host,
+        worker: WorkerThread,
+        log_dir: LogDir,
+    ) -> None:
+        self._cluster = cluster
+        self._broker_settings = settings
+        self._clock = clock
         self._host = host
         self._sync_thread = worker
         self._log_dir = log_dir
-        self._settings = compaction_settings(state.settings)
-        self._backoff_ms = state.settings.int("log.cleaner.backoff.ms")
-        self._is_enabled = state.settings.bool("log.cleaner.enable")
+        self._settings = compaction_settings(settings.current)
+        self._backoff_ms = settings.current.int("log.cleaner.backoff.ms")
+        self._is_enabled = settings.current.bool("log.cleaner.enable")
         self._stopped = False
         self._next_turn_s = 0.0
         """When active clients have had their turn, in monotonic seconds."""
@@ -103,10 +114,10 @@ class CompactionTask:
 
     def _is_compacted(self, log: PartitionLog) -> bool:
         """Whether the topic says so; what belongs to none is compacted."""
-        state = self._state
-        topic = state.cluster.topic(log.topic)
+        cluster = self._cluster
+        topic = cluster.topic(log.topic)
         return topic is None or "compact" in topic_config(
-            state.kafka_version, state.settings, topic.configs, "cleanup.policy"
+            cluster.kafka_version, self._broker_settings.current, topic.configs, "cleanup.policy"
         )
 
     def _turn(

@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import logging
 import time
-from copy import copy
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
+from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.coordinator.loading.load import PartitionLoad
 from kproto_server.coordinator.loading.sessions import take_over
-from kproto_server.coordinator.partitioning import V0_PARTITION
-from kproto_server.coordinator.registry import GroupRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.loading.shapes import Layouts
     from kproto_server.network.event_loop import Host
-    from kproto_server.state import BrokerState
     from kproto_server.storage.disk import Disk
     from kproto_server.storage.partition_log import PartitionLog
 
@@ -37,8 +35,8 @@ PROGRESS_S = 1.0
 class OffsetsLoading:
     """The loads of all offsets partitions that have something in their logs."""
 
-    def __init__(self, state: BrokerState, host: Host, disk: Disk, logs: dict[int, PartitionLog]) -> None:
-        self._state = state
+    def __init__(self, coordinator: GroupCoordinator, host: Host, disk: Disk, logs: dict[int, PartitionLog]) -> None:
+        self._coordinator = coordinator
         self._host = host
         self._disk = disk
         self._waiting = [(number, log) for number, log in sorted(logs.items()) if log.size]
@@ -51,7 +49,7 @@ class OffsetsLoading:
         """Called when all is loaded."""
         self._started = self._told = time.monotonic()
         for number, _ in self._waiting:
-            state.unavailable[number] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            coordinator.unavailable[number] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def start(self) -> None:
         """Begin, and go on after each round of the loop until all is loaded."""
@@ -80,8 +78,11 @@ class OffsetsLoading:
                 return False
             number, log = self._waiting.pop(0)
             slices = _slices(self._disk, log)
-            state = _v0_state(self._state) if number == V0_PARTITION else self._state
-            load = PartitionLoad(state, slices, self._state.clock.now_ms(), layouts=self._layouts)
+            coordinator = self._coordinator
+            offsets = coordinator.v0_offsets if number == V0_PARTITION else coordinator.offsets
+            load = PartitionLoad(
+                coordinator, slices, coordinator.clock.now_ms(), offsets=offsets, layouts=self._layouts
+            )
             self._current = number, load
         number, load = self._current
         if load.step():
@@ -92,17 +93,17 @@ class OffsetsLoading:
         return True
 
     def _loaded(self, number: int, load: PartitionLoad) -> None:
-        state = self._state
+        coordinator = self._coordinator
         self._done_bytes += load.read_size_bytes
         for record_type, count in sorted(load.skipped.items()):
             logger.warning("partition %d: %d records of unknown type %d are left alone", number, count, record_type)
         if load.failed is not None:
-            state.unavailable[number] = ErrorCode.NOT_COORDINATOR
+            coordinator.unavailable[number] = ErrorCode.NOT_COORDINATOR
             logger.error("partition %d can't be served: %s", number, load.failed)
         else:
-            del state.unavailable[number]
+            del coordinator.unavailable[number]
             self._keep_pending(number, load)
-            take_over(state, load.groups, state.clock.now_ms())
+            take_over(coordinator, load.groups, coordinator.clock.now_ms())
         if not self._waiting:
             seconds = time.monotonic() - self._started
             megabytes = self._total_bytes / 1e6
@@ -111,22 +112,15 @@ class OffsetsLoading:
     def _keep_pending(self, number: int, load: PartitionLoad) -> None:
         """Offsets that wait for the end of a transaction keep their groups, even if those have nothing else (OC-57)."""
         if load.pending:
-            self._state.pending_offsets[number] = load.pending
+            self._coordinator.pending_offsets[number] = load.pending
         for _, (group_id, _, _), _ in load.pending:
-            if self._state.groups.get(group_id) is None:
-                self._state.groups.create(group_id, self._state.clock.now_ms())
+            if self._coordinator.groups.get(group_id) is None:
+                self._coordinator.groups.create(group_id, self._coordinator.clock.now_ms())
 
     def _tell(self, of_current: int) -> None:
         self._told = time.monotonic()
         percent = 100 * (self._done_bytes + of_current) // max(1, self._total_bytes)
         logger.info("loading offsets: %d %%, %d of %d partitions left", percent, len(self._waiting) + 1, self._count)
-
-
-def _v0_state(state: BrokerState) -> BrokerState:
-    """Return a state whose offsets are those of OffsetCommit v0."""
-    extra_logs = copy(state)
-    extra_logs.offsets, extra_logs.groups = state.v0_offsets, GroupRegistry()
-    return extra_logs
 
 
 def _slices(disk: Disk, log: PartitionLog) -> Iterator[bytes]:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.cluster.topics import OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto_server.cluster.topics import TRANSACTION_TOPIC
 from kproto_server.coordinator.change_log import WrittenChangeLog
-from kproto_server.coordinator.partitioning import V0_PARTITION
+from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.persistence.compaction_task import CompactionTask
 from kproto_server.persistence.group_commit import GroupCommitLog, WorkerThread
 from kproto_server.persistence.offsets_loading import OffsetsLoading
@@ -49,7 +50,7 @@ class Persistence:
         Raises:
             StorageError: it is in use, damaged, or can't be read; one line that says what to do.
         """
-        self._state = state
+        self._cluster = state.cluster
         self._host = host
         disk = RealDisk(data.path)
         try:
@@ -59,8 +60,8 @@ class Persistence:
                 disk,
                 durability=data.durability,
                 repair=data.repair,
-                segment_bytes=state.settings.int("offsets.topic.segment.bytes"),
-                batch_size_max_bytes=state.settings.int("message.max.bytes"),
+                segment_bytes=state.settings.current.int("offsets.topic.segment.bytes"),
+                batch_size_max_bytes=state.settings.current.int("message.max.bytes"),
                 opens=lambda topic: topic == OFFSETS_TOPIC,
                 opens_existing=lambda topic: topic not in (OFFSETS_TOPIC, TRANSACTION_TOPIC),
                 extra_logs=(V0_LOG,),
@@ -77,23 +78,28 @@ class Persistence:
             self._log = GroupCommitLog(self.log_dir.writer, self._sync_thread)
         else:
             self._log = WrittenChangeLog(self.log_dir.writer)
-        state.log = self._log
+        state.coordinator.log = self._log
         self._restore_topics()
         self._saved_version = -1 if self.log_dir.was_used_by_kafka else state.cluster.version
-        state.directory = str(Path(data.path).absolute())
-        state.last_producer_id = int(time.time() * 1000) << PRODUCER_ID_BITS
+        state.log_manager.directory = str(Path(data.path).absolute())
+        state.cluster.last_producer_id = int(time.time() * 1000) << PRODUCER_ID_BITS
         self._background = WorkerThread(host.post)
         """Does what takes long, beside the rounds."""
-        self.topic_logs = TopicLogs(state, self.log_dir, self._log, self._save_changed_topics, self._background.run)
+        self.topic_logs = TopicLogs(
+            state.cluster, state.settings, self.log_dir, self._log, self._save_changed_topics, self._background.run
+        )
+        state.log_manager.data_of = self.topic_logs.data_of
         self._take_logs()
-        self._compacting = CompactionTask(state, host, self._background, self.log_dir)
-        state.prepare_v0_log = self._prepare_v0_log
-        loading = OffsetsLoading(state, host, disk, dict(self._log.partitions))
+        self._compacting = CompactionTask(
+            state.cluster, state.settings, state.clock, host, self._background, self.log_dir
+        )
+        state.coordinator.prepare_v0_log = self._prepare_v0_log
+        loading = OffsetsLoading(state.coordinator, host, disk, dict(self._log.partitions))
         loading.then = self._compacting.start
         loading.start()
 
     def _restore_topics(self) -> None:
-        cluster = self._state.cluster
+        cluster = self._cluster
         for topic in self.log_dir.topics:
             cluster.restore_topic(topic.name, topic.topic_id, topic.partition_count, topic.replicas, topic.configs)
 
@@ -125,7 +131,7 @@ class Persistence:
             self._background.run(work.run, self.log_dir.writer.end_background_sync)
 
     def _save_changed_topics(self) -> None:
-        if self._state.cluster.version != self._saved_version:
+        if self._cluster.version != self._saved_version:
             self.save_topics()
 
     def drain(self) -> None:
@@ -135,7 +141,7 @@ class Persistence:
 
     def save_topics(self) -> None:
         """Remember the topics as they are, and make or remove the logs of those that have some here."""
-        cluster = self._state.cluster
+        cluster = self._cluster
         self._saved_version = cluster.version
         stored = [
             StoredTopic(

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kproto_server.cluster.topics import OFFSETS_TOPIC
+from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.partition_log.retention import expired_count
 from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
@@ -21,11 +21,12 @@ from kproto_server.storage.disk import read_all, replace_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from kproto_server.cluster.cluster import Cluster
     from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.partition_log.partition_data import PartitionData
     from kproto_server.partition_log.retention import Limits
     from kproto_server.partition_log.stored_data import TopicWriter
-    from kproto_server.state import BrokerState
     from kproto_server.storage.checkpoints import Offsets
     from kproto_server.storage.log_dir import LogDir
     from kproto_server.storage.partition_log import PartitionLog
@@ -42,7 +43,8 @@ class TopicLogs:
 
     def __init__(
         self,
-        state: BrokerState,
+        cluster: Cluster,
+        settings: DynamicSettings,
         log_dir: LogDir,
         writer: TopicWriter,
         save_topics: Callable[[], object],
@@ -50,16 +52,16 @@ class TopicLogs:
     ) -> None:
         """``save_topics``: has topics remembered that have changed; ``run``: does what blocks, then the rest."""
         self._run = run
-        self._state = state
+        self._cluster = cluster
+        self._settings = settings
         self._log_dir = log_dir
         self._writer = writer
         self._save_topics = save_topics
         self._topic_ids: dict[str, bytes] = {}
         """Whose the logs are."""
         self._start_offsets = self._read_start_offsets()
-        state.make_data = self.data_of
         for (name, number), log in log_dir.logs.items():
-            topic = state.cluster.topic(name)
+            topic = cluster.topic(name)
             partition = topic and topic.partition(number)
             if topic and partition:
                 self._attach(topic, partition, log)
@@ -90,8 +92,8 @@ class TopicLogs:
             log.segment_bytes = self._segment_bytes(topic, partition)
 
     def _segment_bytes(self, topic: Topic, partition: Partition) -> int:
-        settings = self._state.settings_of(partition.leader)
-        return int(topic_config(self._state.kafka_version, settings, topic.configs, "segment.bytes"))
+        settings = self._settings.of(partition.leader)
+        return int(topic_config(self._cluster.kafka_version, settings, topic.configs, "segment.bytes"))
 
     def take_configs(self) -> None:
         """Have the logs go by the configs that topics have now."""
@@ -100,7 +102,7 @@ class TopicLogs:
 
     def attach_offsets(self) -> None:
         """Have the offsets topic be read as any other."""
-        topic = self._state.cluster.topic(OFFSETS_TOPIC)
+        topic = self._cluster.topic(OFFSETS_TOPIC)
         for partition in topic.partitions if topic else ():
             log = self._log_dir.logs.get((OFFSETS_TOPIC, partition.index))
             if topic and log and not (isinstance(partition.data, StoredData) and partition.data.log is log):
@@ -108,7 +110,7 @@ class TopicLogs:
 
     def gone(self) -> list[str]:
         """Return the topics whose logs are to be removed, as they are not those of the topics that there are."""
-        topics = self._state.cluster.topics
+        topics = self._cluster.topics
         return [
             name
             for name, topic_id in self._topic_ids.items()
@@ -134,7 +136,7 @@ class TopicLogs:
     def _stored(self) -> list[tuple[Topic, Partition, StoredData]]:
         return [
             (topic, partition, partition.data)
-            for topic in self._state.cluster.topics.values()
+            for topic in self._cluster.topics.values()
             for partition in topic.partitions
             if isinstance(partition.data, StoredData) and not isinstance(partition.data, OffsetsTopicData)
         ]

@@ -273,8 +273,19 @@ class Session:
             if api_key == API_VERSIONS and self._is_downgraded(api_version):
                 return self._unsupported_api_versions(client_id, api_version, correlation_id)
             endpoint = dispatcher.endpoint(api_key, api_version)
+            state = dispatcher.state
             context = RequestContext(
-                dispatcher.state, self.node, self.info, api_key, endpoint.api_version, client_id, now_ms
+                state.coordinator,
+                state.cluster,
+                state.kafka_version,
+                state.settings,
+                state.log_manager,
+                self.node,
+                self.info,
+                api_key,
+                endpoint.api_version,
+                client_id,
+                now_ms,
             )
             dispatcher.observations.request(self.info, client_id, api_key, api_version)
             if api_key == OFFSET_COMMIT and 2 <= api_version <= 4:

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kproto_server.cluster.cluster import Node
-    from kproto_server.state import BrokerState
+    from kproto_server.cluster.cluster import Cluster, Node
+    from kproto_server.configuration.dynamic_settings import DynamicSettings
+    from kproto_server.coordinator.coordinator import GroupCoordinator
+    from kproto_server.partition_log.log_manager import LogManager
+    from kproto_server.releases.kafka_version import KafkaVersion
 
 
 @dataclass(slots=True)
@@ -23,9 +26,16 @@ class ConnectionInfo:
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request's circumstances. Handlers read no clock: ``now_ms`` is the broker's time of arrival."""
+    """The parts of the broker that handlers use, and the circumstances of one request.
 
-    state: BrokerState
+    Handlers read no clock: ``now_ms`` is the broker's time at which the request arrived.
+    """
+
+    coordinator: GroupCoordinator
+    cluster: Cluster
+    kafka_version: KafkaVersion
+    settings: DynamicSettings
+    log_manager: LogManager
     node: Node
     """The broker whose listener the request came in by."""
     connection: ConnectionInfo

@@ -44,15 +44,15 @@ class Dispatcher:
         """``remembers``: answer repeated commits from memory; the same answers come without (D13)."""
         self.state = state
         # What a memo writes is a template with the offsets put in: it can't be compressed.
-        is_plain = not state.settings.int("offsets.topic.compression.codec")
-        self.memos = Memos(state) if remembers and is_plain else None
+        is_plain = not state.settings.current.int("offsets.topic.compression.codec")
+        self.memos = Memos(state.coordinator, state.cluster) if remembers and is_plain else None
         self.observations = observations
         self.uncounted: dict[Session, None] = {}
         """Sessions with requests that are not reported yet."""
         observations.before_read = self._count
         self.released: dict[Session, None] = {}
         """Sessions that have something to send or to do, for whoever runs the loop to `take_released`."""
-        self.frame_size_max_bytes = state.settings.int("socket.request.max.bytes")
+        self.frame_size_max_bytes = state.settings.current.int("socket.request.max.bytes")
         self._endpoints: dict[tuple[int, int], Endpoint] = {}
 
     def _count(self) -> None:

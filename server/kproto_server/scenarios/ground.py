@@ -40,13 +40,15 @@ class Ground:
             state.cluster.ensure_offsets_topic(state.clock.now_ms())
             epoch = topic.partitions[partition].leader_epoch
             entry = OffsetAndMetadata(offset, epoch, "", state.clock.now_ms(), None, topic.topic_id)
-            state.offsets.apply_commit(GROUP, [(TOPIC, [(partition, entry)])])
+            state.coordinator.offsets.apply_commit(GROUP, [(TOPIC, [(partition, entry)])])
 
         self._broker._call(act)
 
     def delete_offset(self, partition: int = 0) -> None:
         """Delete the group's offset, as OffsetDelete does."""
-        self._broker._call(lambda server: server.state.offsets.apply_deletion(GROUP, [(TOPIC, [partition])]))
+        self._broker._call(
+            lambda server: server.state.coordinator.offsets.apply_deletion(GROUP, [(TOPIC, [partition])])
+        )
 
     def delete_records(self, before: int, partition: int = 0) -> None:
         """Have the log begin later, as retention does."""
@@ -99,7 +101,7 @@ def _topic(server: Server) -> Topic:
 def _produce(server: Server, count: int, partition: int) -> None:
     state, topic = server.state, _topic(server)
     where = topic.partitions[partition]
-    data = state.data_of(topic, where)
+    data = state.log_manager.data_of(topic, where)
     begin_ms = state.clock.now_ms() - STEP_MS * (data.next_offset + count)
     for start in range(data.next_offset, data.next_offset + count, BATCH):
         times = [begin_ms + STEP_MS * offset for offset in range(start, start + BATCH)]

@@ -121,7 +121,7 @@ class Loaded(NamedTuple):
 
     @property
     def offsets(self) -> dict[str, dict[str, dict[int, OffsetAndMetadata]]]:
-        of_group = self.state.offsets.of_group
+        of_group = self.state.coordinator.offsets.of_group
         found = {
             group_id: {topic: dict(partitions) for topic, partitions in of_group(group_id).items()}
             for group_id in sorted(self.load.group_ids)
@@ -160,7 +160,7 @@ def attempted(
     **options: Any,
 ) -> Loaded:
     state = state or new_state(kafka_version)
-    load = PartitionLoad(state, slices(data, slice_size), NOW, **options)
+    load = PartitionLoad(state.coordinator, slices(data, slice_size), NOW, **options)
     load.run()
     return Loaded(load, state)
 

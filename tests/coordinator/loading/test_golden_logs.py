@@ -85,7 +85,7 @@ def test_the_slices_may_be_cut_anywhere(release: str) -> None:
 @pytest.mark.parametrize("release", ["2.0.1", "2.1.1"])
 def test_groups_that_were_deleted_are_not_there(release: str) -> None:
     found = golden(release)
-    assert list(found.state.groups) == found.load.groups == []
+    assert list(found.state.coordinator.groups) == found.load.groups == []
 
 
 def test_the_groups_of_the_newest_release() -> None:
@@ -93,7 +93,7 @@ def test_the_groups_of_the_newest_release() -> None:
     found = golden("4.4.0")
     assert [group.group_id for group in found.load.groups] == ["static", "k848"]
     static, k848 = found.load.groups
-    assert static is found.state.groups.get("static")
+    assert static is found.state.coordinator.groups.get("static")
     assert (static.kind, static.state, static.generation) == ("classic", GroupState.STABLE, 1)
     assert (static.protocol_type, static.protocol_name) == ("consumer", "range")
     (member,) = static.members.values()

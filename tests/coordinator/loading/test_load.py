@@ -24,7 +24,7 @@ def long_log(groups: int = 100, rounds: int = 40) -> Log:
 def test_a_step_reads_no_more_than_it_should(decodes_all: bool) -> None:
     data = long_log().data
     assert len(data) > 5 * STEP_SIZE_BYTES
-    load = PartitionLoad(new_state(), slices(data, 1 << 20), NOW, decodes_all=decodes_all)
+    load = PartitionLoad(new_state().coordinator, slices(data, 1 << 20), NOW, decodes_all=decodes_all)
     before = steps = 0
     while not load.step():
         assert load.read_size_bytes - before < STEP_SIZE_BYTES + 1000
@@ -75,7 +75,7 @@ def test_a_wrong_checksum_fails_the_load(decodes_all: bool) -> None:
     found = attempted(bytes(data), decodes_all=decodes_all)
     assert found.load.failed is not None
     assert found.load.failed.startswith(f"batch at byte {place} of the log: RecordBatch.crc")
-    assert len(found.state.offsets) == 0
+    assert len(found.state.coordinator.offsets) == 0
 
 
 @both_ways
@@ -108,13 +108,13 @@ def test_a_load_that_fails_leaves_other_partitions_alone() -> None:
     bad.raw(None, None)
     loaded(good.data, state=state)
     assert attempted(bad.data, state=state).load.failed is not None
-    assert len(state.offsets) == 1
-    assert state.offsets.of_group("good")["t"][0].offset == 3
+    assert len(state.coordinator.offsets) == 1
+    assert state.coordinator.offsets.of_group("good")["t"][0].offset == 3
 
 
 def test_many_groups_take_many_steps() -> None:
     data = group_log_of(200).data
-    load = PartitionLoad(new_state(), [data], NOW)
+    load = PartitionLoad(new_state().coordinator, [data], NOW)
     made = [0]
     while not load.step():
         made.append(len(load.groups))

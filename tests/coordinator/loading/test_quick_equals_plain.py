@@ -136,7 +136,7 @@ def facts(found: Loaded) -> dict[str, Any]:
         "offsets": found.offsets,
         "failed": None if found.load.failed is None else found.load.failed.partition(":")[0],
         "groups": [_group_facts(group) for group in found.load.groups],
-        "registered": [group.group_id for group in found.state.groups],
+        "registered": [group.group_id for group in found.state.coordinator.groups],
         "pending": sorted(found.load.pending, key=repr),
         "skipped": found.load.skipped,
         "torn": found.load.torn_size_bytes,

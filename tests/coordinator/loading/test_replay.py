@@ -208,8 +208,8 @@ def test_what_cannot_be_read_fails_the_load(
     assert why in found.load.failed
     assert f"byte {before} " in found.load.failed
     assert found.plain_offsets() == {}
-    assert len(found.state.offsets) == 0
-    assert found.state.groups.get("g") is None
+    assert len(found.state.coordinator.offsets) == 0
+    assert found.state.coordinator.groups.get("g") is None
 
 
 @both_ways

@@ -87,7 +87,7 @@ def test_a_removed_group_is_gone_and_its_later_offsets_are_a_simple_group() -> N
     log.commit("g", [("t", [(0, stored(2))])])
     found = loaded(log.data)
     assert found.load.groups == []
-    assert found.state.groups.get("g") is None
+    assert found.state.coordinator.groups.get("g") is None
     assert found.plain_offsets() == {"g": {"t": {0: 2}}}
 
 

@@ -27,19 +27,19 @@ class Restart:
 
     def __init__(self, log: Log, start_ms: int, kafka_version: str = "latest") -> None:
         settings = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "1000"}
-        self.state: BrokerState = new_state(kafka_version, settings=settings)
-        self.clock = self.state.clock = Clock(start_ms, 0, ClockMode.parse("manual"))
-        load = PartitionLoad(self.state, [log.data], start_ms)
+        self.clock = Clock(start_ms, 0, ClockMode.parse("manual"))
+        self.state: BrokerState = new_state(kafka_version, settings=settings, clock=self.clock)
+        load = PartitionLoad(self.state.coordinator, [log.data], start_ms)
         load.run()
         assert load.failed is None
-        take_over(self.state, load.groups, start_ms)
-        Sweeps(self.state, self.clock).start()
+        take_over(self.state.coordinator, load.groups, start_ms)
+        Sweeps(self.state.coordinator, self.clock).start()
 
     def at(self, time_s: float) -> tuple[str | None, bool]:
         """The group's state, and whether its offset is there, that much after `NOW`."""
         self.clock.advance(NOW + round(time_s * SECOND_MS) - self.clock.now_ms())
-        group = self.state.groups.get("g")
-        return None if group is None else group.state.value, bool(self.state.offsets.of_group("g"))
+        group = self.state.coordinator.groups.get("g")
+        return None if group is None else group.state.value, bool(self.state.coordinator.offsets.of_group("g"))
 
 
 def stable_log() -> Log:
@@ -54,7 +54,7 @@ def test_t22_members_that_never_return() -> None:
     restart = Restart(stable_log(), NOW + 35 * SECOND_MS)
     assert restart.at(44.9) == ("Stable", True)
     assert restart.at(45.1) == ("Empty", True)
-    group = restart.state.groups.get("g")
+    group = restart.state.coordinator.groups.get("g")
     assert group is not None
     assert (group.generation, group.protocol_type, group.protocol_name, group.leader_id) == (4, "consumer", None, None)
     assert restart.at(104.9) == ("Empty", True)
@@ -96,8 +96,8 @@ def test_a_group_that_was_removed_in_the_meantime_is_left_alone() -> None:
     log = Log()
     consumer_group(log, "m")
     restart = Restart(log, NOW)
-    restart.state.groups.remove("g")
-    again = restart.state.groups.create("g", NOW, "consumer")
+    restart.state.coordinator.groups.remove("g")
+    again = restart.state.coordinator.groups.create("g", NOW, "consumer")
     again.transition_to(GroupState.STABLE, NOW)
     restart.at(60)
     assert again.state is GroupState.STABLE

@@ -28,18 +28,18 @@ class Coordinator:
         }
         self.state = new_state(kafka_version, settings=given)
         if log is not None:
-            self.state.log = log
+            self.state.coordinator.log = log
         self.clock = self.state.clock
 
     @property
     def group(self) -> Group:
-        group = self.state.groups.get("g")
+        group = self.state.coordinator.groups.get("g")
         assert group is not None
         return group
 
     @property
     def group_state(self) -> GroupState:
-        group = self.state.groups.get("g")
+        group = self.state.coordinator.groups.get("g")
         return GroupState.DEAD if group is None else group.state
 
     def pass_time(self, duration_ms: int) -> None:
@@ -67,7 +67,7 @@ class Coordinator:
     ) -> Reply[JoinResult]:
         """Ask to join; ``settle``: let what is due happen."""
         reply = join(
-            self.state,
+            self.state.coordinator,
             JoinRequest(
                 group_id="g",
                 member_id=member_id,
@@ -95,20 +95,20 @@ class Coordinator:
         generation: int | None = None,
         instance: str | None = None,
     ) -> Reply[SyncResult]:
-        group = self.state.groups.get("g")
+        group = self.state.coordinator.groups.get("g")
         if generation is None:
             generation = -1 if group is None else group.generation
         request = SyncRequest("g", generation, member_id, instance, None, None, dict(assignments or {}))
-        return sync(self.state, request, self.clock.now_ms())
+        return sync(self.state.coordinator, request, self.clock.now_ms())
 
     def heartbeat(self, member_id: str, generation: int | None = None, instance: str | None = None) -> int:
-        group = self.state.groups.get("g")
+        group = self.state.coordinator.groups.get("g")
         if generation is None:
             generation = -1 if group is None else group.generation
         return heartbeat(group, generation, member_id, instance, self.clock.now_ms(), self.state.kafka_version)
 
     def leave(self, *leaving: tuple[str, str | None]) -> Sequence[int]:
-        return leave(self.state, "g", leaving, self.clock.now_ms())
+        return leave(self.state.coordinator, "g", leaving, self.clock.now_ms())
 
     def stable_with(self, count: int, **how: int) -> list[str]:
         """Have a Stable group of so many members; return their ids, the leader's first."""

@@ -57,7 +57,7 @@ class Members(RuleBasedStateMachine):
 
     @property
     def group(self) -> Group | None:
-        return self.coordinator.state.groups.get("g")
+        return self.coordinator.state.coordinator.groups.get("g")
 
     def member(self, data: st.DataObject) -> tuple[str, str | None]:
         return data.draw(st.sampled_from(self.ids), label="member")

@@ -10,7 +10,7 @@ from tests.coordinator.membership.gathering import Coordinator, error_of, joined
 
 
 def consumer_group(coordinator: Coordinator, *members: str) -> Group:
-    group = coordinator.state.groups.create("g", 0, "consumer")
+    group = coordinator.state.coordinator.groups.create("g", 0, "consumer")
     for member_id in members:
         group.add_member(Member(member_id, epoch=3, speaks_classic=False))
     group.state = GroupState.STABLE if members else GroupState.EMPTY
@@ -26,7 +26,7 @@ def test_a_group_of_kip_848_with_members_takes_no_classic_ones() -> None:
     assert error_of(coordinator.sync("m")) == 25
     assert coordinator.heartbeat("m") == 25
     assert coordinator.leave(("m", None)) == [25]
-    assert coordinator.state.groups.get("g") is group
+    assert coordinator.state.coordinator.groups.get("g") is group
     assert list(group.members) == ["m"]
 
 
@@ -56,4 +56,4 @@ def test_a_simple_group_that_is_joined_keeps_its_offsets() -> None:
     assert error_of(coordinator.join("m")) == 25
     assert joined(coordinator.join()).generation == 1
     assert coordinator.group.protocol_type == "consumer"
-    assert coordinator.state.offsets.of_group("g")["t"][0].offset == 7
+    assert coordinator.state.coordinator.offsets.of_group("g")["t"][0].offset == 7

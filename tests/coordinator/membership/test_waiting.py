@@ -59,7 +59,7 @@ def test_a_node_that_stops_sends_its_members_elsewhere() -> None:
     coordinator = Coordinator()
     leader, follower = coordinator.stable_with(2)
     waiting, new = coordinator.join(leader), coordinator.join()
-    hand_over(coordinator.state, coordinator.state.cluster.nodes[1])
+    hand_over(coordinator.state.coordinator, coordinator.state.cluster.nodes[1])
     assert (error_of(waiting), error_of(new)) == (16, 16)
     assert list(coordinator.group.members) == [leader, follower]
     replies = [coordinator.join(leader), coordinator.join(follower)]
@@ -72,7 +72,7 @@ def test_a_node_that_stops_leaves_the_others_groups_alone() -> None:
     new = coordinator.join()
     for partition in coordinator.state.cluster.topics["__consumer_offsets"].partitions:
         partition.leader = 2
-    hand_over(coordinator.state, coordinator.state.cluster.nodes[1])
+    hand_over(coordinator.state.coordinator, coordinator.state.cluster.nodes[1])
     assert new.result is None
 
 
@@ -80,7 +80,7 @@ def test_a_broker_that_is_reset_knows_nobody() -> None:
     coordinator = Coordinator()
     leader, follower = coordinator.stable_with(2)
     waiting = coordinator.join(leader)
-    dissolve(coordinator.state)
+    dissolve(coordinator.state.coordinator)
     assert error_of(waiting) == 25
     coordinator.state.reset()
     coordinator.pass_time(1_000_000)
@@ -92,11 +92,11 @@ def test_members_from_the_log_have_their_session_timeout_in_full() -> None:
     """EX-17."""
     coordinator = Coordinator()
     coordinator.pass_time(1_000_000)
-    group = coordinator.state.groups.create("g", coordinator.clock.now_ms())
+    group = coordinator.state.coordinator.groups.create("g", coordinator.clock.now_ms())
     group.protocol_type, group.protocol_name, group.generation = "consumer", "range", 7
     group.add_member(Member("m", session_timeout_ms=8000, rebalance_timeout_ms=9000, protocols=RANGE))
     group.state = GroupState.STABLE
-    timers.resume(coordinator.state, group, coordinator.clock.now_ms())
+    timers.resume(coordinator.state.coordinator, group, coordinator.clock.now_ms())
     assert coordinator.heartbeat("m", 7) == 0
     assert coordinator.states_around(8000) == (GroupState.STABLE, GroupState.EMPTY)
     assert group.generation == 8
@@ -104,12 +104,12 @@ def test_members_from_the_log_have_their_session_timeout_in_full() -> None:
 
 def test_a_group_from_the_log_that_is_too_large_joins_again() -> None:
     coordinator = Coordinator(group_max_size="1")
-    group = coordinator.state.groups.create("g", 0)
+    group = coordinator.state.coordinator.groups.create("g", 0)
     group.protocol_type, group.protocol_name, group.generation = "consumer", "range", 7
     for member_id in ("m", "n"):
         group.add_member(Member(member_id, session_timeout_ms=8000, rebalance_timeout_ms=9000, protocols=RANGE))
     group.state = GroupState.STABLE
-    timers.resume(coordinator.state, group, 0)
+    timers.resume(coordinator.state.coordinator, group, 0)
     assert coordinator.heartbeat("m", 7) == 27
     kept, late = coordinator.join("m"), coordinator.join("n")
     assert error_of(late) == 81

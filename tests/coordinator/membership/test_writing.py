@@ -124,7 +124,7 @@ def test_a_static_member_that_can_not_be_written_has_not_come_back() -> None:
     coordinator = Coordinator()
     old = joined(coordinator.join(instance="i1")).member_id
     coordinator.sync(old, {old: b"all"}, instance="i1")
-    coordinator.state.log = RecordingLog(ErrorCode.KAFKA_STORAGE_ERROR)
+    coordinator.state.coordinator.log = RecordingLog(ErrorCode.KAFKA_STORAGE_ERROR)
     reply = coordinator.join(instance="i1", protocols=(("range", b"other"), ("more", b"")), session_ms=99_000)
     assert error_of(reply) == 16
     assert coordinator.heartbeat(old, instance="i1") == 0
@@ -138,7 +138,7 @@ def test_a_static_member_waits_until_its_new_id_is_written() -> None:
     coordinator = Coordinator()
     old = joined(coordinator.join(instance="i1")).member_id
     coordinator.sync(old, {old: b"all"}, instance="i1")
-    coordinator.state.log = log = RecordingLog(waits=True)
+    coordinator.state.coordinator.log = log = RecordingLog(waits=True)
     reply = coordinator.join(instance="i1")
     assert reply.result is None
     log.settle()

@@ -24,7 +24,7 @@ def codes(response: OffsetCommitResponse) -> list[tuple[str, int, int]]:
 
 
 def offsets_of(state: BrokerState, group_id: str) -> dict[str, dict[int, int]]:
-    return {t: {p: v.offset for p, v in ps.items()} for t, ps in state.offsets.of_group(group_id).items()}
+    return {t: {p: v.offset for p, v in ps.items()} for t, ps in state.coordinator.offsets.of_group(group_id).items()}
 
 
 def repeated(*partitions: tuple[str, int, int]) -> OffsetCommitRequest:

@@ -58,7 +58,7 @@ def live(state: BrokerState, group_state: GroupState = GroupState.STABLE, protoc
 
 
 def offsets_of(state: BrokerState, group_id: str) -> dict[str, list[int]]:
-    return {topic: list(partitions) for topic, partitions in state.offsets.of_group(group_id).items()}
+    return {topic: list(partitions) for topic, partitions in state.coordinator.offsets.of_group(group_id).items()}
 
 
 # OffsetDelete.
@@ -158,9 +158,9 @@ def test_last_offset_takes_its_empty_group_along(kafka_version: str, goes: bool)
     """Up to 3.9 at once, later with the next sweep (EX-33); measured on 2.8.2, 3.9.2 and 4.4.0."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
-    state.log = log = RecordingLog()
+    state.coordinator.log = log = RecordingLog()
     assert delete_offsets(state, "g", {"t": [0, 1]}) == (0, [("t", 0, 0), ("t", 1, 0)])
-    assert (state.group("g") is None) is goes
+    assert (state.coordinator.group("g") is None) is goes
     assert log.appended == [Appended(3, "g", [("t", 0, None)], removes_group=goes)]
 
 
@@ -178,7 +178,7 @@ def test_who_was_about_to_join_is_forgotten_with_the_group(kafka_version: str, g
     )
     assert ask(state, asked, 4).error_code == 79
     assert delete_offsets(state, "g", {"t": [index]}) == (0, [("t", index, 3 if index == 9 else 0)])
-    assert (state.group("g") is None) is (goes and index == 0)
+    assert (state.coordinator.group("g") is None) is (goes and index == 0)
 
 
 @OLD_AND_NEW
@@ -188,7 +188,7 @@ def test_last_offset_leaves_a_group_with_members(kafka_version: str) -> None:
     group = live(state)
     group.subscribed_topics = frozenset()
     assert delete_offsets(state, "g", {"t": [0], "u": [0]}) == (0, [("t", 0, 0), ("u", 0, 0)])
-    assert state.group("g") is group
+    assert state.coordinator.group("g") is group
     assert offsets_of(state, "g") == {}
 
 
@@ -196,7 +196,7 @@ def test_nothing_to_delete_writes_nothing() -> None:
     """EX-62."""
     state = new_state()
     commit(state, "g", {"t": {0: 1}})
-    state.log = log = RecordingLog(error=10)
+    state.coordinator.log = log = RecordingLog(error=10)
     assert delete_offsets(state, "g", {"t": [1], "u": [0]}) == (0, [("t", 1, 0), ("u", 0, 0)])
     assert log.appended == []
 
@@ -205,11 +205,11 @@ def test_failed_tombstones_delete_nothing() -> None:
     """OC-35, OC-36 hold for deletions too."""
     state = new_state("4.4")
     commit(state, "g", {"t": {0: 1}})
-    state.log = RecordingLog(error=6)
+    state.coordinator.log = RecordingLog(error=6)
     assert delete_offsets(state, "g", {"t": [0]}) == (16, [])
     assert delete_groups(state, "g") == [("g", 16)]
     assert offsets_of(state, "g") == {"t": [0]}
-    assert state.group("g") is not None
+    assert state.coordinator.group("g") is not None
 
 
 # DeleteGroups.
@@ -221,9 +221,9 @@ def test_groups_are_deleted_with_their_offsets(kafka_version: str) -> None:
     state = new_state(kafka_version)
     commit(state, "g1", {"t": {0: 1, 1: 1}})
     commit(state, "", {"t": {0: 1}})
-    state.log = log = RecordingLog()
+    state.coordinator.log = log = RecordingLog()
     assert delete_groups(state, "g1", "", "nobody") == [("g1", 0), ("", 0), ("nobody", 69)]
-    assert (len(state.groups), len(state.offsets)) == (0, 0)
+    assert (len(state.coordinator.groups), len(state.coordinator.offsets)) == (0, 0)
     assert log.appended == [
         Appended(42, "g1", [("t", 0, None), ("t", 1, None)], removes_group=True),
         Appended(0, "", [("t", 0, None)], removes_group=True),
@@ -268,7 +268,7 @@ def test_deleted_id_begins_anew() -> None:
     group_with(state, "g", GroupState.EMPTY, generation=7)
     assert delete_groups(state, "g") == [("g", 0)]
     commit(state, "g", {"t": {0: 1}})
-    group = state.group("g")
+    group = state.coordinator.group("g")
     assert group is not None
     assert (group.generation, group.protocol_type) == (0, None)
 
@@ -283,10 +283,10 @@ def test_offsets_go_with_their_topic(kafka_version: str, group_stays: bool) -> N
     commit(state, "simple", {"t": {0: 1}})
     commit(state, "both", {"t": {0: 1, 2: 1}, "u": {0: 1}})
     live(state).subscribed_topics = frozenset({"t"})
-    state.log = log = RecordingLog()
-    forget_topics(state, ["t", "nope"], NOW_MS)
+    state.coordinator.log = log = RecordingLog()
+    forget_topics(state.coordinator, ["t", "nope"], NOW_MS)
     assert [offsets_of(state, group_id) for group_id in ("simple", "both", "g")] == [{}, {"u": [0]}, {"u": [0]}]
-    assert (state.group("simple") is not None) is group_stays
+    assert (state.coordinator.group("simple") is not None) is group_stays
     assert {appended.group_id for appended in log.appended} == {"simple", "both", "g"}
 
 
@@ -294,8 +294,8 @@ def test_offsets_stay_if_their_tombstones_cannot_be_written() -> None:
     """EX-60, OS-15: nothing is visible that the log does not have."""
     state = new_state()
     commit(state, "g", {"t": {0: 1}})
-    state.log = RecordingLog(error=6)
-    forget_topics(state, ["t"], NOW_MS)
+    state.coordinator.log = RecordingLog(error=6)
+    forget_topics(state.coordinator, ["t"], NOW_MS)
     assert offsets_of(state, "g") == {"t": [0]}
 
 

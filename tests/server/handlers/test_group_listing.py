@@ -72,7 +72,7 @@ def test_unknown_group_is_dead(kafka_version: str, version: int) -> None:
 def test_unknown_group_is_an_error_from_v6_on() -> None:
     """GP-40; a group of KIP-848 is none that this API knows (GP-41)."""
     state = new_state("4.4")
-    state.groups.create("modern", 0, "consumer")
+    state.coordinator.groups.create("modern", 0, "consumer")
     told = [(g.error_code, g.error_message, g.group_state) for g in describe(state, "nobody", "modern", version=6)]
     assert told == [
         (69, "Group nobody not found.", "Dead"),
@@ -141,7 +141,7 @@ def test_groups_are_listed_with_what_they_are(kafka_version: str) -> None:
     state = new_state(kafka_version)
     commit(state, "simple", {"t": {0: 1}})
     group_with(state, "joined", GroupState.STABLE, [Member("m")])
-    state.groups.create("modern", 0, "consumer")
+    state.coordinator.groups.create("modern", 0, "consumer")
     response = ask(state, ListGroupsRequest(), 5)
     assert response.error_code == 0
     assert [(g.group_id, g.protocol_type, g.group_state, g.group_type) for g in response.groups] == [
@@ -158,7 +158,7 @@ def test_every_node_lists_the_groups_that_it_coordinates() -> None:
     for name in names:
         leader = state.cluster.coordinator_of(name)
         assert leader is not None
-        state.groups.create(name, 0)
+        state.coordinator.groups.create(name, 0)
     by_node = {node_id: listed(state, node_id=node_id) for node_id in (1, 2, 3)}
     assert all(by_node.values())
     assert sorted(name for found in by_node.values() for name in found) == sorted(names)
@@ -188,7 +188,7 @@ def test_filters_ignore_case(filters: dict[str, Any], expected: list[str]) -> No
     state = new_state("4.4")
     group_with(state, "empty", GroupState.EMPTY)
     group_with(state, "stable", GroupState.STABLE, [Member("m")])
-    state.groups.create("modern", 0, "consumer")
+    state.coordinator.groups.create("modern", 0, "consumer")
     assert listed(state, **filters) == expected
 
 

@@ -23,7 +23,7 @@ OLD_AND_NEW = pytest.mark.parametrize("kafka_version", ["2.0", "2.8", "3.9", "4.
 
 
 def one(state: BrokerState, group_id: str = "g") -> OffsetAndMetadata:
-    return state.offsets.of_group(group_id)["t"][0]
+    return state.coordinator.offsets.of_group(group_id)["t"][0]
 
 
 # What is stored.
@@ -36,7 +36,7 @@ def test_commit_makes_a_simple_group(kafka_version: str) -> None:
     response = ask(state, commit_request("g", {"t": {0: 42, 1: 7}, "u": {0: 9}}), 3)
     assert sorted(codes(response)) == [("t", 0, 0), ("t", 1, 0), ("u", 0, 0)]
     assert offsets_of(state, "g") == {"t": {0: 42, 1: 7}, "u": {0: 9}}
-    group = state.group("g")
+    group = state.coordinator.group("g")
     assert group is not None
     assert (group.state, group.protocol_type, group.generation) == (GroupState.EMPTY, None, 0)
 
@@ -128,7 +128,7 @@ def test_timestamps_of_v1_are_each_partition_s_own() -> None:
     )
     topics = (OffsetCommitRequestTopic(name="t", partitions=partitions),)
     ask(state, OffsetCommitRequest(group_id="g", topics=topics), 1)
-    stored = state.offsets.of_group("g")["t"]
+    stored = state.coordinator.offsets.of_group("g")["t"]
     assert [stored[index].commit_timestamp_ms for index in range(3)] == [777, NOW_MS, 0]
 
 
@@ -172,7 +172,7 @@ def test_refused_member_leaves_a_group_behind(kafka_version: str) -> None:
     """Measured on 3.2.3, where a member that a simple commit names has to exist (KAFKA-14201)."""
     state = new_state(kafka_version)
     assert codes(ask(state, commit_request("g", {"t": {0: 1}}, member_id="ghost"), 5)) == [("t", 0, 25)]
-    assert state.group("g") is not None
+    assert state.coordinator.group("g") is not None
     assert offsets_of(state, "g") == {}
 
 
@@ -202,7 +202,7 @@ def test_only_unknown_topics_make_no_group(kafka_version: str) -> None:
     state = new_state(kafka_version, with_offsets_topic=False)
     request = commit_request("g", {"nope": {0: 1}, "t": {9: 1}}, generation_id_or_member_epoch=5, member_id="m")
     assert sorted(codes(ask(state, request, 5))) == [("nope", 0, 3), ("t", 9, 3)]
-    assert state.group("g") is None
+    assert state.coordinator.group("g") is None
 
 
 @OLD_AND_NEW
@@ -210,7 +210,7 @@ def test_empty_commit_makes_no_group(kafka_version: str) -> None:
     """OC-13."""
     state = new_state(kafka_version)
     assert ask(state, commit_request("g", {}), 5).topics == ()
-    assert state.group("g") is None
+    assert state.coordinator.group("g") is None
 
 
 @OLD_AND_NEW
@@ -218,7 +218,7 @@ def test_refused_metadata_makes_a_group_all_the_same(kafka_version: str) -> None
     """OC-10 rows 13 and 14: the group is found or made before its partitions are looked at."""
     state = new_state(kafka_version)
     assert codes(ask(state, commit_request("g", {"t": {0: (1, TOO_LONG)}}), 5)) == [("t", 0, 12)]
-    assert state.group("g") is not None
+    assert state.coordinator.group("g") is not None
     assert offsets_of(state, "g") == {}
 
 

@@ -54,7 +54,7 @@ def test_unknown_topic_id(topic_id: bytes) -> None:
     state = new_state("4.4")
     (topic,) = ask(state, by_id(state, (topic_id, 0)), 10).topics
     assert (topic.topic_id, topic.partitions[0].error_code) == (topic_id, 100)
-    assert state.group("g") is None
+    assert state.coordinator.group("g") is None
 
 
 def test_unknown_partition_of_a_known_id() -> None:
@@ -97,7 +97,7 @@ def test_without_refusals_the_answer_is_in_the_order_of_the_request() -> None:
 def test_partition_named_twice(kafka_version: str, answers: int) -> None:
     """OC-14: answered once by the old coordinator and twice by the new; the last offset wins in both."""
     state = new_state(kafka_version)
-    state.log = log = RecordingLog()
+    state.coordinator.log = log = RecordingLog()
     assert codes(ask(state, repeated(("t", 0, 5), ("t", 0, 6)), 5)) == [("t", 0, 0)] * answers
     assert offsets_of(state, "g") == {"t": {0: 6}}
     written = [(partition, offset) for _, partition, offset in log.appended[0].offsets]
@@ -143,9 +143,9 @@ def test_v0_has_a_store_of_its_own(kafka_version: str) -> None:
     """OC-20: no group, no coordinator, nothing that v1 and later could see."""
     state = new_state(kafka_version, with_offsets_topic=False)
     assert codes(ask(state, commit_request("g", {"t": {0: (1, "m")}}), 0)) == [("t", 0, 0)]
-    assert state.group("g") is None
+    assert state.coordinator.group("g") is None
     assert offsets_of(state, "g") == {}
-    assert state.v0_offsets.of_group("g")["t"][0].offset == 1
+    assert state.coordinator.v0_offsets.of_group("g")["t"][0].offset == 1
 
 
 def test_v0_is_unsupported_in_kraft() -> None:
@@ -153,7 +153,7 @@ def test_v0_is_unsupported_in_kraft() -> None:
     state = new_state("3.9")
     request = repeated(("t", 0, 1), ("t", 0, 1), ("nope", 0, 1))
     assert sorted(codes(ask(state, request, 0))) == [("nope", 0, 3), ("t", 0, 35), ("t", 0, 35)]
-    assert len(state.v0_offsets) == 0
+    assert len(state.coordinator.v0_offsets) == 0
 
 
 def test_v0_limits_metadata_too() -> None:

@@ -275,7 +275,7 @@ def test_no_offsets_topic_is_not_coordinator(version: int) -> None:
 def consumer_group(*, speaks_classic: bool = False) -> BrokerState:
     state = new_state("4.4")
     commit(state, "g", {"t": {0: 1}})
-    group = state.groups.create("g", 0, "consumer")
+    group = state.coordinator.groups.create("g", 0, "consumer")
     group.add_member(Member("m", epoch=5, speaks_classic=speaks_classic))
     return state
 

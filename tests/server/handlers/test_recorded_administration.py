@@ -91,7 +91,7 @@ def test_groups_are_listed_as_the_release_did(release: str) -> None:
             state, told.group_id, STATES[told.group_state or "Empty"], protocol_type=told.protocol_type or None
         )
         group.kind = told.group_type or "classic"
-    assert len(state.groups) > 20
+    assert len(state.coordinator.groups) > 20
     assert replay(release, pairs, state, {}) == []
 
 

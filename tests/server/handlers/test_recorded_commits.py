@@ -39,7 +39,7 @@ def _empty(state: BrokerState, request: Any) -> None:
 
 
 def _consumer(state: BrokerState, request: Any) -> None:
-    group = state.groups.create(request.group_id, 0, "consumer")
+    group = state.coordinator.groups.create(request.group_id, 0, "consumer")
     member_id = request.member_id if request.member_id != "ghost" else "somebody"
     group.add_member(Member(member_id, epoch=2, speaks_classic=False))
     group.state = GroupState.STABLE

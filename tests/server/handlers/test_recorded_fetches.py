@@ -32,9 +32,9 @@ def _consumer(change: int, member_id: str | None = None) -> Any:
 
     def prepare(state: BrokerState, request: Any) -> None:
         asked = request.groups[0]
-        state.groups.remove(asked.group_id)
+        state.coordinator.groups.remove(asked.group_id)
         commit(state, asked.group_id, {"t": {0: (1, "x")}})
-        group = state.groups.create(asked.group_id, 0, "consumer")
+        group = state.coordinator.groups.create(asked.group_id, 0, "consumer")
         group.add_member(Member(member_id or asked.member_id, epoch=asked.member_epoch + change, speaks_classic=False))
         group.state = GroupState.STABLE
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kproto.records.partitioning import partition_for
 from kproto_server.cluster.cluster import Node
-from kproto_server.coordinator.partitioning import partition_for
 from tests.server.handlers.recorded import RELEASES, conversation
 from tests.server.handlers.recorded_topics import answer_of, differences, fresh_state
 

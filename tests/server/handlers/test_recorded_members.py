@@ -73,7 +73,7 @@ def test_members_of_a_group_that_is_not_loaded_yet(kafka_version: str, errors: t
     """LF-30, GP-35; GroupCoordinator of 3.8.1, GroupCoordinatorService of 4.0."""
     state = new_state(kafka_version)
     for partition in range(50):
-        state.unavailable[partition] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        state.coordinator.unavailable[partition] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     answers = [ask(state, JOIN, 4), ask(state, SYNC, 4), ask(state, HEARTBEAT, 4), ask(state, LEAVE, 4)]
     assert tuple(answer.error_code for answer in answers) == errors
 

@@ -21,9 +21,9 @@ from kproto_server.configuration.topic_configs import describe_topic
 from kproto_server.handlers import k18_api_versions
 from kproto_server.handlers._hash_order import in_hash_order
 from kproto_server.releases.kafka_version import KafkaVersion
-from kproto_server.requests.context import ConnectionInfo, RequestContext
+from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.deferred import DelayedOperation
-from tests.coordinator.broker_state import NOW_MS, ask, commit, new_state
+from tests.coordinator.broker_state import NOW_MS, ask, commit, new_state, request_context
 from tests.fixture_files import golden_topics
 from tests.server.handlers.recorded_topics import NOT_OURS, answer_of
 
@@ -186,17 +186,17 @@ class TestDeleteTopics:
         state = new_state(kafka_version)
         commit(state, "g", {"t": {0: 1}, "u": {0: 2}})
         assert self.delete(state, "t", version=1) == [0]
-        assert set(state.offsets.of_group("g")) == {"u"}
+        assert set(state.coordinator.offsets.of_group("g")) == {"u"}
 
     def test_groups_go_with_the_offsets_topic(self) -> None:
         state = new_state()
         commit(state, "g", {"t": {0: 1}})
         assert self.delete(state, OFFSETS, version=6) == [0]
-        assert state.group("g") is None
-        assert dict(state.offsets.of_group("g")) == {}
+        assert state.coordinator.group("g") is None
+        assert dict(state.coordinator.offsets.of_group("g")) == {}
         assert find(state).error_code == 15
         commit(state, "g", {"t": {0: 2}})
-        assert state.offsets.of_group("g")["t"][0].offset == 2
+        assert state.coordinator.offsets.of_group("g")["t"][0].offset == 2
 
     def test_a_zookeeper_broker_that_is_not_the_controller_passes_nothing_on(self) -> None:
         state = new_state("2.8", node_count=2)
@@ -254,7 +254,7 @@ class TestDescribeConfigs:
         )
         theirs = [config.name for config in recorded.results[0].configs if config.name not in NOT_OURS]
         state = new_state("4.4")
-        ours = in_hash_order(describe_topic(state.kafka_version, state.settings, {}), state.kafka_version)
+        ours = in_hash_order(describe_topic(state.kafka_version, state.settings.current, {}), state.kafka_version)
         assert [entry.name for entry in ours if entry.name not in NOT_OURS] == theirs
 
     @pytest.mark.parametrize(("kafka_version", "first"), [("2.8", 1), ("3.9", 1), ("4.1", 1), ("4.2", 0), ("4.4", 0)])
@@ -298,7 +298,7 @@ class TestApiVersions:
     def answer(self, kafka_version: str, version: int, request: ApiVersionsRequest) -> tuple[Any, ConnectionInfo]:
         state = new_state(kafka_version)
         connection = ConnectionInfo("/127.0.0.1")
-        context = RequestContext(state, state.cluster.nodes[1], connection, 18, version, "c", NOW_MS)
+        context = request_context(state, 1, connection, 18, version)
         return k18_api_versions.handle(request, context), connection
 
     def test_software_is_noted_from_v3_on(self) -> None:

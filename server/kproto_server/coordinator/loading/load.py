@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable, Iterator
 
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
+    from kproto_server.coordinator.offsets import OffsetStore
     from kproto_server.coordinator.pending_offsets import PendingOffsets
-    from kproto_server.state import BrokerState
 
 STEP_SIZE_BYTES = 64 << 10
 """Of the log, read in one step: records of 70 bytes at 3 microseconds each make 3 ms."""
@@ -30,16 +31,18 @@ class PartitionLoad:
 
     def __init__(
         self,
-        state: BrokerState,
+        coordinator: GroupCoordinator,
         slices: Iterable[bytes],
         now_ms: int,
         *,
+        offsets: OffsetStore | None = None,
         layouts: Layouts | None = None,
         decodes_all: bool = False,
     ) -> None:
         """Read a log from its slices, which may be cut anywhere.
 
         Args:
+            offsets: gets the offsets; None: the coordinator's own.
             layouts: what loads of other partitions have learned, and this one will.
             decodes_all: take the plain path only, by the declarations of all records.
         """
@@ -54,9 +57,10 @@ class PartitionLoad:
         """What the log ends with and is no whole batch (LF-62)."""
         self.groups: list[Group] = []
         """The groups of which the log has more than offsets; in the registry since the end."""
-        self._state = state
+        self._groups = coordinator.groups
         self._now_ms = now_ms
-        self._replay = Replay(state, decodes_all=decodes_all)
+        self._offsets = coordinator.offsets if offsets is None else offsets
+        self._replay = Replay(coordinator, self._offsets, decodes_all=decodes_all)
         self._shapes = None if decodes_all else Shapes(self._replay, {} if layouts is None else layouts)
         if self._shapes is not None:
             self._replay.settle = self._shapes.settle
@@ -95,7 +99,7 @@ class PartitionLoad:
             self.failed = f"batch at byte {self.read_size_bytes} of the log: {error}"
             yield from self._take_back()
             return
-        for index, group in enumerate(self._replay.groups.make(self._state.groups, self._now_ms), 1):
+        for index, group in enumerate(self._replay.groups.make(self._groups, self._now_ms), 1):
             self.groups.append(group)
             if index % GROUPS_AT_ONCE == 0:
                 yield
@@ -140,7 +144,7 @@ class PartitionLoad:
 
     def _take_back(self) -> Iterator[None]:
         """Take out what has got into the tables already."""
-        offsets = self._state.offsets
+        offsets = self._offsets
         for index, group_id in enumerate(self._replay.group_ids, 1):
             stored = offsets.of_group(group_id)
             offsets.apply_deletion(group_id, [(topic, list(partitions)) for topic, partitions in stored.items()])

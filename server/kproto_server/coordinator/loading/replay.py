@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from kproto.records.batches import Batch
     from kproto.records.record import Record
-    from kproto_server.coordinator.offsets import CommitEntries
+    from kproto_server.coordinator.coordinator import GroupCoordinator
+    from kproto_server.coordinator.offsets import CommitEntries, OffsetStore
     from kproto_server.coordinator.pending_offsets import Place
-    from kproto_server.state import BrokerState
 
 NO_EXPIRY = -1
 OFFSET_TYPES = frozenset({0, 1})
@@ -64,21 +64,21 @@ class _Run:
 class Replay:
     """The records of one offsets partition, in order."""
 
-    def __init__(self, state: BrokerState, *, decodes_all: bool = False) -> None:
+    def __init__(self, coordinator: GroupCoordinator, offsets: OffsetStore, *, decodes_all: bool = False) -> None:
         """``decodes_all``: by the declarations only."""
         self._decodes_all = decodes_all
         self.settle: Callable[[str], None] | None = None
         """Called before anything happens to a group's offsets, if somebody holds some of it back."""
-        self.groups = RestoredGroups(state.kafka_version)
+        self.groups = RestoredGroups(coordinator.kafka_version)
         self.pending = PendingOffsets()
         self.skipped: Counter[int] = Counter()
         """Records of types that mean nothing to this broker, by type (EX-55)."""
         self.group_ids: set[str] = set()
         """Groups that have got offsets."""
-        self._offsets = state.offsets
-        self._newest = state.kafka_version.new_group_coordinator
-        self._retention_ms = limits_of(state.settings).retention_ms
-        self.own_deadline = self._own_deadline if state.kafka_version.offsets_carry_expiry else None
+        self._offsets = offsets
+        self._newest = coordinator.kafka_version.new_group_coordinator
+        self._retention_ms = limits_of(coordinator.settings.current).retention_ms
+        self.own_deadline = self._own_deadline if coordinator.kafka_version.offsets_carry_expiry else None
         """By which a record's deadline is worked out where it may have none, but must."""
 
     def batch(self, batch: Batch) -> None:

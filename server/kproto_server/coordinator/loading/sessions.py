@@ -11,30 +11,30 @@ from kproto_server.coordinator.membership import timers
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
-    from kproto_server.state import BrokerState
 
 CONSUMER_SESSION_TIMEOUT_MS = 45_000
 """Of members of KIP-848 groups: Kafka's default of group.consumer.session.timeout.ms."""
 
 
-def take_over(state: BrokerState, groups: Iterable[Group], now_ms: int) -> None:
+def take_over(coordinator: GroupCoordinator, groups: Iterable[Group], now_ms: int) -> None:
     """Wait for the members of groups that were just loaded."""
     for group in groups:
         if not group.members:
             continue
         if group.kind == "classic":
-            timers.resume(state, group, now_ms)
+            timers.resume(coordinator, group, now_ms)
         else:
             due_ms = now_ms + CONSUMER_SESSION_TIMEOUT_MS
-            state.clock.call_at(due_ms, partial(_give_up_members, state, group), in_background=True)
+            coordinator.clock.call_at(due_ms, partial(_give_up_members, coordinator, group), in_background=True)
 
 
-def _give_up_members(state: BrokerState, group: Group) -> None:
+def _give_up_members(coordinator: GroupCoordinator, group: Group) -> None:
     """Take the members out of a KIP-848 group. There is no way for them to be heard of, and nothing is written: the
     next start waits for them anew."""
-    if state.groups.get(group.group_id) is group:
+    if coordinator.groups.get(group.group_id) is group:
         for member_id in list(group.members):
             group.remove_member(member_id)
-        group.transition_to(GroupState.EMPTY, state.clock.now_ms())
+        group.transition_to(GroupState.EMPTY, coordinator.clock.now_ms())
         group.subscribed_topics = frozenset()

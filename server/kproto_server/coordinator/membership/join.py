@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -17,15 +16,15 @@ from kproto_server.coordinator.membership.records import persist
 from kproto_server.coordinator.membership.replies import Reply, refused_join
 
 if TYPE_CHECKING:
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.membership.replies import JoinRequest, JoinResult
-    from kproto_server.state import BrokerState
 
 
-def join(state: BrokerState, request: JoinRequest, now_ms: int) -> Reply[JoinResult]:
+def join(coordinator: GroupCoordinator, request: JoinRequest, now_ms: int) -> Reply[JoinResult]:
     """Let somebody join; the reply may know its answer already. The coordinator has been found to be the right one."""
     reply: Reply[JoinResult] = Reply()
-    group = state.groups.get(request.group_id)
-    by_offsets = state.group(request.group_id) if group is None else None
+    group = coordinator.groups.get(request.group_id)
+    by_offsets = coordinator.group(request.group_id) if group is None else None
     is_new_group = group is None and by_offsets is None
     if group is not None and group.kind == "consumer":
         # It came with the log of a real broker. An empty one makes room; members of both protocols don't go together.
@@ -35,32 +34,32 @@ def join(state: BrokerState, request: JoinRequest, now_ms: int) -> Reply[JoinRes
         group = None
     if group is None:
         if request.member_id:
-            error = None if by_offsets is None else _error(state, by_offsets, request)
+            error = None if by_offsets is None else _error(coordinator, by_offsets, request)
             reply.answer(error or refused_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
             return reply
-        group = state.groups.create(request.group_id, now_ms)
-    if not _has_room(state, group, request.member_id):
-        _shed(state, group, request.member_id, now_ms)
+        group = coordinator.groups.create(request.group_id, now_ms)
+    if not _has_room(coordinator, group, request.member_id):
+        _shed(coordinator, group, request.member_id, now_ms)
         reply.answer(refused_join(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
     else:
-        error = _error(state, group, request)
+        error = _error(coordinator, group, request)
         if error is not None:
             reply.answer(error)
         elif not request.member_id:
-            _join_anew(state, group, request, now_ms, reply)
+            _join_anew(coordinator, group, request, now_ms, reply)
         elif request.member_id in group.pending_members:
-            _add(state, group, request, request.member_id, now_ms, reply)
+            _add(coordinator, group, request, request.member_id, now_ms, reply)
         else:
-            _join_again(state, group, request, now_ms, reply)
-    if is_new_group and state.kafka_version.new_group_coordinator:
-        _announce(state, group, now_ms)
-    timers.arm(state, group)
+            _join_again(coordinator, group, request, now_ms, reply)
+    if is_new_group and coordinator.kafka_version.new_group_coordinator:
+        _announce(coordinator, group, now_ms)
+    timers.arm(coordinator, group)
     return reply
 
 
-def _error(state: BrokerState, group: Group, request: JoinRequest) -> JoinResult | None:
+def _error(coordinator: GroupCoordinator, group: Group, request: JoinRequest) -> JoinResult | None:
     """Return why somebody can't join (GP-10 rows 10 and 11); None: it can."""
-    if not suits(group, request.protocol_type, request.protocols, state.kafka_version):
+    if not suits(group, request.protocol_type, request.protocols, coordinator.kafka_version):
         return refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
     if not request.member_id or request.member_id in group.pending_members:
         return None
@@ -68,27 +67,34 @@ def _error(state: BrokerState, group: Group, request: JoinRequest) -> JoinResult
     instance = request.group_instance_id
     if instance is not None and instance not in group.static_members:
         return refused_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
-    error = members.member_error(group, request.member_id, instance, state.kafka_version)
+    error = members.member_error(group, request.member_id, instance, coordinator.kafka_version)
     return refused_join(ErrorCode(error), request.member_id) if error else None
 
 
-def _join_anew(state: BrokerState, group: Group, request: JoinRequest, now_ms: int, reply: Reply[JoinResult]) -> None:
+def _join_anew(
+    coordinator: GroupCoordinator, group: Group, request: JoinRequest, now_ms: int, reply: Reply[JoinResult]
+) -> None:
     """Somebody has no member id: give it one (GP-14), or its instance's place."""
     instance = request.group_instance_id
-    member_id = f"{request.client_id if instance is None else instance}-{uuid.uuid4()}"
+    member_id = coordinator.new_member_id(request.client_id if instance is None else instance)
     if instance is not None and instance in group.static_members:
-        static_members.come_back(state, group, request, member_id, now_ms, reply)
+        static_members.come_back(coordinator, group, request, member_id, now_ms, reply)
     elif instance is None and request.must_know_its_id:
         lapses_ms = now_ms + request.session_timeout_ms
         group.pending_members[member_id] = lapses_ms
         members.look_at(group, lapses_ms)
         reply.answer(refused_join(ErrorCode.MEMBER_ID_REQUIRED, member_id))
     else:
-        _add(state, group, request, member_id, now_ms, reply)
+        _add(coordinator, group, request, member_id, now_ms, reply)
 
 
 def _add(
-    state: BrokerState, group: Group, request: JoinRequest, member_id: str, now_ms: int, reply: Reply[JoinResult]
+    coordinator: GroupCoordinator,
+    group: Group,
+    request: JoinRequest,
+    member_id: str,
+    now_ms: int,
+    reply: Reply[JoinResult],
 ) -> None:
     """Take in a new member (GP-16)."""
     group.pending_members.pop(member_id, None)
@@ -105,16 +111,20 @@ def _add(
     if not group.members:
         group.protocol_type = request.protocol_type
     # The old coordinator makes a first gathering longer only in the life of a group that never had a generation.
-    if isinstance(group.phase, FirstGathering) and (state.kafka_version.new_group_coordinator or group.generation == 0):
+    if isinstance(group.phase, FirstGathering) and (
+        coordinator.kafka_version.new_group_coordinator or group.generation == 0
+    ):
         group.new_member_added = True
     group.add_member(member)
     members.wait_to_join(group, member, reply)
     # It has no id to send heartbeats with; the session timeout counts from the answer on.
     members.expect(group, member, now_ms, NEW_MEMBER_TIMEOUT_MS)
-    begin_or_complete(state, group, now_ms)
+    begin_or_complete(coordinator, group, now_ms)
 
 
-def _join_again(state: BrokerState, group: Group, request: JoinRequest, now_ms: int, reply: Reply[JoinResult]) -> None:
+def _join_again(
+    coordinator: GroupCoordinator, group: Group, request: JoinRequest, now_ms: int, reply: Reply[JoinResult]
+) -> None:
     """A member joins again (GP-17)."""
     member = group.members[request.member_id]
     same = member.protocols == request.protocols
@@ -124,12 +134,12 @@ def _join_again(state: BrokerState, group: Group, request: JoinRequest, now_ms: 
         case Rejoin.WAIT | Rejoin.REBALANCE:
             members.update(group, member, request)
             members.wait_to_join(group, member, reply)
-            begin_or_complete(state, group, now_ms)
+            begin_or_complete(coordinator, group, now_ms)
 
 
-def _has_room(state: BrokerState, group: Group, member_id: str) -> bool:
+def _has_room(coordinator: GroupCoordinator, group: Group, member_id: str) -> bool:
     """Whether a group takes one more, or keeps one (GP-15)."""
-    kafka_version, size_max = state.kafka_version, group_limits_of(state.settings).size_max
+    kafka_version, size_max = coordinator.kafka_version, group_limits_of(coordinator.settings.current).size_max
     member = group.members.get(member_id)
     if not kafka_version.limits_group_size:
         return True
@@ -144,17 +154,17 @@ def _has_room(state: BrokerState, group: Group, member_id: str) -> bool:
     return member is not None or len(group.members) < size_max
 
 
-def _shed(state: BrokerState, group: Group, member_id: str, now_ms: int) -> None:
+def _shed(coordinator: GroupCoordinator, group: Group, member_id: str, now_ms: int) -> None:
     """A group is too large: one that comes too late is out. The new coordinator sees only at the next event that nobody
     has to wait for it any more."""
     member = group.members.get(member_id)
     if member is not None:
         members.remove(group, member)
     group.pending_members.pop(member_id, None)
-    if group.state is PREPARING and not state.kafka_version.new_group_coordinator:
-        begin_or_complete(state, group, now_ms)
+    if group.state is PREPARING and not coordinator.kafka_version.new_group_coordinator:
+        begin_or_complete(coordinator, group, now_ms)
 
 
-def _announce(state: BrokerState, group: Group, now_ms: int) -> None:
+def _announce(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
     """Write that there is a group now, which has no members yet (GP-12)."""
-    persist(state, Group(group.group_id, now_ms), now_ms, lambda log_error: None)
+    persist(coordinator, Group(group.group_id, now_ms), now_ms, lambda log_error: None)

@@ -11,28 +11,28 @@ from kproto_server.coordinator.membership.rebalance import member_gone, pending_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
     from kproto_server.releases.kafka_version import KafkaVersion
-    from kproto_server.state import BrokerState
 
     Leaving = tuple[str, str | None]
     """Member id and group instance id."""
 
 
-def leave(state: BrokerState, group_id: str, leaving: Sequence[Leaving], now_ms: int) -> list[int]:
+def leave(coordinator: GroupCoordinator, group_id: str, leaving: Sequence[Leaving], now_ms: int) -> list[int]:
     """Take members out; return an error for each."""
-    group = state.groups.get(group_id)
+    group = coordinator.groups.get(group_id)
     if group is None or group.kind == "consumer":
         return [ErrorCode.UNKNOWN_MEMBER_ID for _ in leaving]
     size, pending_count = len(group.members), len(group.pending_members)
-    errors = [_leave(group, member_id, instance, state.kafka_version) for member_id, instance in leaving]
+    errors = [_leave(group, member_id, instance, coordinator.kafka_version) for member_id, instance in leaving]
     pending_left = len(group.pending_members) < pending_count
     # In the new coordinator an id that was only given out is as good as a member here.
-    if len(group.members) < size or (pending_left and state.kafka_version.new_group_coordinator):
-        member_gone(state, group, now_ms)
+    if len(group.members) < size or (pending_left and coordinator.kafka_version.new_group_coordinator):
+        member_gone(coordinator, group, now_ms)
     elif pending_left:
-        pending_gone(state, group, now_ms)
-    timers.arm(state, group)
+        pending_gone(coordinator, group, now_ms)
+    timers.arm(coordinator, group)
     return errors
 
 

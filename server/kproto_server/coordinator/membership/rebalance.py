@@ -20,68 +20,68 @@ from kproto_server.coordinator.membership.records import persist
 from kproto_server.coordinator.membership.replies import SyncResult
 
 if TYPE_CHECKING:
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
-    from kproto_server.state import BrokerState
 
 
-def begin(state: BrokerState, group: Group, now_ms: int) -> None:
+def begin(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
     """Have all members join again (GP-20)."""
     if group.state is COMPLETING:
         drop_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
     group.pending_syncs.clear()
     is_first = group.state is EMPTY
     group.transition_to(move(group.state, PREPARING), now_ms)
-    if is_first and state.kafka_version.first_rebalance_waits:
-        delay_ms = group_limits_of(state.settings).first_delay_ms
+    if is_first and coordinator.kafka_version.first_rebalance_waits:
+        delay_ms = group_limits_of(coordinator.settings.current).first_delay_ms
         group.new_member_added = False
         remaining_ms = max(0, rebalance_timeout_ms(group) - delay_ms)
         group.enter(FirstGathering(now_ms + delay_ms, delay_ms, remaining_ms))
     else:
         group.enter(Gathering(now_ms + rebalance_timeout_ms(group)))
-        complete_if_all_joined(state, group, now_ms)
+        complete_if_all_joined(coordinator, group, now_ms)
 
 
-def begin_or_complete(state: BrokerState, group: Group, now_ms: int) -> None:
+def begin_or_complete(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
     """Begin a rebalance; if one is under way, see whether all have joined."""
     if group.state is PREPARING:
-        complete_if_all_joined(state, group, now_ms)
+        complete_if_all_joined(coordinator, group, now_ms)
     else:
-        begin(state, group, now_ms)
+        begin(coordinator, group, now_ms)
 
 
-def member_gone(state: BrokerState, group: Group, now_ms: int) -> None:
+def member_gone(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
     """A member is out: the others join again, or, if they do so already, don't wait for it any more (GP-37)."""
     if group.state in REBALANCES_WHEN_LEFT:
-        begin(state, group, now_ms)
+        begin(coordinator, group, now_ms)
     else:
-        pending_gone(state, group, now_ms)
+        pending_gone(coordinator, group, now_ms)
 
 
-def pending_gone(state: BrokerState, group: Group, now_ms: int) -> None:
+def pending_gone(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
     """Somebody is out who had only been given an id."""
     if group.state is PREPARING:
-        complete_if_all_joined(state, group, now_ms)
+        complete_if_all_joined(coordinator, group, now_ms)
 
 
-def complete_if_all_joined(state: BrokerState, group: Group, now_ms: int) -> None:
+def complete_if_all_joined(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
     """End a gathering that waits for nobody any more; a first one may wait for somebody still."""
     is_over = group.joining_count == len(group.members) and not group.pending_members
     if is_over and isinstance(group.phase, Gathering):
-        gathered(state, group, now_ms)
+        gathered(coordinator, group, now_ms)
 
 
-def first_gathered(state: BrokerState, group: Group, phase: FirstGathering, now_ms: int) -> None:
+def first_gathered(coordinator: GroupCoordinator, group: Group, phase: FirstGathering, now_ms: int) -> None:
     """The wait for more members is over: wait again if there were some (GP-20)."""
     if group.new_member_added and phase.remaining_ms:
         group.new_member_added = False
-        delay_ms = min(group_limits_of(state.settings).first_delay_ms, phase.remaining_ms)
+        delay_ms = min(group_limits_of(coordinator.settings.current).first_delay_ms, phase.remaining_ms)
         remaining_ms = max(0, phase.remaining_ms - phase.delay_ms)
         group.enter(FirstGathering(now_ms + delay_ms, delay_ms, remaining_ms))
     else:
-        gathered(state, group, now_ms)
+        gathered(coordinator, group, now_ms)
 
 
-def gathered(state: BrokerState, group: Group, now_ms: int) -> None:
+def gathered(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
     """A gathering is over: whoever has not come is out, static members apart (GP-22)."""
     absent = [member for member in group.members.values() if member.joining is None]
     for member in absent:
@@ -91,7 +91,7 @@ def gathered(state: BrokerState, group: Group, now_ms: int) -> None:
         # Only static members, and none of them has come: their sessions will be over, or they come.
         group.enter(Gathering(now_ms + rebalance_timeout_ms(group)))
         return
-    _start_generation(state, group, now_ms)
+    _start_generation(coordinator, group, now_ms)
 
 
 def _elect_leader(group: Group) -> bool:
@@ -106,13 +106,13 @@ def _elect_leader(group: Group) -> bool:
     return True
 
 
-def _start_generation(state: BrokerState, group: Group, now_ms: int) -> None:
+def _start_generation(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
     """Answer the joins, or have the group be empty (GP-23)."""
     group.generation += 1
     group.pending_syncs.clear()
     group.enter(None)
     if not group.members:
-        _become_empty(state, group, now_ms)
+        _become_empty(coordinator, group, now_ms)
         return
     group.protocol_name = choose(group)
     for member in group.members.values():
@@ -123,20 +123,20 @@ def _start_generation(state: BrokerState, group: Group, now_ms: int) -> None:
         members.answer_join(group, member, members.generation_of(group, member))
         members.expect(group, member, now_ms)
         member.is_new = False
-    if state.kafka_version.waits_for_syncs_only_so_long:
+    if coordinator.kafka_version.waits_for_syncs_only_so_long:
         group.pending_syncs.update(group.members)
         group.enter(Syncing(now_ms + rebalance_timeout_ms(group)))
 
 
-def _become_empty(state: BrokerState, group: Group, now_ms: int) -> None:
+def _become_empty(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
     """The last member is out: from here on offsets expire by the group's clock (EX-12)."""
     group.protocol_name = group.leader_id = None
     group.subscribed_topics = subscription_of(group)
     group.transition_to(move(group.state, EMPTY), now_ms)
-    if not state.kafka_version.offsets_make_a_group:
-        state.groups.remove(group.group_id)
+    if not coordinator.kafka_version.offsets_make_a_group:
+        coordinator.groups.remove(group.group_id)
     # If it can't be written, the members come back at the next start, and are given up then.
-    persist(state, group, now_ms, lambda log_error: None)
+    persist(coordinator, group, now_ms, lambda log_error: None)
 
 
 def drop_assignments(group: Group, error: int, now_ms: int) -> None:
@@ -147,11 +147,11 @@ def drop_assignments(group: Group, error: int, now_ms: int) -> None:
             members.expect(group, member, now_ms)
 
 
-def syncs_missing(state: BrokerState, group: Group, now_ms: int) -> None:
+def syncs_missing(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
     """The time for SyncGroup is over: whoever has not asked is out, and the others join again (GP-25)."""
     for member_id in list(group.pending_syncs):
         members.remove(group, group.members[member_id])
-    begin(state, group, now_ms)
+    begin(coordinator, group, now_ms)
 
 
 def rebalance_timeout_ms(group: Group) -> int:

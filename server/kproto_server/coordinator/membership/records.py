@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.change_log import NO_BATCH, Change
-from kproto_server.coordinator.partitioning import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
     from kproto_server.releases.kafka_version import KafkaVersion
-    from kproto_server.state import BrokerState
 
 
 def persist(
-    state: BrokerState,
+    coordinator: GroupCoordinator,
     group: Group,
     now_ms: int,
     done: Callable[[int], object],
@@ -27,19 +26,18 @@ def persist(
 
     ``assignments``: those that the members will have then, by member id (GP-32); None: they keep what they have.
     """
-    topic = state.cluster.topics.get(OFFSETS_TOPIC)
-    if topic is None:
+    partition = coordinator.partition_of(group.group_id)
+    if partition is None:
         done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     else:
-        partition = partition_for(group.group_id, len(topic.partitions))
         batch = NO_BATCH
-        if state.log.keeps:
+        if coordinator.log.keeps:
             from kproto_server.coordinator.offsets_log.batches import offsets_compression
             from kproto_server.coordinator.offsets_log.groups import group_batch
 
-            compression = offsets_compression(state.settings)
-            batch = group_batch(group, now_ms, state.kafka_version, compression, assignments)
-        state.log.append(partition, Change(group.group_id, done), *batch)
+            compression = offsets_compression(coordinator.settings.current)
+            batch = group_batch(group, now_ms, coordinator.kafka_version, compression, assignments)
+        coordinator.log.append(partition, Change(group.group_id, done), *batch)
 
 
 _GONE = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR}

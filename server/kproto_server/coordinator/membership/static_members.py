@@ -14,16 +14,21 @@ from kproto_server.coordinator.membership.records import persist, write_error
 from kproto_server.coordinator.membership.replies import SyncResult, refused_join
 
 if TYPE_CHECKING:
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.membership.replies import JoinRequest, JoinResult, Reply
-    from kproto_server.state import BrokerState
 
 
 def come_back(
-    state: BrokerState, group: Group, request: JoinRequest, member_id: str, now_ms: int, reply: Reply[JoinResult]
+    coordinator: GroupCoordinator,
+    group: Group,
+    request: JoinRequest,
+    member_id: str,
+    now_ms: int,
+    reply: Reply[JoinResult],
 ) -> None:
     """Give an instance its place back under a new member id; who had it is fenced."""
-    kafka_version, leader_id = state.kafka_version, group.leader_id or ""
+    kafka_version, leader_id = coordinator.kafka_version, group.leader_id or ""
     assert request.group_instance_id is not None, "asked for before"
     old = group.members[group.static_members[request.group_instance_id]]
     member = replace(group, old, member_id)
@@ -32,7 +37,7 @@ def come_back(
     stores = kafka_version.stores_returned_static_members
     if group.state is STABLE and (not stores or choose(group) == group.protocol_name):
         member.metadata = member.metadata_for(group.protocol_name)
-        _answer_stable(state, group, request, member, old, leader_id, now_ms, reply)
+        _answer_stable(coordinator, group, request, member, old, leader_id, now_ms, reply)
         return
     if group.state is COMPLETING and not kafka_version.returned_static_member_stops_sync:
         reply.answer(_as_follower(group, member, leader_id))
@@ -40,9 +45,9 @@ def come_back(
     members.wait_to_join(group, member, reply)
     if group.state in (STABLE, COMPLETING):
         # In CompletingRebalance the leader is about to assign to the old id.
-        begin(state, group, now_ms)
+        begin(coordinator, group, now_ms)
     else:
-        complete_if_all_joined(state, group, now_ms)
+        complete_if_all_joined(coordinator, group, now_ms)
 
 
 def replace(group: Group, old: Member, member_id: str) -> Member:
@@ -72,7 +77,7 @@ def replace(group: Group, old: Member, member_id: str) -> Member:
 
 
 def _answer_stable(
-    state: BrokerState,
+    coordinator: GroupCoordinator,
     group: Group,
     request: JoinRequest,
     member: Member,
@@ -89,7 +94,7 @@ def _answer_stable(
             return  # the group has gone on meanwhile
         if log_error:
             error = _as_follower(group, member, leader_id)._replace(
-                error=write_error(log_error, state.kafka_version), member_id=""
+                error=write_error(log_error, coordinator.kafka_version), member_id=""
             )
             members.answer_join(group, member, error)
             _undo(group, member, old)
@@ -98,8 +103,8 @@ def _answer_stable(
         else:
             members.answer_join(group, member, _as_follower(group, member, leader_id))
 
-    if state.kafka_version.stores_returned_static_members:
-        persist(state, group, now_ms, done)
+    if coordinator.kafka_version.stores_returned_static_members:
+        persist(coordinator, group, now_ms, done)
     else:
         done(0)
 

@@ -13,19 +13,19 @@ from kproto_server.coordinator.membership.records import persist, write_error
 from kproto_server.coordinator.membership.replies import Reply, SyncResult
 
 if TYPE_CHECKING:
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group, Member
     from kproto_server.coordinator.membership.replies import SyncRequest
-    from kproto_server.state import BrokerState
 
 
-def sync(state: BrokerState, request: SyncRequest, now_ms: int) -> Reply[SyncResult]:
+def sync(coordinator: GroupCoordinator, request: SyncRequest, now_ms: int) -> Reply[SyncResult]:
     """Give a member its assignment; the reply may know it already."""
     reply: Reply[SyncResult] = Reply()
-    group = state.groups.get(request.group_id)
+    group = coordinator.groups.get(request.group_id)
     if group is None or group.kind == "consumer":
         reply.answer(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
         return reply
-    error = _error(state, group, request)
+    error = _error(coordinator, group, request)
     if error:
         reply.answer(SyncResult(error))
         return reply
@@ -36,20 +36,20 @@ def sync(state: BrokerState, request: SyncRequest, now_ms: int) -> Reply[SyncRes
         case Sync.ANSWER:
             _note(group, member)
             reply.answer(_assignment_of(group, member))
-            if not state.kafka_version.new_group_coordinator:
+            if not coordinator.kafka_version.new_group_coordinator:
                 members.expect(group, member, now_ms)
         case Sync.WAIT:
             _note(group, member)
             members.wait_to_sync(member, reply)
             if member.member_id == group.leader_id:
-                _store(state, group, request.assignments, now_ms)
-    timers.arm(state, group)
+                _store(coordinator, group, request.assignments, now_ms)
+    timers.arm(coordinator, group)
     return reply
 
 
-def _error(state: BrokerState, group: Group, request: SyncRequest) -> int:
+def _error(coordinator: GroupCoordinator, group: Group, request: SyncRequest) -> int:
     """Return why somebody has no assignment to get (GP-30)."""
-    error = members.member_error(group, request.member_id, request.group_instance_id, state.kafka_version)
+    error = members.member_error(group, request.member_id, request.group_instance_id, coordinator.kafka_version)
     if error:
         return error
     if request.generation != group.generation:
@@ -69,7 +69,7 @@ def _note(group: Group, member: Member) -> None:
         group.enter(None)
 
 
-def _store(state: BrokerState, group: Group, told: dict[str, bytes], now_ms: int) -> None:
+def _store(coordinator: GroupCoordinator, group: Group, told: dict[str, bytes], now_ms: int) -> None:
     """Write what the leader assigns, then hand it out; of ids that it made up nobody hears (GP-31, GP-32)."""
     assignments = {member_id: told.get(member_id, b"") for member_id in group.members}
     generation = group.generation
@@ -78,13 +78,13 @@ def _store(state: BrokerState, group: Group, told: dict[str, bytes], now_ms: int
         if group.state is not COMPLETING or group.generation != generation:
             return  # somebody has come or gone meanwhile, and all were told to join again
         if log_error:
-            drop_assignments(group, write_error(log_error, state.kafka_version), now_ms)
-            begin(state, group, now_ms)
+            drop_assignments(group, write_error(log_error, coordinator.kafka_version), now_ms)
+            begin(coordinator, group, now_ms)
         else:
             _hand_out(group, assignments, now_ms)
-        timers.arm(state, group)
+        timers.arm(coordinator, group)
 
-    persist(state, group, now_ms, done, assignments)
+    persist(coordinator, group, now_ms, done, assignments)
 
 
 def _hand_out(group: Group, assignments: dict[str, bytes], now_ms: int) -> None:

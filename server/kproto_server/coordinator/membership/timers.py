@@ -28,28 +28,28 @@ from kproto_server.coordinator.membership.rebalance import (
 )
 
 if TYPE_CHECKING:
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group, Member
-    from kproto_server.state import BrokerState
 
 
-def arm(state: BrokerState, group: Group) -> None:
+def arm(coordinator: GroupCoordinator, group: Group) -> None:
     """Set the group's timers by its deadlines."""
-    _arm_phase(state, group)
-    _arm_session(state, group)
+    _arm_phase(coordinator, group)
+    _arm_session(coordinator, group)
 
 
-def _arm_phase(state: BrokerState, group: Group) -> None:
+def _arm_phase(coordinator: GroupCoordinator, group: Group) -> None:
     phase = group.phase
     if phase is not None and group.phase_timer is None:
-        group.phase_timer = state.clock.call_at(
+        group.phase_timer = coordinator.clock.call_at(
             phase.due_ms,
-            lambda: _phase_over(state, group),
+            lambda: _phase_over(coordinator, group),
             for_client=True,
             in_background=not isinstance(phase, FirstGathering),
         )
 
 
-def _arm_session(state: BrokerState, group: Group) -> None:
+def _arm_session(coordinator: GroupCoordinator, group: Group) -> None:
     due_ms, timer = group.next_look_ms, group.session_timer
     if due_ms is None:
         return
@@ -57,39 +57,39 @@ def _arm_session(state: BrokerState, group: Group) -> None:
         if timer.action is not None and timer.due_ms <= due_ms:
             return
         timer.cancel()
-    group.session_timer = state.clock.call_at(due_ms, lambda: _look(state, group), in_background=True)
+    group.session_timer = coordinator.clock.call_at(due_ms, lambda: _look(coordinator, group), in_background=True)
 
 
-def _phase_over(state: BrokerState, group: Group) -> None:
+def _phase_over(coordinator: GroupCoordinator, group: Group) -> None:
     """The time is over, by the broker's clock or by that of the clients that wait."""
     if group.state is DEAD:
         return
-    now_ms, phase = state.clock.now_ms(), group.phase
+    now_ms, phase = coordinator.clock.now_ms(), group.phase
     group.enter(None)
     match phase:
         case FirstGathering():
-            first_gathered(state, group, phase, now_ms)
+            first_gathered(coordinator, group, phase, now_ms)
         case Gathering():
-            gathered(state, group, now_ms)
+            gathered(coordinator, group, now_ms)
         case _:
-            syncs_missing(state, group, now_ms)
-    arm(state, group)
+            syncs_missing(coordinator, group, now_ms)
+    arm(coordinator, group)
 
 
-def _look(state: BrokerState, group: Group) -> None:
+def _look(coordinator: GroupCoordinator, group: Group) -> None:
     """Take out the members that were silent too long, and ids that nobody came back with (GP-38, GP-14)."""
     group.session_timer = None
     if group.state is DEAD:
         return
-    now_ms = state.clock.now_ms()
+    now_ms = coordinator.clock.now_ms()
     for member_id, lapses_ms in list(group.pending_members.items()):
         if lapses_ms <= now_ms:
             del group.pending_members[member_id]
-            pending_gone(state, group, now_ms)
+            pending_gone(coordinator, group, now_ms)
     for member in list(group.members.values()):
         if member.session_deadline_ms <= now_ms and _can_expire(member) and member.member_id in group.members:
             members.remove(group, member)
-            member_gone(state, group, now_ms)
+            member_gone(coordinator, group, now_ms)
     group.next_look_ms = min(
         [
             *group.pending_members.values(),
@@ -97,7 +97,7 @@ def _look(state: BrokerState, group: Group) -> None:
         ],
         default=None,
     )
-    arm(state, group)
+    arm(coordinator, group)
 
 
 def _can_expire(member: Member) -> bool:
@@ -105,10 +105,13 @@ def _can_expire(member: Member) -> bool:
     return member.is_new or (member.joining is None and member.syncing is None)
 
 
-def resume(state: BrokerState, group: Group, now_ms: int) -> None:
+def resume(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
     """Take over a group from the log: its members have their session timeouts in full (EX-17)."""
     for member in group.members.values():
         members.expect(group, member, now_ms)
-    if state.kafka_version.limits_group_size and len(group.members) > group_limits_of(state.settings).size_max:
-        begin(state, group, now_ms)
-    arm(state, group)
+    if (
+        coordinator.kafka_version.limits_group_size
+        and len(group.members) > group_limits_of(coordinator.settings.current).size_max
+    ):
+        begin(coordinator, group, now_ms)
+    arm(coordinator, group)

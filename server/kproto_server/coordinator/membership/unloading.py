@@ -8,34 +8,33 @@ from kproto.codes import ErrorCode
 from kproto_server.coordinator.membership import members, timers
 from kproto_server.coordinator.membership.rebalance import pending_gone
 from kproto_server.coordinator.membership.replies import SyncResult, refused_join
-from kproto_server.coordinator.partitioning import owned_partition
 
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Node
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
-    from kproto_server.state import BrokerState
 
 
-def hand_over(state: BrokerState, node: Node) -> None:
+def hand_over(coordinator: GroupCoordinator, node: Node) -> None:
     """A node that is about to stop tells everybody who waits to look for another one.
 
     The groups are the cluster's, so who finds the next coordinator is known there. New members were told no id yet, and
     are nobody's.
     """
-    now_ms = state.clock.now_ms()
-    for group in list(state.groups):
-        if owned_partition(state.cluster, node, group.group_id) is None:
+    now_ms = coordinator.clock.now_ms()
+    for group in list(coordinator.groups):
+        if coordinator.owned_partition(node, group.group_id) is None:
             continue
         _dismiss(group, ErrorCode.NOT_COORDINATOR)
         for member in [member for member in group.members.values() if member.is_new]:
             members.remove(group, member)
-        pending_gone(state, group, now_ms)
-        timers.arm(state, group)
+        pending_gone(coordinator, group, now_ms)
+        timers.arm(coordinator, group)
 
 
-def dissolve(state: BrokerState) -> None:
+def dissolve(coordinator: GroupCoordinator) -> None:
     """All groups are about to be forgotten: nobody who waits is a member any more."""
-    for group in state.groups:
+    for group in coordinator.groups:
         _dismiss(group, ErrorCode.UNKNOWN_MEMBER_ID)
         group.enter(None)
         if group.session_timer is not None:

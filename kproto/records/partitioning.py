@@ -1,0 +1,22 @@
+"""The partition of a coordinator's topic that holds the records of a group or of a transactional id."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from kproto.java_arithmetic import INT32_MIN, java_hash
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+CACHED_KEYS_MAX = 65536
+"""The hash of a long group id costs more than the rest of a small commit; 64 Ki entries take about 10 MB."""
+
+
+@lru_cache(maxsize=CACHED_KEYS_MAX)
+def partition_for(key: str, partition_count: int) -> int:
+    """Return the partition that holds a group id or a transactional id (LF-40).
+
+    ``partition_count`` is the count of the existing topic, not of the settings.
+    """
+    value = java_hash(key)
+    return 0 if value == INT32_MIN else abs(value) % partition_count

@@ -1,0 +1,21 @@
+"""One broker of a cluster."""
+
+from __future__ import annotations
+
+
+class Node:
+    """One broker of the cluster, with the address that clients get."""
+
+    __slots__ = ("alive", "host", "node_id", "port", "rack", "registered")
+
+    def __init__(self, node_id: int, host: str, port: int, rack: str | None = None, *, alive: bool = True) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.rack = rack
+        self.alive = alive
+        self.registered = alive
+        """Whether the node was ever alive: KRaft counts a stopped broker, ZooKeeper forgets it (BA-52)."""
+
+    def __repr__(self) -> str:
+        return f"Node({self.node_id}, {self.host}:{self.port}, {'alive' if self.alive else 'stopped'})"

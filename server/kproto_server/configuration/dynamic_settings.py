@@ -1,0 +1,53 @@
+"""The settings of all nodes as they are now: AlterConfigs changes some of them while brokers run (KIP-226)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto_server.configuration.settings import first_dynamic_configs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kproto_server.configuration.settings import Settings
+    from kproto_server.releases.kafka_version import KafkaVersion
+
+ALL_NODES = ""
+"""The name of the broker resource that stands for all nodes."""
+
+
+class DynamicSettings:
+    """The settings at start, and the dynamic configs of all nodes together and of each node."""
+
+    __slots__ = ("_kafka_version", "_of_node", "_on_change", "configs", "current")
+
+    def __init__(self, settings: Settings, kafka_version: KafkaVersion, on_change: Callable[[], object]) -> None:
+        """``on_change``: called after each change, as decisions that were made from the old settings are void."""
+        self._kafka_version = kafka_version
+        self._on_change = on_change
+        self.current = settings
+        """The settings that apply to all nodes. A `Settings` never changes: a change puts another one here."""
+        self.configs: dict[str, dict[str, str]] = {ALL_NODES: first_dynamic_configs(kafka_version)}
+        """The dynamic configs by node id, and those of `ALL_NODES`."""
+        self._of_node: dict[int, Settings] = {}
+
+    def of(self, node_id: int) -> Settings:
+        """Return the settings of one node."""
+        return self._of_node.get(node_id, self.current)
+
+    def change(self, name: str, configs: dict[str, str]) -> None:
+        """Replace the dynamic configs of one node, or of `ALL_NODES`."""
+        self.configs[name] = configs
+        of_all = self.configs[ALL_NODES]
+        self.current = self.current.with_dynamic(of_all)
+        self._of_node = {
+            int(node): self.current.with_dynamic(of_all, of_one)
+            for node, of_one in self.configs.items()
+            if node and of_one
+        }
+        self._on_change()
+
+    def reset(self) -> None:
+        """Drop all changes."""
+        self.configs.clear()
+        self.change(ALL_NODES, first_dynamic_configs(self._kafka_version))

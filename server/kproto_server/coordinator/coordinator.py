@@ -1,0 +1,149 @@
+"""The group coordinator of all nodes: groups, offsets, and the log of their changes.
+
+All nodes of one process share it, as the brokers of a real cluster replicate the offsets topic; the leader of a group's
+offsets partition coordinates the group.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kproto.codes import ErrorCode
+from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
+from kproto_server.coordinator.change_log import MemoryChangeLog
+from kproto_server.coordinator.offsets import OffsetStore
+from kproto_server.coordinator.registry import GroupRegistry, simple_group
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from kproto_server.clock import Clock
+    from kproto_server.cluster.cluster import Node
+    from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.configuration.dynamic_settings import DynamicSettings
+    from kproto_server.coordinator.change_log import ChangeLog
+    from kproto_server.coordinator.groups import Group
+    from kproto_server.coordinator.pending_offsets import PendingOffsets
+    from kproto_server.releases.kafka_version import KafkaVersion
+
+V0_PARTITION = -1
+"""Stands for the log of the offsets of OffsetCommit v0, which is no partition of the offsets topic (OC-20)."""
+
+UUID_BYTES = 16
+
+
+class GroupCoordinator:
+    """Groups, offsets, and the log of their changes."""
+
+    __slots__ = (
+        "_random_bytes",
+        "_topics",
+        "clock",
+        "groups",
+        "kafka_version",
+        "log",
+        "offsets",
+        "pending_offsets",
+        "prepare_v0_log",
+        "settings",
+        "unavailable",
+        "v0_offsets",
+    )
+
+    def __init__(
+        self,
+        kafka_version: KafkaVersion,
+        settings: DynamicSettings,
+        topics: Mapping[str, Topic],
+        clock: Clock,
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        """``topics``: those of the cluster, by name; ``random_bytes``: makes member ids."""
+        self.kafka_version = kafka_version
+        self.settings = settings
+        self.clock = clock
+        self._topics = topics
+        self._random_bytes = random_bytes
+        self.groups = GroupRegistry()
+        self.offsets = OffsetStore()
+        self.log: ChangeLog = MemoryChangeLog()
+        """Has each change of groups and offsets before it is visible."""
+        self.unavailable: dict[int, int] = {}
+        """Offsets partitions that are not served, with the error of their groups: COORDINATOR_LOAD_IN_PROGRESS while
+        they are loaded, NOT_COORDINATOR if they can't be."""
+        self.pending_offsets: dict[int, PendingOffsets] = {}
+        """The offsets of transactions that are open at the end of a loaded log, by offsets partition (LF-33)."""
+        self.v0_offsets = OffsetStore()
+        """The offsets of OffsetCommit v0, which real brokers keep in ZooKeeper (OC-20)."""
+        self.prepare_v0_log: Callable[[], int] = lambda: 0
+        """Create the log of those offsets if one is needed; return an error code if that failed, else 0."""
+
+    @property
+    def offsets_partitions(self) -> Sequence[Partition]:
+        """The partitions of the offsets topic; none while there is no such topic."""
+        topic = self._topics.get(OFFSETS_TOPIC)
+        return () if topic is None else topic.partitions
+
+    def partition_of(self, group_id: str) -> int | None:
+        """Return the offsets partition of a group; None while there is no offsets topic."""
+        topic = self._topics.get(OFFSETS_TOPIC)
+        return None if topic is None else partition_for(group_id, len(topic.partitions))
+
+    def owned_partition(self, node: Node, group_id: str) -> int | None:
+        """Return the offsets partition of a group if ``node`` leads it.
+
+        None means NOT_COORDINATOR: another node leads it, none does, or there is no offsets topic yet (OC-10 row 12).
+        """
+        topic = self._topics.get(OFFSETS_TOPIC)
+        if topic is None:
+            return None
+        partitions = topic.partitions
+        index = partition_for(group_id, len(partitions))
+        return index if partitions[index].leader == node.node_id else None
+
+    def error_at(self, node: Node, group_id: str) -> int:
+        """Return why a node does not serve a group: NOT_COORDINATOR, or the error of a partition that is not loaded or
+        can't be read (LF-30, LF-36); 0 if it serves the group."""
+        partition = self.owned_partition(node, group_id)
+        return ErrorCode.NOT_COORDINATOR if partition is None else self.unavailable.get(partition, 0)
+
+    @property
+    def not_coordinator_error(self) -> int:
+        """The error of a request to a node that does not own the group's partition (OC-10 row 12)."""
+        return ErrorCode.NOT_COORDINATOR if OFFSETS_TOPIC in self._topics else self.kafka_version.no_offsets_topic_error
+
+    def group(self, group_id: str) -> Group | None:
+        """Return a group. A group that exists by its offsets alone is made for each call, and not registered."""
+        group = self.groups.get(group_id)
+        if group is None and self.kafka_version.offsets_make_a_group and self.offsets.has(group_id):
+            return simple_group(group_id)
+        return group
+
+    def all_groups(self) -> Iterator[Group]:
+        """Yield all groups, first those that exist by their offsets alone. Nothing may be changed meanwhile."""
+        if self.kafka_version.offsets_make_a_group:
+            known = self.groups.get
+            for group_id in sorted(self.offsets.group_ids()):
+                if known(group_id) is None:
+                    yield simple_group(group_id)
+        yield from self.groups
+
+    def new_member_id(self, name: str) -> str:
+        """Return a member id that begins with the client's id or the instance's: a random UUID follows (GP-14)."""
+        uuid = bytearray(self._random_bytes(UUID_BYTES))
+        uuid[6] = uuid[6] & 0x0F | 0x40  # version 4 of RFC 4122
+        uuid[8] = uuid[8] & 0x3F | 0x80
+        digits = uuid.hex()
+        return f"{name}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+    def forget_groups(self) -> None:
+        """Drop all groups and their offsets, as the offsets topic was deleted."""
+        self.groups = GroupRegistry()
+        self.offsets = OffsetStore()
+
+    def reset(self) -> None:
+        """Drop all groups and offsets, those of OffsetCommit v0 too; a log on disk stays the log."""
+        if isinstance(self.log, MemoryChangeLog):
+            self.log = MemoryChangeLog()
+        self.forget_groups()
+        self.v0_offsets = OffsetStore()
