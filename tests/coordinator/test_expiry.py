@@ -350,6 +350,16 @@ acts = st.one_of(
 )
 
 
+def test_a_members_commit_expires_at_its_own_deadline() -> None:
+    """EX-4: at most one check interval late, although the group itself is due for a look only later."""
+    line = Timeline("0.9")
+    line.join()
+    line.clock.advance(SECOND_MS)
+    line.commit("t", ret=0, member=True)
+    line.clock.advance(SECOND_MS)
+    assert line.committed() == {}
+
+
 @settings(max_examples=150)
 @given(
     st.sampled_from(["0.9", "2.0", "2.1", "2.4", "3.9", "4.4", "latest"]),

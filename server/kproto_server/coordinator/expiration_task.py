@@ -126,6 +126,9 @@ class Sweeps:
                 if in_registry(group_id) is None:
                     # Its last commit is a retention time ago: so that is what the verdict will be.
                     found.append((group_id, None if has_deadlines else all_of_it))
+                elif all_of_it is None:
+                    # A commit with a deadline of its own may expire before the sweep that the group waits for.
+                    found.append((group_id, None))
             done += 1 + len(groups)
             if done >= GROUPS_AT_ONCE:
                 self._sweep(found, now_ms)
