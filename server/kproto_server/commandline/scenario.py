@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from kproto_server.commandline.arguments import Command, HelpRequested, Option, UsageError, whole_number
+from kproto.errors import CommandLineError
+from kproto_server.commandline.arguments import Command, HelpRequested, Option, whole_number
 from kproto_server.commandline.output import write
 
 TYPE_CHECKING = False
@@ -57,7 +58,7 @@ def scenario(words: Sequence[str]) -> int:
     """Do what stands after ``kproto scenario``; return the exit code.
 
     Raises:
-        UsageError: with one line for the user.
+        CommandLineError: with one line for the user.
         HelpAsked: with the help.
     """
     match list(words):
@@ -72,8 +73,8 @@ def scenario(words: Sequence[str]) -> int:
         case ["run", *rest]:
             return _run(rest)
         case []:
-            raise UsageError("kproto scenario: no command given: use list or run, see kproto scenario --help")
-    raise UsageError(f"kproto scenario: no command {words[0]!r}: use list or run, see kproto scenario --help")
+            raise CommandLineError("kproto scenario: no command given: use list or run, see kproto scenario --help")
+    raise CommandLineError(f"kproto scenario: no command {words[0]!r}: use list or run, see kproto scenario --help")
 
 
 def _list() -> int:

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kproto.errors import KprotoError
 from kproto_server.broker.broker import Broker
 from kproto_server.scenarios.ground import GROUP, TOPIC, Ground
 from kproto_server.scenarios.journey import Journey, journeys
@@ -67,7 +68,7 @@ class Findings:
     """The last line that it wrote to standard error, if it ended by itself."""
 
 
-class CannotStart(Exception):
+class CannotStart(KprotoError):
     """The client's command can't be started; the text is one line for the user."""
 
 
