@@ -92,7 +92,7 @@ SCENARIOS = {
         ),
         FailureScenario(
             name="expired-offsets",
-            description="The group committed offset 100 of 500 records; the offset expired, as the group was down for 8 days.",
+            description="The group committed offset 100 of 500 records; after 8 days without a member, it expired.",
             apply=_expired_offsets,
             expected_start={0: 100},
         ),
