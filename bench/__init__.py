@@ -1,1 +1,1 @@
-"""Measures kproto beside its peers, always as ratios within one run: ``python -m bench``."""
+"""Benchmarks of kproto and its peers, as ratios within one run: ``python -m bench``."""

@@ -1,4 +1,4 @@
-"""``python -m bench NAME [--json] [--check]``: runs one bench; without a name, lists them."""
+"""``python -m bench NAME [--json] [--check]`` runs one bench; without a name, it lists them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bench import (
 )
 from bench.model import Bench, BenchError
 from bench.options import some_of
-from bench.table import as_json, as_line, as_table, judge
+from bench.table import as_json, as_line, as_table, check_floors
 
 BENCHES = (
     backpressure.BENCH,
@@ -46,7 +46,7 @@ BENCHES = (
 
 
 class OneLineParser(ArgumentParser):
-    """Says what is wrong with the arguments in one line; exit status 2."""
+    """Reports a wrong argument in one line and exits with status 2."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"bench: {message}\n")
@@ -57,15 +57,15 @@ def parser() -> OneLineParser:
     choose: Any = top.add_subparsers(dest="name", metavar="NAME", parser_class=OneLineParser)
     for bench in BENCHES:
         sub = choose.add_parser(bench.name, help=bench.summary, description=bench.summary, allow_abbrev=False)
-        sub.add_argument("--json", action="store_true", help="one JSON object a row; all else goes to stderr")
-        sub.add_argument("--check", action="store_true", help="exit status 1 unless all floors asked for held")
+        sub.add_argument("--json", action="store_true", help="one JSON object per row; everything else goes to stderr")
+        sub.add_argument("--check", action="store_true", help="exit status 1 unless all floors held")
         only = partial(some_of, names=bench.peers)
         sub.add_argument(
             "--only",
             type=only,
             default=bench.peers,
             metavar="NAME,...",
-            help=f"whom to measure: {', '.join(bench.peers)}",
+            help=f"the subjects to measure: {', '.join(bench.peers)}",
         )
         bench.add_options(sub)
         sub.set_defaults(bench=bench)
@@ -90,12 +90,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(as_json(row))
     else:
         print(as_table(rows, bench.metrics))
-    verdicts = judge(bench.floors, rows, options.only)
-    for verdict in verdicts:
-        print(as_line(verdict), file=notes)
-    return int(options.check and not all(verdict.held for verdict in verdicts))
+    results = check_floors(bench.floors, rows, options.only)
+    for result in results:
+        print(as_line(result), file=notes)
+    return int(options.check and not all(result.held for result in results))
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # servers and directories are cleared away
+    # An exit runs the clean-up of servers and directories.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(main())

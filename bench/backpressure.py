@@ -1,9 +1,9 @@
-"""What one client costs the others: commits of a normal one by itself, and beside clients that hold the server up.
+"""Commits of a normal client alone and beside clients that slow down the server: the cost of one client for another.
 
-Method: all servers are started, and each has a topic with some megabytes of records; then in each round each is loaded
-by the same client, by itself, beside 1,000 connections that do nothing, and beside one that asks for all those records
-again and again and reads no answer. The first round is not counted; each figure is the best of its rounds, and ratios
-are between the figures of one server.
+Method: all servers are started, and each gets a topic with 40 MB of records. In each round the same client loads each
+server three times: alone, beside 1,000 idle connections, and beside one client that requests all those records again
+and again and reads no response. The first round is not counted. Each figure is the best of its rounds, and ratios
+compare figures of one server.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from struct import pack
 
 from bench import generator
 from bench.commit import ONE_BY_ONE, PIPELINED, Case, measured, of_case
-from bench.model import KPROTO, Bench, BenchError, Limit, Metric, Note, Row
-from bench.options import count, seconds
+from bench.model import KPROTO, Bench, BenchError, Limit, Metric, Note, Row, best_of
+from bench.options import add_rounds, add_seconds
 from bench.peers.fleet import Fleet, Target
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
@@ -37,12 +37,12 @@ MEASURED = (REQUESTS, P99)
 PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
 CASES = tuple(Case(10, shape) for shape in (ONE_BY_ONE, PIPELINED))
 SLOWER_MAX = 1.15
-"""What is above 1 is noise."""
+"""Above 1, the rest is noise."""
 IDLE = 1000
 SPARE_FILES = 100
 TOPIC = "unread"
 RECORDS = Load(Size(10_000, 10), 400)
-"""40 MB: far more than what a kernel keeps of an answer."""
+"""40 MB: far more than the kernel buffers of a response."""
 FETCHES = 100
 FETCH, FETCH_VERSION = 1, 4
 ALL_BYTES = 50 << 20
@@ -50,13 +50,13 @@ ALONE = "alone"
 
 
 @contextmanager
-def nobody(_server: Server) -> Iterator[None]:
+def alone(_server: Server) -> Iterator[None]:
     yield
 
 
 @contextmanager
 def idle(server: Server) -> Iterator[None]:
-    """Connections that do nothing any more."""
+    """Keep idle connections open."""
     with ExitStack() as stack:
         for _ in range(IDLE):
             ask(stack.enter_context(connect(server.port)), API_VERSIONS, 0, b"")
@@ -65,27 +65,27 @@ def idle(server: Server) -> Iterator[None]:
 
 @contextmanager
 def slow_reader(server: Server) -> Iterator[None]:
-    """One that asks for all records again and again and reads nothing."""
+    """Keep a connection that requests all records again and again and reads nothing."""
     partition = pack(">iqi", 0, 0, ALL_BYTES)
     body = pack(">iiiibi", -1, 0, 1, ALL_BYTES, 0, 1) + text(TOPIC) + pack(">i", 1) + partition
     head = pack(">hhi", FETCH, FETCH_VERSION, 1) + text(CLIENT_ID)
     request = pack(">i", len(head) + len(body)) + head + body
     with connect(server.port) as stream:
         stream.sendall(request * FETCHES)
-        stream.recv(1, socket.MSG_PEEK)  # its first answer has begun
+        stream.recv(1, socket.MSG_PEEK)  # the first response has begun
         yield
 
 
 BESIDE: Mapping[str, Callable[[Server], AbstractContextManager[None]]] = {
-    ALONE: nobody,
+    ALONE: alone,
     f"beside {IDLE:,} idle connections": idle,
     "beside one that reads nothing": slow_reader,
 }
 
 
 def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=count, default=5, metavar="N", help="best of so many; 5 if not given")
-    parser.add_argument("--seconds", type=seconds, default=1.0, metavar="S", help="of load each; 1 if not given")
+    add_rounds(parser, 5)
+    add_seconds(parser, 1.0)
 
 
 Samples = dict[tuple[Case, str], dict[Target, list[dict[str, float]]]]
@@ -113,7 +113,7 @@ def run(options: Namespace, note: Note) -> list[Row]:
 
 
 def _make_room_for_files() -> None:
-    """Servers inherit the limit."""
+    """Raise the limit of open files; servers inherit it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = IDLE + SPARE_FILES
     if soft < wanted:
@@ -124,31 +124,27 @@ def _make_room_for_files() -> None:
 
 @contextmanager
 def _filled(server: Server) -> Iterator[None]:
-    """The topic that nobody reads."""
+    """Keep a filled topic for the slow reader."""
     topic = Topic(server.port, TOPIC, 1)
     with topic.there():
         with producing(topic, RECORDS) as move:
             if move() != RECORDS.messages:
-                raise BenchError("the topic can't be filled")
+                raise BenchError("the topic cannot be filled")
         yield
 
 
 def _ratios(samples: Samples, case: Case, beside: str) -> dict[Target, dict[str, float]]:
-    """The best figures of each server, and how they stand to its own without others."""
+    """Return the best figures of each server and their ratios to the server's figures without other clients."""
     found: dict[Target, dict[str, float]] = {}
     for target, rounds in samples[case, beside].items():
-        alone = _best(samples[case, ALONE][target])
-        figures = _best(rounds)
+        unloaded = best_of(samples[case, ALONE][target], MEASURED)
+        figures = best_of(rounds, MEASURED)
         found[target] = {
             **figures,
-            SLOWER.key: alone[REQUESTS.key] / figures[REQUESTS.key],
-            LATER.key: figures[P99.key] / alone[P99.key],
+            SLOWER.key: unloaded[REQUESTS.key] / figures[REQUESTS.key],
+            LATER.key: figures[P99.key] / unloaded[P99.key],
         }
     return found
-
-
-def _best(rounds: list[dict[str, float]]) -> dict[str, float]:
-    return {metric.key: metric.best([figures[metric.key] for figures in rounds]) for metric in MEASURED}
 
 
 def named(case: Case, beside: str) -> str:

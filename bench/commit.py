@@ -1,9 +1,8 @@
 """Commit throughput and latency, for each durability, beside kfake, librdkafka's mock and real Kafka.
 
-Method: all servers are started, then in each round each case is run against each server in turn, so that what
-else the machine does falls on all of them. The first round is not counted: a JVM compiles its code in it. Each
-figure is the best of its rounds. The load generator (``bench/load``) checks every answer, and at the end fetches
-every offset.
+Method: all servers are started. In each round each case runs against each server in turn, so that other load of the
+machine affects all of them. The first round is not counted, because a JVM compiles its code in it. Each figure is the
+best of its rounds. The load generator (``bench/load``) checks every response and at the end fetches every offset.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from pathlib import Path
 from bench import generator
 from bench.disk import sync_time
 from bench.model import KPROTO, Bench, Lead, Metric, Note, Row
-from bench.options import count, counts, durabilities, seconds
+from bench.options import add_durability, add_rounds, add_seconds, count, counts
 from bench.peers.durability import DURABILITIES, ON_DISK, Durability
-from bench.peers.fleet import Fleet, Target
+from bench.peers.fleet import Fleet, Target, best
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
 from bench.peers.kproto import Kproto
@@ -31,7 +30,7 @@ REQUESTS = Metric(key="requests_per_s", title="requests/s", more_is_better=True,
 SERVER_CPU = Metric(key="server_cpu_us_per_request", title="server CPU us", compared=True)
 METRICS = (REQUESTS, Metric(key="p50_us", title="p50 us"), Metric(key="p99_us", title="p99 us"), SERVER_CPU)
 OF_LOAD = {REQUESTS.key: "requests_s"} | {m.key: m.key for m in METRICS[1:]}
-"""What the load generator calls each metric."""
+"""The load generator's name of each metric."""
 PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Librdkafka(), Kafka())
 WARM_UP_SECONDS = 0.3
 PARTITIONS = (1, 10, 100)
@@ -39,7 +38,7 @@ PARTITIONS = (1, 10, 100)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How the load comes: connections, and requests kept in flight on each."""
+    """The load: connections, and pipelined requests on each."""
 
     connections: int
     in_flight: int
@@ -61,7 +60,7 @@ class Case:
 
 
 def shapes(text: str) -> list[Shape]:
-    """``CONNECTIONSxIN_FLIGHT``, separated by commas."""
+    """Parse ``CONNECTIONSxIN_FLIGHT``, separated by commas."""
     found = []
     for part in text.split(","):
         connections, x, in_flight = part.partition("x")
@@ -72,25 +71,19 @@ def shapes(text: str) -> list[Shape]:
 
 
 def add_options(parser: ArgumentParser) -> None:
+    add_durability(parser, DURABILITIES)
     parser.add_argument(
-        "--durability",
-        type=durabilities,
-        default=DURABILITIES,
-        metavar="D,...",
-        help="memory,os,fsync: all if not given",
-    )
-    parser.add_argument(
-        "--partitions", type=counts, default=PARTITIONS, metavar="N,...", help="a request; 1,10,100 if not given"
+        "--partitions", type=counts, default=PARTITIONS, metavar="N,...", help="per request; 1,10,100 if not given"
     )
     parser.add_argument(
         "--shapes",
         type=shapes,
         default=SHAPES,
         metavar="CxF,...",
-        help="connections x requests in flight on each; 1x1,64x1,8x16 if not given",
+        help="connections x pipelined requests on each; 1x1,64x1,8x16 if not given",
     )
-    parser.add_argument("--rounds", type=count, default=3, metavar="N", help="best of so many; 3 if not given")
-    parser.add_argument("--seconds", type=seconds, default=1.0, metavar="S", help="of load each; 1 if not given")
+    add_rounds(parser, 3)
+    add_seconds(parser, 1.0)
 
 
 def run(options: Namespace, note: Note) -> list[Row]:
@@ -108,17 +101,17 @@ def run(options: Namespace, note: Note) -> list[Row]:
                 if nth > 0:
                     samples[case].setdefault(target, []).append(figures)
     return [
-        Row(bench=BENCH.name, case=named(durability, case), figures=fleet.row(durability, best(samples[case])))
+        Row(bench=BENCH.name, case=named(durability, case), figures=fleet.row(durability, best(samples[case], METRICS)))
         for durability, case in product(options.durability, cases)
     ]
 
 
 Samples = dict[Target, list[dict[str, float]]]
-"""What was measured of each server, round by round."""
+"""The figures of each server, round by round."""
 
 
 def of_case(case: Case, duration: float) -> dict[str, object]:
-    """The load generator's flags."""
+    """Return the load generator's flags for a case."""
     return {
         "conns": case.shape.connections,
         "inflight": case.shape.in_flight,
@@ -131,17 +124,10 @@ def of_case(case: Case, duration: float) -> dict[str, object]:
 
 
 def measured(load: Path, target: Target, server: Server, flags: Mapping[str, object]) -> dict[str, float]:
-    """One run of the load generator."""
+    """Run the load generator once; return its figures."""
     what = f"{target}, {flags['parts']} partitions, {flags['conns']}x{flags['inflight']}"
-    said = generator.run(load, server.port, what, {"pid": server.pid, **flags})
-    return {key: float(said[theirs]) for key, theirs in OF_LOAD.items()}
-
-
-def best(samples: Samples) -> dict[Target, dict[str, float]]:
-    return {
-        target: {metric.key: metric.best([figures[metric.key] for figures in rounds]) for metric in METRICS}
-        for target, rounds in samples.items()
-    }
+    result = generator.run(load, server.port, what, {"pid": server.pid, **flags})
+    return {key: float(result[theirs]) for key, theirs in OF_LOAD.items()}
 
 
 def named(durability: Durability, case: Case) -> str:
@@ -149,7 +135,7 @@ def named(durability: Durability, case: Case) -> str:
 
 
 def _floors() -> Sequence[Lead]:
-    """Those of a row with more than one request in flight are higher: there a sync serves many commits."""
+    """Return the floors; with more than one pending request they are higher, since one sync serves many commits."""
     floors = [(Kafka.name, 1.0, "memory", Case(10, ONE_BY_ONE))]
     for case in (Case(*pair) for pair in product(PARTITIONS, SHAPES)):
         floors.append((Kfake.name, 1.0, "memory", case))

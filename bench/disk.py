@@ -1,4 +1,4 @@
-"""The yardstick of all that is synced: what the disk itself needs."""
+"""The time of a sync on the disk itself, for comparison with all benches that sync."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RESERVED = 1 << 20
 
 
 def sync_time() -> str:
-    """One line: how long a write of one page and its fdatasync take where the data directories are made."""
+    """Return one line: the time of a page write and its fdatasync on the disk of the data directories."""
     with tempfile.TemporaryFile(prefix="kproto-bench-") as file:
         descriptor = file.fileno()
         os.posix_fallocate(descriptor, 0, RESERVED)
@@ -26,6 +26,4 @@ def sync_time() -> str:
             times.append((perf_counter() - began) * 1e6)
     tenths = quantiles(times, n=10)
     directory = tempfile.gettempdir()
-    return (
-        f"fdatasync in {directory}: {min(times):.0f} us at best, {tenths[4]:.0f} in the median, {tenths[8]:.0f} at 90 %"
-    )
+    return f"fdatasync in {directory}: {min(times):.0f} us at best, median {tenths[4]:.0f}, 90 % {tenths[8]:.0f}"

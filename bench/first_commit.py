@@ -1,6 +1,6 @@
-"""A client that does the least for one commit: Metadata, FindCoordinator, OffsetCommit v3.
+"""The smallest client that commits an offset: Metadata, FindCoordinator, OffsetCommit v3.
 
-Each is repeated until it succeeds.
+Each request is repeated until it succeeds.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ OFFSET_COMMIT = (
 
 
 def first_commit(port: int) -> None:
-    """Return once a commit was answered without an error.
+    """Return after the first successful response to a commit.
 
     Raises:
-        BenchError: that took longer than anything measured here should.
+        BenchError: no commit succeeded within `PATIENCE_SECONDS`.
     """
     end = monotonic() + PATIENCE_SECONDS
     while monotonic() < end:
@@ -39,7 +39,7 @@ def first_commit(port: int) -> None:
                     return
         except (ConnectionError, TimeoutError):
             sleep(PAUSE_SECONDS)
-    raise BenchError(f"no commit was answered on port {port} in {PATIENCE_SECONDS:g} s")
+    raise BenchError(f"no commit succeeded on port {port} within {PATIENCE_SECONDS:g} s")
 
 
 def _commit(stream: socket.socket, end: float) -> bool:
@@ -56,7 +56,7 @@ def _commit(stream: socket.socket, end: float) -> bool:
 
 
 def _has_leader(metadata: bytes) -> bool:
-    """Whether Metadata v4 names the topic without an error, and its first partition a leader."""
+    """Return whether Metadata v4 has the topic without an error, and a leader of its first partition."""
     position = metadata.find(pack(">h", len(TOPIC)) + TOPIC)
     if position < 2:
         return False
@@ -66,10 +66,10 @@ def _has_leader(metadata: bytes) -> bool:
     return error_code == 0 and count > 0 and bool(unpack_from(">hii", metadata, position + 4)[2] >= 0)
 
 
-def _found(answer: bytes) -> bool:
-    return bool(unpack_from(">h", answer)[0] == 0)
+def _found(response: bytes) -> bool:
+    return bool(unpack_from(">h", response)[0] == 0)
 
 
-def _committed(answer: bytes) -> bool:
-    """Whether OffsetCommit v3's only partition has no error."""
-    return answer[-2:] == b"\0\0"
+def _committed(response: bytes) -> bool:
+    """Return whether the only partition of OffsetCommit v3 has no error."""
+    return response[-2:] == b"\0\0"

@@ -1,4 +1,4 @@
-"""The load generator (``bench/load``): one run of it, and what it said."""
+"""Runs the load generator (``bench/load``) and returns its result."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ OFFSET_COMMIT_VERSION = 3
 
 
 def program() -> Path:
-    """The load generator, built if need be.
+    """Return the load generator's program; build it if necessary.
 
     Raises:
-        BenchError: it can't be had here; nothing can be measured without it.
+        BenchError: it cannot be built here, so nothing can be measured.
     """
     try:
         return build("load")
@@ -28,22 +28,22 @@ def program() -> Path:
 
 
 def command(load: Path, port: int, flags: Mapping[str, object]) -> list[str]:
-    """Its command line."""
+    """Return the load generator's command line."""
     every = {"addr": f"{HOST}:{port}", "version": OFFSET_COMMIT_VERSION, **flags}
     return [str(load), *(f"-{flag}={value}" for flag, value in every.items())]
 
 
 def run(load: Path, port: int, what: str, flags: Mapping[str, object]) -> Mapping[str, Any]:
-    """Run it to its end; return what it printed.
+    """Run the load generator to its end; return the JSON object that it printed.
 
     Args:
-        what: is named in the error.
+        what: names the run in an error.
 
     Raises:
-        BenchError: an answer was wrong, or did not come.
+        BenchError: a response was wrong or missing.
     """
     done = subprocess.run(command(load, port, flags), capture_output=True, text=True, check=False)
     if done.returncode:
         raise BenchError(f"{what}: {(done.stderr.strip() or 'no reason given').splitlines()[-1]}")
-    said: Mapping[str, Any] = json.loads(done.stdout)
-    return said
+    result: Mapping[str, Any] = json.loads(done.stdout)
+    return result

@@ -1,7 +1,7 @@
-"""What a commit costs where there are many groups: the same load, dealt out over 8 groups and over 60,000.
+"""Cost of a commit with many groups: the same load over 8 groups and over 60,000.
 
-Method: as ``commit``, at 8x16 and 10 partitions, but each server is loaded with both. Before it is measured, each
-group has committed twice at least, as a consumer that lives for a while has.
+Method: as ``commit``, at 8x16 and 10 partitions, with both loads on each server. Before the measurement each group
+has committed at least twice, like a consumer that has been running for a while.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from contextlib import ExitStack
 from itertools import product
 
 from bench import generator
-from bench.commit import METRICS, PIPELINED, SERVER_CPU, Case, Samples, best, measured, of_case
+from bench.commit import METRICS, PIPELINED, SERVER_CPU, Case, Samples, measured, of_case
 from bench.model import KPROTO, Bench, Limit, Note, Row
-from bench.options import count, durabilities, seconds
+from bench.options import add_durability, add_rounds, add_seconds, count
 from bench.peers.durability import DURABILITIES, Durability
-from bench.peers.fleet import Fleet, Target
+from bench.peers.fleet import Fleet, Target, best
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
 from bench.peers.kproto import Kproto
@@ -24,15 +24,15 @@ from bench.peers.server import Peer
 
 
 class KfakeInMemory(Kfake):
-    """With a data directory it did not come to the end of 120,000 commits for 60,000 groups in twenty minutes."""
+    """kfake in memory only: with a data directory it did not finish 120,000 commits of 60,000 groups in 20 minutes."""
 
     beside: Mapping[Durability, Durability] = {"memory": "memory"}
 
 
 PEERS: tuple[Peer, ...] = (Kproto(), KfakeInMemory(), Kafka())
-"""librdkafka's mock looks a group up in a list: it answers some hundred commits a second here."""
+"""Without librdkafka's mock: it searches groups in a list and serves a few hundred commits per second here."""
 YARDSTICK = "few-groups"
-"""kproto itself under the load of few groups."""
+"""kproto itself with few groups."""
 FEW = PIPELINED.connections
 MANY = 60_000
 GROWTH_MAX = 1.5
@@ -40,16 +40,10 @@ CASE = Case(10, PIPELINED)
 
 
 def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--durability",
-        type=durabilities,
-        default=DURABILITIES,
-        metavar="D,...",
-        help="memory,os,fsync: all if not given",
-    )
+    add_durability(parser, DURABILITIES)
     parser.add_argument("--groups", type=count, default=MANY, metavar="N", help="60000 if not given")
-    parser.add_argument("--rounds", type=count, default=3, metavar="N", help="best of so many; 3 if not given")
-    parser.add_argument("--seconds", type=seconds, default=2.0, metavar="S", help="of load each; 2 if not given")
+    add_rounds(parser, 3)
+    add_seconds(parser, 2.0)
 
 
 def run(options: Namespace, note: Note) -> list[Row]:
@@ -70,9 +64,9 @@ def run(options: Namespace, note: Note) -> list[Row]:
                 few.setdefault(target, []).append(measured(load, target, server, flags))
     rows = []
     for durability in options.durability:
-        figures = fleet.row(durability, best(many))
+        figures = fleet.row(durability, best(many, METRICS))
         if (kproto := Target(KPROTO, durability)) in few:
-            figures[YARDSTICK] = best(few)[kproto]
+            figures[YARDSTICK] = best(few, METRICS)[kproto]
         rows.append(Row(bench=BENCH.name, case=f"{durability}, {groups:,} groups", figures=figures))
     return rows
 

@@ -1,4 +1,4 @@
-"""CPU time of this process and everything it has started, from /proc: children that have ended count too."""
+"""CPU time and memory of processes, from /proc."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ PARENT, TIMES = 1, slice(11, 15)
 
 
 def cpu_seconds() -> float:
-    """Return user and system time of the tree, in steps of 10 ms; what has ended and was not waited for is missed."""
+    """Return user and system time of this process and all its descendants, ended children included.
+
+    The resolution is 10 ms. A process that has ended and was not waited for is not counted.
+    """
     times: dict[int, float] = {}
     children: defaultdict[int, list[int]] = defaultdict(list)
     for entry in Path("/proc").iterdir():
@@ -27,6 +30,12 @@ def cpu_seconds() -> float:
         found += times.get(process, 0.0)
         left += children[process]
     return found
+
+
+def resident_bytes(pid: int | str = "self") -> int:
+    """Return the resident memory of a process."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS:"))
 
 
 def _fields(entry: Path) -> list[str]:

@@ -1,9 +1,9 @@
-"""How long a group takes until all its members have their assignment, beside kfake and real Kafka.
+"""Time until all members of a group have their assignment, beside kfake and real Kafka.
 
-Method: the load generator is all members, each by a connection of its own that is there already: so many join at once,
-then one more does, then that one leaves. Real clients hear of a rebalance with their next heartbeat, every three
-seconds; these send one as soon as there is something to hear, so what is measured is the coordinator. All servers are
-started, then each is measured in turn; the first round is not counted, and each figure is the best of its rounds.
+Method: the load generator plays all members, each on its own open connection. All members join at once, then one more
+joins, then that one leaves. Real clients learn of a rebalance with their next heartbeat, every three seconds; these
+members send a heartbeat as soon as a rebalance has begun, so that the coordinator alone is measured. All servers are
+started and measured in turn. The first round is not counted, and each figure is the best of its rounds.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from itertools import product
 
 from bench import generator
 from bench.model import KPROTO, Bench, Lead, Metric, Note, Row
-from bench.options import count, counts, durabilities
+from bench.options import add_durability, add_rounds, counts
 from bench.peers.durability import Durability
-from bench.peers.fleet import Fleet, Target
+from bench.peers.fleet import Fleet, Target, best
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
 from bench.peers.kproto import Kproto
@@ -26,24 +26,18 @@ TIME = Metric(key="ms", title="ms", compared=True)
 SERVER_CPU = Metric(key="server_cpu_ms", title="server CPU ms", digits=0)
 METRICS = (TIME, SERVER_CPU)
 PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
-"""None of them waits for more members before a group's first generation: Kafka is started that way."""
+"""All run without an initial rebalance delay."""
 MEMBERS = (1, 10, 100, 1000)
 EVENTS = {"start": "all join", "join": "one more joins", "leave": "one leaves"}
-"""What the load generator calls them, and what we do."""
+"""The load generator's name of each event, and its title."""
 DURABILITIES: tuple[Durability, ...] = ("memory", "os")
 FLOOR_MEMBERS = 100
 
 
 def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--durability",
-        type=durabilities,
-        default=DURABILITIES,
-        metavar="D,...",
-        help="memory,os,fsync; memory,os if not given",
-    )
+    add_durability(parser, DURABILITIES)
     parser.add_argument("--members", type=counts, default=MEMBERS, metavar="N,...", help="1,10,100,1000 if not given")
-    parser.add_argument("--rounds", type=count, default=5, metavar="N", help="best of so many; 5 if not given")
+    add_rounds(parser, 5)
 
 
 def run(options: Namespace, note: Note) -> list[Row]:
@@ -57,22 +51,18 @@ def run(options: Namespace, note: Note) -> list[Row]:
         for nth, size in product(range(1 + options.rounds), options.members):
             for target, server in fleet.servers.items():
                 flags = {"mode": "rebalance", "conns": size, "group": f"rebalance-{size}-{nth}-", "pid": server.pid}
-                said = generator.run(load, server.port, f"{target}, {size} members", flags)
+                result = generator.run(load, server.port, f"{target}, {size} members", flags)
                 for event in EVENTS if nth > 0 else ():
-                    figures = {TIME.key: float(said[f"{event}_ms"]), SERVER_CPU.key: float(said[f"{event}_cpu_ms"])}
+                    figures = {TIME.key: float(result[f"{event}_ms"]), SERVER_CPU.key: float(result[f"{event}_cpu_ms"])}
                     samples[size, event].setdefault(target, []).append(figures)
     return [
         Row(
             bench=BENCH.name,
             case=named(durability, size, event),
-            figures=fleet.row(durability, {target: _best(rounds) for target, rounds in samples[size, event].items()}),
+            figures=fleet.row(durability, best(samples[size, event], METRICS)),
         )
         for durability, size, event in product(options.durability, options.members, EVENTS)
     ]
-
-
-def _best(rounds: list[dict[str, float]]) -> dict[str, float]:
-    return {metric.key: metric.best([figures[metric.key] for figures in rounds]) for metric in METRICS}
 
 
 def named(durability: Durability, members: int, event: str) -> str:

@@ -1,6 +1,6 @@
-"""A producer and a consumer of librdkafka: made ready and connected first, then they move so many messages.
+"""A producer and a consumer of librdkafka that connect first and then move a number of messages.
 
-Their settings are the defaults, but for batches of a known size and for queues that nothing has to wait for.
+Their settings are the defaults, except for batches of a known size and queues that never fill.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bench.model import BenchError
 from bench.peers.server import HOST
 
 PATIENCE_SECONDS = 60.0
-WARNING = 4  # syslog's number; what is below tells of every end of a client
+WARNING = 4  # syslog's number; lower levels log the end of every client
 QUEUE_KB = 1 << 20
 PRODUCER = {
     "linger.ms": 5,
@@ -31,12 +31,12 @@ CONSUMER = {
 READ_AT_ONCE = 10_000
 BATCH_OVERHEAD_BYTES = 61
 MESSAGE_OVERHEAD_BYTES = 40
-"""More than what a batch takes for a message beside its value, as librdkafka reckons."""
+"""An upper limit of a message's overhead in a batch, by librdkafka's own estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A batch."""
+    """The size of a batch."""
 
     message_bytes: int
     messages: int
@@ -47,7 +47,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Batches, each of a size."""
+    """Batches of one size."""
 
     size: Size
     batches: int
@@ -59,7 +59,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of a server; the batches are dealt out over its partitions."""
+    """A topic of a server; the batches go to its partitions in turn."""
 
     port: int
     name: str
@@ -71,7 +71,7 @@ class Topic:
 
     @contextmanager
     def there(self) -> Iterator[None]:
-        """Make it; on leaving, delete it: disks and memory are for one run at a time."""
+        """Create the topic; on leaving, delete it, so that one run at a time uses disk and memory."""
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.cimpl import NewTopic
 
@@ -86,10 +86,10 @@ class Topic:
 
 
 def library_version() -> str:
-    """The version of librdkafka.
+    """Return the version of librdkafka.
 
     Raises:
-        BenchError: there is none; nothing can be measured without it.
+        BenchError: librdkafka is not installed, so nothing can be measured.
     """
     try:
         from confluent_kafka import libversion
@@ -100,18 +100,18 @@ def library_version() -> str:
 
 @contextmanager
 def producing(topic: Topic, load: Load) -> Iterator[Callable[[], int]]:
-    """Give what produces all messages, and returns how many of them all replicas have."""
+    """Connect a producer; give a function that produces all messages and returns the number of acknowledged ones."""
     from confluent_kafka import Producer
 
     size = load.size
-    # A batch is full with so many messages; by its size it would be some time later.
+    # The number of messages fills a batch; its size limit is larger.
     room = BATCH_OVERHEAD_BYTES + size.messages * (size.message_bytes + MESSAGE_OVERHEAD_BYTES)
     producer = Producer({**topic.server, **PRODUCER, "batch.num.messages": size.messages, "batch.size": room})
     producer.list_topics(topic.name, PATIENCE_SECONDS)
     value = b"x" * size.message_bytes
     failed: list[object] = []
 
-    def told(error: object, _message: object) -> None:
+    def on_delivery(error: object, _message: object) -> None:
         if error is not None:
             failed.append(error)
 
@@ -121,7 +121,7 @@ def producing(topic: Topic, load: Load) -> Iterator[Callable[[], int]]:
             partition = number % topic.partitions
             for _ in range(last):
                 producer.produce(name, value, partition=partition)
-            producer.produce(name, value, partition=partition, on_delivery=told)  # of one batch all have one fate
+            producer.produce(name, value, partition=partition, on_delivery=on_delivery)  # same for the whole batch
             producer.poll(0)
         left = producer.flush(PATIENCE_SECONDS)
         return load.messages - left - len(failed) * size.messages
@@ -131,7 +131,7 @@ def producing(topic: Topic, load: Load) -> Iterator[Callable[[], int]]:
 
 @contextmanager
 def consuming(topic: Topic, load: Load) -> Iterator[Callable[[], int]]:
-    """Give what reads the topic from its beginning, and returns how many messages it got."""
+    """Connect a consumer; give a function that reads the topic whole and returns the number of messages."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
     consumer = Consumer({**topic.server, **CONSUMER})

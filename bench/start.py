@@ -1,9 +1,8 @@
-"""From the start of a server to the first commit answered.
+"""Time from the start of a server to the response to the first commit.
 
-Method: each start is a first one (a formatted disk, no topic), and the same small client
-(`bench.first_commit`) knocks from the moment on at which the process is made. Rounds are interleaved; the
-yardstick ``import-trio`` is the whole life of ``python -c 'import trio'`` in the same rounds. Real Kafka
-takes seconds, so it is started in the first two rounds only.
+Method: each start is a first one (a formatted disk, no topic), and the same small client (`bench.first_commit`) tries
+from the creation of the process on. Rounds are interleaved. The reference ``import-trio`` is the whole run time of
+``python -c 'import trio'`` in the same rounds. Kafka takes seconds and is started in the first two rounds only.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from time import perf_counter
 
 from bench.first_commit import first_commit
 from bench.model import KPROTO, Bench, BenchError, Limit, Metric, Missing, Note, Row
-from bench.options import count
+from bench.options import add_rounds
 from bench.peers import kproto, librdkafka
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
@@ -36,15 +35,15 @@ EMBEDDED: dict[str, Callable[[], AbstractContextManager[int]]] = {
     KPROTO: kproto.running,
     Librdkafka.name: librdkafka.running,
 }
-"""What serves inside this process, on a port that it gives."""
+"""Servers that run in this process, on a port that they give."""
 Start = Callable[[], float]
-"""Starts one server, commits once, stops it; returns the seconds up to the answer."""
+"""Starts one server, commits once and stops the server; returns the seconds until the response."""
 PROCESS = "process start to first commit"
 IN_PROCESS = "in a running Python to first commit"
 
 
 def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=count, default=10, metavar="N", help="best of so many; 10 if not given")
+    add_rounds(parser, 10)
 
 
 def run(options: Namespace, note: Note) -> list[Row]:
@@ -62,7 +61,7 @@ def run(options: Namespace, note: Note) -> list[Row]:
 
 
 def _process(launch: Launch) -> float:
-    """Seconds from before the process is made."""
+    """Return the seconds since just before the creation of the process."""
     began = perf_counter()
     with started(launch) as server:
         first_commit(server.port)
@@ -84,7 +83,7 @@ def _embedded(options: Namespace, note: Note) -> Iterator[tuple[str, Start]]:
             continue
         start = partial(_in_process, serve)
         try:
-            start()  # unmeasured: imports, and what else happens once in a process
+            start()  # not measured: imports and other work that happens once per process
         except Missing as missing:
             note(f"{name} in a running Python left out: {missing}")
         else:
@@ -111,7 +110,7 @@ def _timed(starts: dict[str, Start], rounds: int) -> dict[str, dict[str, float]]
 
 BENCH = Bench(
     name="start",
-    summary="time from the start of a server to its first commit answered",
+    summary="time from the start of a server to the response to the first commit",
     metrics=METRICS,
     peers=[KPROTO, YARDSTICK, *(peer.name for peer in PEERS[1:])],
     floors=[

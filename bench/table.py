@@ -1,20 +1,20 @@
-"""How rows and floors are printed: a Markdown table with ratios, or JSON."""
+"""Formats rows and floors: a Markdown table with ratios, or JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
 
-from bench.model import KPROTO, Floor, Metric, Row, Verdict
+from bench.model import KPROTO, Floor, FloorResult, Metric, Row
 
 
 def as_json(row: Row) -> str:
-    """One row as one JSON object: ``bench``, ``case``, and by name the figures of each that was measured."""
+    """Return a row as one JSON object: ``bench``, ``case``, and the figures of each subject by its name."""
     return json.dumps({"bench": row.bench, "case": row.case, **row.figures})
 
 
 def as_table(rows: Sequence[Row], metrics: Sequence[Metric]) -> str:
-    """All rows as one table; the columns ``kproto x`` say how many times better kproto is than that line."""
+    """Return all rows as one table; the columns ``kproto x`` show how many times better kproto is than that line."""
     compared = [metric for metric in metrics if metric.compared]
     head = ["case", "", *(m.title for m in metrics), *(f"kproto x: {m.title}" for m in compared)]
     lines = [head]
@@ -28,16 +28,16 @@ def as_table(rows: Sequence[Row], metrics: Sequence[Metric]) -> str:
     return "\n".join(_line(line, widths) for line in [head, rule, *lines[1:]])
 
 
-def judge(floors: Iterable[Floor], rows: Sequence[Row], names: Sequence[str]) -> list[Verdict]:
-    """What became of each floor whose case was run and whose peer was asked for."""
+def check_floors(floors: Iterable[Floor], rows: Sequence[Row], names: Sequence[str]) -> list[FloorResult]:
+    """Return the result of each floor whose case was run and whose peer was selected."""
     by_case = {row.case: row for row in rows}
-    asked = [f for f in floors if f.case in by_case and KPROTO in names and (f.peer is None or f.peer in names)]
-    return [floor.judge(by_case[floor.case]) for floor in asked]
+    selected = [f for f in floors if f.case in by_case and KPROTO in names and (f.peer is None or f.peer in names)]
+    return [floor.check(by_case[floor.case]) for floor in selected]
 
 
-def as_line(verdict: Verdict) -> str:
-    said = {True: "floor held", False: "floor MISSED", None: "floor NOT MEASURED"}[verdict.held]
-    return f"{said}: {verdict.text}"
+def as_line(result: FloorResult) -> str:
+    outcome = {True: "floor held", False: "floor MISSED", None: "floor NOT MEASURED"}[result.held]
+    return f"{outcome}: {result.text}"
 
 
 def _number(value: float | None, digits: int) -> str:

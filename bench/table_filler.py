@@ -1,4 +1,4 @@
-"""``python -m bench.table_filler NAME GROUPS TOPICS PARTITIONS``: fills one table, and prints its figures as JSON."""
+"""``python -m bench.table_filler NAME GROUPS TOPICS PARTITIONS`` fills one table and prints its figures as JSON."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import random
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from pathlib import Path
 from time import thread_time_ns
-from typing import NamedTuple
 
+from bench.group_shape import GroupShape
 from bench.model import KPROTO
+from bench.process_tree import resident_bytes
 from kproto_server.coordinator.offsets import OffsetAndMetadata, OffsetStore
 
 CHOSEN = 500
-"""Groups that commit again and are looked up."""
+"""Number of groups that commit again and are looked up."""
 ROUNDS = 7
 TOPIC_ID = b"a topic's own id"
 BEGAN_MS = 1_700_000_000_000
@@ -24,42 +24,29 @@ BEGAN_MS = 1_700_000_000_000
 Entries = list[tuple[str, list[tuple[int, OffsetAndMetadata]]]]
 
 
-class Shape(NamedTuple):
-    """Groups, and of each the topics and their partitions."""
-
-    groups: int
-    topics: int
-    partitions: int
-
-    @property
-    def entries(self) -> int:
-        return self.groups * self.topics * self.partitions
-
-    def __str__(self) -> str:
-        return f"{self.groups:,} groups x {self.topics} topics x {self.partitions} partitions"
-
-    def commit(self, now_ms: int) -> Entries:
-        return [
-            (
-                f"topic-{topic}",
-                [
-                    (partition, OffsetAndMetadata(now_ms + partition, -1, "", now_ms, None, TOPIC_ID))
-                    for partition in range(self.partitions)
-                ],
-            )
-            for topic in range(self.topics)
-        ]
+def commit_of(shape: GroupShape, now_ms: int) -> Entries:
+    """Return the entries of one group's commit."""
+    return [
+        (
+            f"topic-{topic}",
+            [
+                (partition, OffsetAndMetadata(now_ms + partition, -1, "", now_ms, None, TOPIC_ID))
+                for partition in range(shape.partitions)
+            ],
+        )
+        for topic in range(shape.topics)
+    ]
 
 
 class Subject(ABC):
-    """A table that is measured."""
+    """A measured table."""
 
     @abstractmethod
     def commit(self, group_id: str, entries: Entries) -> None: ...
 
     @abstractmethod
     def lookup(self, group_id: str, topic: str, partition: int) -> int:
-        """Return the offset that was committed."""
+        """Return the committed offset."""
 
 
 class Packed(Subject):
@@ -95,27 +82,27 @@ class Tuples(Subject):
 SUBJECTS = {KPROTO: Packed, "tuples": Tuples}
 
 
-def filled(subject: Subject, shape: Shape) -> dict[str, float]:
-    """Fill a table, and return its figures."""
-    subject.commit("first", shape.commit(BEGAN_MS))
+def filled(subject: Subject, shape: GroupShape) -> dict[str, float]:
+    """Fill a table and return its figures."""
+    subject.commit("first", commit_of(shape, BEGAN_MS))
     gc.collect()
-    resident = _resident_bytes()
+    resident = resident_bytes()
     longest_ns = sum_ns = 0
     for number in range(shape.groups):
-        group_id, entries = f"group-{number}", shape.commit(BEGAN_MS + number)
+        group_id, entries = f"group-{number}", commit_of(shape, BEGAN_MS + number)
         began = thread_time_ns()
         subject.commit(group_id, entries)
         took_ns = thread_time_ns() - began
         sum_ns += took_ns
         longest_ns = max(longest_ns, took_ns)
-    grown = _resident_bytes() - resident
+    grown = resident_bytes() - resident
     later_ms = BEGAN_MS + 2 * shape.groups
     chosen = [f"group-{random.randrange(shape.groups)}" for _ in range(CHOSEN)]  # noqa: S311 (no secret)
-    commits = [(group_id, shape.commit(later_ms)) for group_id in chosen]
-    places = [(group_id, f"topic-{shape.topics - 1}", shape.partitions - 1) for group_id in chosen]
-    next_ns, lookup_ns = _least(subject.commit, commits), _least(subject.lookup, places)
-    if any(subject.lookup(*place) != later_ms + shape.partitions - 1 for place in places):
-        raise AssertionError("what was committed is not there")
+    commits = [(group_id, commit_of(shape, later_ms)) for group_id in chosen]
+    keys = [(group_id, f"topic-{shape.topics - 1}", shape.partitions - 1) for group_id in chosen]
+    next_ns, lookup_ns = _least(subject.commit, commits), _least(subject.lookup, keys)
+    if any(subject.lookup(*key) != later_ms + shape.partitions - 1 for key in keys):
+        raise AssertionError("a committed offset is missing")
     return {
         "bytes_per_entry": grown / shape.entries,
         "longest_commit_ms": longest_ns / 1e6,
@@ -136,11 +123,6 @@ def _least(function: object, calls: Sequence[tuple[object, ...]]) -> float:
     return least_ns / len(calls)
 
 
-def _resident_bytes() -> int:
-    status = Path("/proc/self/status").read_text()
-    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS:"))
-
-
 if __name__ == "__main__":
     name, *numbers = sys.argv[1:]
-    print(json.dumps(filled(SUBJECTS[name](), Shape(*map(int, numbers)))))
+    print(json.dumps(filled(SUBJECTS[name](), GroupShape(*map(int, numbers)))))

@@ -1,9 +1,9 @@
-"""What the table of committed offsets costs by itself: memory, time, and the longest that one commit takes.
+"""Memory and time of the table of committed offsets alone, and its longest pause.
 
-Method: each subject is filled in a fresh process, one commit of all its partitions for each group, and has grown by so
-many resident bytes then. Times are CPU times of the thread, which others on the machine don't lengthen: of each new
-group's commit the mean and the longest, garbage collections included; and of commits and lookups of groups chosen at
-random afterwards the least of some rounds, as whatever the machine did besides only ever adds.
+Method: each subject is filled in a fresh process with one commit of all partitions for each group; the growth of
+resident memory is the figure. Times are CPU times of the thread, which other processes do not affect: mean and maximum
+of the commits of new groups, garbage collections included; then, for commits and lookups of randomly chosen groups, the
+minimum of several rounds.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
 
+from bench.group_shape import GroupShape
 from bench.model import KPROTO, Bench, BenchError, Limit, Metric, Note, Row
 from bench.options import count
-from bench.table_filler import SUBJECTS, Shape
+from bench.table_filler import SUBJECTS
 
 BYTES = Metric(key="bytes_per_entry", title="bytes/entry", compared=True)
 LONGEST = Metric(key="longest_commit_ms", title="longest commit ms", digits=2)
@@ -26,15 +27,15 @@ METRICS = (
     Metric(key="next_commit_us", title="next commit us", digits=2),
     Metric(key="lookup_us", title="lookup us", digits=2),
 )
-SHAPES = (Shape(1_000, 10, 100), Shape(1_000_000, 1, 16), Shape(4_000_000, 1, 1))
+SHAPES = (GroupShape(1_000, 10, 100), GroupShape(1_000_000, 1, 16), GroupShape(4_000_000, 1, 1))
 ENTRIES_MAX = {"tuples": 5_000_000}
-"""Where more would take more memory than most machines have to spare."""
+"""More entries would take more memory than most machines have."""
 BYTES_MAX = 64.0
 LONGEST_MAX_MS = 10.0
 
 
 def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--fraction", type=count, default=1, metavar="N", help="only the Nth part of the groups")
+    parser.add_argument("--fraction", type=count, default=1, metavar="N", help="only one Nth of the groups")
 
 
 def run(options: Namespace, note: Note) -> list[Row]:
@@ -42,7 +43,7 @@ def run(options: Namespace, note: Note) -> list[Row]:
     for shape in SHAPES:
         figures = {}
         for name in options.only:
-            part = Shape(max(1, shape.groups // options.fraction), shape.topics, shape.partitions)
+            part = GroupShape(max(1, shape.groups // options.fraction), shape.topics, shape.partitions)
             if part.entries > ENTRIES_MAX.get(name, part.entries):
                 note(f"{shape}: {name} left out, it would take gigabytes")
             else:
@@ -51,7 +52,7 @@ def run(options: Namespace, note: Note) -> list[Row]:
     return rows
 
 
-def _filled(name: str, shape: Shape) -> dict[str, float]:
+def _filled(name: str, shape: GroupShape) -> dict[str, float]:
     argv = [sys.executable, "-m", "bench.table_filler", name, *map(str, shape)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -62,7 +63,7 @@ def _filled(name: str, shape: Shape) -> dict[str, float]:
 
 BENCH = Bench(
     name="table",
-    summary="memory of the table of committed offsets by itself, and its longest pause",
+    summary="memory of the table of committed offsets alone, and its longest pause",
     metrics=METRICS,
     peers=[KPROTO, *(name for name in SUBJECTS if name != KPROTO)],
     floors=[

@@ -1,9 +1,9 @@
-"""Records through a broker and out again, by a real client (librdkafka), beside kfake and real Kafka.
+"""Throughput of records with a real client (librdkafka), beside kfake and real Kafka.
 
-Method: all servers are started; in each round each gets a new topic, which is filled by one producer and read from its
-beginning by one consumer, both connected before the clock starts. A producer's time ends when all is acknowledged by
-all replicas, a consumer's with the last record. The first round is not counted, and each figure is the best of its
-rounds. The client runs in this process and takes a processor for itself.
+Method: all servers are started. In each round each server gets a new topic; one producer fills it and one consumer
+reads it from its beginning, both connected before the clock starts. A producer's time ends when all replicas have
+acknowledged all records, a consumer's with the last record. The first round is not counted, and each figure is the
+best of its rounds. The client runs in this process and uses a processor of its own.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from bench.model import KPROTO, Bench, BenchError, Lead, Metric, Note, Row
-from bench.options import count, durabilities
+from bench.options import add_durability, add_rounds, count
 from bench.peers.durability import Durability
-from bench.peers.fleet import Fleet, Target
+from bench.peers.fleet import Fleet, Target, best
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
 from bench.peers.kproto import Kproto
@@ -46,19 +46,13 @@ KAFKA_SHARE_MIN = 0.25
 
 LARGE, SMALL = SIZES = (Size(10_000, BATCH_SIZE_BYTES // 10_000), Size(100, BATCH_SIZE_BYTES // 100))
 SMALL_SHARE = 4
-"""Of small messages so much less is sent: they cost the client more than the server."""
+"""A run with small messages moves a quarter of the bytes: they cost the client more than the server."""
 
 
 def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--durability",
-        type=durabilities,
-        default=DURABILITIES,
-        metavar="D,...",
-        help="memory,os,fsync; memory,os if not given",
-    )
-    parser.add_argument("--megabytes", type=count, default=200, metavar="N", help="a run; 200 if not given")
-    parser.add_argument("--rounds", type=count, default=3, metavar="N", help="best of so many; 3 if not given")
+    add_durability(parser, DURABILITIES)
+    parser.add_argument("--megabytes", type=count, default=200, metavar="N", help="per run; 200 if not given")
+    add_rounds(parser, 3)
 
 
 Figures = dict[str, float]
@@ -83,14 +77,16 @@ def run(options: Namespace, note: Note) -> list[Row]:
                             samples[size, way].setdefault(target, []).append(figures)
     return [
         Row(
-            bench=BENCH.name, case=named(durability, way, size), figures=fleet.row(durability, best(samples[size, way]))
+            bench=BENCH.name,
+            case=named(durability, way, size),
+            figures=fleet.row(durability, best(samples[size, way], METRICS)),
         )
         for durability, size, way in product(options.durability, SIZES, WAYS)
     ]
 
 
 def _timed(prepared: AbstractContextManager[Callable[[], int]], load: Load, server: Server, who: str) -> Figures:
-    """Move the messages once the client is connected."""
+    """Connect the client, move the messages, and return the figures."""
     with prepared as move:
         gc.collect()
         cpu, began = processor_seconds(server.pid), perf_counter()
@@ -98,19 +94,12 @@ def _timed(prepared: AbstractContextManager[Callable[[], int]], load: Load, serv
         seconds = perf_counter() - began
         cpu = processor_seconds(server.pid) - cpu
     if moved != load.messages:
-        raise BenchError(f"{who}: {moved} of {load.messages} messages had come after {seconds:.0f} s")
+        raise BenchError(f"{who}: {moved} of {load.messages} messages arrived within {seconds:.0f} s")
     megabytes = load.messages * load.size.message_bytes / MEGABYTE
     return {
         RATE.key: megabytes / seconds,
         MESSAGES.key: load.messages / seconds,
         SERVER_CPU.key: cpu * 1000 / megabytes,
-    }
-
-
-def best(samples: dict[Target, list[Figures]]) -> dict[Target, Figures]:
-    return {
-        target: {metric.key: metric.best([figures[metric.key] for figures in rounds]) for metric in METRICS}
-        for target, rounds in samples.items()
     }
 
 

@@ -1,13 +1,12 @@
-"""A server is killed at random moments under load, started again on its directory, and compared with its clients.
+"""Crash test: kills a server at random moments under load, restarts it, and compares its offsets with its clients.
 
-Method: two loads commit for groups of their own, one from many connections, one with many requests on their way. At a
-random moment the server gets SIGKILL; the load generator writes down what was answered. The server is started again (at
-times it is killed once more while it starts), and every offset is fetched: each group must hold a commit no older than
-the last one answered, all its partitions the same one, and what was fetched once may not go back. At the end the
-server is ended in order and started once more.
+Method: two loads commit for their own groups, one with many connections, one with many pipelined requests. At a random
+moment the server gets SIGKILL, and the load generator writes down the commits that had a response. The server is
+started again (sometimes it is killed once more while it starts), and every offset is fetched: each group must have a
+commit that is not older than the last one with a response, all its partitions must have the same commit, and a commit
+that was fetched once must not disappear. At the end the server has a clean shutdown and starts once more.
 
-SIGKILL takes the process, not the machine: that what was synced survives a loss of power is shown by the simulated
-disk of the tests.
+SIGKILL ends the process, not the machine. The simulated disk of the tests covers power loss.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from bench import generator
+from bench.expected_offsets import NOTHING, CrashCounts, ExpectedOffsets, commit_number
 from bench.model import KPROTO, Bench, BenchError, Limit, Metric, Missing, Note, Row
 from bench.options import count, on_disk
 from bench.peers.durability import ON_DISK
@@ -34,50 +34,49 @@ from bench.peers.kfake import Kfake
 from bench.peers.kproto import Kproto
 from bench.peers.server import Launch, Peer, Server, wait_until_listening
 from bench.wire import NOT_YET, Refused, committed, connect
-from bench.witness import NOTHING, Tally, Witness, number_of
 
 PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
 TOPICS = ("torture-0", "torture-1")
 PARTITIONS = 3
 LOAD_SECONDS_MAX = 0.5
-"""From the first commit to the kill, at the latest: some ten thousand commits."""
+"""Longest time from the first commit to the kill: some ten thousand commits."""
 LONG_LOADS, LONG_SECONDS_MAX = 0.1, 3.0
-"""In so many rounds it lives longer, for what it does in the background."""
+"""Share of rounds with a longer load, for background work, and its longest time."""
 ROUNDS_A_DIRECTORY = 25
-"""Then it begins with an empty one: lives too short for cleaning up would make each start longer than the last."""
+"""Then the directory is emptied: without enough time for compaction each start would take longer than the last."""
 KILLED_BEFORE_THE_FIRST = 0.1
 BEGUN_SECONDS_MAX = 60.0
 STARTS_KILLED = 0.25
 START_SECONDS_MAX = 0.3
-"""After which a start that is to be killed is killed at the latest."""
+"""Longest time until a start is killed."""
 SERVED_SECONDS_MAX = 60.0
 NO_SUCH_GROUP = 69
-"""kfake's answer where Kafka says that there are no offsets."""
+"""GROUP_ID_NOT_FOUND: kfake's response where Kafka returns no offsets."""
 PROGRESS_SECONDS = 5.0
 SETTINGS = {
     "offsets.topic.segment.bytes": str(1 << 20),
     "log.cleaner.backoff.ms": "100",
     "log.cleaner.min.cleanable.ratio": "0.1",
 }
-"""Small segments that are cleaned at once: there has to be a kill while one is rolled, or replaced."""
+"""Small segments, compacted at once, so that kills happen while a segment is rolled or replaced."""
 COUNTS = tuple(
     Metric(key=key, title=key.replace("_", " "), digits=0)
-    for key in ("kills", "commits_answered", "in_flight_when_killed", "offsets_compared", "lost", "torn", "invented")
+    for key in ("kills", "commits_acknowledged", "pending_when_killed", "offsets_compared", "lost", "torn", "invented")
 )
 
 
 @dataclass(slots=True)
 class Load:
-    """One load, and what its clients know."""
+    """One load, and the offsets that its clients expect."""
 
     name: str
     connections: int
     in_flight: int
     groups: int
-    witness: Witness = field(init=False)
+    expected: ExpectedOffsets = field(init=False)
 
     def __post_init__(self) -> None:
-        self.witness = Witness(self.groups)
+        self.expected = ExpectedOffsets(self.groups)
 
     def flags(self) -> dict[str, object]:
         return {
@@ -88,7 +87,7 @@ class Load:
             "topic": TOPICS[0][:-1],
             "topics": len(TOPICS),
             "parts": PARTITIONS,
-            "seq": self.witness.base,
+            "seq": self.expected.base,
         }
 
 
@@ -96,8 +95,8 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--durability", type=on_disk, default=ON_DISK, metavar="D,...", help="os,fsync: both if not given"
     )
-    parser.add_argument("--rounds", type=count, default=50, metavar="N", help="kills of each; 50 if not given")
-    parser.add_argument("--seed", type=int, help="of the random moments; it is told in any case")
+    parser.add_argument("--rounds", type=count, default=50, metavar="N", help="kills of each server; 50 if not given")
+    parser.add_argument("--seed", type=int, help="of the random moments; printed in any case")
 
 
 def run(options: Namespace, note: Note) -> list[Row]:
@@ -120,9 +119,9 @@ def run(options: Namespace, note: Note) -> list[Row]:
     return rows
 
 
-def as_figures(tally: Tally) -> dict[str, float]:
-    counted = (tally.kills, tally.answered, tally.unanswered, tally.compared, *tally.faults.values())
-    return {metric.key: float(number) for metric, number in zip(COUNTS, counted, strict=True)}
+def as_figures(counts: CrashCounts) -> dict[str, float]:
+    numbers = (counts.kills, counts.acknowledged, counts.pending, counts.compared, *counts.faults.values())
+    return {metric.key: float(number) for metric, number in zip(COUNTS, numbers, strict=True)}
 
 
 class Torture:
@@ -134,36 +133,38 @@ class Torture:
         self._chance = chance
         self._name = name
         self._note = note
-        self._tally = Tally()
+        self._counts = CrashCounts()
         self._loads: tuple[Load, ...] = ()
 
-    def run(self, rounds: int) -> Tally:
-        """Kill it so many times.
+    def run(self, rounds: int) -> CrashCounts:
+        """Kill the server ``rounds`` times; return the counts.
 
         Raises:
-            BenchError: it did not start again, or answered something that it must not.
+            BenchError: the server did not start again or sent a wrong response.
         """
-        told, faults = monotonic(), 0
+        noted_at, faults = monotonic(), 0
         for nth in range(1, rounds + 1):
             if nth % ROUNDS_A_DIRECTORY == 1:
                 self._begin()
             self._kill_under_load(self._start())
             if self._chance.random() < STARTS_KILLED:
                 self._kill_a_start()
-            if monotonic() > told + PROGRESS_SECONDS or nth == rounds or self._tally.fault_count > faults:
-                told, faults = monotonic(), self._tally.fault_count
-                self._note(f"{self._name}: round {nth} of {rounds}, {self._counts()}")
+            if monotonic() > noted_at + PROGRESS_SECONDS or nth == rounds or self._counts.fault_count > faults:
+                noted_at, faults = monotonic(), self._counts.fault_count
+                self._note(f"{self._name}: round {nth} of {rounds}, {self._progress()}")
             if nth % ROUNDS_A_DIRECTORY == 0 or nth == rounds:
                 self._start().stop()
                 self._start().stop()
-        return self._tally
+        return self._counts
 
-    def _counts(self) -> str:
-        faults = ", ".join(f"{count} {fault}" for fault, count in self._tally.faults.items())
-        return f"{self._tally.answered:,} commits answered, {self._tally.compared:,} offsets compared, {faults}"
+    def _progress(self) -> str:
+        faults = ", ".join(f"{count} {fault}" for fault, count in self._counts.faults.items())
+        return (
+            f"{self._counts.acknowledged:,} commits acknowledged, {self._counts.compared:,} offsets compared, {faults}"
+        )
 
     def _begin(self) -> None:
-        """Begin with an empty directory, and create the topics."""
+        """Empty the directory and create the topics."""
         self._launch.forget()
         self._loads = (Load("single", connections=64, in_flight=1, groups=64), Load("piped", 8, 16, 100))
         server = Server(self._launch)
@@ -173,12 +174,12 @@ class Torture:
         server.stop()
 
     def _start(self) -> Server:
-        """Start it, and compare it with what its clients know."""
+        """Start the server and compare its offsets with the expected ones."""
         server = Server(self._launch)
         try:
             wait_until_listening(server)
             for load in self._loads:
-                load.witness.read(_read_all(server, load), self._tally)
+                load.expected.check(_read_all(server, load), self._counts)
         except BaseException:
             server.stop()
             raise
@@ -189,7 +190,7 @@ class Torture:
         sleep(self._chance.uniform(0, START_SECONDS_MAX))
         server.check()
         server.kill()
-        self._tally.kills += 1
+        self._counts.kills += 1
 
     def _kill_under_load(self, server: Server) -> None:
         with tempfile.TemporaryDirectory(prefix="kproto-torture-") as folder, ExitStack() as stack:
@@ -204,18 +205,18 @@ class Torture:
                 ended = [client for client in clients if client.poll() is not None]
             finally:
                 server.kill()
-            self._tally.kills += 1
+            self._counts.kills += 1
             for load, client in zip(self._loads, clients, strict=True):
-                said = client.communicate()[1]
+                output = client.communicate()[1]
                 if client in ended:
-                    raise BenchError(f"{self._name}: before the kill, {load.name} ended: {said.strip()}")
-                load.witness.heard(_state(states[load.name]), self._tally)
+                    raise BenchError(f"{self._name}: before the kill, {load.name} ended: {output.strip()}")
+                load.expected.after_load(_state(states[load.name]), self._counts)
 
     def _wait_until_begun(self, server: Server) -> None:
-        """Wait until each load's first commit is to be seen (bounded): a busy machine lets a client wait for long."""
+        """Wait until each load's first commit is visible, at most `BEGUN_SECONDS_MAX`."""
         end = monotonic() + BEGUN_SECONDS_MAX
         for load in self._loads:
-            while _number_read(server, load) <= load.witness.base:
+            while _number_read(server, load) <= load.expected.base:
                 if monotonic() > end:
                     raise BenchError(f"{self._name}: no commit of {load.name} in {BEGUN_SECONDS_MAX:g} s")
                 sleep(0.002)
@@ -227,17 +228,17 @@ class Torture:
 
 
 def _state(path: Path) -> Mapping[str, Sequence[int]] | None:
-    """What a load generator wrote down, if it did."""
+    """Return what a load generator wrote down; None if nothing."""
     if not path.exists():
         return None
-    said: dict[str, Any] = json.loads(path.read_text())
-    return said
+    state: dict[str, Any] = json.loads(path.read_text())
+    return state
 
 
 def _number_read(server: Server, load: Load) -> int:
-    """The number of the commit that the load's first group holds."""
+    """Return the number of the stored commit of the load's first group."""
     with connect(server.port) as stream:
-        found = number_of(_read(stream, load, 0))
+        found = commit_number(_read(stream, load, 0))
     return found if isinstance(found, int) else NOTHING
 
 
@@ -245,7 +246,7 @@ def _read_all(server: Server, load: Load) -> list[list[int]]:
     """Fetch all groups' offsets.
 
     Raises:
-        BenchError: one was not answered, or not with offsets.
+        BenchError: a fetch failed.
     """
     nth = 0
     found: list[list[int]] = []
@@ -260,7 +261,7 @@ def _read_all(server: Server, load: Load) -> list[list[int]]:
 
 
 def _read(stream: socket.socket, load: Load, group: int) -> list[int]:
-    """Fetch a group's offsets, waiting until they are loaded (bounded)."""
+    """Fetch a group's offsets; wait until they are loaded, at most `SERVED_SECONDS_MAX`."""
     end = monotonic() + SERVED_SECONDS_MAX
     while True:
         try:
@@ -275,7 +276,7 @@ def _read(stream: socket.socket, load: Load, group: int) -> list[int]:
 
 BENCH = Bench(
     name="torture",
-    summary="SIGKILL at random moments under load: is what was answered there after a restart?",
+    summary="SIGKILL at random moments under load; compares all offsets after each restart",
     metrics=COUNTS,
     peers=[KPROTO, *(peer.name for peer in PEERS[1:])],
     floors=[Limit(case=durability, metric=metric, at_most=0.0) for durability in ON_DISK for metric in COUNTS[-3:]],

@@ -1,5 +1,7 @@
-"""The few requests that benches send themselves, written out by hand: they cost the same whoever answers, and nothing
-of what is measured is imported for them."""
+"""The few requests that benches send themselves, encoded by hand.
+
+They cost the same for every server, and they import nothing that is measured.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ from bench.peers.server import HOST
 API_VERSIONS = 18
 OFFSET_FETCH = 9
 OFFSET_FETCH_VERSION = 5
-ANSWER_SECONDS_MAX = 30.0
+RESPONSE_SECONDS_MAX = 30.0
 CLIENT_ID = "bench"
 NOT_YET = frozenset((14, 15, 16))
-"""Error codes of a coordinator that is on its way: it loads, is not available, is not this broker."""
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: a coordinator is starting."""
 
 
 class Refused(Exception):
-    """An answer with an error code."""
+    """A response has an error code."""
 
     def __init__(self, error_code: int) -> None:
         super().__init__(f"error code {error_code}")
@@ -27,7 +29,7 @@ class Refused(Exception):
 
 
 def connect(port: int) -> socket.socket:
-    stream = socket.create_connection((HOST, port), ANSWER_SECONDS_MAX)
+    stream = socket.create_connection((HOST, port), RESPONSE_SECONDS_MAX)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return stream
 
@@ -38,7 +40,7 @@ def text(value: str) -> bytes:
 
 
 def ask(stream: socket.socket, api_key: int, api_version: int, body: bytes) -> bytes:
-    """The body of the answer, after its correlation id."""
+    """Send a request; return the body of the response, after its correlation id."""
     head = pack(">hhi", api_key, api_version, 1) + text(CLIENT_ID)
     stream.sendall(pack(">i", len(head) + len(body)) + head + body)
     (size,) = unpack_from(">i", _read(stream, 4))
@@ -46,28 +48,28 @@ def ask(stream: socket.socket, api_key: int, api_version: int, body: bytes) -> b
 
 
 def committed(stream: socket.socket, group_id: str, topics: Sequence[str], partition_count: int) -> list[int]:
-    """The committed offsets of the topics' first partitions, in their order; -1 where there is none.
+    """Return the committed offsets of the topics' first partitions, in their order; -1 for none.
 
     Raises:
-        Refused: the group's coordinator is still loading, or something else is wrong.
+        Refused: the response has an error, for example while the group's coordinator loads.
     """
     partitions = pack(f">i{partition_count}i", partition_count, *range(partition_count))
     body = text(group_id) + pack(">i", len(topics)) + b"".join(text(topic) + partitions for topic in topics)
-    answer = ask(stream, OFFSET_FETCH, OFFSET_FETCH_VERSION, body)
-    if error_code := unpack_from(">h", answer, len(answer) - 2)[0]:
+    response = ask(stream, OFFSET_FETCH, OFFSET_FETCH_VERSION, body)
+    if error_code := unpack_from(">h", response, len(response) - 2)[0]:
         raise Refused(error_code)
     found: dict[str, list[int]] = {}
-    topic_count, position = unpack_from(">i", answer, 4)[0], 8
+    topic_count, position = unpack_from(">i", response, 4)[0], 8
     for _ in range(topic_count):
-        (size,) = unpack_from(">h", answer, position)
-        name = answer[position + 2 : position + 2 + size].decode()
-        (count,) = unpack_from(">i", answer, position + 2 + size)
+        (size,) = unpack_from(">h", response, position)
+        name = response[position + 2 : position + 2 + size].decode()
+        (count,) = unpack_from(">i", response, position + 2 + size)
         position += 6 + size
         offsets = found.setdefault(name, [-1] * count)
         for _ in range(count):
-            index, offset, _leader_epoch, metadata_size = unpack_from(">iqih", answer, position)
+            index, offset, _leader_epoch, metadata_size = unpack_from(">iqih", response, position)
             position += 18 + max(metadata_size, 0)
-            (error_code,) = unpack_from(">h", answer, position)
+            (error_code,) = unpack_from(">h", response, position)
             position += 2
             if error_code:
                 raise Refused(error_code)

@@ -1,4 +1,4 @@
-// kfakeserver runs kfake as a server on one port, to be measured beside kproto, until it is terminated.
+// kfakeserver runs kfake as a server on one port, for measurements beside kproto, until it is terminated.
 package main
 
 import (
@@ -16,7 +16,7 @@ func main() {
 	dataDir := flag.String("data-dir", "", "keep everything in this directory (none: in memory only)")
 	syncWrites := flag.Bool("sync-writes", false, "sync each batch that is written there")
 	flag.Parse()
-	// Topics come into being when Metadata asks for them, as on the other servers measured.
+	// Metadata creates topics, as on the other measured servers.
 	options := []kfake.Opt{kfake.NumBrokers(1), kfake.Ports(*port), kfake.AllowAutoTopicCreation()}
 	if *dataDir != "" {
 		options = append(options, kfake.DataDir(*dataDir))

@@ -26,11 +26,11 @@ const (
 	memberIDRequired    = 79
 
 	sessionMs, rebalanceMs = 60000, 120000
-	beatPause              = time.Millisecond // between two heartbeats of one member that waits for news
+	beatPause              = time.Millisecond // between two heartbeats of one member that waits for a rebalance
 )
 
-// gathering is one group, and how many members each of its generations has, as its leader was told.
-type gathering struct {
+// measuredGroup is one group, with the member count of each generation as its leader received it.
+type measuredGroup struct {
 	group string
 	topic string
 	sizes sync.Map // generation -> members
@@ -40,7 +40,7 @@ type gathering struct {
 
 type member struct {
 	net.Conn
-	*gathering
+	*measuredGroup
 	corr       int32
 	id         string
 	generation int32
@@ -129,7 +129,7 @@ func (m *member) joinOnce() (int16, error) {
 	return code, d.err
 }
 
-// syncOnce asks for the assignment; the leader hands in everybody's.
+// syncOnce requests the assignment; the leader sends all members' assignments.
 func (m *member) syncOnce() (int16, error) {
 	e := m.header(apiSyncGroup, syncVersion)
 	e.i32(m.generation)
@@ -182,8 +182,8 @@ func (m *member) leave() error {
 	return d.err
 }
 
-// beatUntilTold returns once a heartbeat tells to join again.
-func (m *member) beatUntilTold() error {
+// beatUntilRebalance returns once a heartbeat has REBALANCE_IN_PROGRESS.
+func (m *member) beatUntilRebalance() error {
 	for {
 		switch code, err := m.beat(); {
 		case err != nil:
@@ -224,22 +224,22 @@ func (m *member) settle(size int) error {
 			atomicMaxTime(&m.last, int64(time.Since(m.start)))
 			return nil
 		}
-		if err := m.beatUntilTold(); err != nil {
+		if err := m.beatUntilRebalance(); err != nil {
 			return err
 		}
 	}
 }
 
-// waitLoaded has the group's coordinator there: it knows then that nobody is a member.
+// waitLoaded returns once the group's coordinator is loaded, with a heartbeat of an unknown member.
 func (r *run) waitLoaded(m *member) error {
-	m.id = "nobody"
+	m.id = "unknown"
 	for {
 		code, err := m.beat()
 		if err != nil || !retriable(kerr{code, ""}) {
 			return err
 		}
 		if time.Now().After(r.patience()) {
-			return kerr{code, "heartbeat of nobody"}
+			return kerr{code, "heartbeat of an unknown member"}
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -259,7 +259,7 @@ func atomicMaxTime(p *atomic.Int64, v int64) {
 }
 
 // all runs something for each of the members at once; the milliseconds from now on until the last of them has settled.
-func (g *gathering) all(members []*member, do func(*member) error) (float64, error) {
+func (g *measuredGroup) all(members []*member, do func(*member) error) (float64, error) {
 	g.last.Store(0)
 	g.start = time.Now()
 	errs := make([]error, len(members))
@@ -286,16 +286,16 @@ func (r *run) rebalances(owner string, n int) (map[string]any, error) {
 		defer c.Close()
 		conns[i] = c
 	}
-	g := &gathering{group: r.groupName(0), topic: r.topicName(0)}
+	g := &measuredGroup{group: r.groupName(0), topic: r.topicName(0)}
 	members := make([]*member, n+1)
 	for i, c := range conns {
-		members[i] = &member{Conn: c, gathering: g}
+		members[i] = &member{Conn: c, measuredGroup: g}
 	}
 	first, comer := members[:n], members[n]
 	if err := r.waitLoaded(comer); err != nil {
 		return nil, err
 	}
-	told := make(chan struct{})
+	begun := make(chan struct{})
 	out := map[string]any{"mode": "rebalance", "members": n}
 	// Each counts server CPU too, in ticks of 10 ms.
 	measure := func(name string, who []*member, do func(*member) error) error {
@@ -315,14 +315,14 @@ func (r *run) rebalances(owner string, n int) (map[string]any, error) {
 		switch m {
 		case comer:
 		case first[0]:
-			err := m.beatUntilTold()
-			close(told)
+			err := m.beatUntilRebalance()
+			close(begun)
 			if err != nil {
 				return err
 			}
-		default: // all are told only when there is something to tell
-			<-told
-			if err := m.beatUntilTold(); err != nil {
+		default: // other members send heartbeats only after the rebalance has begun
+			<-begun
+			if err := m.beatUntilRebalance(); err != nil {
 				return err
 			}
 		}
@@ -337,7 +337,7 @@ func (r *run) rebalances(owner string, n int) (map[string]any, error) {
 			return m.leave()
 		}
 		<-left
-		if err := m.beatUntilTold(); err != nil {
+		if err := m.beatUntilRebalance(); err != nil {
 			return err
 		}
 		return m.settle(n)

@@ -1,1 +1,1 @@
-"""The servers measured, each made ready, started and stopped in the same way."""
+"""The measured servers, all prepared, started and stopped in the same way."""

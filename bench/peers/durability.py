@@ -1,4 +1,4 @@
-"""What an answered commit survives, as a row of the tables names it."""
+"""What a commit survives after its response; rows of the tables name it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ Durability = Literal["memory", "os", "fsync"]
 """``memory``: nothing; ``os``: the end of the process; ``fsync``: the end of the machine."""
 DURABILITIES: tuple[Durability, ...] = get_args(Durability)
 ON_DISK: tuple[Durability, ...] = ("os", "fsync")
-"""Those that leave a directory from which the server can be started again."""
+"""The durabilities with a data directory that a restarted server can read."""
 AS_ASKED: dict[Durability, Durability] = {each: each for each in DURABILITIES}
-"""For a server that knows all three."""
+"""For a server with all three durabilities."""

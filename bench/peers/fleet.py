@@ -1,4 +1,4 @@
-"""All servers of one run, each started once, even where it stands beside kproto in two durabilities."""
+"""All servers of one run. Each is started once, even if it is compared with kproto in two durabilities."""
 
 from __future__ import annotations
 
@@ -6,27 +6,34 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from bench.model import Missing, Note
+from bench.model import Metric, Missing, Note, best_of
 from bench.peers.durability import Durability
 from bench.peers.server import Peer, Server, started, wait_until_listening
 
 
 class Target(NamedTuple):
-    """One server of the run."""
+    """A server of the run."""
 
     name: str
     runs: Durability
-    """How it is run; Kafka's is not always its row's."""
+    """The durability that the server runs with; Kafka's can differ from the row's."""
 
     def __str__(self) -> str:
         return f"{self.name} ({self.runs})"
 
 
+def best(
+    samples: Mapping[Target, Sequence[Mapping[str, float]]], metrics: Sequence[Metric]
+) -> dict[Target, dict[str, float]]:
+    """Return the best figures of each server over its rounds."""
+    return {target: best_of(rounds, metrics) for target, rounds in samples.items()}
+
+
 class Fleet:
-    """The servers that run, and which of them make up the rows of each durability."""
+    """The running servers, and the servers in the row of each durability."""
 
     def __init__(self, stack: ExitStack, note: Note) -> None:
-        """The servers live until the stack is left."""
+        """Create an empty fleet. The caller owns ``stack``; leaving it stops the servers."""
         self.servers: dict[Target, Server] = {}
         self.rows: dict[Durability, list[Target]] = {}
         self._left_out: set[Target] = set()
@@ -34,7 +41,7 @@ class Fleet:
         self._note = note
 
     def start(self, peers: Iterable[Peer], durabilities: Iterable[Durability], partitions: Sequence[int]) -> None:
-        """Start what these rows need; who is missing is left out with a note."""
+        """Start the servers of these rows; note each one that is missing and leave it out."""
         known = list(peers)
         for durability in durabilities:
             wanted = {Target(peer.name, peer.beside[durability]): peer for peer in known if durability in peer.beside}
@@ -58,5 +65,5 @@ class Fleet:
     def row(
         self, durability: Durability, figures: Mapping[Target, Mapping[str, float]]
     ) -> dict[str, Mapping[str, float]]:
-        """One row's figures by name, of those that belong into it."""
+        """Return the figures of one row by server name."""
         return {target.name: figures[target] for target in self.rows[durability] if target in figures}

@@ -1,4 +1,4 @@
-"""Building the Go programs of this folder: the load generator, and kfake as a server."""
+"""Builds the Go programs of `bench`: the load generator, and kfake as a server."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ BENCH = Path(__file__).parents[1]
 
 
 def cache() -> Path:
-    """Where what is built is kept."""
+    """Return the directory of the built programs."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kproto-bench"
 
 
 def build(folder: str) -> Path:
-    """Build ``bench/FOLDER``; Go itself knows whether there is anything to do.
+    """Build ``bench/FOLDER`` with Go's own build cache; return the program.
 
     Raises:
-        Missing: no Go here, or none that can build it.
+        Missing: Go is not installed or cannot build the program.
     """
     go = shutil.which("go")
     if go is None:
@@ -36,6 +36,6 @@ def build(folder: str) -> Path:
         check=False,
     )
     if built.returncode:
-        last = (built.stderr.strip() or "it said nothing").splitlines()[-1]
+        last = (built.stderr.strip() or "no output").splitlines()[-1]
         raise Missing(f"`go build` in bench/{folder} failed: {last}")
     return program

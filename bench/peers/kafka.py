@@ -1,7 +1,7 @@
-"""Apache Kafka, the newest release, by the script ``tests/oracle/kafka``.
+"""Apache Kafka, the newest release, started by the script ``tests/oracle/kafka``.
 
-The script makes the broker once, which formats its disk; then its own command line is used to start it again.
-So a start is the broker's alone, without the formatting and without the script.
+The script creates the broker once, which formats its disk. Later starts use the broker's own command line, so that
+formatting and script are not measured.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FLUSHED: dict[Durability, dict[str, str]] = {"os": {}, "fsync": {"log.flush.inte
 class Kafka:
     name = "kafka"
     beside: Mapping[Durability, Durability] = {"memory": "os", "os": "os", "fsync": "fsync"}
-    """It always writes to its page cache; ``fsync`` is ``log.flush.interval.messages=1``."""
+    """Kafka always writes to the page cache; ``fsync`` is ``log.flush.interval.messages=1``."""
 
     @contextmanager
     def ready(
@@ -58,7 +58,7 @@ class Kafka:
 
 
 def _made_once(folder: Path, version: str, port: int, tuning: dict[str, str], settings: dict[str, str]) -> list[str]:
-    """Make a broker in ``folder`` and stop it; return its command line."""
+    """Create a broker in ``folder`` and stop it; return its command line."""
     properties = [f"--prop={name}={value}" for name, value in settings.items()]
     try:
         _script("start", version, "--dir", str(folder), "--port", str(port), *properties, environment=tuning)
@@ -77,6 +77,6 @@ def _script(*arguments: str, environment: dict[str, str] | None = None) -> str:
         check=False,
     )
     if done.returncode:
-        last = (done.stderr.strip() or "it said nothing").splitlines()[-1]
+        last = (done.stderr.strip() or "no output").splitlines()[-1]
         raise Missing(f"`tests/oracle/kafka {arguments[0]}` failed: {last}")
     return done.stdout.strip()

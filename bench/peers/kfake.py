@@ -33,7 +33,7 @@ class Kfake:
             yield in_memory
             return
         with data_directory() as data:
-            flags = ["-data-dir", str(data), "-port", str(free_port())]  # it insists on the port that it had
+            flags = ["-data-dir", str(data), "-port", str(free_port())]  # kfake needs the same port after a restart
             if durability == "fsync":
                 flags.append("-sync-writes")
             yield replace(in_memory, argv=[str(program), *flags], data=data, forget=partial(emptied, data))

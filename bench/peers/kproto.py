@@ -43,7 +43,7 @@ class Kproto:
 
 @contextmanager
 def running() -> Iterator[int]:
-    """Serve in this process; gives the port.
+    """Serve in this process; give the port. Leaving the context stops the broker.
 
     Raises:
         Missing: the broker is not installed.
@@ -57,7 +57,7 @@ def running() -> Iterator[int]:
 
 
 def installed() -> str:
-    """The version that is installed, for the record."""
+    """Return the installed version."""
     try:
         return version("kproto")
     except PackageNotFoundError:

@@ -1,7 +1,7 @@
 """librdkafka's mock cluster, written in C; the library is the one inside confluent-kafka's wheel.
 
-``python -m bench.peers.librdkafka [PARTITIONS ...]`` serves it as a process of its own, with a topic of each
-size: it makes topics of four partitions when asked for unknown ones.
+``python -m bench.peers.librdkafka [PARTITIONS ...]`` serves it in its own process, with a topic of each size; unknown
+topics get four partitions.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from bench.model import BenchError, Missing
 from bench.peers.durability import Durability
 from bench.peers.server import DEFAULTS, HOST, Launch, topic_prefix
 
-PRODUCER = 0  # rd_kafka_type_t: a mock cluster needs a client instance to live in
-LOG_LEVEL = b"2"  # critical: it warns that this client has no broker to connect to
+PRODUCER = 0  # rd_kafka_type_t: a mock cluster needs a client instance
+LOG_LEVEL = b"2"  # critical; warnings say that this client has no broker
 
 
 def _library() -> Path:
@@ -47,10 +47,10 @@ def _load() -> ctypes.CDLL:
 
 @contextmanager
 def running(partitions: Sequence[int] = ()) -> Iterator[int]:
-    """Serve in this process; gives the port.
+    """Serve in this process; give the port. Leaving the context stops the cluster.
 
     Raises:
-        Missing: no librdkafka here.
+        Missing: librdkafka is not installed.
     """
     library = _load()
     why = ctypes.create_string_buffer(512)

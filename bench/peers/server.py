@@ -1,8 +1,7 @@
-"""Starting and stopping one server process.
+"""Starts and stops a server process.
 
-A peer's ``ready()`` does everything up to the start (building, formatting a disk) and gives a `Launch`;
-`started` runs it. What is measured from the start on is then the same for all: from just before the process
-is made.
+A peer's ``ready()`` does everything before the start (building, formatting a disk) and gives a `Launch`; `started` runs
+it. So the start of each server is measured from the same moment: just before the process is created.
 """
 
 from __future__ import annotations
@@ -30,34 +29,34 @@ STOP_SECONDS_MAX = 30.0
 
 
 def _nothing() -> None:
-    """What most servers need between two starts."""
+    """Default of `Launch.forget`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How a server is started."""
+    """The command that starts a server, and its surroundings."""
 
     version: str
     argv: Sequence[str]
     port: int | None = None
-    """None where the server's first line on stdout tells it."""
+    """None: the server prints its port in the first line on stdout."""
     cwd: Path | None = None
     environment: Mapping[str, str] | None = None
     data: Path | None = None
-    """The directory in which it keeps everything, if it keeps anything."""
+    """The data directory, if any."""
     forget: Callable[[], None] = _nothing
-    """Makes the next start the first one again; to be called while the server is down."""
+    """Deletes the stored data, so that the next start is a first one. Call it while the server is stopped."""
 
 
 class Peer(Protocol):
-    """A server that can be measured."""
+    """A kind of server that can be measured."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def beside(self) -> Mapping[Durability, Durability]:
-        """How it is run beside a kproto of each durability; it has no place beside those that are not in here."""
+        """The durability that the peer runs with, by the durability of kproto that it is compared with."""
         ...
 
     def ready(
@@ -66,15 +65,15 @@ class Peer(Protocol):
         durability: Durability = "memory",
         settings: Mapping[str, str] = DEFAULTS,
     ) -> AbstractContextManager[Launch]:
-        """Prepare to start it.
+        """Prepare a start; leaving the context removes the data directory.
 
         Args:
-            partitions: sizes of the topics that a load will use; none if only its start is measured.
-            durability: one of `beside`'s values.
-            settings: broker settings by Kafka's names; who has none is run as it is.
+            partitions: sizes of the topics that a load uses; empty if only the start is measured.
+            durability: one of the values of `beside`.
+            settings: broker settings by Kafka's names; a peer without such settings ignores them.
 
         Raises:
-            Missing: it cannot run here.
+            Missing: the peer cannot run here.
         """
         ...
 
@@ -87,7 +86,7 @@ def launches(
     partitions: Sequence[int] = (),
     durability: Durability = "memory",
 ) -> Iterator[tuple[str, Launch]]:
-    """Make ready each peer asked for; one that is missing is left out with a note."""
+    """Prepare each selected peer; note each one that is missing and leave it out. The caller owns ``stack``."""
     for peer in peers:
         if peer.name not in only or durability not in peer.beside:
             continue
@@ -102,30 +101,30 @@ def launches(
 
 @contextmanager
 def data_directory() -> Iterator[Path]:
-    """A directory for one server's data, on the disk of TMPDIR; gone on leaving."""
+    """Give a directory for one server's data, on the disk of TMPDIR; leaving the context deletes it."""
     with tempfile.TemporaryDirectory(prefix="kproto-bench-") as made:
         yield Path(made)
 
 
 def emptied(directory: Path) -> None:
-    """Remove what is in a directory."""
+    """Delete the content of a directory."""
     shutil.rmtree(directory)
     directory.mkdir()
 
 
 def topic_prefix(partitions: int) -> str:
-    """The name of the topic with so many partitions, but for the number that the load generator appends."""
+    """Return the name of a topic with this many partitions, without the number that the load generator appends."""
     return f"load-{partitions}-"
 
 
 class Server:
-    """A server that was started; with a port told by itself, it listens already."""
+    """A running server. If it prints its port, it listens already. `stop` or `kill` closes it."""
 
     def __init__(self, launch: Launch) -> None:
-        """Run it.
+        """Start the process.
 
         Raises:
-            BenchError: it ended, or said no port.
+            BenchError: the process ended or printed no port.
         """
         self._launch = launch
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the server
@@ -140,28 +139,28 @@ class Server:
         )
         self.pid = self._process.pid
         try:
-            self.port = launch.port or _port_told(self._process.stdout, self._log, launch)
+            self.port = launch.port or _printed_port(self._process.stdout, self._log, launch)
         except BaseException:
             self.stop()
             raise
 
     def check(self) -> None:
-        """Whether it still runs.
+        """Check that the process is running.
 
         Raises:
-            BenchError: it does not; with its last words.
+            BenchError: the process has ended; the text has its last line of output.
         """
         if self._process.poll() is not None:
             ended = self._process.returncode
             raise BenchError(f"{self._launch.argv[0]} ended with {ended}: {_last_line(self._log)}")
 
     def kill(self) -> None:
-        """SIGKILL: it gets no chance to finish anything."""
+        """Send SIGKILL and wait for the end."""
         self._process.kill()
         self._close()
 
     def stop(self) -> None:
-        """SIGTERM it and wait for its end."""
+        """Send SIGTERM and wait for the end."""
         self._process.terminate()
         try:
             self._process.wait(STOP_SECONDS_MAX)
@@ -178,10 +177,10 @@ class Server:
 
 @contextmanager
 def started(launch: Launch, *, killed: bool = False) -> Iterator[Server]:
-    """Run the server; on leaving, SIGTERM it (``killed``: SIGKILL) and wait for its end.
+    """Run the server; leaving the context stops it with SIGTERM, or with SIGKILL if ``killed``.
 
     Raises:
-        BenchError: it ended, or said no port.
+        BenchError: the process ended or printed no port.
     """
     server = Server(launch)
     try:
@@ -192,7 +191,7 @@ def started(launch: Launch, *, killed: bool = False) -> Iterator[Server]:
 
 
 def wait_until_listening(server: Server) -> None:
-    """Wait until connections are accepted (bounded)."""
+    """Wait until the server accepts connections, at most `START_SECONDS_MAX`."""
     end = monotonic() + START_SECONDS_MAX
     while True:
         try:
@@ -201,25 +200,25 @@ def wait_until_listening(server: Server) -> None:
         except OSError as error:
             server.check()
             if monotonic() > end:
-                raise BenchError(f"nobody listens on port {server.port}") from error
+                raise BenchError(f"no server listens on port {server.port}") from error
         sleep(0.02)
 
 
 def processor_seconds(pid: int) -> float:
-    """What a process has used of processors so far, to the hundredth."""
+    """Return the CPU time of a process so far, in steps of 10 ms."""
     with open(f"/proc/{pid}/stat") as stat:
         fields = stat.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _port_told(stdout: IO[str] | None, log: IO[str], launch: Launch) -> int:
+def _printed_port(stdout: IO[str] | None, log: IO[str], launch: Launch) -> int:
     line = stdout.readline() if stdout else ""
     found = re.search(r":(\d+)\s*$", line)
     if not found:
-        raise BenchError(f"{launch.argv[0]} told no port: {line.strip() or _last_line(log)}")
+        raise BenchError(f"{launch.argv[0]} printed no port: {line.strip() or _last_line(log)}")
     return int(found[1])
 
 
 def _last_line(log: IO[str]) -> str:
     log.seek(0)
-    return next((line for line in reversed(log.read().splitlines()) if line.strip()), "it said nothing")
+    return next((line for line in reversed(log.read().splitlines()) if line.strip()), "no output")

@@ -1,4 +1,4 @@
-"""``python -m bench`` as a user types it; what it measures is run as short as it goes, and no time is asserted."""
+"""``python -m bench`` as a user types it, with the shortest possible runs; no time is asserted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_without_a_name_it_lists_the_benches() -> None:
         ["nonsense"],
         ["codec", "--nonsense"],
         ["codec", "--rounds", "0"],
-        ["codec", "--only", "kproto,nobody"],
+        ["codec", "--only", "kproto,unknown"],
         ["codec", "--partitions", "1,,2"],
         ["commit", "--shapes", "8"],
         ["commit", "--seconds", "-1"],
@@ -61,7 +61,7 @@ def test_without_a_name_it_lists_the_benches() -> None:
     ],
     ids=" ".join,
 )
-def test_bad_arguments_are_told_in_one_line_with_exit_status_2(
+def test_bad_arguments_are_reported_in_one_line_with_exit_status_2(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -73,7 +73,7 @@ def test_bad_arguments_are_told_in_one_line_with_exit_status_2(
     assert err.count("\n") == 1
 
 
-def test_the_codec_bench_gives_one_json_object_a_case() -> None:
+def test_the_codec_bench_prints_one_json_object_per_case() -> None:
     done = run("codec", "--json", "--rounds", "1", "--partitions", "2", "--only", "kproto,construct,hand-struct")
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -85,11 +85,11 @@ def test_the_codec_bench_gives_one_json_object_a_case() -> None:
 
 @pytest.mark.parametrize("name", SUBJECTS)
 @pytest.mark.parametrize("case", [Case(1, ""), Case(3, "m"), Case(100, "é")], ids=str)
-def test_every_codec_measured_does_the_same_work(name: str, case: Case) -> None:
+def test_every_measured_codec_does_the_same_work(name: str, case: Case) -> None:
     codec.check(name, SUBJECTS[name](case), case)
 
 
-def test_a_codec_that_does_other_work_is_refused() -> None:
+def test_a_codec_that_does_different_work_is_refused() -> None:
     right = SUBJECTS["kproto"](Case(1, ""))
     wrong = Subject(right.decode, Call(bytes), right.facts)
     with pytest.raises(BenchError, match="kproto encodes another response"):
@@ -100,7 +100,7 @@ def test_a_codec_that_does_other_work_is_refused() -> None:
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> list[Row]:
-    """A bench named ``tiny`` in place of the others; it gives the rows that the test puts into this list."""
+    """A bench named ``tiny`` replaces the others; it returns the rows that the test puts into this list."""
     rows: list[Row] = []
     figure = Metric(key="ms", title="ms")
 
@@ -122,20 +122,20 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> list[Row]:
 
 
 @pytest.mark.parametrize(
-    ("kfake_ms", "status", "said"), [(2.0, 0, "held"), (1.9, 1, "MISSED"), (None, 1, "NOT MEASURED")]
+    ("kfake_ms", "status", "outcome"), [(2.0, 0, "held"), (1.9, 1, "MISSED"), (None, 1, "NOT MEASURED")]
 )
 def test_check_fails_unless_every_floor_held(
-    tiny: list[Row], capsys: pytest.CaptureFixture[str], kfake_ms: float | None, status: int, said: str
+    tiny: list[Row], capsys: pytest.CaptureFixture[str], kfake_ms: float | None, status: int, outcome: str
 ) -> None:
     figures = {"kproto": {"ms": 1.0}} | ({} if kfake_ms is None else {"kfake": {"ms": kfake_ms}})
     tiny.append(Row(bench="tiny", case="one", figures=figures))
     assert bench.__main__.main(["tiny"]) == 0
-    assert f"floor {said}: one: ms" in capsys.readouterr().out
+    assert f"floor {outcome}: one: ms" in capsys.readouterr().out
     assert bench.__main__.main(["tiny", "--check"]) == status
     assert bench.__main__.main(["tiny", "--check", "--only", "kproto"]) == 0
 
 
-def test_json_leaves_stdout_to_the_rows_and_tells_what_is_missing_on_stderr(
+def test_json_prints_rows_on_stdout_and_missing_peers_on_stderr(
     tiny: list[Row], capsys: pytest.CaptureFixture[str]
 ) -> None:
     tiny.append(Row(bench="tiny", case="one", figures={"kproto": {"ms": 1.0}}))
@@ -145,7 +145,7 @@ def test_json_leaves_stdout_to_the_rows_and_tells_what_is_missing_on_stderr(
     assert err.splitlines()[0] == "kfake left out: no `go`"
 
 
-def test_a_codec_that_is_not_installed_is_left_out_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_codec_that_is_not_installed_is_left_out_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(_case: Case) -> Subject:
         raise Missing("kio is not installed in this Python")
 

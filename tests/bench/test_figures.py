@@ -1,11 +1,11 @@
-"""Ratios, tables, JSON and floors, computed from figures made up here; nothing is timed."""
+"""Ratios, tables, JSON and floors, computed from made-up figures; nothing is timed."""
 
 from __future__ import annotations
 
 import json
 
 from bench.model import Lead, Limit, Metric, Row
-from bench.table import as_json, as_line, as_table, judge
+from bench.table import as_json, as_line, as_table, check_floors
 
 RATE = Metric(key="requests_per_s", title="requests/s", more_is_better=True, compared=True, digits=0)
 TIME = Metric(key="p50_us", title="p50 us", compared=True)
@@ -21,25 +21,25 @@ ROW = Row(
 WITHOUT_KPROTO = Row(bench="commit", case="1x1", figures={"kfake": {"requests_per_s": 20000.0, "p50_us": 25.0}})
 
 
-def test_a_lead_is_above_one_where_kproto_is_better_whatever_the_metric() -> None:
+def test_a_lead_is_above_one_for_each_metric_in_which_kproto_is_better() -> None:
     assert ROW.lead("kfake", RATE) == 3.0
     assert ROW.lead("kfake", TIME) == 2.5
     assert RATE.lead(10.0, 20.0) == 0.5
     assert TIME.lead(10.0, 5.0) == 0.5
 
 
-def test_a_lead_over_what_was_not_measured_is_none() -> None:
+def test_a_lead_without_a_measurement_is_none() -> None:
     assert ROW.lead("kafka", RATE) is None
     assert WITHOUT_KPROTO.lead("kfake", RATE) is None
     assert TIME.lead(0.0, 5.0) is None
 
 
-def test_the_best_of_a_rate_is_the_most_and_of_a_time_the_least() -> None:
+def test_the_best_rate_is_the_greatest_and_the_best_time_the_least() -> None:
     assert RATE.best([1.0, 3.0, 2.0]) == 3.0
     assert TIME.best([1.0, 3.0, 2.0]) == 1.0
 
 
-def test_json_has_the_figures_of_each_by_name_with_units_in_the_keys() -> None:
+def test_json_has_the_figures_by_subject_with_units_in_the_keys() -> None:
     assert json.loads(as_json(ROW)) == {
         "bench": "commit",
         "case": "1x1",
@@ -57,7 +57,7 @@ def test_the_table_shows_each_figure_and_kprotos_lead_over_each_peer() -> None:
     ]
 
 
-def test_the_table_shows_a_dash_where_kproto_was_not_measured() -> None:
+def test_the_table_shows_a_dash_without_a_measurement_of_kproto() -> None:
     assert as_table([WITHOUT_KPROTO], METRICS).splitlines()[2].split("|")[-3:-1] == [
         "                    - ",
         "                - ",
@@ -65,13 +65,15 @@ def test_the_table_shows_a_dash_where_kproto_was_not_measured() -> None:
 
 
 def test_a_lead_is_held_missed_or_not_measured() -> None:
-    def said(at_least: float, row: Row) -> str:
-        (verdict,) = judge([Lead(case="1x1", metric=RATE, peer="kfake", at_least=at_least)], [row], ["kproto", "kfake"])
-        return as_line(verdict)
+    def line(at_least: float, row: Row) -> str:
+        (result,) = check_floors(
+            [Lead(case="1x1", metric=RATE, peer="kfake", at_least=at_least)], [row], ["kproto", "kfake"]
+        )
+        return as_line(result)
 
-    assert said(3.0, ROW) == "floor held: 1x1: requests/s at least 3 x as good as kfake (3.00 x)"
-    assert said(3.1, ROW) == "floor MISSED: 1x1: requests/s at least 3.1 x as good as kfake (3.00 x)"
-    assert said(1.0, WITHOUT_KPROTO) == (
+    assert line(3.0, ROW) == "floor held: 1x1: requests/s at least 3 x as good as kfake (3.00 x)"
+    assert line(3.1, ROW) == "floor MISSED: 1x1: requests/s at least 3.1 x as good as kfake (3.00 x)"
+    assert line(1.0, WITHOUT_KPROTO) == (
         "floor NOT MEASURED: 1x1: requests/s at least 1 x as good as kfake (a figure is missing)"
     )
 
@@ -84,16 +86,16 @@ def test_a_limit_bounds_kprotos_figure_or_its_ratio_to_a_peer() -> None:
         Limit(case="1x1", metric=TIME, at_most=0.4, peer="kfake"),
         Limit(case="1x1", metric=TIME, at_most=0.3, peer="kfake"),
     ]
-    assert [verdict.held for verdict in judge(floors, [ROW], names)] == [True, False, True, False]
-    assert [verdict.held for verdict in judge(floors, [WITHOUT_KPROTO], names)] == [None] * 4
+    assert [result.held for result in check_floors(floors, [ROW], names)] == [True, False, True, False]
+    assert [result.held for result in check_floors(floors, [WITHOUT_KPROTO], names)] == [None] * 4
 
 
-def test_only_floors_of_cases_and_peers_asked_for_are_judged() -> None:
+def test_only_floors_of_selected_cases_and_peers_are_checked() -> None:
     floors = [
         Lead(case="1x1", metric=RATE, peer="kfake", at_least=1.0),
         Lead(case="8x16", metric=RATE, peer="kfake", at_least=1.0),
         Lead(case="1x1", metric=RATE, peer="kafka", at_least=1.0),
     ]
-    assert len(judge(floors, [ROW], ["kproto", "kfake"])) == 1
-    assert len(judge(floors, [ROW], ["kproto", "kfake", "kafka"])) == 2
-    assert judge(floors, [ROW], ["kfake"]) == []
+    assert len(check_floors(floors, [ROW], ["kproto", "kfake"])) == 1
+    assert len(check_floors(floors, [ROW], ["kproto", "kfake", "kafka"])) == 2
+    assert check_floors(floors, [ROW], ["kfake"]) == []

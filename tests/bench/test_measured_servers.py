@@ -1,4 +1,4 @@
-"""The benches that start kproto, run as short as they go: that they work, not how long anything takes."""
+"""The benches that start kproto, as short as possible: they run, and no time is asserted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, 
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_start_measures_a_process_and_a_broker_in_this_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_start_measures_a_process_and_an_embedded_broker(capsys: pytest.CaptureFixture[str]) -> None:
     process, embedded = rows(capsys, "start", "--rounds", "1", "--only", "kproto,import-trio")
     assert process.keys() == {"bench", "case", "kproto", "import-trio"}
     assert embedded.keys() == {"bench", "case", "kproto"}
@@ -50,26 +50,26 @@ def test_memory_fills_a_server_over_the_wire(capsys: pytest.CaptureFixture[str])
     assert figures.keys() == {"resident_bytes_per_entry", "lively_bytes_per_entry", "fill_s"}
 
 
-def test_backpressure_tells_what_others_cost_a_client(capsys: pytest.CaptureFixture[str]) -> None:
+def test_backpressure_measures_the_cost_of_other_clients(capsys: pytest.CaptureFixture[str]) -> None:
     need_go()
-    told = rows(capsys, "backpressure", "--only", "kproto", "--rounds", "1", "--seconds", "0.1")
+    found = rows(capsys, "backpressure", "--only", "kproto", "--rounds", "1", "--seconds", "0.1")
     beside = ("alone", "beside 1,000 idle connections", "beside one that reads nothing")
-    assert [row["case"] for row in told] == [
-        f"10 partitions, {shape}, {who}" for shape in ("1x1", "8x16") for who in beside
+    assert [row["case"] for row in found] == [
+        f"10 partitions, {shape}, {others}" for shape in ("1x1", "8x16") for others in beside
     ]
-    for row in told:
+    for row in found:
         figures = row["kproto"]
         assert isinstance(figures, dict)
         assert figures.keys() == {"requests_per_s", "p99_us", "times_slower", "p99_times_later"}
 
 
-def test_rebalance_tells_how_long_members_wait_for_their_assignment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rebalance_measures_how_long_members_wait_for_their_assignment(capsys: pytest.CaptureFixture[str]) -> None:
     need_go()
     short = ["--durability", "memory", "--members", "7", "--rounds", "1"]
-    told = rows(capsys, "rebalance", "--only", "kproto", *short)
+    found = rows(capsys, "rebalance", "--only", "kproto", *short)
     events = ("all join", "one more joins", "one leaves")
-    assert [row["case"] for row in told] == [f"memory, 7 members: {event}" for event in events]
-    for row in told:
+    assert [row["case"] for row in found] == [f"memory, 7 members: {event}" for event in events]
+    for row in found:
         figures = row["kproto"]
         assert isinstance(figures, dict)
         assert figures.keys() == {"ms", "server_cpu_ms"}
@@ -78,12 +78,12 @@ def test_rebalance_tells_how_long_members_wait_for_their_assignment(capsys: pyte
 
 def test_throughput_moves_every_message_with_a_real_client(capsys: pytest.CaptureFixture[str]) -> None:
     short = ["--durability", "memory", "--megabytes", "2", "--rounds", "1"]
-    told = rows(capsys, "throughput", "--only", "kproto", *short)
+    found = rows(capsys, "throughput", "--only", "kproto", *short)
     batches = ("10 x 10,000 bytes a batch", "1,000 x 100 bytes a batch")
-    assert [row["case"] for row in told] == [
+    assert [row["case"] for row in found] == [
         f"memory, {way} {size}" for size in batches for way in ("produce", "consume")
     ]
-    for row in told:
+    for row in found:
         figures = row["kproto"]
         assert isinstance(figures, dict)
         assert figures.keys() == {"mb_per_s", "messages_per_s", "server_cpu_ms_per_mb"}
@@ -91,21 +91,23 @@ def test_throughput_moves_every_message_with_a_real_client(capsys: pytest.Captur
 
 
 def test_client_reads_every_message_with_both_consumers(capsys: pytest.CaptureFixture[str]) -> None:
-    told = rows(capsys, "client", "--messages", "2000", "--rounds", "1")
+    found = rows(capsys, "client", "--messages", "2000", "--rounds", "1")
     modes = ("features off", "features on", "catching up")
-    assert [row["case"] for row in told] == [f"{mode}, {call}" for mode in modes for call in ("poll()", "consume(500)")]
-    for row in told:
+    assert [row["case"] for row in found] == [
+        f"{mode}, {call}" for mode in modes for call in ("poll()", "consume(500)")
+    ]
+    for row in found:
         for consumer in ("kproto", "confluent-kafka"):
             figures = row[consumer]
             assert isinstance(figures, dict)
             assert figures["messages_per_s"] > 0
 
 
-def test_restart_writes_a_history_and_finds_every_offset_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_restart_writes_a_history_and_finds_every_offset(capsys: pytest.CaptureFixture[str]) -> None:
     need_go()
     (row,) = rows(capsys, "restart", "--only", "kproto", "--keys", "1600", "--commits", "3200", "--rounds", "1")
     assert row["case"] == "3,200 commits of 1,600 keys"
     figures = row["kproto"]
     assert isinstance(figures, dict)
-    assert figures["served_s"] >= figures["answers_s"] > 0
+    assert figures["served_s"] >= figures["first_response_s"] > 0
     assert figures["stored_mb"] > 0

@@ -1,4 +1,4 @@
-"""Starting and stopping a measured server, on small programs that stand for one."""
+"""Start and stop of a measured server, with small programs in its place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.peers.fleet import Fleet, Target
 from bench.peers.server import DEFAULTS, Launch, Server, launches, started, wait_until_listening
 from tests.oracle.ports import free_port
 
-TELLS_ITS_PORT = """
+PRINTS_ITS_PORT = """
 import signal, socket
 with socket.create_server(("127.0.0.1", 0)) as listener:
     print("server: listening on 127.0.0.1:%d" % listener.getsockname()[1], flush=True)
@@ -29,35 +29,35 @@ def python(program: str, port: int | None = None) -> Launch:
     return Launch(version="0", argv=[sys.executable, "-c", program], port=port)
 
 
-def test_a_server_that_tells_its_port_is_found_there_and_ended_on_leaving() -> None:
-    with started(python(TELLS_ITS_PORT)) as server:
+def test_a_server_that_prints_its_port_is_found_there_and_ended_on_leaving() -> None:
+    with started(python(PRINTS_ITS_PORT)) as server:
         wait_until_listening(server)
         os.kill(server.pid, 0)
     with pytest.raises(ProcessLookupError):
         os.kill(server.pid, 0)
 
 
-def test_a_server_that_ends_at_once_is_told_with_its_last_words() -> None:
-    with pytest.raises(BenchError, match="told no port: no disk left"), started(python("exit('no disk left')")):
+def test_the_error_of_a_server_that_ends_at_once_has_its_last_line() -> None:
+    with pytest.raises(BenchError, match="printed no port: no disk left"), started(python("exit('no disk left')")):
         pass
 
 
-def test_a_server_that_dies_under_the_measurement_spoils_it() -> None:
+def test_a_server_that_ends_during_the_measurement_is_an_error() -> None:
     program = "import sys; print('a:1', flush=True); sys.exit('out of memory')"
     with pytest.raises(BenchError, match="ended with 1: out of memory"), started(python(program)) as server:
         os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)
 
 
-def test_a_server_that_ends_before_it_listens_is_told_with_its_last_words() -> None:
+def test_the_error_of_a_server_that_ends_before_it_listens_has_its_last_line() -> None:
     server = Server(python("import sys; sys.exit('port taken')", port=free_port()))
     with pytest.raises(BenchError, match="ended with 1: port taken"):
         wait_until_listening(server)
     server.stop()
 
 
-def test_a_killed_server_is_gone_and_gets_no_chance_to_finish_anything(tmp_path: Path) -> None:
+def test_a_killed_server_ends_without_cleaning_up(tmp_path: Path) -> None:
     mark = tmp_path / "finished"
-    program = f"import atexit, pathlib; atexit.register(pathlib.Path({str(mark)!r}).touch)" + TELLS_ITS_PORT
+    program = f"import atexit, pathlib; atexit.register(pathlib.Path({str(mark)!r}).touch)" + PRINTS_ITS_PORT
     server = Server(python(program))
     server.kill()
     with pytest.raises(ProcessLookupError):
@@ -80,10 +80,10 @@ class Fake:
     ) -> Iterator[Launch]:
         if self.lacks:
             raise Missing(self.lacks)
-        yield Launch(version="1.2", argv=[sys.executable, "-c", TELLS_ITS_PORT, *map(str, partitions)])
+        yield Launch(version="1.2", argv=[sys.executable, "-c", PRINTS_ITS_PORT, *map(str, partitions)])
 
 
-def test_each_peer_asked_for_is_either_made_ready_or_noted_as_missing() -> None:
+def test_each_selected_peer_is_prepared_or_noted_as_missing() -> None:
     notes: list[str] = []
     peers = [Fake("a"), Fake("b", lacks="no `b` on the PATH"), Fake("c")]
     with ExitStack() as stack:
@@ -92,7 +92,7 @@ def test_each_peer_asked_for_is_either_made_ready_or_noted_as_missing() -> None:
     assert notes == ["a 1.2", "b left out: no `b` on the PATH"]
 
 
-def test_a_server_that_stands_in_two_rows_is_started_once() -> None:
+def test_a_server_in_two_rows_is_started_once() -> None:
     notes: list[str] = []
     peers = [
         Fake("a"),

@@ -1,4 +1,4 @@
-"""The bench of the table by itself, with a few groups: that it works, and finds again what it has committed."""
+"""The bench of the offsets table, with few groups: it runs, and it detects a missing offset."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import json
 import pytest
 
 import bench.__main__
-from bench.table_filler import Packed, Shape, Tuples, filled
+from bench.group_shape import GroupShape
+from bench.table_filler import Packed, Tuples, filled
 
 
 def test_each_subject_is_filled_in_a_process_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,11 +24,11 @@ def test_each_subject_is_filled_in_a_process_of_its_own(capsys: pytest.CaptureFi
         assert row["kproto"]["longest_commit_ms"] > 0
 
 
-def test_a_subject_that_loses_an_offset_is_found_out() -> None:
+def test_a_subject_that_loses_an_offset_is_detected() -> None:
     class Forgetful(Packed):
         def lookup(self, group_id: str, topic: str, partition: int) -> int:
             return super().lookup(group_id, topic, partition) - 1
 
-    with pytest.raises(AssertionError, match="not there"):
-        filled(Forgetful(), Shape(3, 2, 2))
-    assert filled(Tuples(), Shape(3, 2, 2))["next_commit_us"] > 0
+    with pytest.raises(AssertionError, match="missing"):
+        filled(Forgetful(), GroupShape(3, 2, 2))
+    assert filled(Tuples(), GroupShape(3, 2, 2))["next_commit_us"] > 0
