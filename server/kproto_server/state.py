@@ -46,9 +46,9 @@ class BrokerState:
 
     def reset(self) -> None:
         """Drop topics, groups, offsets and dynamic configs; nodes and their addresses stay."""
-        from kproto_server.coordinator.membership.unloading import dissolve
+        from kproto_server.coordinator.membership.unloading import unload_all
 
-        dissolve(self.coordinator)
+        unload_all(self.coordinator)
         self.cluster.reset()
         self.settings.reset()
         self.coordinator.reset()

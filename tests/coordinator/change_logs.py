@@ -33,7 +33,7 @@ class RecordingLog:
     """
 
     keeps = True
-    settles_at_once = False
+    settles_immediately = False
 
     def __init__(self, error: int = 0, *, waits: bool = False) -> None:
         self.error = error

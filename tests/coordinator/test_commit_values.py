@@ -42,7 +42,7 @@ def test_limits_are_read_by_kafka_s_names() -> None:
     """OC-30, EX-1, D2."""
     given = {"offset.metadata.max.bytes": "10", "offsets.retention.minutes": "2"}
     limits = limits_of(Settings.from_mapping(given, KafkaVersion.named("4.4")))
-    assert (limits.metadata_max_bytes, limits.retention_ms, limits.honours_overrides) == (10, 120_000, False)
+    assert (limits.metadata_max_bytes, limits.retention_ms, limits.honors_overrides) == (10, 120_000, False)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_failed_write_is_told_in_the_coordinator_s_words(log_error: int, old: in
     assert [append_error(log_error, KafkaVersion.named(name)) for name in ("4.0", "4.4", "latest")] == [new, new, new]
 
 
-IGNORING = CommitLimits(metadata_max_bytes=4096, retention_ms=RETENTION, honours_overrides=False)
-HONOURING = CommitLimits(metadata_max_bytes=4096, retention_ms=RETENTION, honours_overrides=True)
+IGNORING = CommitLimits(metadata_max_bytes=4096, retention_ms=RETENTION, honors_overrides=False)
+HONOURING = CommitLimits(metadata_max_bytes=4096, retention_ms=RETENTION, honors_overrides=True)
 
 
 @pytest.mark.parametrize(

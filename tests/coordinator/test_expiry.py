@@ -17,7 +17,7 @@ from kproto.messages.k47_offset_delete import (
 )
 from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.coordinator.deletion import forget_topics
-from kproto_server.coordinator.expiration import judge
+from kproto_server.coordinator.expiration import expiration_of
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.releases.kafka_version import KafkaVersion
@@ -40,8 +40,8 @@ def expired_at(
     now_ms: int, group: Group | None, offset: OffsetAndMetadata, kafka_version: str = "4.4", retention_ms: int = R
 ) -> bool:
     """Whether the one offset of a group, of topic "t", is expired."""
-    verdict = judge(group, {"t": {0: offset}}, now_ms, retention_ms, KafkaVersion.named(kafka_version))
-    return verdict.expired == [("t", [0])]
+    expiration = expiration_of(group, {"t": {0: offset}}, now_ms, retention_ms, KafkaVersion.named(kafka_version))
+    return expiration.expired == [("t", [0])]
 
 
 def a_group(state: GroupState, *, at_ms: int | None = 0, protocol_type: str | None = "consumer") -> Group:
@@ -220,7 +220,7 @@ def test_the_first_sweep(kafka_version: str, first_s: int) -> None:
     line = Timeline(kafka_version, offsets_retention_check_interval_ms="10000")
     line.state.coordinator.groups.create("g", NOW_MS)
     if first_s == 0:
-        line.sweeps.start()
+        line.expiration_task.start()
         assert line.group_state() is GroupState.DEAD
         return
     line.at(9.4)
@@ -281,10 +281,10 @@ def test_a_clock_that_is_behind_sweeps_once_and_keeps_its_phase() -> None:
     line.clock._broker_ms += 100_250
     line.clock.run_due()
     assert not line.has()
-    sweeps = len(log.appended)
+    expiration_task = len(log.appended)
     line.commit()
     assert line.gone() == pytest.approx(160.5, abs=0.1)
-    assert len(log.appended) == sweeps + 2  # the commit, and its tombstone
+    assert len(log.appended) == expiration_task + 2  # the commit, and its tombstone
 
 
 # A sweep looks at few groups, and misses none.

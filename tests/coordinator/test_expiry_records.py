@@ -16,7 +16,7 @@ from kproto.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from kproto.records.offsets_topic import read_offsets_record
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
-from kproto_server.coordinator.expiration import judge
+from kproto_server.coordinator.expiration import expiration_of
 from kproto_server.coordinator.groups import Group, GroupState
 from kproto_server.coordinator.loading.load import PartitionLoad
 from kproto_server.coordinator.offsets import OffsetAndMetadata
@@ -58,8 +58,8 @@ def load(kafka_version: str, *batches: bytes, minutes: int = 1) -> tuple[BrokerS
 
 def is_expired(state: BrokerState, at_ms: int, minutes: int = 1) -> bool:
     group = state.coordinator.groups.get("g") or Group("g", NOW_MS)
-    verdict = judge(group, state.coordinator.offsets.of_group("g"), at_ms, minutes * R, state.kafka_version)
-    return verdict.expired == [("t", [0])]
+    expiration = expiration_of(group, state.coordinator.offsets.of_group("g"), at_ms, minutes * R, state.kafka_version)
+    return expiration.expired == [("t", [0])]
 
 
 def expires_at(state: BrokerState, at_ms: int, minutes: int = 1) -> bool:

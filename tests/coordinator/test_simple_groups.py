@@ -13,10 +13,10 @@ from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.coordinator.deletion import forget_topics
-from kproto_server.coordinator.expiration_task import GROUPS_AT_ONCE, Sweeps
+from kproto_server.coordinator.expiration_task import GROUPS_AT_ONCE, ExpirationTask
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.membership.join import join
-from kproto_server.coordinator.membership.replies import JoinRequest
+from kproto_server.coordinator.membership.responses import JoinRequest
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import NOW_MS, ask, commit, commit_request, group_with, new_state
@@ -84,8 +84,8 @@ def test_one_that_is_joined_is_a_group_like_any_other() -> None:
         rebalance_timeout_ms=10_000,
         protocol_type="consumer",
         protocols=(("range", b""),),
-        must_know_its_id=True,
-        can_skip_assignment=True,
+        requires_known_member_id=True,
+        supports_skipping_assignment=True,
     )
     join(state.coordinator, request, NOW_MS)
     group = state.coordinator.groups.get("g")
@@ -113,7 +113,7 @@ def full_of(count: int, mode: str) -> tuple[BrokerState, Clock]:
     settings = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": str(2 * MINUTE_MS)}
     state = new_state("4.4", settings=settings)
     clock = Clock(NOW_MS, 0, ClockMode.parse(mode))
-    Sweeps(state.coordinator, clock).start()
+    ExpirationTask(state.coordinator, clock).start()
     stored = OffsetAndMetadata(7, -1, "", NOW_MS, None, state.cluster.topics["t"].topic_id)
     for number in range(count):
         state.coordinator.offsets.apply_commit(f"group-{number}", [("t", [(0, stored)])], expires_early=False)

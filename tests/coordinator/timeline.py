@@ -9,7 +9,7 @@ from kproto.message import Request
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.clock import Clock, ClockMode
-from kproto_server.coordinator.expiration_task import Sweeps
+from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
@@ -39,8 +39,8 @@ class Timeline(Line):
         }
         self.state = new_state(kafka_version, settings=given, topics={"t": 3, "u": 1, "x": 1})
         self.clock = Clock(NOW_MS, 0, ClockMode.parse("manual"))
-        self.sweeps = Sweeps(self.state.coordinator, self.clock)
-        self.sweeps.start()
+        self.expiration_task = ExpirationTask(self.state.coordinator, self.clock)
+        self.expiration_task.start()
         self.clock.advance(SECOND_MS // 2)
         self._zero_ms = self.clock.now_ms()
 

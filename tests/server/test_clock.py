@@ -42,15 +42,15 @@ def test_advance_fires_timers_in_the_order_of_their_times_each_at_its_own_time()
 
 def test_a_timer_that_sets_itself_again_fires_as_often_as_the_time_holds() -> None:
     manual = clock("manual")
-    sweeps: list[int] = []
+    runs: list[int] = []
 
     def sweep() -> None:
-        sweeps.append(manual.now_ms())
+        runs.append(manual.now_ms())
         manual.call_at(manual.now_ms() + 600_000, sweep)
 
     manual.call_at(1_600_000, sweep)
     manual.advance(8 * DAY_MS)
-    assert len(sweeps) == 8 * 144
+    assert len(runs) == 8 * 144
 
 
 def test_a_clients_long_poll_ends_in_real_time_while_a_manual_clock_stands() -> None:

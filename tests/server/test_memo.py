@@ -31,7 +31,7 @@ from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster
 from kproto_server.commit_cache.cache import MEMO_SIZE_BYTES, USED
 from kproto_server.configuration.settings import Settings
-from kproto_server.coordinator.expiration_task import Sweeps
+from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.observation.observe import Observations
 from kproto_server.releases.kafka_version import KafkaVersion
@@ -64,7 +64,7 @@ class Side:
         nodes = cluster.nodes.values()
         self.sessions = [Session(self.dispatcher, node, ConnectionInfo("/127.0.0.1")) for node in nodes]
         self.clock = Clock(1_000, 0, ClockMode.parse("manual"))
-        Sweeps(self.state.coordinator, self.clock).start()
+        ExpirationTask(self.state.coordinator, self.clock).start()
         cluster.ensure_offsets_topic(0)
         for name in TOPICS:
             cluster.create_topic(name, partition_count=4)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster, Node, topic_defaults
-from kproto_server.coordinator.expiration_task import Sweeps
+from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.network.event_loop import Host, real_ms
 from kproto_server.network.server import Server
 from kproto_server.observation.observe import Observations
@@ -52,8 +52,8 @@ def assemble(
     ]
     cluster = Cluster(nodes, kafka_version, topic_defaults(settings, len(nodes)), os.urandom)
     state = BrokerState(kafka_version, settings, cluster, clock)
-    sweeps = Sweeps(state.coordinator, clock)
-    sweeps.start()
+    expiration_task = ExpirationTask(state.coordinator, clock)
+    expiration_task.start()
     host = Host(clock)
     persistence = None
     if data is not None:
@@ -67,4 +67,4 @@ def assemble(
         from kproto_server.observation.request_log import RequestLog
 
         request_log = RequestLog(requests_kept)
-    return host, Server(host, state, Observations(), sweeps, persistence, request_log)
+    return host, Server(host, state, Observations(), expiration_task, persistence, request_log)

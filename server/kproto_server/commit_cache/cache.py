@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from kproto_server.commit_cache.template import NO_MEMBER, shape_of
-from kproto_server.coordinator.change_log import Change, WrittenChangeLog
+from kproto_server.coordinator.change_log import Change, UnsyncedChangeLog
 from kproto_server.coordinator.commit import commit_error
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class CommitMemo:
         log = coordinator.log
         if log.keeps:
             checked = (shape.template or shape.make_template()).checked(frame, now_ms)
-            if type(log) is not WrittenChangeLog:
+            if type(log) is not UnsyncedChangeLog:
                 from kproto_server.coordinator.offsets_log.batches import whole
 
                 pending = PendingCommit(self, frame, now_ms, session)

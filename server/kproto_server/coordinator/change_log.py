@@ -57,7 +57,7 @@ class ChangeLog(Protocol):
 
     keeps: bool
     """Whether batches are kept at all; if not, an empty one will do."""
-    settles_at_once: bool
+    settles_immediately: bool
     """Whether a change is settled before `append` returns."""
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
@@ -77,7 +77,7 @@ class MemoryChangeLog:
     """A log that forgets: writing always succeeds, and at once."""
 
     keeps = False
-    settles_at_once = True
+    settles_immediately = True
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         change.settle(0)
@@ -89,11 +89,11 @@ class MemoryChangeLog:
         return ()
 
 
-class WrittenChangeLog:
+class UnsyncedChangeLog:
     """A log that is written, and not synced: what the operating system has survives the end of this process."""
 
     keeps = True
-    settles_at_once = True
+    settles_immediately = True
 
     def __init__(self, writer: LogWriter[object]) -> None:
         self.writer = writer

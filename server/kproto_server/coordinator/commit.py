@@ -33,7 +33,7 @@ class CommitLimits(NamedTuple):
 
     metadata_max_bytes: int
     retention_ms: int
-    honours_overrides: bool
+    honors_overrides: bool
     """DEVIATION: False unless asked for: KIP-211 ignores the retention time of a request, released Kafka obeys (D2)."""
 
 
@@ -43,7 +43,7 @@ def limits_of(settings: Settings) -> CommitLimits:
     return CommitLimits(
         metadata_max_bytes=settings.int("offset.metadata.max.bytes"),
         retention_ms=settings.int("offsets.retention.minutes") * 60_000,
-        honours_overrides=settings.str("offsets.retention.override") == "honour",
+        honors_overrides=settings.str("offsets.retention.override") == "honour",
     )
 
 
@@ -121,7 +121,7 @@ def metadata_too_large(metadata: str, limit: int) -> bool:
 
 def expire_timestamp(now_ms: int, override_ms: int, limits: CommitLimits, kafka_version: KafkaVersion) -> int | None:
     """Return when offsets committed now expire by themselves; None if that is for the group to decide (OC-40)."""
-    if override_ms != DEFAULT and limits.honours_overrides:
+    if override_ms != DEFAULT and limits.honors_overrides:
         return wrapped(now_ms + override_ms)
     return now_ms + limits.retention_ms if kafka_version.offsets_carry_expiry else None
 
@@ -129,7 +129,7 @@ def expire_timestamp(now_ms: int, override_ms: int, limits: CommitLimits, kafka_
 def expires_early(request: OffsetCommitRequest, api_version: int, limits: CommitLimits) -> bool:
     """Whether offsets of a commit may expire sooner than a retention time of the broker after it: if a retention time
     of its own is obeyed, or in v1, where the client has the say on the time."""
-    return api_version == 1 or (limits.honours_overrides and request.retention_time_ms != DEFAULT)
+    return api_version == 1 or (limits.honors_overrides and request.retention_time_ms != DEFAULT)
 
 
 def timestamps_of_v1(

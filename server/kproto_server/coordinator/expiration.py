@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.offsets import DeletionEntries, OffsetAndMetadata
     from kproto_server.releases.kafka_version import KafkaVersion
 
-NOTHING_KEPT: frozenset[str] = frozenset()
+NO_TOPICS: frozenset[str] = frozenset()
 
 
-class Terms(NamedTuple):
+class ExpirationCondition(NamedTuple):
     """How the offsets of a group stand to time, in the state it is in."""
 
     base_ms: int | None
@@ -38,7 +38,7 @@ class Terms(NamedTuple):
     """Topics whose offsets don't expire; None: those of no topic do."""
 
 
-class Verdict(NamedTuple):
+class Expiration(NamedTuple):
     """What a look at a group has come to."""
 
     expired: DeletionEntries
@@ -48,37 +48,37 @@ class Verdict(NamedTuple):
     """When there may be more: no later than a retention time from now, as a commit of now would expire then."""
 
 
-EACH_BY_ITSELF = Terms(None, NOTHING_KEPT)
-NEVER = Terms(None, None)
+SINCE_EACH_COMMIT = ExpirationCondition(None, NO_TOPICS)
+NEVER = ExpirationCondition(None, None)
 
 
-def terms_of(group: Group | None, kafka_version: KafkaVersion) -> Terms:
+def condition_of(group: Group | None, kafka_version: KafkaVersion) -> ExpirationCondition:
     """Return by what the offsets of a group expire (EX-21, EX-40)."""
     if group is None or kafka_version.offsets_carry_expiry:
-        return EACH_BY_ITSELF
+        return SINCE_EACH_COMMIT
     if group.kind == "consumer":
-        return Terms(None, group.subscribed_topics if group.members else NOTHING_KEPT)
+        return ExpirationCondition(None, group.subscribed_topics if group.members else NO_TOPICS)
     if group.protocol_type is None:
-        return EACH_BY_ITSELF
+        return SINCE_EACH_COMMIT
     if group.is_empty:
-        return Terms(group.state_timestamp_ms, NOTHING_KEPT)
+        return ExpirationCondition(group.state_timestamp_ms, NO_TOPICS)
     subscription_decides = kafka_version.unsubscribed_offsets_expire == "unless empty" or (
         kafka_version.unsubscribed_offsets_expire == "stable" and group.state is GroupState.STABLE
     )
     if group.protocol_type == "consumer" and subscription_decides:
-        return Terms(None, group.subscribed_topics)
+        return ExpirationCondition(None, group.subscribed_topics)
     return NEVER
 
 
-def judge(
+def expiration_of(
     group: Group | None,
     offsets: Mapping[str, Mapping[int, OffsetAndMetadata]],
     now_ms: int,
     retention_ms: int,
     kafka_version: KafkaVersion,
-) -> Verdict:
+) -> Expiration:
     """Return which offsets of a group are expired, and when to look at it again."""
-    base_ms, kept = terms_of(group, kafka_version)
+    base_ms, kept = condition_of(group, kafka_version)
     grace_ms = 1 if kafka_version.offsets_carry_expiry else 0
     next_ms = now_ms + retention_ms
     expired: list[tuple[str, list[int]]] = []
@@ -99,4 +99,4 @@ def judge(
             next_ms = min(next_ms, deadline_ms)
         if gone:
             expired.append((name, gone))
-    return Verdict(expired, not has_more and group is not None and group.is_empty, next_ms)
+    return Expiration(expired, not has_more and group is not None and group.is_empty, next_ms)

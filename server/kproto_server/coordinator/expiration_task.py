@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from kproto.records.partitioning import partition_for
 from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.commit import limits_of
-from kproto_server.coordinator.expiration import Verdict, judge
+from kproto_server.coordinator.expiration import Expiration, expiration_of
 from kproto_server.coordinator.registry import simple_group
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kproto_server.clock import Clock, Timer
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
-    from kproto_server.coordinator.offsets import Due
+    from kproto_server.coordinator.offsets import GroupToCheck
     from kproto_server.coordinator.pending_offsets import PendingOffsets
     from kproto_server.releases.kafka_version import KafkaVersion
 
@@ -50,7 +50,7 @@ NO_PARTITION = -1
 NO_LEADER = -1
 
 
-class Sweeps:
+class ExpirationTask:
     """The sweeps of one broker process. `start` puts them on its clock."""
 
     def __init__(self, coordinator: GroupCoordinator, clock: Clock) -> None:
@@ -75,34 +75,34 @@ class Sweeps:
         """Groups of the registry that the last sweep could do nothing about."""
         self._due: dict[str, None] = {}
         """Groups that this sweep has to look at, beside those that the table will name."""
-        self._slices: Iterator[None] = iter(())
+        self._steps: Iterator[None] = iter(())
         """What is left of this sweep."""
         if self._coordinator.kafka_version.new_group_coordinator:
-            self._timer = self._clock.call_at(self._start_ms + self._interval_ms, self._fire, in_background=True)
+            self._timer = self._clock.call_at(self._start_ms + self._interval_ms, self._run, in_background=True)
         else:  # not by a timer: on a clock that stands, that would come when clients have been served already
-            self._fire()
+            self._run()
 
-    def _fire(self) -> None:
+    def _run(self) -> None:
         now_ms = self._clock.now_ms()
         # A clock that is behind has one sweep for all that it has missed.
         next_ms = now_ms + self._interval_ms - (now_ms - self._start_ms) % self._interval_ms
-        self._timer = self._clock.call_at(next_ms, self._fire, in_background=True)
-        self._note_due((now_ms - self._start_ms) // self._interval_ms)
-        self._slices = self._all_slices(now_ms)
-        self._go_on(self._slices)
+        self._timer = self._clock.call_at(next_ms, self._run, in_background=True)
+        self._collect_groups((now_ms - self._start_ms) // self._interval_ms)
+        self._steps = self._all_steps(now_ms)
+        self._continue(self._steps)
 
-    def _go_on(self, slices: Iterator[None]) -> None:
+    def _continue(self, slices: Iterator[None]) -> None:
         """Do one slice, and the next ones when others had their turn; a sweep that is not over when the next one begins
         goes on as that."""
-        if slices is not self._slices:
+        if slices is not self._steps:
             return
         for _ in slices:
             if self._clock.mode.rate:
                 in_a_moment = self._clock.now_ms() + 1
-                self._clock.call_at(in_a_moment, partial(self._go_on, slices), in_background=True)
+                self._clock.call_at(in_a_moment, partial(self._continue, slices), in_background=True)
                 return
 
-    def _note_due(self, number: int) -> None:
+    def _collect_groups(self, number: int) -> None:
         """Take the groups that are not left to the table; in their order, as neighbours in memory are found faster."""
         for touched in (self._coordinator.groups.touched, self._coordinator.offsets.touched, self._again):
             self._due.update(touched)
@@ -110,16 +110,16 @@ class Sweeps:
         while self._numbers and self._numbers[0] <= number:
             self._due.update(dict.fromkeys(self._buckets.pop(heapq.heappop(self._numbers))))
 
-    def _all_slices(self, now_ms: int) -> Iterator[None]:
+    def _all_steps(self, now_ms: int) -> Iterator[None]:
         while self._due:
             group_ids = list(islice(self._due, GROUPS_AT_ONCE))
             for group_id in group_ids:
                 del self._due[group_id]
-            self._sweep([(group_id, None) for group_id in group_ids], now_ms)
+            self._expire([(group_id, None) for group_id in group_ids], now_ms)
             yield
         offsets, in_registry = self._coordinator.offsets, self._coordinator.groups.get
         has_deadlines = self._coordinator.kafka_version.offsets_carry_expiry
-        found: list[Due] = []
+        found: list[GroupToCheck] = []
         done = 0
         for groups in offsets.due(now_ms - self._retention_ms):
             for group_id, all_of_it in groups:
@@ -131,14 +131,14 @@ class Sweeps:
                     found.append((group_id, None))
             done += 1 + len(groups)
             if done >= GROUPS_AT_ONCE:
-                self._sweep(found, now_ms)
+                self._expire(found, now_ms)
                 found, done = [], 0
                 yield
                 if offsets is not self._coordinator.offsets:
                     return  # all groups were forgotten meanwhile
-        self._sweep(found, now_ms)
+        self._expire(found, now_ms)
 
-    def _sweep(self, groups: list[Due], now_ms: int) -> None:
+    def _expire(self, groups: list[GroupToCheck], now_ms: int) -> None:
         """Judge, and append tombstones, which are applied once the log has them (EX-30, EX-31).
 
         Of a group with all of its offsets beside it, the verdict is that they go.
@@ -151,38 +151,40 @@ class Sweeps:
         for group_id, all_of_it in groups:
             group = group_of(group_id)
             if all_of_it is not None:
-                verdict = Verdict(all_of_it, self._simple is not None, now_ms + retention_ms)
+                expiration = Expiration(all_of_it, self._simple is not None, now_ms + retention_ms)
             else:
                 stored = offsets_of(group_id)
                 if group is None and not stored:
                     continue
-                verdict = judge(self._simple if group is None else group, stored, now_ms, retention_ms, kafka_version)
+                expiration = expiration_of(
+                    self._simple if group is None else group, stored, now_ms, retention_ms, kafka_version
+                )
             if group_id in in_flight:  # EX-23
-                self._look_next_time(group_id, group, now_ms)
+                self._check_at_next_run(group_id, group, now_ms)
                 continue
-            if not verdict.expired and not verdict.removes_group:
-                self._look_again(group_id, group, verdict.next_ms, now_ms)
+            if not expiration.expired and not expiration.removes_group:
+                self._check_again(group_id, group, expiration.next_ms, now_ms)
                 continue
             partition = partition_for(group_id, len(partitions)) if partitions else NO_PARTITION
             if coordinator.pending_offsets and partition in coordinator.pending_offsets:
-                verdict = _spare_pending(
-                    verdict, group_id, coordinator.pending_offsets[partition], now_ms, kafka_version
+                expiration = _without_pending(
+                    expiration, group_id, coordinator.pending_offsets[partition], now_ms, kafka_version
                 )
-            expired, removes_group, next_ms = verdict
+            expired, removes_group, next_ms = expiration
             if not expired and not removes_group:
-                self._look_again(group_id, group, next_ms, now_ms)
+                self._check_again(group_id, group, next_ms, now_ms)
                 continue
             if (
                 partition == NO_PARTITION
                 or partitions[partition].leader == NO_LEADER
                 or (coordinator.unavailable and partition in coordinator.unavailable)
             ):
-                self._look_next_time(group_id, group, now_ms)
+                self._check_at_next_run(group_id, group, now_ms)
                 continue
             # A simple group has no record of its own in the log of the old coordinator.
             generation = 0 if group is None else group.generation
             with_group = removes_group and (kafka_version.new_group_coordinator or generation > 0)
-            settle = partial(self._removed, group_id, group, verdict, now_ms)
+            settle = partial(self._apply, group_id, group, expiration, now_ms)
             if not expired and not with_group:
                 settle(0)
                 continue
@@ -195,42 +197,42 @@ class Sweeps:
                 batch = deletion_batch(group_id, expired, with_group, now_ms, kafka_version, compression)
             log.append(partition, Change(group_id, settle), *batch)
 
-    def _removed(self, group_id: str, group: Group | None, verdict: Verdict, now_ms: int, log_error: int) -> None:
+    def _apply(self, group_id: str, group: Group | None, expiration: Expiration, now_ms: int, log_error: int) -> None:
         """The log has what a group loses, or can't have it."""
         if log_error:
-            self._look_next_time(group_id, group, now_ms)
+            self._check_at_next_run(group_id, group, now_ms)
             return
         coordinator = self._coordinator
         offsets = coordinator.offsets
-        offsets.apply_deletion(group_id, verdict.expired)
-        if not verdict.removes_group:
+        offsets.apply_deletion(group_id, expiration.expired)
+        if not expiration.removes_group:
             if group is None and self._simple is not None and not offsets.has(group_id):
                 coordinator.groups.create(group_id, now_ms)  # something of it is pending
             else:
-                self._look_again(group_id, group, verdict.next_ms, now_ms)
+                self._check_again(group_id, group, expiration.next_ms, now_ms)
         elif coordinator.groups.get(group_id) is group:
             if group is not None:
                 coordinator.groups.remove(group_id)
                 coordinator.groups.touched.pop(group_id, None)
             offsets.touched.pop(group_id, None)  # nothing is left of it to look at
 
-    def _look_next_time(self, group_id: str, group: Group | None, now_ms: int) -> None:
+    def _check_at_next_run(self, group_id: str, group: Group | None, now_ms: int) -> None:
         """Have the next sweep look at a group."""
         if group is None:
-            self._coordinator.offsets.put_off(group_id, now_ms - self._retention_ms)
+            self._coordinator.offsets.check_again(group_id, now_ms - self._retention_ms)
         else:
             self._again[group_id] = None
 
-    def _look_again(self, group_id: str, group: Group | None, due_ms: int, now_ms: int) -> None:
+    def _check_again(self, group_id: str, group: Group | None, due_ms: int, now_ms: int) -> None:
         """Have the first sweep at or after a time look at a group, unless one before that will."""
         if group is None:
-            self._coordinator.offsets.put_off(group_id, due_ms - self._retention_ms)
+            self._coordinator.offsets.check_again(group_id, due_ms - self._retention_ms)
             return
         number = -((self._start_ms - due_ms) // self._interval_ms)
         current = (now_ms - self._start_ms) // self._interval_ms
-        if current < group.sweep_number <= number:
+        if current < group.next_check_number <= number:
             return
-        group.sweep_number = number
+        group.next_check_number = number
         bucket = self._buckets.get(number)
         if bucket is None:
             bucket = self._buckets[number] = []
@@ -238,17 +240,17 @@ class Sweeps:
         bucket.append(group_id)
 
 
-def _spare_pending(
-    verdict: Verdict, group_id: str, pending: PendingOffsets, now_ms: int, kafka_version: KafkaVersion
-) -> Verdict:
+def _without_pending(
+    expiration: Expiration, group_id: str, pending: PendingOffsets, now_ms: int, kafka_version: KafkaVersion
+) -> Expiration:
     """A group of which an offset waits for the end of a transaction stays (EX-23, OC-57), and in the new coordinator
     the visible offset of the same partition too; the old one takes that (measured on 1.1.1 to 3.9.2)."""
     if not pending.has_group(group_id):
-        return verdict
-    expired = verdict.expired
+        return expiration
+    expired = expiration.expired
     if kafka_version.new_group_coordinator:
         kept = (
             (topic, [p for p in partitions if (group_id, topic, p) not in pending]) for topic, partitions in expired
         )
         expired = [(topic, partitions) for topic, partitions in kept if partitions]
-    return Verdict(expired, removes_group=False, next_ms=now_ms)
+    return Expiration(expired, removes_group=False, next_ms=now_ms)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from kproto_server.clock import Timer
     from kproto_server.coordinator.membership.phases import Phase
-    from kproto_server.coordinator.membership.replies import JoinResult, Reply, SyncResult
+    from kproto_server.coordinator.membership.responses import JoinResult, PendingResponse, SyncResult
 
 NO_GENERATION = -1
 
@@ -37,7 +37,7 @@ class GroupState(enum.Enum):
     DEAD = "Dead"
 
 
-BEATS_BY_COMMIT = (GroupState.STABLE, GroupState.PREPARING_REBALANCE)
+STATES_WITH_HEARTBEAT_BY_COMMIT = (GroupState.STABLE, GroupState.PREPARING_REBALANCE)
 
 
 class Member:
@@ -50,15 +50,15 @@ class Member:
         "epoch",
         "group_instance_id",
         "is_new",
-        "joining",
         "member_id",
         "metadata",
+        "pending_join",
+        "pending_sync",
         "protocols",
         "rebalance_timeout_ms",
         "session_deadline_ms",
         "session_timeout_ms",
         "speaks_classic",
-        "syncing",
     )
 
     def __init__(
@@ -96,9 +96,9 @@ class Member:
         """When the member is given up, unless it is heard of before."""
         self.is_new = False
         """Whether it waits for the answer to its first JoinGroup, and can't send heartbeats yet (GP-16)."""
-        self.joining: Reply[JoinResult] | None = None
+        self.pending_join: PendingResponse[JoinResult] | None = None
         """Its JoinGroup that waits for the others."""
-        self.syncing: Reply[SyncResult] | None = None
+        self.pending_sync: PendingResponse[SyncResult] | None = None
         """Its SyncGroup that waits for the leader's."""
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
@@ -117,14 +117,15 @@ class Group:
         "_touched",
         "generation",
         "group_id",
-        "joining_count",
         "kind",
         "leader_id",
         "members",
         "new_member_added",
-        "next_look_ms",
+        "next_check_number",
+        "next_member_check_ms",
+        "pending_join_count",
         "pending_members",
-        "pending_syncs",
+        "pending_sync_members",
         "phase",
         "phase_timer",
         "protocol_counts",
@@ -134,7 +135,6 @@ class Group:
         "state",
         "state_timestamp_ms",
         "static_members",
-        "sweep_number",
     )
 
     def __init__(
@@ -157,17 +157,17 @@ class Group:
         self.static_members: dict[str, str] = {}
         """Member id by group instance id."""
         self._subscribed_topics: frozenset[str] | None = None
-        self.sweep_number = 0
+        self.next_check_number = 0
         """The sweep that looks at the group next, if nobody touches it (`Sweeps`)."""
 
         # What `membership` keeps while members join and sync; none of it outlives the process.
         self.pending_members: dict[str, int] = {}
         """Ids that were given out and not used yet, and when they lapse (GP-14)."""
-        self.pending_syncs: set[str] = set()
+        self.pending_sync_members: set[str] = set()
         """Members of this generation that have not asked for their assignment."""
         self.protocol_counts: dict[str, int] = {}
         """How many members know each protocol."""
-        self.joining_count = 0
+        self.pending_join_count = 0
         """Members whose JoinGroup waits."""
         self.new_member_added = False
         """Whether somebody new came while the first rebalance waits for more (GP-20)."""
@@ -175,7 +175,7 @@ class Group:
         """What the group waits for as a whole, and until when."""
         self.phase_timer: Timer | None = None
         """Of this phase, once it is set."""
-        self.next_look_ms: int | None = None
+        self.next_member_check_ms: int | None = None
         """When somebody may have been silent too long: no later than the first deadline of a member or a pending id."""
         self.session_timer: Timer | None = None
 
@@ -188,10 +188,10 @@ class Group:
     def note_commit(self, member_id: str, now_ms: int) -> None:
         """A member's commit was accepted: that is as good as a heartbeat (OC-25)."""
         member = self.members.get(member_id)
-        if member is not None and not member.is_new and self.state in BEATS_BY_COMMIT:
+        if member is not None and not member.is_new and self.state in STATES_WITH_HEARTBEAT_BY_COMMIT:
             member.session_deadline_ms = now_ms + member.session_timeout_ms
 
-    def enter(self, phase: Phase | None) -> None:
+    def enter_phase(self, phase: Phase | None) -> None:
         """Wait for something else, or for nothing."""
         self.phase = phase
         if self.phase_timer is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kproto_server.coordinator.table.entries import CommitEntries as CommitEntries
     from kproto_server.coordinator.table.entries import DeletionEntries as DeletionEntries
-    from kproto_server.coordinator.table.entries import Due as Due
+    from kproto_server.coordinator.table.entries import GroupToCheck as GroupToCheck
 
 
 class LastCommit(Protocol):
@@ -119,15 +119,15 @@ class OffsetStore:
         self._settle_all()
         return self._table.groups_with(topic)
 
-    def due(self, until_ms: int) -> Iterator[list[Due]]:
+    def due(self, until_ms: int) -> Iterator[list[GroupToCheck]]:
         """Yield groups that may have something that expires, if everything committed until a time does; see
         `OffsetTable.due`."""
         for groups in self._table.due(until_ms):
             yield [(group_id, None if self._is_deferred(group_id) else offsets) for group_id, offsets in groups]
 
-    def put_off(self, group_id: str, since_ms: int) -> None:
+    def check_again(self, group_id: str, min_commit_ms: int) -> None:
         """Have `due` name a group, which it has named, at this time again."""
-        self._table.put_off(group_id, since_ms)
+        self._table.check_again(group_id, min_commit_ms)
 
     def __len__(self) -> int:
         """The number of stored offsets."""

@@ -18,9 +18,9 @@ def topic_to_read(name: str, context: RequestContext) -> Topic | None:
     """Return a topic whose records a client reads; the records of an offsets topic in memory are made first."""
     topic = context.cluster.topic(name)
     if name == OFFSETS_TOPIC and topic is not None and not context.coordinator.log.keeps:
-        from kproto_server.coordinator.shown_log import show_offsets_topic
+        from kproto_server.coordinator.readable_log import make_offsets_topic_readable
 
-        show_offsets_topic(context.coordinator, topic, context.log_manager)
+        make_offsets_topic_readable(context.coordinator, topic, context.log_manager)
     return topic
 
 

@@ -8,7 +8,7 @@ from kproto.codes import ErrorCode
 from kproto.messages.k11_join_group import JoinGroupResponse, JoinGroupResponseMember
 from kproto_server.coordinator.membership.join import join
 from kproto_server.coordinator.membership.limits import group_limits_of
-from kproto_server.coordinator.membership.replies import JoinRequest, JoinResult, refused_join
+from kproto_server.coordinator.membership.responses import JoinRequest, JoinResult, rejected_join
 from kproto_server.handlers._coordination import coordination_error
 from kproto_server.requests.deferred import DelayedOperation
 
@@ -30,7 +30,7 @@ def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupRespo
 
     def answer() -> JoinGroupResponse:
         # Without a result the broker is about to stop: the group's next coordinator is asked again.
-        result = reply.result or refused_join(ErrorCode.NOT_COORDINATOR, request.member_id)
+        result = reply.result or rejected_join(ErrorCode.NOT_COORDINATOR, request.member_id)
         return _response(result, context)
 
     return DelayedOperation(None, answer, reply.completion) if reply.result is None else answer()
@@ -45,9 +45,9 @@ def _refusal(request: JoinGroupRequest, context: RequestContext) -> JoinResult |
         return None
     if kafka_version.new_group_coordinator and error != ErrorCode.INVALID_GROUP_ID:
         if not fits:
-            return refused_join(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
-        return refused_join(ErrorCode(error), "") if error else None
-    return refused_join(ErrorCode(error or ErrorCode.INVALID_SESSION_TIMEOUT), request.member_id)
+            return rejected_join(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+        return rejected_join(ErrorCode(error), "") if error else None
+    return rejected_join(ErrorCode(error or ErrorCode.INVALID_SESSION_TIMEOUT), request.member_id)
 
 
 def _asked(request: JoinGroupRequest, context: RequestContext) -> JoinRequest:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.cluster import Node
     from kproto_server.configuration.settings import Settings
-    from kproto_server.coordinator.expiration_task import Sweeps
+    from kproto_server.coordinator.expiration_task import ExpirationTask
     from kproto_server.network.event_loop import Host
     from kproto_server.observation.observe import Observations
     from kproto_server.observation.request_log import RequestLog
@@ -91,7 +91,7 @@ class Server:
         host: Host,
         state: BrokerState,
         observations: Observations,
-        sweeps: Sweeps,
+        expiration_task: ExpirationTask,
         persistence: Persistence | None = None,
         request_log: RequestLog | None = None,
     ) -> None:
@@ -99,7 +99,7 @@ class Server:
         self.host = host
         self.state = state
         self.observations = observations
-        self._sweeps = sweeps
+        self._expiration_task = expiration_task
         self.dispatcher = Dispatcher(state, observations)
         self._persistence = persistence
         self.request_log = request_log
@@ -174,7 +174,7 @@ class Server:
         self.observations.reset()
         if self.request_log is not None:
             self.request_log.clear()
-        self._sweeps.start()
+        self._expiration_task.start()
 
     def stop_node(self, node_id: int) -> None:
         """Take a broker down: its listener and connections are cut, its partitions find other leaders.
@@ -182,11 +182,11 @@ class Server:
         Raises:
             KeyError: no such node, or it is down.
         """
-        from kproto_server.coordinator.membership.unloading import hand_over  # not at the start
+        from kproto_server.coordinator.membership.unloading import unload  # not at the start
 
         self.listeners.pop(node_id).close()
         node = self.state.cluster.nodes[node_id]
-        hand_over(self.state.coordinator, node)
+        unload(self.state.coordinator, node)
         self.state.cluster.stop_node(node_id)
         self._reserved[node_id] = reserve(node.host, node.port)
 

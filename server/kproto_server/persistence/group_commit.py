@@ -75,7 +75,7 @@ class GroupCommitLog:
     """A `ChangeLog` on a disk that is synced. `flush` is called at the end of each round of the loop."""
 
     keeps = True
-    settles_at_once = False
+    settles_immediately = False
 
     def __init__(self, writer: LogWriter[Item], worker: WorkerThread) -> None:
         self.writer = writer

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.coordinator.loading.load import PartitionLoad
-from kproto_server.coordinator.loading.sessions import take_over
+from kproto_server.coordinator.loading.sessions import start_sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kproto_server.coordinator.coordinator import GroupCoordinator
-    from kproto_server.coordinator.loading.shapes import Layouts
+    from kproto_server.coordinator.loading.repeated_commits import BatchTemplates
     from kproto_server.network.event_loop import Host
     from kproto_server.storage.disk import Disk
     from kproto_server.storage.partition_log import PartitionLog
@@ -43,7 +43,7 @@ class OffsetsLoading:
         self._total_bytes = sum(log.size for _, log in self._waiting)
         self._done_bytes = 0
         self._count = len(self._waiting)
-        self._layouts: Layouts = {}
+        self._templates: BatchTemplates = {}
         self._current: tuple[int, PartitionLoad] | None = None
         self.then: Callable[[], object] = lambda: None
         """Called when all is loaded."""
@@ -81,7 +81,7 @@ class OffsetsLoading:
             coordinator = self._coordinator
             offsets = coordinator.v0_offsets if number == V0_PARTITION else coordinator.offsets
             load = PartitionLoad(
-                coordinator, slices, coordinator.clock.now_ms(), offsets=offsets, layouts=self._layouts
+                coordinator, slices, coordinator.clock.now_ms(), offsets=offsets, templates=self._templates
             )
             self._current = number, load
         number, load = self._current
@@ -103,7 +103,7 @@ class OffsetsLoading:
         else:
             del coordinator.unavailable[number]
             self._keep_pending(number, load)
-            take_over(coordinator, load.groups, coordinator.clock.now_ms())
+            start_sessions(coordinator, load.groups, coordinator.clock.now_ms())
         if not self._waiting:
             seconds = time.monotonic() - self._started
             megabytes = self._total_bytes / 1e6

@@ -17,7 +17,7 @@ from kproto.codes import ErrorCode
 from kproto.errors import LogError
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.cluster.topics import TRANSACTION_TOPIC
-from kproto_server.coordinator.change_log import WrittenChangeLog
+from kproto_server.coordinator.change_log import UnsyncedChangeLog
 from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.persistence.compaction_task import CompactionTask
 from kproto_server.persistence.group_commit import GroupCommitLog, WorkerThread
@@ -73,11 +73,11 @@ class Persistence:
         for line in self.log_dir.report:
             logger.warning("%s", line)
         self._sync_thread = WorkerThread(host.post)
-        self._log: GroupCommitLog | WrittenChangeLog
+        self._log: GroupCommitLog | UnsyncedChangeLog
         if data.durability == "fsync":
             self._log = GroupCommitLog(self.log_dir.writer, self._sync_thread)
         else:
-            self._log = WrittenChangeLog(self.log_dir.writer)
+            self._log = UnsyncedChangeLog(self.log_dir.writer)
         state.coordinator.log = self._log
         self._restore_topics()
         self._saved_version = -1 if self.log_dir.was_used_by_kafka else state.cluster.version

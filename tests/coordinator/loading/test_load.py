@@ -6,7 +6,7 @@ import pytest
 
 from kproto.records.compression import Compression
 from kproto_server.coordinator.loading.load import STEP_SIZE_BYTES, PartitionLoad
-from kproto_server.coordinator.loading.shapes import Layouts
+from kproto_server.coordinator.loading.repeated_commits import BatchTemplates
 from tests.coordinator.broker_state import new_state
 from tests.coordinator.loading.group_values import group_log_of
 from tests.coordinator.loading.logs import NOW, Log, attempted, both_ways, loaded, slices, stored
@@ -42,10 +42,10 @@ def test_most_of_a_log_is_not_decoded() -> None:
 
 
 def test_partitions_share_what_they_learn() -> None:
-    layouts: Layouts = {}
+    templates: BatchTemplates = {}
     data = long_log(rounds=1).data
-    assert loaded(data, layouts=layouts).load.batch_count == 1
-    assert loaded(data, layouts=layouts).load.batch_count == 0
+    assert loaded(data, templates=templates).load.batch_count == 1
+    assert loaded(data, templates=templates).load.batch_count == 0
 
 
 @both_ways

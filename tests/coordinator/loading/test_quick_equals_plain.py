@@ -20,7 +20,7 @@ from kproto.records.control import ControlType
 from kproto.records.group_records import GroupMetadataKey
 from kproto.records.offset_records import OffsetCommitKey
 from kproto_server.coordinator.groups import Group
-from kproto_server.coordinator.loading import load, shapes
+from kproto_server.coordinator.loading import load, repeated_commits
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.loading.group_values import MEMBER, group_value
 from tests.coordinator.loading.logs import NOW, Loaded, Log, attempted, offset, stored
@@ -150,7 +150,10 @@ def _group_facts(group: Group) -> tuple[Any, ...]:
 
 def compare(data: bytes, kafka_version: str, slice_size: int, *, held: int, at_once: int) -> dict[str, Any]:
     plain = facts(attempted(data, kafka_version, decodes_all=True))
-    with mock.patch.object(shapes, "HELD_SIZE_MAX_BYTES", held), mock.patch.object(load, "STEP_SIZE_BYTES", at_once):
+    with (
+        mock.patch.object(repeated_commits, "BUFFERED_SIZE_MAX_BYTES", held),
+        mock.patch.object(load, "STEP_SIZE_BYTES", at_once),
+    ):
         assert facts(attempted(data, kafka_version, slice_size=slice_size)) == plain
     return plain
 

@@ -8,10 +8,10 @@ import pytest
 
 from kproto.records.group_records import GroupMetadataKey
 from kproto_server.clock import Clock, ClockMode
-from kproto_server.coordinator.expiration_task import Sweeps
+from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.loading.load import PartitionLoad
-from kproto_server.coordinator.loading.sessions import CONSUMER_SESSION_TIMEOUT_MS, take_over
+from kproto_server.coordinator.loading.sessions import CONSUMER_SESSION_TIMEOUT_MS, start_sessions
 from tests.coordinator.broker_state import new_state
 from tests.coordinator.loading.group_values import MEMBER, consumer_group, group_value
 from tests.coordinator.loading.logs import NOW, Log, stored
@@ -32,8 +32,8 @@ class Restart:
         load = PartitionLoad(self.state.coordinator, [log.data], start_ms)
         load.run()
         assert load.failed is None
-        take_over(self.state.coordinator, load.groups, start_ms)
-        Sweeps(self.state.coordinator, self.clock).start()
+        start_sessions(self.state.coordinator, load.groups, start_ms)
+        ExpirationTask(self.state.coordinator, self.clock).start()
 
     def at(self, time_s: float) -> tuple[str | None, bool]:
         """The group's state, and whether its offset is there, that much after `NOW`."""

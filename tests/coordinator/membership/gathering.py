@@ -10,7 +10,13 @@ from kproto_server.coordinator.groups import Group, GroupState, Protocols
 from kproto_server.coordinator.membership.heartbeat import heartbeat
 from kproto_server.coordinator.membership.join import join
 from kproto_server.coordinator.membership.leave import leave
-from kproto_server.coordinator.membership.replies import JoinRequest, JoinResult, Reply, SyncRequest, SyncResult
+from kproto_server.coordinator.membership.responses import (
+    JoinRequest,
+    JoinResult,
+    PendingResponse,
+    SyncRequest,
+    SyncResult,
+)
 from kproto_server.coordinator.membership.sync import sync
 from tests.coordinator.broker_state import new_state
 
@@ -61,12 +67,12 @@ class Coordinator:
         protocol_type: str = "consumer",
         session_ms: int = 10_000,
         rebalance_ms: int = 60_000,
-        must_know_its_id: bool = False,
-        can_skip_assignment: bool = True,
+        requires_known_member_id: bool = False,
+        supports_skipping_assignment: bool = True,
         settle: bool = True,
-    ) -> Reply[JoinResult]:
+    ) -> PendingResponse[JoinResult]:
         """Ask to join; ``settle``: let what is due happen."""
-        reply = join(
+        response = join(
             self.state.coordinator,
             JoinRequest(
                 group_id="g",
@@ -78,14 +84,14 @@ class Coordinator:
                 rebalance_timeout_ms=rebalance_ms,
                 protocol_type=protocol_type,
                 protocols=protocols,
-                must_know_its_id=must_know_its_id,
-                can_skip_assignment=can_skip_assignment,
+                requires_known_member_id=requires_known_member_id,
+                supports_skipping_assignment=supports_skipping_assignment,
             ),
             self.clock.now_ms(),
         )
         if settle:
             self.clock.run_due()
-        return reply
+        return response
 
     def sync(
         self,
@@ -94,7 +100,7 @@ class Coordinator:
         *,
         generation: int | None = None,
         instance: str | None = None,
-    ) -> Reply[SyncResult]:
+    ) -> PendingResponse[SyncResult]:
         group = self.state.coordinator.groups.get("g")
         if generation is None:
             generation = -1 if group is None else group.generation
@@ -114,7 +120,7 @@ class Coordinator:
         """Have a Stable group of so many members; return their ids, the leader's first."""
         replies = [self.join(settle=False, **how) for _ in range(count)]  # type: ignore[arg-type]  # timeouts
         self.clock.run_due()
-        ids = [joined(reply).member_id for reply in replies]
+        ids = [joined(response).member_id for response in replies]
         for member_id in ids[1:]:
             self.sync(member_id)
         self.sync(ids[0], {member_id: member_id.encode() for member_id in ids})
@@ -122,13 +128,13 @@ class Coordinator:
         return ids
 
 
-def joined(reply: Reply[JoinResult]) -> JoinResult:
+def joined(response: PendingResponse[JoinResult]) -> JoinResult:
     """What a join has come to, which must be success."""
-    assert reply.result is not None, "it waits"
-    assert reply.result.error == 0, reply.result
-    return reply.result
+    assert response.result is not None, "it waits"
+    assert response.result.error == 0, response.result
+    return response.result
 
 
-def error_of(reply: Reply[JoinResult] | Reply[SyncResult]) -> int:
-    assert reply.result is not None, "it waits"
-    return reply.result.error
+def error_of(response: PendingResponse[JoinResult] | PendingResponse[SyncResult]) -> int:
+    assert response.result is not None, "it waits"
+    return response.result.error

@@ -22,7 +22,7 @@ def test_who_leaves_while_it_waits_is_told(kafka_version: str) -> None:
 def test_a_member_id_that_was_given_may_join_with_an_instance_id(kafka_version: str) -> None:
     """GP-14: measured on 2.3.1 to 4.4.0 as an unexpected error."""
     coordinator = Coordinator(kafka_version)
-    told = coordinator.join(must_know_its_id=True)
+    told = coordinator.join(requires_known_member_id=True)
     assert error_of(told) == 79
     assert told.result is not None
     assert joined(coordinator.join(told.result.member_id, instance="i")).generation == 1

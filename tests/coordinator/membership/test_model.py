@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kproto_server.coordinator.groups import Group, GroupState, Protocols
-from kproto_server.coordinator.membership.phases import FirstGathering, Syncing
-from kproto_server.coordinator.membership.replies import JoinResult, Reply, SyncResult
+from kproto_server.coordinator.membership.phases import DelayedSync, InitialDelayedJoin
+from kproto_server.coordinator.membership.responses import JoinResult, PendingResponse, SyncResult
 from tests.coordinator.membership.gathering import RANGE, SUBSCRIPTION, Coordinator
 
 KAFKA_VERSIONS = ("0.10.2", "2.0", "2.3", "2.5", "3.9", "4.4")
@@ -38,14 +38,14 @@ class Members(RuleBasedStateMachine):
     @initialize(
         kafka_version=st.sampled_from(KAFKA_VERSIONS), size_max=st.sampled_from(["2", "100"]), delay=st.integers(0, 1)
     )
-    def begin(self, kafka_version: str, size_max: str, delay: int) -> None:
+    def prepare_rebalance(self, kafka_version: str, size_max: str, delay: int) -> None:
         self.coordinator = Coordinator(
             kafka_version, group_max_size=size_max, group_initial_rebalance_delay_ms=str(delay * 3000)
         )
         self.ids: list[tuple[str, str | None]] = []
         """With their instances."""
-        self.joins: list[Reply[JoinResult]] = []
-        self.syncs: list[tuple[str, int, Reply[SyncResult]]] = []
+        self.joins: list[PendingResponse[JoinResult]] = []
+        self.syncs: list[tuple[str, int, PendingResponse[SyncResult]]] = []
         self.generation = 0
         self.told: dict[int, JoinResult] = {}
         """Of each generation the leader's answer."""
@@ -67,8 +67,8 @@ class Members(RuleBasedStateMachine):
     @rule(
         protocols=st.sampled_from(PREFERENCES),
         instance=st.sampled_from(INSTANCES),
-        must_know_its_id=st.booleans(),
-        can_skip_assignment=st.booleans(),
+        requires_known_member_id=st.booleans(),
+        supports_skipping_assignment=st.booleans(),
         timeouts=st.sampled_from([(5_000, 10_000), (20_000, 5_000), (60_000, 60_000)]),
         settle=st.booleans(),
     )
@@ -76,23 +76,23 @@ class Members(RuleBasedStateMachine):
         self,
         protocols: Protocols,
         instance: str | None,
-        must_know_its_id: bool,
-        can_skip_assignment: bool,
+        requires_known_member_id: bool,
+        supports_skipping_assignment: bool,
         timeouts: tuple[int, int],
         settle: bool,
     ) -> None:
         session_ms, rebalance_ms = timeouts
         kafka_version = self.coordinator.state.kafka_version
-        reply = self.coordinator.join(
+        response = self.coordinator.join(
             instance=instance if kafka_version.at_least(2, 3) else None,
             protocols=protocols,
             session_ms=session_ms,
             rebalance_ms=rebalance_ms,
-            must_know_its_id=must_know_its_id and kafka_version.at_least(2, 2),
-            can_skip_assignment=can_skip_assignment,
+            requires_known_member_id=requires_known_member_id and kafka_version.at_least(2, 2),
+            supports_skipping_assignment=supports_skipping_assignment,
             settle=settle,
         )
-        self.joins.append(reply)
+        self.joins.append(response)
 
     @precondition(lambda self: self.ids)
     @rule(data=st.data(), protocols=st.sampled_from(PREFERENCES))
@@ -113,8 +113,8 @@ class Members(RuleBasedStateMachine):
             }
         if group is not None and group.leader_id == member_id and group.state is GroupState.COMPLETING_REBALANCE:
             self.handed_in.setdefault(generation, assignments)
-        reply = self.coordinator.sync(member_id, assignments, instance=instance)
-        self.syncs.append((member_id, generation, reply))
+        response = self.coordinator.sync(member_id, assignments, instance=instance)
+        self.syncs.append((member_id, generation, response))
 
     @precondition(lambda self: self.ids)
     @rule(data=st.data(), is_late=st.booleans())
@@ -140,10 +140,10 @@ class Members(RuleBasedStateMachine):
     @invariant()
     def answers_agree(self) -> None:
         waiting = []
-        for reply in self.joins:
-            result = reply.result
+        for response in self.joins:
+            result = response.result
             if result is None:
-                waiting.append(reply)
+                waiting.append(response)
                 continue
             assert result.error in (0, 23, 25, 79, 81, 82), result
             if result.error in (0, 79):
@@ -171,10 +171,10 @@ class Members(RuleBasedStateMachine):
     @invariant()
     def assignments_are_the_leaders(self) -> None:
         waiting = []
-        for member_id, generation, reply in self.syncs:
-            result = reply.result
+        for member_id, generation, response in self.syncs:
+            result = response.result
             if result is None:
-                waiting.append((member_id, generation, reply))
+                waiting.append((member_id, generation, response))
                 continue
             assert result.error in (0, 22, 25, 27, 82), result
             if result.error == 0:
@@ -196,11 +196,11 @@ class Members(RuleBasedStateMachine):
         members = group.members
         assert not members or group.state is not GroupState.EMPTY
         # A first gathering goes on even if those who have come are gone, and ids that were given out are waited for.
-        waits = isinstance(group.phase, FirstGathering) or group.pending_members
+        waits = isinstance(group.phase, InitialDelayedJoin) or group.pending_members
         assert members or group.state is GroupState.EMPTY or waits
         assert group.state is not GroupState.DEAD
         assert group.leader_id in members if members else group.leader_id is None
-        assert group.joining_count == sum(member.joining is not None for member in members.values())
+        assert group.pending_join_count == sum(member.pending_join is not None for member in members.values())
         assert group.static_members == {
             m.group_instance_id: m.member_id for m in members.values() if m.group_instance_id
         }
@@ -210,10 +210,10 @@ class Members(RuleBasedStateMachine):
         }
         assert not members or len(members) in group.protocol_counts.values()
         gathers = group.state is GroupState.PREPARING_REBALANCE
-        assert gathers == (group.phase is not None and not isinstance(group.phase, Syncing))
-        assert gathers or all(member.joining is None for member in members.values())
-        assert group.state is GroupState.COMPLETING_REBALANCE or all(m.syncing is None for m in members.values())
-        assert group.pending_syncs <= set(members)
+        assert gathers == (group.phase is not None and not isinstance(group.phase, DelayedSync))
+        assert gathers or all(member.pending_join is None for member in members.values())
+        assert group.state is GroupState.COMPLETING_REBALANCE or all(m.pending_sync is None for m in members.values())
+        assert group.pending_sync_members <= set(members)
         assert not set(group.pending_members) & set(members)
 
     @invariant()
@@ -226,7 +226,9 @@ class Members(RuleBasedStateMachine):
         if group.phase is not None and group.phase_timer is not None:
             assert (group.phase_timer.due_ms, group.phase_timer.action is None) == (group.phase.due_ms, False)
         deadlines = list(group.pending_members.values())
-        deadlines += [m.session_deadline_ms for m in group.members.values() if m.joining is None and m.syncing is None]
+        deadlines += [
+            m.session_deadline_ms for m in group.members.values() if m.pending_join is None and m.pending_sync is None
+        ]
         deadlines += [m.session_deadline_ms for m in group.members.values() if m.is_new]
         if deadlines:
             timer = group.session_timer

@@ -34,18 +34,18 @@ def test_a_first_rebalance_is_made_longer_by_each_who_comes() -> None:
     coordinator.pass_time(2500)
     replies.append(coordinator.join(rebalance_ms=8000))
     coordinator.pass_time(3499)
-    assert [reply.result for reply in replies] == [None] * 3
+    assert [response.result for response in replies] == [None] * 3
     coordinator.pass_time(1)
-    assert {joined(reply).generation for reply in replies} == {1}
+    assert {joined(response).generation for response in replies} == {1}
 
 
 def test_a_first_rebalance_that_nobody_else_comes_to_ends_after_one_delay() -> None:
     coordinator = Coordinator(group_initial_rebalance_delay_ms="3000")
-    reply = coordinator.join()
+    response = coordinator.join()
     coordinator.pass_time(2999)
-    assert reply.result is None
+    assert response.result is None
     coordinator.pass_time(1)
-    assert joined(reply).generation == 1
+    assert joined(response).generation == 1
 
 
 @pytest.mark.parametrize("kafka_version", ["3.9", "4.4"])
@@ -92,10 +92,10 @@ def test_whoever_does_not_join_again_is_out_when_the_time_is_over() -> None:
     leader, *followers = coordinator.stable_with(3, session_ms=100_000)
     replies = [coordinator.join(member_id, rebalance_ms=1000, protocols=(("range", b"x"),)) for member_id in followers]
     coordinator.pass_time(59_999)
-    assert [reply.result for reply in replies] == [None, None]
+    assert [response.result for response in replies] == [None, None]
     assert coordinator.heartbeat(leader) == 27
     coordinator.pass_time(1)
-    assert {joined(reply).leader_id for reply in replies} == {followers[0]}
+    assert {joined(response).leader_id for response in replies} == {followers[0]}
     assert coordinator.heartbeat(leader) == 25
 
 
@@ -104,18 +104,18 @@ def test_a_leader_that_joins_again_stays_the_leader() -> None:
     coordinator = Coordinator()
     leader, follower = coordinator.stable_with(2)
     replies = [coordinator.join(follower, protocols=(("range", b"x"),)), coordinator.join(leader)]
-    assert [joined(reply).leader_id for reply in replies] == [leader, leader]
+    assert [joined(response).leader_id for response in replies] == [leader, leader]
 
 
 def test_the_slowest_member_says_how_long_a_rebalance_may_last() -> None:
     """GP-5."""
     coordinator = Coordinator()
     coordinator.stable_with(1, rebalance_ms=7000, session_ms=100_000)
-    reply = coordinator.join(rebalance_ms=1000)
+    response = coordinator.join(rebalance_ms=1000)
     coordinator.pass_time(6999)
-    assert reply.result is None
+    assert response.result is None
     coordinator.pass_time(1)
-    assert joined(reply).generation == 2
+    assert joined(response).generation == 2
 
 
 def test_members_that_do_not_sync_are_out() -> None:
@@ -148,7 +148,7 @@ def test_an_id_that_was_given_out_holds_a_rebalance_up_until_it_lapses() -> None
     coordinator = Coordinator()
     coordinator.stable_with(1, session_ms=60_000)
     leader = next(iter(coordinator.group.members))
-    coordinator.join(must_know_its_id=True, session_ms=5000)
+    coordinator.join(requires_known_member_id=True, session_ms=5000)
     again = coordinator.join(leader)
     coordinator.pass_time(4999)
     assert again.result is None
@@ -161,11 +161,11 @@ def test_a_new_member_waits_five_minutes_at_most() -> None:
     """GP-16: its session timeout means nothing before it has an id."""
     coordinator = Coordinator()
     coordinator.stable_with(1, rebalance_ms=1_000_000, session_ms=2_000_000)
-    reply = coordinator.join(session_ms=1000)
+    response = coordinator.join(session_ms=1000)
     coordinator.pass_time(299_999)
-    assert reply.result is None
+    assert response.result is None
     coordinator.pass_time(1)
-    assert error_of(reply) == 25
+    assert error_of(response) == 25
     assert len(coordinator.group.members) == 1
 
 
@@ -173,13 +173,13 @@ def test_a_member_whose_join_waits_is_not_silent() -> None:
     """GP-38."""
     coordinator = Coordinator()
     leader, follower = coordinator.stable_with(2, session_ms=5000, rebalance_ms=50_000)
-    reply = coordinator.join(leader, session_ms=5000, rebalance_ms=50_000)
+    response = coordinator.join(leader, session_ms=5000, rebalance_ms=50_000)
     for _ in range(4):
         coordinator.pass_time(4000)
         assert coordinator.heartbeat(follower) == 27
-    assert reply.result is None
+    assert response.result is None
     coordinator.pass_time(5000)
-    assert joined(reply).generation == 2
+    assert joined(response).generation == 2
     assert list(coordinator.group.members) == [leader]
 
 
@@ -225,7 +225,7 @@ def test_the_earliest_member_decides() -> None:
     coordinator.leave((joined(third).member_id, None))
     replies = [coordinator.join(joined(second).member_id, protocols=xy)]
     replies.append(coordinator.join(joined(first).member_id, protocols=yx))
-    assert {(joined(reply).protocol_name, joined(reply).leader_id) for reply in replies} == {
+    assert {(joined(response).protocol_name, joined(response).leader_id) for response in replies} == {
         ("y", joined(first).member_id)
     }
 

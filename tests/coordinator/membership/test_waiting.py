@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kproto_server.coordinator.groups import GroupState, Member
 from kproto_server.coordinator.membership import timers
-from kproto_server.coordinator.membership.replies import SyncResult
-from kproto_server.coordinator.membership.unloading import dissolve, hand_over
+from kproto_server.coordinator.membership.responses import SyncResult
+from kproto_server.coordinator.membership.unloading import unload, unload_all
 from tests.coordinator.membership.gathering import RANGE, Coordinator, error_of, joined
 
 
@@ -19,7 +19,7 @@ def test_a_request_sent_again_gets_the_same_answer_twice() -> None:
     assert joined(first) == joined(second)
     waiting = [coordinator.sync(follower), coordinator.sync(follower)]
     coordinator.sync(leader, {follower: b"part"})
-    assert [reply.result for reply in waiting] == [SyncResult(0, b"part", "consumer", "range")] * 2
+    assert [response.result for response in waiting] == [SyncResult(0, b"part", "consumer", "range")] * 2
 
 
 def test_a_member_that_leaves_while_it_joins_is_told_so() -> None:
@@ -59,11 +59,11 @@ def test_a_node_that_stops_sends_its_members_elsewhere() -> None:
     coordinator = Coordinator()
     leader, follower = coordinator.stable_with(2)
     waiting, new = coordinator.join(leader), coordinator.join()
-    hand_over(coordinator.state.coordinator, coordinator.state.cluster.nodes[1])
+    unload(coordinator.state.coordinator, coordinator.state.cluster.nodes[1])
     assert (error_of(waiting), error_of(new)) == (16, 16)
     assert list(coordinator.group.members) == [leader, follower]
     replies = [coordinator.join(leader), coordinator.join(follower)]
-    assert {joined(reply).generation for reply in replies} == {2}
+    assert {joined(response).generation for response in replies} == {2}
 
 
 def test_a_node_that_stops_leaves_the_others_groups_alone() -> None:
@@ -72,7 +72,7 @@ def test_a_node_that_stops_leaves_the_others_groups_alone() -> None:
     new = coordinator.join()
     for partition in coordinator.state.cluster.topics["__consumer_offsets"].partitions:
         partition.leader = 2
-    hand_over(coordinator.state.coordinator, coordinator.state.cluster.nodes[1])
+    unload(coordinator.state.coordinator, coordinator.state.cluster.nodes[1])
     assert new.result is None
 
 
@@ -80,7 +80,7 @@ def test_a_broker_that_is_reset_knows_nobody() -> None:
     coordinator = Coordinator()
     leader, follower = coordinator.stable_with(2)
     waiting = coordinator.join(leader)
-    dissolve(coordinator.state.coordinator)
+    unload_all(coordinator.state.coordinator)
     assert error_of(waiting) == 25
     coordinator.state.reset()
     coordinator.pass_time(1_000_000)
@@ -96,7 +96,7 @@ def test_members_from_the_log_have_their_session_timeout_in_full() -> None:
     group.protocol_type, group.protocol_name, group.generation = "consumer", "range", 7
     group.add_member(Member("m", session_timeout_ms=8000, rebalance_timeout_ms=9000, protocols=RANGE))
     group.state = GroupState.STABLE
-    timers.resume(coordinator.state.coordinator, group, coordinator.clock.now_ms())
+    timers.on_group_loaded(coordinator.state.coordinator, group, coordinator.clock.now_ms())
     assert coordinator.heartbeat("m", 7) == 0
     assert coordinator.states_around(8000) == (GroupState.STABLE, GroupState.EMPTY)
     assert group.generation == 8
@@ -109,7 +109,7 @@ def test_a_group_from_the_log_that_is_too_large_joins_again() -> None:
     for member_id in ("m", "n"):
         group.add_member(Member(member_id, session_timeout_ms=8000, rebalance_timeout_ms=9000, protocols=RANGE))
     group.state = GroupState.STABLE
-    timers.resume(coordinator.state.coordinator, group, 0)
+    timers.on_group_loaded(coordinator.state.coordinator, group, 0)
     assert coordinator.heartbeat("m", 7) == 27
     kept, late = coordinator.join("m"), coordinator.join("n")
     assert error_of(late) == 81

@@ -55,7 +55,7 @@ def test_the_new_coordinator_writes_that_there_is_a_group_before_it_has_members(
     """GP-12."""
     log = GroupLog()
     coordinator = Coordinator(kafka_version, log)
-    coordinator.join(must_know_its_id=True)
+    coordinator.join(requires_known_member_id=True)
     assert log.written == written
     coordinator.join()
     assert log.written == written
@@ -66,11 +66,11 @@ def test_nobody_has_an_assignment_before_it_is_written() -> None:
     log = RecordingLog(waits=True)
     coordinator = Coordinator(log=log)
     member_id = joined(coordinator.join()).member_id
-    reply = coordinator.sync(member_id, {member_id: b"all"})
-    assert (reply.result, coordinator.group_state) == (None, GroupState.COMPLETING_REBALANCE)
+    response = coordinator.sync(member_id, {member_id: b"all"})
+    assert (response.result, coordinator.group_state) == (None, GroupState.COMPLETING_REBALANCE)
     log.settle()
-    assert reply.result is not None
-    assert (reply.result.error, reply.result.assignment) == (0, b"all")
+    assert response.result is not None
+    assert (response.result.error, response.result.assignment) == (0, b"all")
     assert coordinator.group_state is GroupState.STABLE
 
 
@@ -79,9 +79,9 @@ def test_an_assignment_that_comes_too_late_is_dropped() -> None:
     log = RecordingLog(waits=True)
     coordinator = Coordinator(log=log)
     member_id = joined(coordinator.join()).member_id
-    reply = coordinator.sync(member_id, {member_id: b"all"})
+    response = coordinator.sync(member_id, {member_id: b"all"})
     coordinator.join()
-    assert error_of(reply) == 27
+    assert error_of(response) == 27
     log.settle()
     assert coordinator.group_state is GroupState.PREPARING_REBALANCE
     assert coordinator.group.members[member_id].assignment == b""
@@ -94,8 +94,8 @@ def test_an_assignment_that_can_not_be_written_is_nobodys() -> None:
     leader, follower = coordinator.join(settle=False), coordinator.join(settle=False)
     coordinator.clock.run_due()
     waiting = coordinator.sync(joined(follower).member_id)
-    reply = coordinator.sync(joined(leader).member_id, {})
-    assert (error_of(reply), error_of(waiting)) == (16, 16)
+    response = coordinator.sync(joined(leader).member_id, {})
+    assert (error_of(response), error_of(waiting)) == (16, 16)
     assert coordinator.group_state is GroupState.PREPARING_REBALANCE
 
 
@@ -125,8 +125,8 @@ def test_a_static_member_that_can_not_be_written_has_not_come_back() -> None:
     old = joined(coordinator.join(instance="i1")).member_id
     coordinator.sync(old, {old: b"all"}, instance="i1")
     coordinator.state.coordinator.log = RecordingLog(ErrorCode.KAFKA_STORAGE_ERROR)
-    reply = coordinator.join(instance="i1", protocols=(("range", b"other"), ("more", b"")), session_ms=99_000)
-    assert error_of(reply) == 16
+    response = coordinator.join(instance="i1", protocols=(("range", b"other"), ("more", b"")), session_ms=99_000)
+    assert error_of(response) == 16
     assert coordinator.heartbeat(old, instance="i1") == 0
     member = coordinator.group.members[old]
     assert (member.session_timeout_ms, member.assignment, len(member.protocols)) == (10_000, b"all", 1)
@@ -139,10 +139,10 @@ def test_a_static_member_waits_until_its_new_id_is_written() -> None:
     old = joined(coordinator.join(instance="i1")).member_id
     coordinator.sync(old, {old: b"all"}, instance="i1")
     coordinator.state.coordinator.log = log = RecordingLog(waits=True)
-    reply = coordinator.join(instance="i1")
-    assert reply.result is None
+    response = coordinator.join(instance="i1")
+    assert response.result is None
     log.settle()
-    assert joined(reply).skip_assignment
+    assert joined(response).skip_assignment
     assert coordinator.heartbeat(old, instance="i1") == 82
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto_server.coordinator.table.records import ALWAYS, NEVER
+from kproto_server.coordinator.table.records import CHECK_ALWAYS, CHECK_NEVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ class PlainTable:
             for partition, stored in partitions:
                 self.groups.setdefault(group_id, {}).setdefault(name, {})[partition] = stored
                 early = expires_early and stored.expire_timestamp_ms is not None
-                self._due_ms[group_id, name, partition] = ALWAYS if early else stored.commit_timestamp_ms
+                self._due_ms[group_id, name, partition] = CHECK_ALWAYS if early else stored.commit_timestamp_ms
 
     def remove(self, group_id: str, entries: DeletionEntries) -> None:
         topics = self.groups.get(group_id, {})
@@ -53,10 +53,10 @@ class PlainTable:
         """Return the groups that have something to be looked at by then."""
         return {group_id for (group_id, _, _), due_ms in self._due_ms.items() if due_ms <= until_ms}
 
-    def put_off(self, group_id: str, since_ms: int = NEVER) -> None:
+    def check_again(self, group_id: str, min_commit_ms: int = CHECK_NEVER) -> None:
         for place in self._due_ms:
             if place[0] == group_id:
-                self._due_ms[place] = since_ms
+                self._due_ms[place] = min_commit_ms
 
     def earliest(self, group_id: str) -> int:
         """Return the earliest commit time of a group's offsets."""

@@ -94,11 +94,11 @@ class Tables(RuleBasedStateMachine):
         assert set(named) >= self.plain.must_be_named(until_ms)
         for group_id in named:
             if is_left_alone:
-                self.plain.put_off(group_id)
+                self.plain.check_again(group_id)
             else:
-                since_ms = self.plain.earliest(group_id)
-                self.packed.put_off(group_id, since_ms)
-                self.plain.put_off(group_id, since_ms)
+                min_commit_ms = self.plain.earliest(group_id)
+                self.packed.check_again(group_id, min_commit_ms)
+                self.plain.check_again(group_id, min_commit_ms)
 
     @invariant()
     def the_group_is_the_same(self) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from kproto.errors import DecodeError, MissingPackage
 from kproto.records.batches import LOG_OVERHEAD, SIZE_POSITION, read_batch
 from kproto.records.segment import BATCH_SIZE_MAX
+from kproto_server.coordinator.loading.repeated_commits import BatchTemplates, RepeatedCommits
 from kproto_server.coordinator.loading.replay import Replay
-from kproto_server.coordinator.loading.shapes import Layouts, Shapes
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -35,7 +35,7 @@ class PartitionLoad:
         now_ms: int,
         *,
         offsets: OffsetStore | None = None,
-        layouts: Layouts | None = None,
+        templates: BatchTemplates | None = None,
         decodes_all: bool = False,
     ) -> None:
         """Read a log from its slices, which may be cut anywhere.
@@ -60,9 +60,11 @@ class PartitionLoad:
         self._now_ms = now_ms
         self._offsets = coordinator.offsets if offsets is None else offsets
         self._replay = Replay(coordinator, self._offsets, decodes_all=decodes_all)
-        self._shapes = None if decodes_all else Shapes(self._replay, {} if layouts is None else layouts)
-        if self._shapes is not None:
-            self._replay.settle = self._shapes.settle
+        self._repeated_commits = (
+            None if decodes_all else RepeatedCommits(self._replay, {} if templates is None else templates)
+        )
+        if self._repeated_commits is not None:
+            self._replay.settle = self._repeated_commits.settle
         self._work = self._all_work(slices)
 
     @property
@@ -92,8 +94,8 @@ class PartitionLoad:
     def _all_work(self, slices: Iterable[bytes]) -> Iterator[None]:
         try:
             yield from self._read(slices)
-            if self._shapes is not None:
-                yield from self._shapes.settle_all()
+            if self._repeated_commits is not None:
+                yield from self._repeated_commits.flush_all()
         except (DecodeError, MissingPackage) as error:
             self.failed = f"batch at byte {self.read_size_bytes} of the log: {error}"
             yield from self._take_back()
@@ -112,8 +114,8 @@ class PartitionLoad:
                 start = stop
                 if start - mark >= STEP_SIZE_BYTES:
                     mark = start
-                    if self._shapes is not None and self._shapes.is_full:
-                        yield from self._shapes.settle_all()
+                    if self._repeated_commits is not None and self._repeated_commits.is_full:
+                        yield from self._repeated_commits.flush_all()
                     yield
             data = data[start:]
             yield
@@ -121,9 +123,9 @@ class PartitionLoad:
 
     def _go(self, data: bytes, start: int) -> int:
         """Go through some batches; return where they end."""
-        if self._shapes is not None:
+        if self._repeated_commits is not None:
             until = start + STEP_SIZE_BYTES
-            stop = self._shapes.take(data, start, len(data), until)
+            stop = self._repeated_commits.take(data, start, len(data), until)
             self.read_size_bytes += stop - start
             start = stop
             if start >= until:

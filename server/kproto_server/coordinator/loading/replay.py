@@ -18,8 +18,8 @@ from kproto.records.offset_records import (
 from kproto.records.offsets_topic import read_offsets_record
 from kproto.records.record_batch import NO_EPOCH, RecordBatch
 from kproto_server.coordinator.commit import limits_of
+from kproto_server.coordinator.loading.fast_decoder import decode_offset_record
 from kproto_server.coordinator.loading.restored_groups import CONSUMER_GROUP_TYPES, GROUP_TYPE, RestoredGroups
-from kproto_server.coordinator.loading.rows import quick_row
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
 
@@ -37,7 +37,7 @@ OFFSET_TYPES = frozenset({0, 1})
 READ_TYPES = OFFSET_TYPES | {GROUP_TYPE} | CONSUMER_GROUP_TYPES
 
 
-class _Run:
+class _CommitRun:
     """Offsets of one group, one record after the other."""
 
     __slots__ = ("_entries", "_replay", "group_id")
@@ -99,14 +99,14 @@ class Replay:
             for record in records:
                 self._record(record, producer_id)
         else:
-            self._quickly(records, producer_id)
+            self._replay_fast(records, producer_id)
 
-    def _quickly(self, records: Iterable[Record], producer_id: int | None) -> None:
+    def _replay_fast(self, records: Iterable[Record], producer_id: int | None) -> None:
         """Apply records; offsets of one group that follow each other are applied in one go."""
-        run = _Run(self)
+        run = _CommitRun(self)
         for record in records:
             key = record.key
-            row = None if key is None or producer_id is not None else quick_row(key, record.value)
+            row = None if key is None or producer_id is not None else decode_offset_record(key, record.value)
             if row is None:
                 run.end()
                 self._record(record, producer_id)

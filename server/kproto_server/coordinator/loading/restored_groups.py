@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kproto.records import consumer_group_records as consumer
 from kproto.records.group_records import GroupMetadataKey, GroupMetadataValue
 from kproto_server.coordinator.groups import NO_GENERATION, GroupState, Member
-from kproto_server.coordinator.membership.protocols import subscription_of
+from kproto_server.coordinator.membership.protocols import subscribed_topics_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +117,7 @@ def _fill_classic_group(group: Group, value: GroupMetadataValue) -> None:
     timestamp_ms = value.current_state_timestamp
     group.state = GroupState.STABLE if value.members else GroupState.EMPTY
     group.state_timestamp_ms = None if timestamp_ms == NO_TIMESTAMP else timestamp_ms
-    group.subscribed_topics = subscription_of(group)
+    group.subscribed_topics = subscribed_topics_of(group)
 
 
 def _classic_member(member: MemberMetadata, protocol: str | None) -> Member:

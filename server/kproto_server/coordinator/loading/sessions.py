@@ -18,19 +18,19 @@ CONSUMER_SESSION_TIMEOUT_MS = 45_000
 """Of members of KIP-848 groups: Kafka's default of group.consumer.session.timeout.ms."""
 
 
-def take_over(coordinator: GroupCoordinator, groups: Iterable[Group], now_ms: int) -> None:
+def start_sessions(coordinator: GroupCoordinator, groups: Iterable[Group], now_ms: int) -> None:
     """Wait for the members of groups that were just loaded."""
     for group in groups:
         if not group.members:
             continue
         if group.kind == "classic":
-            timers.resume(coordinator, group, now_ms)
+            timers.on_group_loaded(coordinator, group, now_ms)
         else:
             due_ms = now_ms + CONSUMER_SESSION_TIMEOUT_MS
-            coordinator.clock.call_at(due_ms, partial(_give_up_members, coordinator, group), in_background=True)
+            coordinator.clock.call_at(due_ms, partial(_remove_members, coordinator, group), in_background=True)
 
 
-def _give_up_members(coordinator: GroupCoordinator, group: Group) -> None:
+def _remove_members(coordinator: GroupCoordinator, group: Group) -> None:
     """Take the members out of a KIP-848 group. There is no way for them to be heard of, and nothing is written: the
     next start waits for them anew."""
     if coordinator.groups.get(group.group_id) is group:

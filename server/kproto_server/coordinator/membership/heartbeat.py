@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.membership import members
-from kproto_server.coordinator.membership.machine import COMPLETING, HEARTBEAT, STABLE
+from kproto_server.coordinator.membership.state_machine import COMPLETING, HEARTBEAT, STABLE
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
@@ -37,5 +37,5 @@ def heartbeat(
         return ErrorCode.REBALANCE_IN_PROGRESS
     member = group.members[member_id]
     if not member.is_new:  # else its first JoinGroup waits, and it has more time than that
-        members.expect(group, member, now_ms)
+        members.extend_session(group, member, now_ms)
     return HEARTBEAT[group.state]

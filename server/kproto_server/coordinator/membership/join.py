@@ -8,84 +8,88 @@ from kproto.codes import ErrorCode
 from kproto_server.coordinator.groups import Group, Member
 from kproto_server.coordinator.membership import members, static_members, timers
 from kproto_server.coordinator.membership.limits import NEW_MEMBER_TIMEOUT_MS, group_limits_of
-from kproto_server.coordinator.membership.machine import EMPTY, PREPARING, REJOIN, Rejoin
-from kproto_server.coordinator.membership.phases import FirstGathering
-from kproto_server.coordinator.membership.protocols import suits
-from kproto_server.coordinator.membership.rebalance import begin_or_complete
-from kproto_server.coordinator.membership.records import persist
-from kproto_server.coordinator.membership.replies import Reply, refused_join
+from kproto_server.coordinator.membership.phases import InitialDelayedJoin
+from kproto_server.coordinator.membership.protocols import supports_protocols
+from kproto_server.coordinator.membership.rebalance import prepare_rebalance_or_complete_join
+from kproto_server.coordinator.membership.records import write_group
+from kproto_server.coordinator.membership.responses import PendingResponse, rejected_join
+from kproto_server.coordinator.membership.state_machine import EMPTY, PREPARING, REJOIN, Rejoin
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.coordinator import GroupCoordinator
-    from kproto_server.coordinator.membership.replies import JoinRequest, JoinResult
+    from kproto_server.coordinator.membership.responses import JoinRequest, JoinResult
 
 
-def join(coordinator: GroupCoordinator, request: JoinRequest, now_ms: int) -> Reply[JoinResult]:
+def join(coordinator: GroupCoordinator, request: JoinRequest, now_ms: int) -> PendingResponse[JoinResult]:
     """Let somebody join; the reply may know its answer already. The coordinator has been found to be the right one."""
-    reply: Reply[JoinResult] = Reply()
+    response: PendingResponse[JoinResult] = PendingResponse()
     group = coordinator.groups.get(request.group_id)
     by_offsets = coordinator.group(request.group_id) if group is None else None
     is_new_group = group is None and by_offsets is None
     if group is not None and group.kind == "consumer":
         # It came with the log of a real broker. An empty one makes room; members of both protocols don't go together.
         if group.members:
-            reply.answer(refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
-            return reply
+            response.complete(rejected_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+            return response
         group = None
     if group is None:
         if request.member_id:
             error = None if by_offsets is None else _error(coordinator, by_offsets, request)
-            reply.answer(error or refused_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
-            return reply
+            response.complete(error or rejected_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+            return response
         group = coordinator.groups.create(request.group_id, now_ms)
-    if not _has_room(coordinator, group, request.member_id):
-        _shed(coordinator, group, request.member_id, now_ms)
-        reply.answer(refused_join(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
+    if not _accepts_member(coordinator, group, request.member_id):
+        _reject_member(coordinator, group, request.member_id, now_ms)
+        response.complete(rejected_join(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
     else:
         error = _error(coordinator, group, request)
         if error is not None:
-            reply.answer(error)
+            response.complete(error)
         elif not request.member_id:
-            _join_anew(coordinator, group, request, now_ms, reply)
+            _join_new_member(coordinator, group, request, now_ms, response)
         elif request.member_id in group.pending_members:
-            _add(coordinator, group, request, request.member_id, now_ms, reply)
+            _add(coordinator, group, request, request.member_id, now_ms, response)
         else:
-            _join_again(coordinator, group, request, now_ms, reply)
+            _rejoin(coordinator, group, request, now_ms, response)
     if is_new_group and coordinator.kafka_version.new_group_coordinator:
-        _announce(coordinator, group, now_ms)
-    timers.arm(coordinator, group)
-    return reply
+        _write_new_group(coordinator, group, now_ms)
+    timers.schedule(coordinator, group)
+    return response
 
 
 def _error(coordinator: GroupCoordinator, group: Group, request: JoinRequest) -> JoinResult | None:
     """Return why somebody can't join (GP-10 rows 10 and 11); None: it can."""
-    if not suits(group, request.protocol_type, request.protocols, coordinator.kafka_version):
-        return refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+    if not supports_protocols(group, request.protocol_type, request.protocols, coordinator.kafka_version):
+        return rejected_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
     if not request.member_id or request.member_id in group.pending_members:
         return None
     # What a static member is, it is in the first release that has them.
     instance = request.group_instance_id
     if instance is not None and instance not in group.static_members:
-        return refused_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+        return rejected_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
     error = members.member_error(group, request.member_id, instance, coordinator.kafka_version)
-    return refused_join(ErrorCode(error), request.member_id) if error else None
+    return rejected_join(ErrorCode(error), request.member_id) if error else None
 
 
-def _join_anew(
-    coordinator: GroupCoordinator, group: Group, request: JoinRequest, now_ms: int, reply: Reply[JoinResult]
+def _join_new_member(
+    coordinator: GroupCoordinator,
+    group: Group,
+    request: JoinRequest,
+    now_ms: int,
+    response: PendingResponse[JoinResult],
 ) -> None:
     """Somebody has no member id: give it one (GP-14), or its instance's place."""
     instance = request.group_instance_id
     member_id = coordinator.new_member_id(request.client_id if instance is None else instance)
     if instance is not None and instance in group.static_members:
-        static_members.come_back(coordinator, group, request, member_id, now_ms, reply)
-    elif instance is None and request.must_know_its_id:
-        lapses_ms = now_ms + request.session_timeout_ms
-        group.pending_members[member_id] = lapses_ms
-        members.look_at(group, lapses_ms)
-        reply.answer(refused_join(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+        static_members.rejoin(coordinator, group, request, member_id, now_ms, response)
+    elif instance is None and request.requires_known_member_id:
+        deadline_ms = now_ms + request.session_timeout_ms
+        group.pending_members[member_id] = deadline_ms
+        members.check_members_by(group, deadline_ms)
+        response.complete(rejected_join(ErrorCode.MEMBER_ID_REQUIRED, member_id))
     else:
-        _add(coordinator, group, request, member_id, now_ms, reply)
+        _add(coordinator, group, request, member_id, now_ms, response)
 
 
 def _add(
@@ -94,7 +98,7 @@ def _add(
     request: JoinRequest,
     member_id: str,
     now_ms: int,
-    reply: Reply[JoinResult],
+    response: PendingResponse[JoinResult],
 ) -> None:
     """Take in a new member (GP-16)."""
     group.pending_members.pop(member_id, None)
@@ -111,33 +115,37 @@ def _add(
     if not group.members:
         group.protocol_type = request.protocol_type
     # The old coordinator makes a first gathering longer only in the life of a group that never had a generation.
-    if isinstance(group.phase, FirstGathering) and (
+    if isinstance(group.phase, InitialDelayedJoin) and (
         coordinator.kafka_version.new_group_coordinator or group.generation == 0
     ):
         group.new_member_added = True
     group.add_member(member)
-    members.wait_to_join(group, member, reply)
+    members.delay_join(group, member, response)
     # It has no id to send heartbeats with; the session timeout counts from the answer on.
-    members.expect(group, member, now_ms, NEW_MEMBER_TIMEOUT_MS)
-    begin_or_complete(coordinator, group, now_ms)
+    members.extend_session(group, member, now_ms, NEW_MEMBER_TIMEOUT_MS)
+    prepare_rebalance_or_complete_join(coordinator, group, now_ms)
 
 
-def _join_again(
-    coordinator: GroupCoordinator, group: Group, request: JoinRequest, now_ms: int, reply: Reply[JoinResult]
+def _rejoin(
+    coordinator: GroupCoordinator,
+    group: Group,
+    request: JoinRequest,
+    now_ms: int,
+    response: PendingResponse[JoinResult],
 ) -> None:
     """A member joins again (GP-17)."""
     member = group.members[request.member_id]
     same = member.protocols == request.protocols
     match REJOIN[group.state, member.member_id == group.leader_id, same]:
-        case Rejoin.ANSWER:
-            reply.answer(members.generation_of(group, member))
+        case Rejoin.RESPOND:
+            response.complete(members.join_result(group, member))
         case Rejoin.WAIT | Rejoin.REBALANCE:
             members.update(group, member, request)
-            members.wait_to_join(group, member, reply)
-            begin_or_complete(coordinator, group, now_ms)
+            members.delay_join(group, member, response)
+            prepare_rebalance_or_complete_join(coordinator, group, now_ms)
 
 
-def _has_room(coordinator: GroupCoordinator, group: Group, member_id: str) -> bool:
+def _accepts_member(coordinator: GroupCoordinator, group: Group, member_id: str) -> bool:
     """Whether a group takes one more, or keeps one (GP-15)."""
     kafka_version, size_max = coordinator.kafka_version, group_limits_of(coordinator.settings.current).size_max
     member = group.members.get(member_id)
@@ -146,15 +154,15 @@ def _has_room(coordinator: GroupCoordinator, group: Group, member_id: str) -> bo
     if kafka_version.sheds_members_late:
         if member is None:
             return bool(member_id) or len(group.members) < size_max
-        return len(group.members) <= size_max or member.joining is not None
+        return len(group.members) <= size_max or member.pending_join is not None
     if group.state is EMPTY:
         return True
     if group.state is PREPARING:
-        return group.joining_count < size_max or (member is not None and member.joining is not None)
+        return group.pending_join_count < size_max or (member is not None and member.pending_join is not None)
     return member is not None or len(group.members) < size_max
 
 
-def _shed(coordinator: GroupCoordinator, group: Group, member_id: str, now_ms: int) -> None:
+def _reject_member(coordinator: GroupCoordinator, group: Group, member_id: str, now_ms: int) -> None:
     """A group is too large: one that comes too late is out. The new coordinator sees only at the next event that nobody
     has to wait for it any more."""
     member = group.members.get(member_id)
@@ -162,9 +170,9 @@ def _shed(coordinator: GroupCoordinator, group: Group, member_id: str, now_ms: i
         members.remove(group, member)
     group.pending_members.pop(member_id, None)
     if group.state is PREPARING and not coordinator.kafka_version.new_group_coordinator:
-        begin_or_complete(coordinator, group, now_ms)
+        prepare_rebalance_or_complete_join(coordinator, group, now_ms)
 
 
-def _announce(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
+def _write_new_group(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
     """Write that there is a group now, which has no members yet (GP-12)."""
-    persist(coordinator, Group(group.group_id, now_ms), now_ms, lambda log_error: None)
+    write_group(coordinator, Group(group.group_id, now_ms), now_ms, lambda log_error: None)

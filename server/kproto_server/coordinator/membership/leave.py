@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.membership import members, timers
-from kproto_server.coordinator.membership.rebalance import member_gone, pending_gone
+from kproto_server.coordinator.membership.rebalance import member_left, pending_member_left
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,10 +29,10 @@ def leave(coordinator: GroupCoordinator, group_id: str, leaving: Sequence[Leavin
     pending_left = len(group.pending_members) < pending_count
     # In the new coordinator an id that was only given out is as good as a member here.
     if len(group.members) < size or (pending_left and coordinator.kafka_version.new_group_coordinator):
-        member_gone(coordinator, group, now_ms)
+        member_left(coordinator, group, now_ms)
     elif pending_left:
-        pending_gone(coordinator, group, now_ms)
-    timers.arm(coordinator, group)
+        pending_member_left(coordinator, group, now_ms)
+    timers.schedule(coordinator, group)
     return errors
 
 

@@ -18,7 +18,7 @@ class GroupLimits(NamedTuple):
     session_timeout_min_ms: int
     session_timeout_max_ms: int
     size_max: int
-    first_delay_ms: int
+    initial_rebalance_delay_ms: int
     """How long a first rebalance waits for more members."""
 
 
@@ -29,5 +29,5 @@ def group_limits_of(settings: Settings) -> GroupLimits:
         session_timeout_min_ms=settings.int("group.min.session.timeout.ms"),
         session_timeout_max_ms=settings.int("group.max.session.timeout.ms"),
         size_max=settings.int("group.max.size"),
-        first_delay_ms=settings.int("group.initial.rebalance.delay.ms"),
+        initial_rebalance_delay_ms=settings.int("group.initial.rebalance.delay.ms"),
     )

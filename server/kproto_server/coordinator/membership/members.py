@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.coordinator.membership.replies import JoinedMember, JoinResult, SyncResult, refused_join
+from kproto_server.coordinator.membership.responses import JoinedMember, JoinResult, SyncResult, rejected_join
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group, Member
-    from kproto_server.coordinator.membership.replies import JoinRequest, Reply
+    from kproto_server.coordinator.membership.responses import JoinRequest, PendingResponse
     from kproto_server.releases.kafka_version import KafkaVersion
 
 
@@ -24,16 +24,16 @@ def member_error(group: Group, member_id: str, group_instance_id: str | None, ka
     return 0 if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def expect(group: Group, member: Member, now_ms: int, timeout_ms: int | None = None) -> None:
+def extend_session(group: Group, member: Member, now_ms: int, timeout_ms: int | None = None) -> None:
     """Give a member time anew, by default its session timeout."""
     member.session_deadline_ms = now_ms + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
-    look_at(group, member.session_deadline_ms)
+    check_members_by(group, member.session_deadline_ms)
 
 
-def look_at(group: Group, due_ms: int) -> None:
+def check_members_by(group: Group, due_ms: int) -> None:
     """Have the group's members looked at by then, to see who was silent too long."""
-    if group.next_look_ms is None or due_ms < group.next_look_ms:
-        group.next_look_ms = due_ms
+    if group.next_member_check_ms is None or due_ms < group.next_member_check_ms:
+        group.next_member_check_ms = due_ms
 
 
 def update(group: Group, member: Member, request: JoinRequest) -> None:
@@ -43,48 +43,48 @@ def update(group: Group, member: Member, request: JoinRequest) -> None:
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
 
 
-def wait_to_join(group: Group, member: Member, reply: Reply[JoinResult]) -> None:
+def delay_join(group: Group, member: Member, response: PendingResponse[JoinResult]) -> None:
     """Leave a member's JoinGroup waiting."""
-    if member.joining is None:
-        group.joining_count += 1
+    if member.pending_join is None:
+        group.pending_join_count += 1
     else:
-        reply.replaces(member.joining)
-    member.joining = reply
+        response.replaces(member.pending_join)
+    member.pending_join = response
 
 
-def answer_join(group: Group, member: Member, result: JoinResult) -> None:
+def complete_pending_join(group: Group, member: Member, result: JoinResult) -> None:
     """Answer a member's JoinGroup, if one waits."""
-    if member.joining is not None:
-        member.joining.answer(result)
-        member.joining = None
-        group.joining_count -= 1
+    if member.pending_join is not None:
+        member.pending_join.complete(result)
+        member.pending_join = None
+        group.pending_join_count -= 1
 
 
-def wait_to_sync(member: Member, reply: Reply[SyncResult]) -> None:
+def delay_sync(member: Member, response: PendingResponse[SyncResult]) -> None:
     """Leave a member's SyncGroup waiting."""
-    if member.syncing is not None:
-        reply.replaces(member.syncing)
-    member.syncing = reply
+    if member.pending_sync is not None:
+        response.replaces(member.pending_sync)
+    member.pending_sync = response
 
 
-def answer_sync(member: Member, result: SyncResult) -> bool:
+def complete_pending_sync(member: Member, result: SyncResult) -> bool:
     """Answer a member's SyncGroup; return whether one waited."""
-    if member.syncing is None:
+    if member.pending_sync is None:
         return False
-    member.syncing.answer(result)
-    member.syncing = None
+    member.pending_sync.complete(result)
+    member.pending_sync = None
     return True
 
 
 def remove(group: Group, member: Member) -> None:
     """Take a member out. What it waits for is answered: it is none any more (GP-18)."""
-    answer_join(group, member, refused_join(ErrorCode.UNKNOWN_MEMBER_ID, ""))
-    answer_sync(member, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
-    group.pending_syncs.discard(member.member_id)
+    complete_pending_join(group, member, rejected_join(ErrorCode.UNKNOWN_MEMBER_ID, ""))
+    complete_pending_sync(member, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
+    group.pending_sync_members.discard(member.member_id)
     group.remove_member(member.member_id)
 
 
-def generation_of(group: Group, member: Member) -> JoinResult:
+def join_result(group: Group, member: Member) -> JoinResult:
     """Return what a member is told of the generation: the leader, who is there; the others, who leads."""
     leads = member.member_id == group.leader_id
     return JoinResult(
@@ -94,11 +94,11 @@ def generation_of(group: Group, member: Member) -> JoinResult:
         group.protocol_type,
         group.protocol_name,
         group.leader_id or "",
-        all_members(group) if leads else (),
+        joined_members(group) if leads else (),
     )
 
 
-def all_members(group: Group) -> tuple[JoinedMember, ...]:
+def joined_members(group: Group) -> tuple[JoinedMember, ...]:
     """Return the members as the leader is told of them."""
     return tuple(
         [JoinedMember(member.member_id, member.group_instance_id, member.metadata) for member in group.members.values()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class FirstGathering(NamedTuple):
+class InitialDelayedJoin(NamedTuple):
     """An empty group has got its first member, and waits whether more come (GP-20). Nothing cuts it short."""
 
     due_ms: int
@@ -15,16 +15,16 @@ class FirstGathering(NamedTuple):
     """How much longer it may be made for those who still come."""
 
 
-class Gathering(NamedTuple):
+class DelayedJoin(NamedTuple):
     """The members have until then to join again; those who don't are out."""
 
     due_ms: int
 
 
-class Syncing(NamedTuple):
+class DelayedSync(NamedTuple):
     """The members have until then to ask for their assignment; those who don't are out (GP-25)."""
 
     due_ms: int
 
 
-Phase = FirstGathering | Gathering | Syncing
+Phase = InitialDelayedJoin | DelayedJoin | DelayedSync

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kproto_server.releases.kafka_version import KafkaVersion
 
 
-def suits(group: Group, protocol_type: str, protocols: Protocols, kafka_version: KafkaVersion) -> bool:
+def supports_protocols(group: Group, protocol_type: str, protocols: Protocols, kafka_version: KafkaVersion) -> bool:
     """Whether somebody may join who speaks these protocols (GP-13)."""
     if group.is_empty:
         return bool(protocols) and bool(protocol_type or not kafka_version.checks_first_protocols)
@@ -23,7 +23,7 @@ def suits(group: Group, protocol_type: str, protocols: Protocols, kafka_version:
     return protocol_type == group.protocol_type and size in [common.get(name) for name, _ in protocols]
 
 
-def choose(group: Group) -> str:
+def select_protocol(group: Group) -> str:
     """Return what most members like best of what all of them know (GP-23).
 
     Of two with as many votes it is the one that the earliest member has first.
@@ -38,7 +38,7 @@ def choose(group: Group) -> str:
     return max(votes, key=votes.__getitem__)
 
 
-def subscription_of(group: Group) -> frozenset[str] | None:
+def subscribed_topics_of(group: Group) -> frozenset[str] | None:
     """Return the topics that the members read; None if they don't say so in a way that is known (EX-22)."""
     if group.protocol_type != PROTOCOL_TYPE:
         return None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kproto_server.releases.kafka_version import KafkaVersion
 
 
-def persist(
+def write_group(
     coordinator: GroupCoordinator,
     group: Group,
     now_ms: int,

@@ -6,45 +6,45 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.membership import members, timers
-from kproto_server.coordinator.membership.machine import COMPLETING, STABLE, SYNC, Sync, move
-from kproto_server.coordinator.membership.phases import Syncing
-from kproto_server.coordinator.membership.rebalance import begin, drop_assignments
-from kproto_server.coordinator.membership.records import persist, write_error
-from kproto_server.coordinator.membership.replies import Reply, SyncResult
+from kproto_server.coordinator.membership.phases import DelayedSync
+from kproto_server.coordinator.membership.rebalance import fail_assignments, prepare_rebalance
+from kproto_server.coordinator.membership.records import write_error, write_group
+from kproto_server.coordinator.membership.responses import PendingResponse, SyncResult
+from kproto_server.coordinator.membership.state_machine import COMPLETING, STABLE, SYNC, Sync, transition
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group, Member
-    from kproto_server.coordinator.membership.replies import SyncRequest
+    from kproto_server.coordinator.membership.responses import SyncRequest
 
 
-def sync(coordinator: GroupCoordinator, request: SyncRequest, now_ms: int) -> Reply[SyncResult]:
+def sync(coordinator: GroupCoordinator, request: SyncRequest, now_ms: int) -> PendingResponse[SyncResult]:
     """Give a member its assignment; the reply may know it already."""
-    reply: Reply[SyncResult] = Reply()
+    response: PendingResponse[SyncResult] = PendingResponse()
     group = coordinator.groups.get(request.group_id)
     if group is None or group.kind == "consumer":
-        reply.answer(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
-        return reply
+        response.complete(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
+        return response
     error = _error(coordinator, group, request)
     if error:
-        reply.answer(SyncResult(error))
-        return reply
+        response.complete(SyncResult(error))
+        return response
     member = group.members[request.member_id]
     match SYNC[group.state]:
         case Sync.REJOIN:
-            reply.answer(SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
-        case Sync.ANSWER:
+            response.complete(SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
+        case Sync.RESPOND:
             _note(group, member)
-            reply.answer(_assignment_of(group, member))
+            response.complete(_assignment_of(group, member))
             if not coordinator.kafka_version.new_group_coordinator:
-                members.expect(group, member, now_ms)
+                members.extend_session(group, member, now_ms)
         case Sync.WAIT:
             _note(group, member)
-            members.wait_to_sync(member, reply)
+            members.delay_sync(member, response)
             if member.member_id == group.leader_id:
                 _store(coordinator, group, request.assignments, now_ms)
-    timers.arm(coordinator, group)
-    return reply
+    timers.schedule(coordinator, group)
+    return response
 
 
 def _error(coordinator: GroupCoordinator, group: Group, request: SyncRequest) -> int:
@@ -64,9 +64,9 @@ def _error(coordinator: GroupCoordinator, group: Group, request: SyncRequest) ->
 
 def _note(group: Group, member: Member) -> None:
     """One more has asked for its assignment."""
-    group.pending_syncs.discard(member.member_id)
-    if not group.pending_syncs and isinstance(group.phase, Syncing):
-        group.enter(None)
+    group.pending_sync_members.discard(member.member_id)
+    if not group.pending_sync_members and isinstance(group.phase, DelayedSync):
+        group.enter_phase(None)
 
 
 def _store(coordinator: GroupCoordinator, group: Group, told: dict[str, bytes], now_ms: int) -> None:
@@ -78,21 +78,21 @@ def _store(coordinator: GroupCoordinator, group: Group, told: dict[str, bytes], 
         if group.state is not COMPLETING or group.generation != generation:
             return  # somebody has come or gone meanwhile, and all were told to join again
         if log_error:
-            drop_assignments(group, write_error(log_error, coordinator.kafka_version), now_ms)
-            begin(coordinator, group, now_ms)
+            fail_assignments(group, write_error(log_error, coordinator.kafka_version), now_ms)
+            prepare_rebalance(coordinator, group, now_ms)
         else:
-            _hand_out(group, assignments, now_ms)
-        timers.arm(coordinator, group)
+            _assign(group, assignments, now_ms)
+        timers.schedule(coordinator, group)
 
-    persist(coordinator, group, now_ms, done, assignments)
+    write_group(coordinator, group, now_ms, done, assignments)
 
 
-def _hand_out(group: Group, assignments: dict[str, bytes], now_ms: int) -> None:
+def _assign(group: Group, assignments: dict[str, bytes], now_ms: int) -> None:
     for member in group.members.values():
         member.assignment = assignments[member.member_id]
-        if members.answer_sync(member, _assignment_of(group, member)):
-            members.expect(group, member, now_ms)
-    group.transition_to(move(group.state, STABLE), now_ms)
+        if members.complete_pending_sync(member, _assignment_of(group, member)):
+            members.extend_session(group, member, now_ms)
+    group.transition_to(transition(group.state, STABLE), now_ms)
 
 
 def _assignment_of(group: Group, member: Member) -> SyncResult:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.membership import members, timers
-from kproto_server.coordinator.membership.rebalance import pending_gone
-from kproto_server.coordinator.membership.replies import SyncResult, refused_join
+from kproto_server.coordinator.membership.rebalance import pending_member_left
+from kproto_server.coordinator.membership.responses import SyncResult, rejected_join
 
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Node
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
 
 
-def hand_over(coordinator: GroupCoordinator, node: Node) -> None:
+def unload(coordinator: GroupCoordinator, node: Node) -> None:
     """A node that is about to stop tells everybody who waits to look for another one.
 
     The groups are the cluster's, so who finds the next coordinator is known there. New members were told no id yet, and
@@ -28,20 +28,20 @@ def hand_over(coordinator: GroupCoordinator, node: Node) -> None:
         _dismiss(group, ErrorCode.NOT_COORDINATOR)
         for member in [member for member in group.members.values() if member.is_new]:
             members.remove(group, member)
-        pending_gone(coordinator, group, now_ms)
-        timers.arm(coordinator, group)
+        pending_member_left(coordinator, group, now_ms)
+        timers.schedule(coordinator, group)
 
 
-def dissolve(coordinator: GroupCoordinator) -> None:
+def unload_all(coordinator: GroupCoordinator) -> None:
     """All groups are about to be forgotten: nobody who waits is a member any more."""
     for group in coordinator.groups:
         _dismiss(group, ErrorCode.UNKNOWN_MEMBER_ID)
-        group.enter(None)
+        group.enter_phase(None)
         if group.session_timer is not None:
             group.session_timer.cancel()
 
 
 def _dismiss(group: Group, error: ErrorCode) -> None:
     for member in group.members.values():
-        members.answer_join(group, member, refused_join(error, member.member_id))
-        members.answer_sync(member, SyncResult(error))
+        members.complete_pending_join(group, member, rejected_join(error, member.member_id))
+        members.complete_pending_sync(member, SyncResult(error))

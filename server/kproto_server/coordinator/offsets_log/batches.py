@@ -39,7 +39,7 @@ delta_varint = lru_cache(maxsize=1024)(varint)
 """The octets of an offset delta, or of a size: the same few come again and again."""
 
 
-def sealed(
+def record_batch(
     records: bytes, record_count: int, now_ms: int, base_sequence: int, compression: Compression = Compression.NONE
 ) -> bytes:
     """Return a batch of records, all written at this moment of the broker's clock.
@@ -49,10 +49,10 @@ def sealed(
     """
     if compression:
         records = compress(compression, records)
-    return whole(checked_header(record_count, now_ms, base_sequence, compression) + records)
+    return whole(batch_header(record_count, now_ms, base_sequence, compression) + records)
 
 
-def checked_header(
+def batch_header(
     record_count: int, now_ms: int, base_sequence: int, compression: Compression = Compression.NONE
 ) -> bytes:
     """Return what the checksum covers of a batch before its records, all written at this moment."""
@@ -73,11 +73,11 @@ def string(value: str) -> bytes:
     Raises:
         EncodeError: longer than any reader takes.
     """
-    octets = string_octets(value)
+    octets = string_bytes(value)
     return len(octets).to_bytes(2, "big") + octets
 
 
-def string_octets(value: str) -> bytes:
+def string_bytes(value: str) -> bytes:
     """Return a string without its size.
 
     Raises:

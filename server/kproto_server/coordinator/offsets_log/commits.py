@@ -15,17 +15,17 @@ from kproto.records.varint import varint
 from kproto_server.coordinator.offsets_log.batches import (
     COMMITS_BASE_SEQUENCE,
     NO_ATTRIBUTES_NO_TIMESTAMP_DELTA,
-    checked_header,
-    sealed,
+    batch_header,
+    record_batch,
     string,
 )
-from kproto_server.coordinator.offsets_log.values import value_form
+from kproto_server.coordinator.offsets_log.values import value_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from kproto_server.coordinator.offsets import CommitEntries
-    from kproto_server.coordinator.offsets_log.values import ValueForm
+    from kproto_server.coordinator.offsets_log.values import ValueParts
     from kproto_server.releases.kafka_version import KafkaVersion
 
 NO_EXPIRY = -1
@@ -64,7 +64,7 @@ def commit_batch(
             expires = expire_ms is not None
             if what != (metadata, leader_epoch, expires, topic_id):
                 what = (metadata, leader_epoch, expires, topic_id)
-                form = value_form(metadata, leader_epoch, topic_id, expires=expires, kafka_version=kafka_version)
+                form = value_parts(metadata, leader_epoch, topic_id, expires=expires, kafka_version=kafka_version)
                 pack = _packer(len(form.head), len(form.middle), form.has_expiry)
                 size = _size(key_size, form)
                 end = form.end + NO_HEADERS
@@ -75,7 +75,7 @@ def commit_batch(
                 content = pack(partition, form.head, offset, form.middle, commit_ms)
             parts += _record_head(size, delta), key, content, end
             delta += 1
-    return sealed(b"".join(parts), delta, now_ms, COMMITS_BASE_SEQUENCE, compression), delta
+    return record_batch(b"".join(parts), delta, now_ms, COMMITS_BASE_SEQUENCE, compression), delta
 
 
 class CommitTemplate:
@@ -146,7 +146,7 @@ class CommitTemplate:
         expires_after_ms = self._expires_after_ms
         expire_ms = NO_EXPIRY if expires_after_ms is None else now_ms + expires_after_ms
         time, expire_time = pack_time(now_ms), pack_time(expire_ms)
-        before = checked_header(self.record_count, now_ms, COMMITS_BASE_SEQUENCE)
+        before = batch_header(self.record_count, now_ms, COMMITS_BASE_SEQUENCE)
         for record in self._records:
             yield before + record.before_group
             before = record.middle + time + (expire_time if record.has_expiry else b"") + record.end
@@ -172,7 +172,7 @@ def _records(
         topic = string(name)
         key_size = len(before_group) + group_size + len(topic) + PARTITION_SIZE
         for partition, stored in partitions:
-            form = value_form(
+            form = value_parts(
                 stored.metadata, stored.leader_epoch, stored.topic_id, expires=expires, kafka_version=kafka_version
             )
             yield _Record(
@@ -185,7 +185,7 @@ def _records(
             delta += 1
 
 
-def _size(key_size: int, form: ValueForm) -> int:
+def _size(key_size: int, form: ValueParts) -> int:
     """Return the size of a record, all but its offset delta."""
     return len(NO_ATTRIBUTES_NO_TIMESTAMP_DELTA) + len(varint(key_size)) + key_size + form.sized + len(NO_HEADERS)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.records.compression import Compression
-from kproto_server.coordinator.offsets_log.batches import sealed, string, tombstone
+from kproto_server.coordinator.offsets_log.batches import record_batch, string, tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,7 +40,7 @@ def tombstones(
 ) -> bytes:
     """Return a batch that takes away what these keys name, in this order."""
     records = [tombstone(key, delta) for delta, key in enumerate(keys)]
-    return sealed(b"".join(records), len(records), now_ms, kafka_version.base_sequence_of_groups, compression)
+    return record_batch(b"".join(records), len(records), now_ms, kafka_version.base_sequence_of_groups, compression)
 
 
 def offset_keys(

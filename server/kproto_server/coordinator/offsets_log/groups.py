@@ -8,7 +8,7 @@ from kproto.records.compression import Compression
 from kproto.records.coordinator import encode_value
 from kproto.records.group_records import GroupMetadataValue, MemberMetadata
 from kproto.records.record import Record, encode_records
-from kproto_server.coordinator.offsets_log.batches import sealed
+from kproto_server.coordinator.offsets_log.batches import record_batch
 from kproto_server.coordinator.offsets_log.deletions import group_key
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def group_batch(
         group_key(group.group_id), encode_value(_value(group, assignments), kafka_version.group_value_version)
     )
     records = encode_records([record], base_timestamp=record.timestamp)
-    return sealed(records, 1, now_ms, kafka_version.base_sequence_of_groups, compression), 1
+    return record_batch(records, 1, now_ms, kafka_version.base_sequence_of_groups, compression), 1
 
 
 def _value(group: Group, assignments: Mapping[str, bytes] | None) -> GroupMetadataValue:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.declaration import ZERO_UUID
 from kproto.records.varint import varint
 from kproto.runtime import uvarint
-from kproto_server.coordinator.offsets_log.batches import string, string_octets
+from kproto_server.coordinator.offsets_log.batches import string, string_bytes
 
 if TYPE_CHECKING:
     from kproto_server.releases.kafka_version import KafkaVersion
@@ -22,7 +22,7 @@ TIME_SIZE = 8
 OFFSET_SIZE = 8
 
 
-class ValueForm(NamedTuple):
+class ValueParts(NamedTuple):
     """An encoded value without offset and times."""
 
     sized: int
@@ -37,9 +37,9 @@ class ValueForm(NamedTuple):
     """Tags."""
 
 
-def value_form(
+def value_parts(
     metadata: str, leader_epoch: int, topic_id: bytes, *, expires: bool, kafka_version: KafkaVersion
-) -> ValueForm:
+) -> ValueParts:
     """Return the value that this release writes.
 
     Raises:
@@ -49,7 +49,7 @@ def value_form(
     epoch = leader_epoch.to_bytes(4, "big", signed=True) if version >= HAS_EPOCH else b""
     end = b""
     if version >= IS_FLEXIBLE:
-        octets = string_octets(metadata)
+        octets = string_bytes(metadata)
         middle = epoch + uvarint(len(octets) + 1) + octets
         end = b"\0" if topic_id == ZERO_UUID else b"\1\0\x10" + topic_id
     else:
@@ -57,4 +57,4 @@ def value_form(
     has_expiry = version == HAS_EXPIRY
     size = 2 + OFFSET_SIZE + len(middle) + (2 if has_expiry else 1) * TIME_SIZE + len(end)
     before = varint(size)
-    return ValueForm(len(before) + size, before + version.to_bytes(2, "big"), middle, has_expiry, end)
+    return ValueParts(len(before) + size, before + version.to_bytes(2, "big"), middle, has_expiry, end)

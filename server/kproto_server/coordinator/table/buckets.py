@@ -18,8 +18,8 @@ from array import array
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from kproto_server.coordinator.table.forms import EXPIRIES
-from kproto_server.coordinator.table.records import NEVER, head_and_form
+from kproto_server.coordinator.table.column_layout import EXPIRIES
+from kproto_server.coordinator.table.records import CHECK_NEVER, head_and_column_flags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,14 +45,14 @@ PADDING = [bytes(-size % UNIT) for size in range(UNIT)]
 class Buckets:
     """The groups with few entries. Keys are their ids as octets."""
 
-    __slots__ = ("_buckets", "_mask", "count", "since")
+    __slots__ = ("_buckets", "_mask", "count", "min_commit_ms")
 
     def __init__(self) -> None:
         self._buckets = [bytearray(1)]
         self._mask = 0
         self.count = 0
         """Groups."""
-        self.since = array("q", (NEVER,))
+        self.min_commit_ms = array("q", (CHECK_NEVER,))
         """By the number of the bucket."""
 
     def __len__(self) -> int:
@@ -137,30 +137,30 @@ class Buckets:
         """Yield by bucket the groups that are due. The table may change meanwhile: a bucket that is split is found
         again behind all others."""
         first = 0
-        while first < len(self.since):
-            part = self.since[first : first + SCANNED_AT_ONCE]
+        while first < len(self.min_commit_ms):
+            part = self.min_commit_ms[first : first + SCANNED_AT_ONCE]
             if min(part) <= until_ms:
-                for number, since_ms in enumerate(part, first):
-                    if since_ms <= until_ms:
+                for number, min_commit_ms in enumerate(part, first):
+                    if min_commit_ms <= until_ms:
                         yield self._due_of(number, until_ms)
             first += SCANNED_AT_ONCE
             yield []
 
     def _due_of(self, number: int, until_ms: int) -> list[Block]:
         found = []
-        earliest_ms = NEVER
+        earliest_ms = CHECK_NEVER
         bucket = self._buckets[number]
         count = bucket[0]
         start = 1 + 2 * count
         for nth, size in enumerate(bucket[count + 1 : start], 1):
             place = start + 1 + bucket[start]
-            since_ms, _, form = head_and_form(bucket, place)
-            if since_ms <= until_ms or form & EXPIRIES:
+            min_commit_ms, _, column_flags = head_and_column_flags(bucket, place)
+            if min_commit_ms <= until_ms or column_flags & EXPIRIES:
                 found.append((number, bucket, nth, start, place))
-            elif since_ms < earliest_ms:
-                earliest_ms = since_ms
+            elif min_commit_ms < earliest_ms:
+                earliest_ms = min_commit_ms
             start += UNIT * size
-        self.since[number] = earliest_ms
+        self.min_commit_ms[number] = earliest_ms
         return found
 
     def _split(self) -> None:
@@ -177,7 +177,7 @@ class Buckets:
             (kept if stays else moved).add(bucket[index], bucket[count + index], bucket, start)
         self._buckets[old] = kept.bucket()
         self._buckets.append(moved.bucket())
-        self.since.append(self.since[old])
+        self.min_commit_ms.append(self.min_commit_ms[old])
 
 
 class _Contents:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     """Topics with partitions and their offsets; of a partition named twice the last counts, but both are logged."""
     DeletionEntries = Sequence[tuple[str, Sequence[int]]]
     """Topics with partitions."""
-    Due = tuple[str, DeletionEntries | None]
+    GroupToCheck = tuple[str, DeletionEntries | None]
     """A group that somebody should look at; with all its offsets, if nothing has to be known of them but that the last
     was committed until the time in question."""
 

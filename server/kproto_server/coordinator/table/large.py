@@ -16,14 +16,14 @@ from kproto_server.coordinator.table.records import columns_from, cut, decode, l
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kproto_server.coordinator.table.forms import Columns
+    from kproto_server.coordinator.table.column_layout import Columns
     from kproto_server.coordinator.table.layouts import Layout, Layouts
 
 
 class LargeGroup:
     """One group."""
 
-    __slots__ = ("_first_keys", "_layouts", "_records", "count", "since_ms")
+    __slots__ = ("_first_keys", "_layouts", "_records", "count", "min_commit_ms")
 
     def __init__(self, keys: tuple[int, ...], columns: Columns, layouts: Layouts) -> None:
         """Keys are in order."""
@@ -35,7 +35,7 @@ class LargeGroup:
         self.count = len(keys)
         """Entries."""
         _, _, _, times, _ = columns
-        self.since_ms = min(times)
+        self.min_commit_ms = min(times)
         """As of a bucket."""
 
     def _put_in(self, number: int, made: list[bytearray]) -> None:

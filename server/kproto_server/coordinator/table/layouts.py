@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from kproto_server.coordinator.table.forms import places_of
+from kproto_server.coordinator.table.column_layout import column_layout_of
 from kproto_server.coordinator.table.keys import decode_keys
 from kproto_server.coordinator.table.topics import base_of
 
@@ -50,14 +50,14 @@ class TopicOfLayout:
 class Layout:
     """A form and keys."""
 
-    __slots__ = ("by_name", "count", "form", "keys", "octets", "places", "topics")
+    __slots__ = ("by_name", "column_flags", "column_layout", "count", "keys", "octets", "topics")
 
     def __init__(self, octets: bytes, topics: Topics) -> None:
         self.octets = octets
-        self.form = octets[0]
+        self.column_flags = octets[0]
         self.keys = decode_keys(octets, 1)
         self.count = len(self.keys)
-        self.places = places_of(self.form, self.count)
+        self.column_layout = column_layout_of(self.column_flags, self.count)
         self.topics = _topics(self.keys, topics)
         self.by_name = {topic.name: topic for topic in self.topics}
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from kproto_server.coordinator.table.forms import (
+from kproto_server.coordinator.table.column_layout import (
     EPOCH_EACH,
     EPOCH_SAME,
     EXPIRIES,
@@ -45,56 +45,56 @@ def put(buffer: bytearray, place: int, layout: Layout, positions: Positions, col
     room for them, and nothing has changed then."""
     offsets, epochs, metadata, times, expiries = columns
     count = len(offsets)
-    form, places = layout.form, layout.places
+    column_flags, column_layout = layout.column_flags, layout.column_layout
     is_whole = count == layout.count
-    since_ms, layout_size = _unpack_head(buffer, place)
+    min_commit_ms, layout_size = _unpack_head(buffer, place)
     start = place + HEAD_SIZE + layout_size
     time_ms = times[0]
-    if form & METADATA or metadata.count("") != count:
+    if column_flags & METADATA or metadata.count("") != count:
         return False
-    if not form & TIME_EACH and (times.count(time_ms) != count or not (is_whole or time_ms == since_ms)):
+    if not column_flags & TIME_EACH and (times.count(time_ms) != count or not (is_whole or time_ms == min_commit_ms)):
         return False
-    if not form & EXPIRIES:
+    if not column_flags & EXPIRIES:
         if expiries.count(None) != count:
             return False
-    elif not form & EXPIRY_EACH:
-        expiry = expiries[0] if is_whole else _int64(buffer, start + places.expiries)[0]
+    elif not column_flags & EXPIRY_EACH:
+        expiry = expiries[0] if is_whole else _int64(buffer, start + column_layout.expiries)[0]
         if expiry is None or expiries.count(expiry) != count:
             return False
-    if not form & EPOCH_EACH:
+    if not column_flags & EPOCH_EACH:
         epoch = NO_EPOCH
-        if form & EPOCH_SAME:
-            epoch = epochs[0] if is_whole else _int32(buffer, start + places.epochs)[0]
+        if column_flags & EPOCH_SAME:
+            epoch = epochs[0] if is_whole else _int32(buffer, start + column_layout.epochs)[0]
         if epochs.count(epoch) != count:
             return False
-    if form & ~TIME_EACH:
+    if column_flags & ~TIME_EACH:
         _put_expiries_and_epochs(buffer, start, layout, positions, columns)
-    if form & TIME_EACH:
+    if column_flags & TIME_EACH:
         _put_each(buffer, start, INT64, positions, times)
         earliest_ms = min(times)
-        time_ms = earliest_ms if is_whole or earliest_ms < since_ms else since_ms
+        time_ms = earliest_ms if is_whole or earliest_ms < min_commit_ms else min_commit_ms
     _put_int64(buffer, place, time_ms)
-    if is_whole and not form:
-        places.pack_into(buffer, start, *offsets)
+    if is_whole and not column_flags:
+        column_layout.pack_into(buffer, start, *offsets)
     else:
-        _put_each(buffer, start + places.offsets, INT64, positions, offsets)
+        _put_each(buffer, start + column_layout.offsets, INT64, positions, offsets)
     return True
 
 
 def _put_expiries_and_epochs(
     buffer: bytearray, start: int, layout: Layout, positions: Positions, columns: Columns
 ) -> None:
-    form, places = layout.form, layout.places
+    column_flags, column_layout = layout.column_flags, layout.column_layout
     _, epochs, _, _, expiries = columns
-    if form & EXPIRY_EACH:
-        _put_each(buffer, start + places.expiries, INT64, positions, [expiry or 0 for expiry in expiries])
-        _put_each(buffer, start + places.flags, FLAG, positions, [expiry is not None for expiry in expiries])
-    elif form & EXPIRIES:
-        _put_int64(buffer, start + places.expiries, expiries[0])
-    if form & EPOCH_EACH:
-        _put_each(buffer, start + places.epochs, INT32, positions, epochs)
-    elif form & EPOCH_SAME:
-        _put_int32(buffer, start + places.epochs, epochs[0])
+    if column_flags & EXPIRY_EACH:
+        _put_each(buffer, start + column_layout.expiries, INT64, positions, [expiry or 0 for expiry in expiries])
+        _put_each(buffer, start + column_layout.flags, FLAG, positions, [expiry is not None for expiry in expiries])
+    elif column_flags & EXPIRIES:
+        _put_int64(buffer, start + column_layout.expiries, expiries[0])
+    if column_flags & EPOCH_EACH:
+        _put_each(buffer, start + column_layout.epochs, INT32, positions, epochs)
+    elif column_flags & EPOCH_SAME:
+        _put_int32(buffer, start + column_layout.epochs, epochs[0])
 
 
 def _put_each(buffer: bytearray, start: int, kind: str, positions: Positions, values: Sequence[Any]) -> None:

@@ -13,17 +13,17 @@ from operator import lt
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from kproto_server.coordinator.table.entries import OffsetAndMetadata
-from kproto_server.coordinator.table.forms import (
+from kproto_server.coordinator.table.column_layout import (
     METADATA,
     NOTHING,
     TIME_EACH,
     Columns,
+    column_flags_of,
+    column_layout_of,
     columns_of,
-    form_of,
-    places_of,
     values_of,
 )
+from kproto_server.coordinator.table.entries import OffsetAndMetadata
 from kproto_server.coordinator.table.keys import encode_keys
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 HEAD = Struct("<qB")
 HEAD_SIZE = HEAD.size
 INT64 = Struct("<q")
-ALWAYS, NEVER = -(1 << 63), (1 << 63) - 1
+CHECK_ALWAYS, CHECK_NEVER = -(1 << 63), (1 << 63) - 1
 """The since of what has to be looked at soon, and of what has not."""
 ENTRIES_MAX = 64
 """Of one record: what a change of one of them may have to copy."""
@@ -45,7 +45,7 @@ SIZE_MAX = 8192
 """Of a record with several entries."""
 
 _unpack_head = HEAD.unpack_from
-head_and_form = Struct("<qBB").unpack_from
+head_and_column_flags = Struct("<qBB").unpack_from
 """What a record begins with: since, size of the layout, and the layout's form."""
 _int64, _put_int64 = INT64.unpack_from, INT64.pack_into
 _new: Any = tuple.__new__
@@ -57,16 +57,18 @@ def encode(keys: Sequence[int], columns: Columns) -> bytes | None:
     if count > ENTRIES_MAX:
         return None
     _, _, metadata, times, _ = columns
-    form = form_of(columns)
-    layout = bytes((form,)) + encode_keys(keys)
+    column_flags = column_flags_of(columns)
+    layout = bytes((column_flags,)) + encode_keys(keys)
     if len(layout) > LAYOUT_SIZE_MAX:
         return None
-    values = values_of(form, columns)
+    values = values_of(column_flags, columns)
     texts: list[bytes] = []
-    if form & METADATA:
+    if column_flags & METADATA:
         texts = [text.encode("utf-8", "surrogatepass") for text in metadata]
         values += map(len, texts)
-    record = b"".join((HEAD.pack(min(times), len(layout)), layout, places_of(form, count).pack(*values), *texts))
+    record = b"".join(
+        (HEAD.pack(min(times), len(layout)), layout, column_layout_of(column_flags, count).pack(*values), *texts)
+    )
     return record if len(record) <= SIZE_MAX or count == 1 else None
 
 
@@ -78,24 +80,24 @@ def layout_of(buffer: Buffer, place: int, layouts: Layouts) -> Layout:
 
 def decode(buffer: Buffer, place: int, layout: Layout) -> Columns:
     """Return the values of the record at a place."""
-    (since_ms, layout_size) = _unpack_head(buffer, place)
+    (min_commit_ms, layout_size) = _unpack_head(buffer, place)
     start = place + HEAD_SIZE + layout_size
-    form, count = layout.form, layout.count
-    values = layout.places.unpack_from(buffer, start)
+    column_flags, count = layout.column_flags, layout.count
+    values = layout.column_layout.unpack_from(buffer, start)
     metadata: Sequence[str] = ("",) * count
-    if form & METADATA:
-        end = start + layout.places.size
+    if column_flags & METADATA:
+        end = start + layout.column_layout.size
         metadata = []
         for size in values[-count:]:
             metadata.append(bytes(buffer[end : end + size]).decode("utf-8", "surrogatepass"))
             end += size
-    return columns_of(form, count, since_ms, values, metadata)
+    return columns_of(column_flags, count, min_commit_ms, values, metadata)
 
 
-def set_since(buffer: bytearray, place: int, since_ms: int) -> None:
+def set_min_commit_ms(buffer: bytearray, place: int, min_commit_ms: int) -> None:
     """Note when the record has to be looked at again, if it does not say that by its commit time."""
     if buffer[place + HEAD_SIZE] & TIME_EACH:
-        _put_int64(buffer, place, since_ms)
+        _put_int64(buffer, place, min_commit_ms)
 
 
 def entries_of(layout: Layout, columns: Columns, topic: TopicOfLayout) -> dict[int, OffsetAndMetadata]:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from kproto_server.coordinator.table.buckets import Buckets
-from kproto_server.coordinator.table.forms import EXPIRIES, TIME_EACH
+from kproto_server.coordinator.table.column_layout import EXPIRIES, TIME_EACH
 from kproto_server.coordinator.table.overwriting import put
-from kproto_server.coordinator.table.records import decode, encode, in_order, layout_of, set_since, topics_of
+from kproto_server.coordinator.table.records import decode, encode, in_order, layout_of, set_min_commit_ms, topics_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kproto_server.coordinator.table.buckets import Block
-    from kproto_server.coordinator.table.entries import Due, OffsetAndMetadata
-    from kproto_server.coordinator.table.forms import Columns
+    from kproto_server.coordinator.table.column_layout import Columns
+    from kproto_server.coordinator.table.entries import GroupToCheck, OffsetAndMetadata
     from kproto_server.coordinator.table.layouts import Layout, Layouts
 
 
@@ -97,26 +97,26 @@ class SmallGroups:
 
     def oldest_ms(self) -> int:
         """Return the earliest since of a bucket."""
-        return min(self._buckets.since)
+        return min(self._buckets.min_commit_ms)
 
-    def lower(self, group_id: str, since_ms: int) -> None:
+    def lower(self, group_id: str, min_commit_ms: int) -> None:
         """Have `due` name a group at this time, if not before."""
-        self.lower_bucket(self._buckets.number_of(crc32(_key(group_id))), since_ms)
+        self.lower_bucket(self._buckets.number_of(crc32(_key(group_id))), min_commit_ms)
 
-    def lower_bucket(self, number: int, since_ms: int) -> None:
-        since = self._buckets.since
-        if since_ms < since[number]:
-            since[number] = since_ms
+    def lower_bucket(self, number: int, min_commit_ms: int) -> None:
+        of_buckets = self._buckets.min_commit_ms
+        if min_commit_ms < of_buckets[number]:
+            of_buckets[number] = min_commit_ms
 
-    def put_off(self, group_id: str, since_ms: int) -> None:
+    def check_again(self, group_id: str, min_commit_ms: int) -> None:
         """Have `due` name a group, which it has named, at this time again."""
         block = self.find(group_id)
         if block is not None:
             number, bucket, _, _, place = block
-            set_since(bucket, place, since_ms)
-            self.lower_bucket(number, since_ms)
+            set_min_commit_ms(bucket, place, min_commit_ms)
+            self.lower_bucket(number, min_commit_ms)
 
-    def due(self, until_ms: int) -> Iterator[list[Due]]:
+    def due(self, until_ms: int) -> Iterator[list[GroupToCheck]]:
         """As of `OffsetTable.due`."""
         for blocks in self._buckets.due(until_ms):
             yield [(group_id_of(block), self._of_one_time(block)) for block in blocks]
@@ -124,7 +124,7 @@ class SmallGroups:
     def _of_one_time(self, block: Block) -> list[tuple[str, tuple[int, ...]]] | None:
         """Return all offsets of a group, if all were committed at the time of its record; else None."""
         layout = self.layout_of(block)
-        if layout.form & (TIME_EACH | EXPIRIES):
+        if layout.column_flags & (TIME_EACH | EXPIRIES):
             return None
         return [(topic.name, topic.partitions) for topic in layout.topics]
 

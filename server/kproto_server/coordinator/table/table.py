@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.coordinator.table.large import LargeGroup
 from kproto_server.coordinator.table.layouts import Layouts
-from kproto_server.coordinator.table.records import ALWAYS, NEVER, columns_from, in_order, merge, without
+from kproto_server.coordinator.table.records import CHECK_ALWAYS, CHECK_NEVER, columns_from, in_order, merge, without
 from kproto_server.coordinator.table.small import SmallGroups, group_id_of
 from kproto_server.coordinator.table.topics import Topics
 from kproto_server.coordinator.table.views import GroupView
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kproto_server.coordinator.table.buckets import Block
-    from kproto_server.coordinator.table.entries import CommitEntries, DeletionEntries, Due, OffsetAndMetadata
-    from kproto_server.coordinator.table.forms import Columns
+    from kproto_server.coordinator.table.column_layout import Columns
+    from kproto_server.coordinator.table.entries import CommitEntries, DeletionEntries, GroupToCheck, OffsetAndMetadata
     from kproto_server.coordinator.table.layouts import TopicOfLayout
 
     Offsets = Mapping[str, Mapping[int, OffsetAndMetadata]]
@@ -47,7 +47,7 @@ class OffsetTable:
         self._small = SmallGroups(self._layouts)
         self._large: dict[str, LargeGroup] = {}
         self._count = 0
-        self._oldest_ms = NEVER
+        self._oldest_ms = CHECK_NEVER
         """No since of a bucket or of a large group is earlier."""
 
     def __len__(self) -> int:
@@ -89,9 +89,9 @@ class OffsetTable:
         """Put in offsets. ``expires_early``: as of `OffsetStore.apply_commit`."""
         group = self._large.get(group_id) or self._small.find(group_id)
         if group is not None:
-            since_ms = self._overwrite(group, entries, expires_early)
-            if since_ms is not None:
-                self._lower(group, since_ms)
+            min_commit_ms = self._overwrite(group, entries, expires_early)
+            if min_commit_ms is not None:
+                self._lower(group, min_commit_ms)
                 return
         flat = self._flat(entries)
         if flat is None or (self._topics.ambiguous and self._mixes(group_id, entries)):
@@ -101,12 +101,12 @@ class OffsetTable:
             if not keys:
                 return
             self._put_in(group_id, group, keys, columns)
-        self._name_at(group_id, _since(columns, expires_early))
+        self._name_at(group_id, _min_commit_ms(columns, expires_early))
 
     def _overwrite(self, group: Block | LargeGroup, entries: CommitEntries, expires_early: bool) -> int | None:
         """Put in offsets of a group that has all of them already, and room for these values, and return their since;
         None if that is not so, and some of them may have been put in or none."""
-        since_ms = NEVER
+        min_commit_ms = CHECK_NEVER
         for name, partitions in entries:
             if not partitions:
                 continue
@@ -122,8 +122,8 @@ class OffsetTable:
                 is_put = self._small.overwrite(group, name, ids[0], indexes, columns)
             if not is_put:
                 return None
-            since_ms = min(since_ms, _since(columns, expires_early))
-        return since_ms
+            min_commit_ms = min(min_commit_ms, _min_commit_ms(columns, expires_early))
+        return min_commit_ms
 
     def _flat(self, entries: CommitEntries) -> tuple[tuple[int, ...], Columns] | None:
         """Return the keys and columns of a commit; None if it has several ids for a topic."""
@@ -168,7 +168,7 @@ class OffsetTable:
         if large.count <= SMALL_AGAIN_MAX and self._small.add(group_id, *large.entries()):
             large.dissolve()
             del self._large[group_id]
-            self._name_at(group_id, large.since_ms)
+            self._name_at(group_id, large.min_commit_ms)
 
     def remove(self, group_id: str, entries: DeletionEntries) -> bool:
         """Take out those of these offsets that are there; return whether the group has others."""
@@ -242,33 +242,33 @@ class OffsetTable:
 
     # Times.
 
-    def _name_at(self, group_id: str, since_ms: int) -> None:
+    def _name_at(self, group_id: str, min_commit_ms: int) -> None:
         """Have `due` name a group at this time, if not before."""
         large = self._large.get(group_id)
         if large is not None:
-            self._lower(large, since_ms)
+            self._lower(large, min_commit_ms)
         else:
-            self._small.lower(group_id, since_ms)
-            self._oldest_ms = min(self._oldest_ms, since_ms)
+            self._small.lower(group_id, min_commit_ms)
+            self._oldest_ms = min(self._oldest_ms, min_commit_ms)
 
-    def _lower(self, group: Block | LargeGroup, since_ms: int) -> None:
+    def _lower(self, group: Block | LargeGroup, min_commit_ms: int) -> None:
         if isinstance(group, LargeGroup):
-            group.since_ms = min(group.since_ms, since_ms)
+            group.min_commit_ms = min(group.min_commit_ms, min_commit_ms)
         else:
-            self._small.lower_bucket(group[0], since_ms)
-        if since_ms < self._oldest_ms:
-            self._oldest_ms = since_ms
+            self._small.lower_bucket(group[0], min_commit_ms)
+        if min_commit_ms < self._oldest_ms:
+            self._oldest_ms = min_commit_ms
 
-    def put_off(self, group_id: str, since_ms: int) -> None:
+    def check_again(self, group_id: str, min_commit_ms: int) -> None:
         """Have `due` name a group, which it has named, at this time again."""
         large = self._large.get(group_id)
         if large is not None:
-            self._lower(large, since_ms)
+            self._lower(large, min_commit_ms)
         else:
-            self._small.put_off(group_id, since_ms)
-            self._oldest_ms = min(self._oldest_ms, since_ms)
+            self._small.check_again(group_id, min_commit_ms)
+            self._oldest_ms = min(self._oldest_ms, min_commit_ms)
 
-    def due(self, until_ms: int) -> Iterator[list[Due]]:
+    def due(self, until_ms: int) -> Iterator[list[GroupToCheck]]:
         """Yield groups that may have offsets committed until this time, or offsets with a deadline of their own.
 
         Each has to be put off or removed, unless somebody else keeps an eye on it. Where there are none, empty lists
@@ -278,17 +278,17 @@ class OffsetTable:
             return
         for group_id in list(self._large):
             large = self._large.get(group_id)
-            if large is not None and large.since_ms <= until_ms:
-                large.since_ms = NEVER
+            if large is not None and large.min_commit_ms <= until_ms:
+                large.min_commit_ms = CHECK_NEVER
                 yield [(group_id, None)]
         yield from self._small.due(until_ms)
-        larges = min((large.since_ms for large in self._large.values()), default=NEVER)
+        larges = min((large.min_commit_ms for large in self._large.values()), default=CHECK_NEVER)
         self._oldest_ms = min(larges, self._small.oldest_ms())
 
 
-def _since(columns: Columns, expires_early: bool) -> int:
+def _min_commit_ms(columns: Columns, expires_early: bool) -> int:
     """Return when somebody has to look at offsets, in commit time."""
     _, _, _, times, expiries = columns
     if expires_early and expiries.count(None) != len(expiries):
-        return ALWAYS
+        return CHECK_ALWAYS
     return min(times)

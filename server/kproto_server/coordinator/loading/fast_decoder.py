@@ -12,7 +12,7 @@ from typing import Any
 from kproto.declaration import ZERO_UUID
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 
-Row = tuple[str, str, int, OffsetAndMetadata | None]
+OffsetRow = tuple[str, str, int, OffsetAndMetadata | None]
 """Group, topic, partition, and what is stored there; None: a tombstone."""
 
 KEY_OVERHEAD = 10
@@ -35,7 +35,7 @@ TWO_INT64 = Struct(">qq").unpack_from
 _new: Any = tuple.__new__
 
 
-def quick_row(key: bytes, value: bytes | None) -> Row | None:
+def decode_offset_record(key: bytes, value: bytes | None) -> OffsetRow | None:
     """Decode the record of an offset; None if it is something else, or not as most of them are."""
     if key[:2] != OFFSET_KEY:
         return None

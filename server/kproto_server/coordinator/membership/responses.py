@@ -27,9 +27,9 @@ class JoinRequest(NamedTuple):
     rebalance_timeout_ms: int
     protocol_type: str
     protocols: Protocols
-    must_know_its_id: bool
+    requires_known_member_id: bool
     """Whether a new member is first told its id, and has to come again with it (GP-14)."""
-    can_skip_assignment: bool
+    supports_skipping_assignment: bool
     """Whether a leader that comes back understands that there is nothing to assign (GP-34)."""
 
 
@@ -78,7 +78,7 @@ class SyncResult(NamedTuple):
 R = TypeVar("R", JoinResult, SyncResult)
 
 
-class Reply(Generic[R]):
+class PendingResponse(Generic[R]):
     """The answer to one request, now or later."""
 
     __slots__ = ("_before", "completion", "result")
@@ -86,21 +86,21 @@ class Reply(Generic[R]):
     def __init__(self) -> None:
         self.result: R | None = None
         self.completion = Completion()
-        self._before: Reply[R] | None = None
+        self._before: PendingResponse[R] | None = None
 
-    def replaces(self, before: Reply[R] | None) -> None:
+    def replaces(self, before: PendingResponse[R] | None) -> None:
         """Note the request that the same member left waiting: it gets the same answer."""
         self._before = before
 
-    def answer(self, result: R) -> None:
+    def complete(self, result: R) -> None:
         """Say what the request has come to; the first word counts."""
         if self.result is None:
             self.result = result
             self.completion.wake()
         if self._before is not None:
-            self._before.answer(result)
+            self._before.complete(result)
             self._before = None
 
 
-def refused_join(error: ErrorCode, member_id: str) -> JoinResult:
+def rejected_join(error: ErrorCode, member_id: str) -> JoinResult:
     return JoinResult(int(error), member_id)

@@ -23,7 +23,7 @@ EMPTY, PREPARING, COMPLETING, STABLE, DEAD = (
     GroupState.DEAD,
 )
 
-MAY_COME_FROM: Mapping[GroupState, frozenset[GroupState]] = MappingProxyType(
+VALID_PREVIOUS_STATES: Mapping[GroupState, frozenset[GroupState]] = MappingProxyType(
     {
         PREPARING: frozenset({EMPTY, COMPLETING, STABLE}),
         COMPLETING: frozenset({PREPARING}),
@@ -42,7 +42,7 @@ class Rejoin(enum.Enum):
     """It waits for the gathering that is under way."""
     REBALANCE = enum.auto()
     """It begins one, and waits for it."""
-    ANSWER = enum.auto()
+    RESPOND = enum.auto()
     """It is told the generation that there is."""
 
 
@@ -54,11 +54,11 @@ REJOIN: Mapping[tuple[GroupState, bool, bool], Rejoin] = MappingProxyType(
         (PREPARING, True, False): Rejoin.WAIT,
         (PREPARING, True, True): Rejoin.WAIT,
         (COMPLETING, False, False): Rejoin.REBALANCE,
-        (COMPLETING, False, True): Rejoin.ANSWER,
+        (COMPLETING, False, True): Rejoin.RESPOND,
         (COMPLETING, True, False): Rejoin.REBALANCE,
-        (COMPLETING, True, True): Rejoin.ANSWER,
+        (COMPLETING, True, True): Rejoin.RESPOND,
         (STABLE, False, False): Rejoin.REBALANCE,
-        (STABLE, False, True): Rejoin.ANSWER,
+        (STABLE, False, True): Rejoin.RESPOND,
         # A leader that joins again knows of something that its metadata don't show: a topic has grown.
         (STABLE, True, False): Rejoin.REBALANCE,
         (STABLE, True, True): Rejoin.REBALANCE,
@@ -73,11 +73,13 @@ class Sync(enum.Enum):
     """27: it has to join again first."""
     WAIT = enum.auto()
     """It waits for the leader's, or is the leader's."""
-    ANSWER = enum.auto()
+    RESPOND = enum.auto()
     """It is told the assignment that there is."""
 
 
-SYNC: Mapping[GroupState, Sync] = MappingProxyType({PREPARING: Sync.REJOIN, COMPLETING: Sync.WAIT, STABLE: Sync.ANSWER})
+SYNC: Mapping[GroupState, Sync] = MappingProxyType(
+    {PREPARING: Sync.REJOIN, COMPLETING: Sync.WAIT, STABLE: Sync.RESPOND}
+)
 
 HEARTBEAT: Mapping[GroupState, int] = MappingProxyType({PREPARING: 27, COMPLETING: 0, STABLE: 0})
 """The error that a member's heartbeat gets, and with it the word to join again (GP-35)."""
@@ -86,7 +88,7 @@ REBALANCES_WHEN_LEFT = frozenset({COMPLETING, STABLE})
 """States in which a member that goes makes the others join again (GP-37)."""
 
 
-def move(group_state: GroupState, to: GroupState) -> GroupState:
+def transition(group_state: GroupState, to: GroupState) -> GroupState:
     """Return the state to go to; it is a defect of ours if there is no such move."""
-    assert group_state in MAY_COME_FROM[to], f"no group goes from {group_state.value} to {to.value}"
+    assert group_state in VALID_PREVIOUS_STATES[to], f"no group goes from {group_state.value} to {to.value}"
     return to

@@ -30,32 +30,32 @@ Columns = tuple[Sequence[int], Sequence[int], Sequence[str], Sequence[int], Sequ
 NOTHING: Columns = (), (), (), (), ()
 
 
-def form_of(columns: Columns) -> int:
+def column_flags_of(columns: Columns) -> int:
     """Return the least form that can hold these values."""
     offsets, epochs, metadata, times, expiries = columns
     count = len(offsets)
-    form = 0 if times.count(times[0]) == count else TIME_EACH
+    column_flags = 0 if times.count(times[0]) == count else TIME_EACH
     if expiries.count(None) != count:
-        form |= EXPIRY_SAME if expiries.count(expiries[0]) == count else EXPIRY_EACH
+        column_flags |= EXPIRY_SAME if expiries.count(expiries[0]) == count else EXPIRY_EACH
     if epochs.count(NO_EPOCH) != count:
-        form |= EPOCH_SAME if epochs.count(epochs[0]) == count else EPOCH_EACH
+        column_flags |= EPOCH_SAME if epochs.count(epochs[0]) == count else EPOCH_EACH
     if metadata.count("") != count:
-        form |= METADATA
-    return form
+        column_flags |= METADATA
+    return column_flags
 
 
-class Places:
+class ColumnLayout:
     """Where the values of a form are, for a number of entries."""
 
     __slots__ = ("epochs", "expiries", "flags", "offsets", "pack", "pack_into", "size", "times", "unpack_from")
 
-    def __init__(self, form: int, count: int) -> None:
+    def __init__(self, column_flags: int, count: int) -> None:
         columns = []
         position = 0
 
         def take(same: int, each: int, kind: str, size: int) -> int:
             nonlocal position
-            number = count if form & each else 1 if form & same else 0
+            number = count if column_flags & each else 1 if column_flags & same else 0
             columns.append(f"{number}{kind}")
             position += number * size
             return position - number * size
@@ -77,54 +77,56 @@ class Places:
 
 
 @lru_cache(maxsize=1024)
-def places_of(form: int, count: int) -> Places:
-    return Places(form, count)
+def column_layout_of(column_flags: int, count: int) -> ColumnLayout:
+    return ColumnLayout(column_flags, count)
 
 
-def values_of(form: int, columns: Columns) -> list[Any]:
+def values_of(column_flags: int, columns: Columns) -> list[Any]:
     """Return what `Places.pack` takes, all but the lengths of metadata."""
     offsets, epochs, _, times, expiries = columns
     values: list[Any] = []
-    if form & TIME_EACH:
+    if column_flags & TIME_EACH:
         values += times
-    if form & EXPIRY_SAME:
+    if column_flags & EXPIRY_SAME:
         values.append(expiries[0])
-    elif form & EXPIRY_EACH:
+    elif column_flags & EXPIRY_EACH:
         values += [expiry or 0 for expiry in expiries]
         values += [expiry is not None for expiry in expiries]
-    if form & EPOCH_SAME:
+    if column_flags & EPOCH_SAME:
         values.append(epochs[0])
-    elif form & EPOCH_EACH:
+    elif column_flags & EPOCH_EACH:
         values += epochs
     values += offsets
     return values
 
 
-def columns_of(form: int, count: int, since_ms: int, values: tuple[Any, ...], metadata: Sequence[str]) -> Columns:
+def columns_of(
+    column_flags: int, count: int, min_commit_ms: int, values: tuple[Any, ...], metadata: Sequence[str]
+) -> Columns:
     """Return the columns of what `Places.unpack_from` has given."""
     end = 0
 
     def take(each: int) -> Sequence[Any] | None:
         nonlocal end
-        if not form & each:
+        if not column_flags & each:
             return None
         end += count
         return values[end - count : end]
 
-    times = take(TIME_EACH) or (since_ms,) * count
+    times = take(TIME_EACH) or (min_commit_ms,) * count
     expiries: Sequence[int | None] = (None,) * count
-    if form & EXPIRY_SAME:
+    if column_flags & EXPIRY_SAME:
         expiries = (values[end],) * count
         end += 1
-    elif form & EXPIRY_EACH:
+    elif column_flags & EXPIRY_EACH:
         deadlines, flags = values[end : end + count], values[end + count : end + 2 * count]
         expiries = [deadline if flag else None for deadline, flag in zip(deadlines, flags, strict=True)]
         end += 2 * count
     epochs = (NO_EPOCH,) * count
-    if form & EPOCH_SAME:
+    if column_flags & EPOCH_SAME:
         epochs = (values[end],) * count
         end += 1
-    elif form & EPOCH_EACH:
+    elif column_flags & EPOCH_EACH:
         epochs = values[end : end + count]
         end += count
     return values[end : end + count], epochs, metadata, times, expiries

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from kproto.records.checksum import crc32c
 from kproto.records.record_batch import CHECKED_FROM, LOG_OVERHEAD, MAGIC
-from kproto_server.coordinator.loading.layouts import Layout, read_layout
+from kproto_server.coordinator.loading.batch_templates import BatchTemplate, read_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,34 +40,34 @@ KEY_START = 5
 
 ALTERNATIVES_MAX = 8
 """Layouts, and shapes, among which one that looks the same at its beginning is sought."""
-LAYOUTS_MAX = 4096
+TEMPLATES_MAX = 4096
 """Beginnings of batches of which layouts are kept; then all are forgotten."""
-HELD_SIZE_MAX_BYTES = 64 << 20
+BUFFERED_SIZE_MAX_BYTES = 64 << 20
 """Of batches that are not applied yet."""
-SHAPE_SIZE_BYTES = 400
+ENTRY_SIZE_BYTES = 400
 """What a shape takes beside its batch."""
-SETTLED_AT_ONCE = 1000
+RECORDS_PER_FLUSH_STEP = 1000
 """Records applied in one step."""
 
-Layouts = dict[tuple[int, bytes], list[Layout | None]]
+BatchTemplates = dict[tuple[int, bytes], list[BatchTemplate | None]]
 """Layouts by the size of a batch and its beginning; None: an attempt in vain. All partitions of a topic share them."""
 
 
-class Shape:
+class RepeatedCommit:
     """A commit that may come again, and its newest batch."""
 
-    __slots__ = ("alternative", "base_offset", "candidate", "layout", "sibling", "value")
+    __slots__ = ("alternative", "base_offset", "candidate", "sibling", "template", "value")
 
     def __init__(
         self,
-        layout: Layout,
+        template: BatchTemplate,
         candidate: bytes,
         value: int,
         base_offset: int,
-        alternative: Shape | None,
-        sibling: Shape | None,
+        alternative: RepeatedCommit | None,
+        sibling: RepeatedCommit | None,
     ) -> None:
-        self.layout = layout
+        self.template = template
         self.candidate = candidate
         self.value = value
         self.base_offset = base_offset
@@ -77,21 +77,21 @@ class Shape:
         """Another one of the same group."""
 
 
-class Shapes:
+class RepeatedCommits:
     """The shapes of one offsets partition."""
 
-    def __init__(self, replay: Replay, layouts: Layouts) -> None:
+    def __init__(self, replay: Replay, templates: BatchTemplates) -> None:
         self._replay = replay
-        self._layouts = layouts
-        self._candidates: dict[bytes, Shape] = {}
-        self._groups: dict[bytes, Shape] = {}
+        self._templates = templates
+        self._candidates: dict[bytes, RepeatedCommit] = {}
+        self._groups: dict[bytes, RepeatedCommit] = {}
         """By group id, the newest first."""
-        self._held_size_bytes = 0
+        self._buffered_size_bytes = 0
 
     @property
     def is_full(self) -> bool:
         """Whether so much is held that it should be settled."""
-        return self._held_size_bytes > HELD_SIZE_MAX_BYTES
+        return self._buffered_size_bytes > BUFFERED_SIZE_MAX_BYTES
 
     def take(self, data: bytes, start: int, end: int, until: int) -> int:
         """Take in batches that begin before ``until``; return where the first begins that is not for here.
@@ -111,27 +111,29 @@ class Shapes:
             place = start + (65 if data[start + RECORDS_POSITION] < TWO_OCTETS else 66)
             candidate = data[start + COUNT_POSITION : place + 1 + (data[place] >> 1)]
             value = number(checked, "big")
-            shape = known(candidate)
-            if shape is None:
+            commit = known(candidate)
+            if commit is None:
                 beginning = candidate[: place - start - COUNT_POSITION + KEY_START]
                 if not self._add(beginning, candidate, checked, value, base_offset):
                     break
-            elif shape.layout.size == len(checked) and not (shape.value ^ value) & shape.layout.same:
-                shape.value = value
-                shape.base_offset = base_offset
+            elif commit.template.size == len(checked) and not (commit.value ^ value) & commit.template.same:
+                commit.value = value
+                commit.base_offset = base_offset
             else:
                 beginning = candidate[: place - start - COUNT_POSITION + KEY_START]
-                if not self._take_alternative(shape, beginning, checked, value, base_offset):
+                if not self._take_alternative(commit, beginning, checked, value, base_offset):
                     break
             start = stop
         return start
 
-    def _take_alternative(self, shape: Shape, beginning: bytes, checked: bytes, value: int, base_offset: int) -> bool:
+    def _take_alternative(
+        self, commit: RepeatedCommit, beginning: bytes, checked: bytes, value: int, base_offset: int
+    ) -> bool:
         """Take in a batch whose candidate has a shape that is another one."""
-        other = shape.alternative
+        other = commit.alternative
         alternatives = 1
         while other is not None:
-            if other.layout.size == len(checked) and not (other.value ^ value) & other.layout.same:
+            if other.template.size == len(checked) and not (other.value ^ value) & other.template.same:
                 other.value = value
                 other.base_offset = base_offset
                 return True
@@ -139,83 +141,83 @@ class Shapes:
             alternatives += 1
         if alternatives >= ALTERNATIVES_MAX:
             return False
-        return self._add(beginning, shape.candidate, checked, value, base_offset)
+        return self._add(beginning, commit.candidate, checked, value, base_offset)
 
     def _add(self, beginning: bytes, candidate: bytes, checked: bytes, value: int, base_offset: int) -> bool:
         """Make a shape of a batch; False if it has no layout that is known, or its group has none."""
-        layout = self._layout(beginning, checked, value)
-        if layout is None:
+        template = self._template(beginning, checked, value)
+        if template is None:
             return False
-        group = checked[layout.group]
+        group = checked[template.group]
         if self._replay.pending and self._replay.pending.has_group(group.decode()):
             return False
         groups, candidates = self._groups, self._candidates
-        groups[group] = candidates[candidate] = Shape(
-            layout, candidate, value, base_offset, candidates.get(candidate), groups.get(group)
+        groups[group] = candidates[candidate] = RepeatedCommit(
+            template, candidate, value, base_offset, candidates.get(candidate), groups.get(group)
         )
-        self._held_size_bytes += len(checked) + SHAPE_SIZE_BYTES
+        self._buffered_size_bytes += len(checked) + ENTRY_SIZE_BYTES
         return True
 
-    def _layout(self, beginning: bytes, checked: bytes, value: int) -> Layout | None:
+    def _template(self, beginning: bytes, checked: bytes, value: int) -> BatchTemplate | None:
         """Return the layout of a batch. One is read when a batch that begins in the same way comes for the second time:
         what never comes again is not worth it."""
         key = len(checked), beginning
-        layouts = self._layouts.get(key)
-        if layouts is None:
-            if len(self._layouts) >= LAYOUTS_MAX:
-                self._layouts.clear()
-            self._layouts[key] = []
+        templates = self._templates.get(key)
+        if templates is None:
+            if len(self._templates) >= TEMPLATES_MAX:
+                self._templates.clear()
+            self._templates[key] = []
             return None
-        for layout in layouts:
-            if layout is not None and layout.fits(value):
-                return layout
-        if len(layouts) >= ALTERNATIVES_MAX:
+        for template in templates:
+            if template is not None and template.matches(value):
+                return template
+        if len(templates) >= ALTERNATIVES_MAX:
             return None
-        layout = read_layout(checked)
-        layouts.append(layout)
-        return layout
+        template = read_template(checked)
+        templates.append(template)
+        return template
 
     def settle(self, group_id: str) -> None:
         """Apply what is held of a group, before something else happens to it."""
         if self._groups:
             newest = self._groups.pop(group_id.encode(), None)
             if newest is not None:
-                for shape in _all_of_group(newest):
-                    self._candidates.pop(shape.candidate, None)
-                    self._held_size_bytes -= shape.layout.size + SHAPE_SIZE_BYTES
+                for commit in _all_of_group(newest):
+                    self._candidates.pop(commit.candidate, None)
+                    self._buffered_size_bytes -= commit.template.size + ENTRY_SIZE_BYTES
                 self._apply(group_id, newest)
 
-    def settle_all(self) -> Iterator[None]:
+    def flush_all(self) -> Iterator[None]:
         """Apply everything that is held, in steps, between which nothing is taken in."""
         groups, self._groups = self._groups, {}
         self._candidates.clear()
-        self._held_size_bytes = 0
+        self._buffered_size_bytes = 0
         count = 0
         for group, newest in groups.items():
             count += self._apply(group.decode(), newest)
-            if count >= SETTLED_AT_ONCE:
+            if count >= RECORDS_PER_FLUSH_STEP:
                 count = 0
                 yield
 
-    def _apply(self, group_id: str, newest: Shape) -> int:
+    def _apply(self, group_id: str, newest: RepeatedCommit) -> int:
         """Apply the shapes of a group; return how many records that were."""
         replay = self._replay
-        shapes = [newest] if newest.sibling is None else sorted(_all_of_group(newest), key=_base_offset)
+        commits = [newest] if newest.sibling is None else sorted(_all_of_group(newest), key=_base_offset)
         count = 0
-        for shape in shapes:
-            layout = shape.layout
-            checked = shape.value.to_bytes(layout.size, "big")
-            replay.commit(group_id, layout.entries(checked, replay.own_deadline))
-            count += layout.record_count
+        for commit in commits:
+            template = commit.template
+            checked = commit.value.to_bytes(template.size, "big")
+            replay.commit(group_id, template.entries(checked, replay.own_deadline))
+            count += template.record_count
         return count
 
 
-def _all_of_group(newest: Shape) -> Iterator[Shape]:
-    shape: Shape | None = newest
-    while shape is not None:
-        yield shape
-        shape = shape.sibling
+def _all_of_group(newest: RepeatedCommit) -> Iterator[RepeatedCommit]:
+    commit: RepeatedCommit | None = newest
+    while commit is not None:
+        yield commit
+        commit = commit.sibling
 
 
-def _base_offset(shape: Shape) -> int:
-    return shape.base_offset
+def _base_offset(commit: RepeatedCommit) -> int:
+    return commit.base_offset

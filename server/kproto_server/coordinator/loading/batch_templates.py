@@ -59,7 +59,7 @@ FIELDS = 8
 _new: Any = tuple.__new__
 
 
-class Layout:
+class BatchTemplate:
     """One layout of commits."""
 
     __slots__ = (
@@ -79,7 +79,7 @@ class Layout:
         "size",
     )
 
-    def __init__(self, reader: _Reader) -> None:
+    def __init__(self, reader: _TemplateReader) -> None:
         data = reader.data
         self.size = len(data)
         self.record_count = len(reader.groups)
@@ -98,7 +98,7 @@ class Layout:
         self._has_expiry = reader.version == EXPIRING
         self._has_topic_id = reader.with_topic_id
 
-    def fits(self, value: int) -> bool:
+    def matches(self, value: int) -> bool:
         """Whether a batch of this size, as a number, has this layout."""
         if value & self._structure_mask != self._structure:
             return False
@@ -137,11 +137,11 @@ class Layout:
         return found
 
 
-def read_layout(data: bytes) -> Layout | None:
+def read_template(data: bytes) -> BatchTemplate | None:
     """Return the layout of a batch, from its attributes on; None if it is anything but a plain commit of one group with
     names and metadata of ASCII letters."""
     try:
-        return Layout(_Reader(data))
+        return BatchTemplate(_TemplateReader(data))
     except FAILURES:
         return None
 
@@ -150,7 +150,7 @@ def _number(octets: bytes | bytearray) -> int:
     return int.from_bytes(octets, "big")
 
 
-class _Reader:
+class _TemplateReader:
     """Goes through a batch and notes what is where. Whatever it does not expect raises one of `FAILURES`."""
 
     def __init__(self, data: bytes) -> None:

@@ -27,7 +27,7 @@ WRITTEN_STATES = (GroupState.EMPTY, GroupState.STABLE)
 """Those in which a group's record is written; of one that is rebalancing the next will be."""
 
 
-class ShownChangeLog(MemoryChangeLog):
+class ReadableChangeLog(MemoryChangeLog):
     """A log in memory that can be read."""
 
     keeps = True
@@ -51,9 +51,9 @@ class ShownChangeLog(MemoryChangeLog):
         self._log_manager.wrote_to_memory(len(batch))
 
 
-def show_offsets_topic(coordinator: GroupCoordinator, topic: Topic, log_manager: LogManager) -> None:
+def make_offsets_topic_readable(coordinator: GroupCoordinator, topic: Topic, log_manager: LogManager) -> None:
     """Have the offsets topic be read from now on, as it is."""
-    shown = ShownChangeLog(topic, log_manager, coordinator.clock)
+    shown = ReadableChangeLog(topic, log_manager, coordinator.clock)
     count, kafka_version = len(topic.partitions), coordinator.kafka_version
     now_ms = coordinator.clock.now_ms()
     for group in coordinator.groups:
