@@ -13,8 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kproto.errors import CommandLineError
-from kproto.spark.arguments import parse
+from kproto.spark.arguments import UsageError, parse
 from kproto.spark.commands import JOBS, VERSIONS_ORDER
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asked = parse(sys.argv[1:] if arguments is None else arguments)
         _check(asked)
         _run(asked)
-    except CommandLineError as error:
+    except UsageError as error:
         return _failed(str(error))
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -82,35 +81,33 @@ def _check(asked: Namespace) -> None:
     """See to what can be known before Spark starts.
 
     Raises:
-        CommandLineError, NoLog, OSError: with the line to print.
+        UsageError, NoLog, OSError: with the line to print.
     """
     for package in ("pyspark", "pyarrow", "numpy"):
         if find_spec(package) is None:
-            raise CommandLineError(f"kproto.spark: needs {package}: pip install 'kproto[spark]'")
+            raise UsageError(f"kproto.spark: needs {package}: pip install 'kproto[spark]'")
     from kproto.spark.decode.files import find_partitions
     from kproto.spark.inputs import is_tables
 
     if asked.job == "versions":
         for path in map(Path, asked.paths):
             if not path.exists() or (path.is_dir() and next(path.rglob("*.json"), None) is None):
-                raise CommandLineError(
-                    f"kproto.spark versions: {path}: no report and no directory with any (NAME.json)"
-                )
+                raise UsageError(f"kproto.spark versions: {path}: no report and no directory with any (NAME.json)")
     elif not is_tables(asked.dir):
         find_partitions(asked.dir)
     if asked.output is not None and asked.format != "delta":
         _check_output(asked.job, Path(asked.output), asked.format)
     elif asked.format == "parquet":
-        raise CommandLineError(f"kproto.spark {asked.job}: --format parquet needs a directory: -o DIR")
+        raise UsageError(f"kproto.spark {asked.job}: --format parquet needs a directory: -o DIR")
 
 
 def _check_output(job: str, output: Path, form: str) -> None:
     if form == "parquet" and job != "tables" and output.exists():
-        raise CommandLineError(f"kproto.spark {job}: {output} is there already")
+        raise UsageError(f"kproto.spark {job}: {output} is there already")
     if form == "parquet" and output.is_file():
-        raise CommandLineError(f"kproto.spark {job}: {output} is a file")
+        raise UsageError(f"kproto.spark {job}: {output} is a file")
     if form != "parquet" and not output.parent.is_dir():
-        raise CommandLineError(f"kproto.spark {job}: {output.parent}: no such directory")
+        raise UsageError(f"kproto.spark {job}: {output.parent}: no such directory")
 
 
 def _run(asked: Namespace) -> None:
@@ -141,7 +138,7 @@ def _session(asked: Namespace) -> SparkSession:
     except Exception as error:
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
-        raise CommandLineError(
+        raise UsageError(
             f"kproto.spark tables: {DELTA} can't be had from Maven Central: take --format parquet"
         ) from error
 
@@ -169,7 +166,7 @@ def _versions(spark: SparkSession, asked: Namespace) -> None:
     seen = {row["path"]: row["schema"] for row in reports.select("path", "schema").collect()}
     for path, schema in seen.items():
         if schema != SCHEMA:
-            raise CommandLineError(f"kproto.spark versions: {path}: no request report of schema {SCHEMA}")
+            raise UsageError(f"kproto.spark versions: {path}: no request report of schema {SCHEMA}")
     _tell(f"kproto.spark: {plural(len(seen), 'report')}")
     note = write(ordered(versions(reports), VERSIONS_ORDER), asked.format, asked.output, asked.limit)
     if note is not None:

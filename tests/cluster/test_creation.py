@@ -80,7 +80,7 @@ def test_the_broker_s_own_numbers_where_none_are_given(kafka_version: str) -> No
     missing_topic_error(cluster, "auto", allowed_by_request=True, now_ms=0)
     assert (len(cluster.topics["auto"].partitions), cluster.topics["auto"].replication_factor) == (4, 2)
     found = cluster.create_topic("t")
-    if cluster.kafka_version.creates_topics_with_defaults:
+    if cluster.behavior.creates_topics_with_defaults:
         assert isinstance(found, Topic)
         assert (len(found.partitions), found.replication_factor) == (4, 2)
     else:
@@ -212,7 +212,7 @@ def test_nobody_means_so_many_partitions(kafka_version: str) -> None:
     found = refusal(cluster, "t", partition_count=2**31 - 1, replication_factor=1)
     assert found == Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     topic = made(cluster, "t", partition_count=1, replication_factor=1)
-    word = cluster.kafka_version.word_for_added_partitions
+    word = cluster.behavior.added_partitions_adjective
     refused = f"Excessively large number of {word}partitions per request."
     assert cluster.add_partitions(topic, 10_002) == Refusal(ErrorCode.POLICY_VIOLATION, refused)
     assert cluster.add_partitions(topic, 10_001) is None

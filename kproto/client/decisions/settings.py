@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-from kproto.errors import UsageError
+from kproto.errors import KprotoError
 
 AUTO_OFFSET_RESET = "auto.offset.reset"
 NO_INITIAL_OFFSET = "auto.offset.reset.on.no.initial.offset"
@@ -36,7 +36,7 @@ PROPOSED_SETTINGS = frozenset(
 C = TypeVar("C", bound=Enum)
 
 
-class ConfigError(UsageError):
+class ConfigError(KprotoError, ValueError):
     """A setting has an invalid value; the message names the setting."""
 
 

@@ -6,14 +6,18 @@ both are counted (`kproto.spark.decode.counts`). Everything else ends the readin
 
 from __future__ import annotations
 
-from kproto.errors import CorruptLog
+from kproto.errors import KprotoError
 
 
-class Damaged(CorruptLog):
+class Damaged(KprotoError):
     """A segment is not as it must be: from this byte of the file on, at this offset of the log (None: not known)."""
 
     def __init__(self, file: str, position: int, offset: int | None, reason: str) -> None:
-        super().__init__(file, position, offset, f"{type(self).__name__}: {reason}")
+        place = f"{file} at byte {position}" + ("" if offset is None else f", offset {offset}")
+        super().__init__(f"{type(self).__name__}: {place}: {reason}")
+        self.file = file
+        self.position = position
+        self.offset = offset
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[Damaged], tuple[str, int, int | None, str]]:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kproto.errors import KprotoError
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -23,7 +21,7 @@ WIDEST = 16
 VARINT_BITS, VARLONG_BITS = 32, 64
 
 
-class Suspect(KprotoError):
+class Suspect(Exception):
     """Something is wrong with a block, or so uncommon that only the plain decoder reads it."""
 
 

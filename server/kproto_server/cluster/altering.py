@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import Refusal
+from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.configuration.settings import ConfigType
 from kproto_server.configuration.topic_configs import config_problem, topic_config, topic_configs
 
@@ -51,7 +52,7 @@ def replaced(
 
 def null_value(name: str, kafka_version: KafkaVersion) -> Refusal:
     """Refuse a config without value, where all configs are told."""
-    if kafka_version.looks_through_changes:
+    if kafka_version.behavior(AlterConfigsBehavior).preprocesses_changes:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
     return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -81,8 +82,10 @@ def repeated(names: Sequence[str], kafka_version: KafkaVersion) -> Refusal | Non
     twice = [name for name in names if names.count(name) > 1]
     if not twice:
         return None
-    told = "Error due to duplicate config keys"
-    return Refusal(ErrorCode.INVALID_REQUEST, told if kafka_version.looks_through_changes else f"{told} : {twice[0]}")
+    message = "Error due to duplicate config keys"
+    if not kafka_version.behavior(AlterConfigsBehavior).preprocesses_changes:
+        message += f" : {twice[0]}"
+    return Refusal(ErrorCode.INVALID_REQUEST, message)
 
 
 def unclear(changes: Sequence[Alteration], kafka_version: KafkaVersion) -> Refusal | None:
@@ -90,14 +93,15 @@ def unclear(changes: Sequence[Alteration], kafka_version: KafkaVersion) -> Refus
     refusal = repeated([change.name for change in changes], kafka_version)
     if refusal is not None:
         return refusal
+    behavior = kafka_version.behavior(AlterConfigsBehavior)
     for name, operation, value in changes:
         if operation not in Operation.__members__.values():
-            return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None if kafka_version.refuses_to_set_null else "null")
+            return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None if behavior.explains_invalid_changes else "null")
         if value is None and operation != Operation.DELETE:
-            if not kafka_version.refuses_to_set_null:
+            if not behavior.explains_invalid_changes:
                 return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
-            told = name if kafka_version.looks_through_changes else f"{Operation(operation).name}:{name}"
-            return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {told}")
+            change = name if behavior.preprocesses_changes else f"{Operation(operation).name}:{name}"
+            return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {change}")
     return None
 
 
@@ -140,5 +144,5 @@ def _checked(topic_name: str, configs: dict[str, str], kafka_version: KafkaVersi
         return configs
     if kafka_version.is_kraft or problem.startswith("Unknown topic config name"):
         return Refusal(ErrorCode.INVALID_CONFIG, problem)
-    resource = kafka_version.words_resource("TOPIC", topic_name)
+    resource = kafka_version.behavior(AlterConfigsBehavior).resource_name("TOPIC", topic_name)
     return Refusal(ErrorCode.INVALID_REQUEST, f"Invalid config value for resource {resource}: {problem}")

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 def missing_topic_error(cluster: Cluster, name: str, allowed_by_request: bool, now_ms: int) -> ErrorCode:
     """Return the error for a topic that does not exist, and make it where the release would (BA-32, BA-33, BA-50)."""
-    kafka_version = cluster.kafka_version
+    behavior = cluster.behavior
     allowed = allowed_by_request and cluster.defaults.auto_create
-    if kafka_version.checks_topic_name_first and name_problem(name, kafka_version) is not None:
+    if behavior.metadata_checks_topic_name_first and name_problem(name, cluster.kafka_version) is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    if name in COORDINATED_TOPICS and kafka_version.metadata_makes_internal_topics_unasked:
+    if name in COORDINATED_TOPICS and behavior.metadata_always_creates_internal_topics:
         made = cluster.ensure_internal_topic(name, now_ms)
         return ErrorCode.LEADER_NOT_AVAILABLE if made else ErrorCode.INVALID_REPLICATION_FACTOR
     if not allowed:
@@ -45,6 +45,6 @@ def _creation_error(cluster: Cluster, name: str, now_ms: int) -> ErrorCode:
         )
         if isinstance(made, Refusal):
             refusal = made.error
-    if not cluster.kafka_version.auto_create_answers_leader_not_available:
+    if not cluster.behavior.auto_creation_returns_leader_not_available:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return refusal or ErrorCode.LEADER_NOT_AVAILABLE

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto_server.cluster.altering import Operation
 from kproto_server.cluster.topics import Refusal
-from kproto_server.configuration.settings import RETENTION_UNITS_MS, SETTINGS
+from kproto_server.cluster.version_behavior import AlterConfigsBehavior
+from kproto_server.configuration.settings import RETENTION_UNITS_MS, SETTINGS, SettingsBehavior
 from kproto_server.configuration.topic_configs import InvalidValue, TopicConfig
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _checked(
     problem = _problem(new, kafka_version)
     if problem is not None:
         return problem if problem.error is ErrorCode.POLICY_VIOLATION else _worded(problem, name, kafka_version)
-    if kafka_version.keeps_min_in_sync_for_all:
+    if kafka_version.behavior(SettingsBehavior).has_cluster_min_in_sync_replicas:
         if name and MIN_IN_SYNC in touched:
             return Refusal(ErrorCode.INVALID_CONFIG, IN_SYNC_FIXED.format("Broker", "altered"))
         if not name and MIN_IN_SYNC not in after:
@@ -71,8 +72,9 @@ def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | N
             return Refusal(ErrorCode.POLICY_VIOLATION, f"kproto knows no broker setting {one}")
     fixed = [one for one in new if not SETTINGS[one].is_dynamic_in(kafka_version)]
     if fixed:
-        told = f"[{', '.join(fixed)}]" if kafka_version.at_least(4, 0) else f"Set({', '.join(fixed)})"
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {told}")
+        in_brackets = kafka_version.behavior(AlterConfigsBehavior).lists_fixed_settings_in_brackets
+        names = f"[{', '.join(fixed)}]" if in_brackets else f"Set({', '.join(fixed)})"
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {names}")
     for one, value in new.items():
         try:
             parsed = _parsed(one, value)
@@ -98,5 +100,5 @@ def _parsed(name: str, value: str) -> str:
 def _worded(problem: Refusal, name: str, kafka_version: KafkaVersion) -> Refusal:
     if kafka_version.is_kraft:
         return problem
-    resource = kafka_version.words_resource("BROKER", name)
+    resource = kafka_version.behavior(AlterConfigsBehavior).resource_name("BROKER", name)
     return problem._replace(message=f"Invalid config value for resource {resource}: {problem.message}")

@@ -26,6 +26,7 @@ from kproto_server.cluster.topics import (
     TopicDefaults,
     internal_topic_configs,
 )
+from kproto_server.cluster.version_behavior import TopicBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,6 +56,7 @@ class Cluster:
         """Rises with every change of topics, partitions, leaders or nodes: what was remembered before may be wrong."""
         self.topics: dict[str, Topic] = {}
         self.kafka_version = kafka_version
+        self.behavior = kafka_version.behavior(TopicBehavior)
         self._rules = _rules_for(kafka_version)
         self.defaults = defaults
         self.controller_id = NO_CONTROLLER
@@ -125,7 +127,7 @@ class Cluster:
                 partition.isr = [replica for replica in partition.isr if replica != node_id]
             if partition.leader == node_id:
                 self._elect_leader(partition)
-            if shrinks and self.kafka_version.isr_shrink_is_an_epoch:
+            if shrinks and self.behavior.isr_shrink_raises_leader_epoch:
                 partition.leader_epoch = epoch + 1
         self._elect_controller()
 
@@ -270,7 +272,7 @@ class Cluster:
         if name in self.topics:
             return True
         count, factor = self.defaults.internal_topic(name)
-        if not self.kafka_version.enforces_offsets_replication_factor:
+        if not self.behavior.enforces_offsets_replication_factor:
             factor = max(1, min(factor, len(self.alive_nodes())))
         made = self.create_topic(name, partition_count=count, replication_factor=factor, now_ms=now_ms)
         if isinstance(made, Refusal):

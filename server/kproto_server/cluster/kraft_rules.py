@@ -49,7 +49,7 @@ class KRaftRules:
             )
         if assignments is None:
             factor = topic.replication_factor
-            excess = check_new_partition_count(count - present, cluster.kafka_version.word_for_added_partitions)
+            excess = check_new_partition_count(count - present, cluster.behavior.added_partitions_adjective)
             refusal = excess or _check_factor(cluster, factor)
             return refusal or cluster.stripe(count - present, factor, first_partition=present)
         if len(assignments) != count - present:
@@ -90,7 +90,7 @@ def _check_factor(cluster: ClusterQueries, factor: int) -> Refusal | None:
     registered = len(cluster.counted_nodes())
     if factor > registered:
         or_cordoned = (
-            " or some brokers have all their log directories cordoned" if cluster.kafka_version.can_cordon else ""
+            " or some brokers have all their log directories cordoned" if cluster.behavior.has_cordoned_log_dirs else ""
         )
         reason = (
             f"The target replication factor of {factor} cannot be reached because only {registered} broker(s) are "

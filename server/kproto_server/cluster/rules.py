@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from kproto_server.cluster.node import Node
     from kproto_server.cluster.topics import Topic, TopicDefaults
+    from kproto_server.cluster.version_behavior import TopicBehavior
     from kproto_server.releases.kafka_version import KafkaVersion
 
 BROKER_DEFAULT = -1
@@ -42,6 +43,7 @@ class ClusterQueries(Protocol):
     """The part of a cluster that the rules read."""
 
     kafka_version: KafkaVersion
+    behavior: TopicBehavior
     defaults: TopicDefaults
     topics: dict[str, Topic]
 
@@ -94,7 +96,7 @@ def check_nulls(cluster: ClusterQueries, configs: Mapping[str, str | None]) -> R
     empty = ",".join(name for name, value in configs.items() if value is None)
     if not empty:
         return None
-    error = ErrorCode(cluster.kafka_version.null_config_error)
+    error = cluster.behavior.null_config_error
     if error is ErrorCode.UNKNOWN_SERVER_ERROR:
         return Refusal(error)
     space = " " if error is ErrorCode.INVALID_REQUEST else ""
@@ -111,9 +113,7 @@ def check_configs(cluster: ClusterQueries, configs: Mapping[str, str | None]) ->
     if problem is None:
         return None
     is_unknown = problem.startswith("Unknown topic config name")
-    return Refusal(
-        ErrorCode.INVALID_CONFIG if is_unknown else ErrorCode(cluster.kafka_version.bad_config_error), problem
-    )
+    return Refusal(ErrorCode.INVALID_CONFIG if is_unknown else cluster.behavior.invalid_config_error, problem)
 
 
 def exists_already(name: str) -> Refusal:

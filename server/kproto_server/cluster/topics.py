@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto_server.cluster.version_behavior import TopicBehavior
 from kproto_server.partition_log.partition_data import NO_DATA, PartitionData
 
 if TYPE_CHECKING:
@@ -132,7 +133,8 @@ def name_problem(name: str, kafka_version: KafkaVersion) -> str | None:
     """Say what is wrong with a topic's name, in a broker's words; None if nothing is (BA-90)."""
     if 0 < len(name) <= NAME_LENGTH_MAX and name not in (".", "..") and NAME_CHARACTERS.issuperset(name):
         return None
-    return _name_problem(name) if kafka_version.words_topic_names_anew else _name_problem_as_of_old(name)
+    is_new = kafka_version.behavior(TopicBehavior).has_new_topic_name_messages
+    return _name_problem(name) if is_new else _old_name_problem(name)
 
 
 def _name_problem(name: str) -> str:
@@ -147,7 +149,7 @@ def _name_problem(name: str) -> str:
     return f"Topic name is invalid: {problem}"
 
 
-def _name_problem_as_of_old(name: str) -> str:
+def _old_name_problem(name: str) -> str:
     if not name:
         return "Topic name is illegal, it can't be empty"
     if name in (".", ".."):

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 class ZooKeeperRules:
     def check_new(self, cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
-        kafka_version = cluster.kafka_version
+        behavior = cluster.behavior
         exists = exists_already(topic.name) if topic.name in cluster.topics else None
-        if exists is not None and kafka_version.looks_for_new_topics_first:
+        if exists is not None and behavior.checks_topic_exists_first:
             return exists
         of_configs = check_configs(cluster, topic.configs)
         refusal = check_nulls(cluster, topic.configs) or (
-            of_configs if kafka_version.checks_new_configs_first else None
+            of_configs if behavior.checks_configs_before_partitions else None
         )
         if refusal is not None:
             return refusal
@@ -77,7 +77,7 @@ def _check_name(cluster: ClusterQueries, name: str) -> Refusal | None:
 
 def _place_by_count(cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
     count, factor = topic.partition_count, topic.replication_factor
-    if cluster.kafka_version.creates_topics_with_defaults:
+    if cluster.behavior.creates_topics_with_defaults:
         count = cluster.defaults.num_partitions if count == BROKER_DEFAULT else count
         factor = cluster.defaults.replication_factor if factor == BROKER_DEFAULT else factor
     if count <= 0:
@@ -116,7 +116,7 @@ def _check_even(cluster: ClusterQueries, placed: Mapping[int, Sequence[int]]) ->
         pairs = ", ".join(f"{index} -> ArrayBuffer({', '.join(map(str, r))})" for index, r in placed.items())
         return _wrong_assignment(f"Duplicate replica assignment found: Map({pairs})")
     # DEVIATION: before 2.4 a topic may have gaps in the numbers of its partitions; here it has none.
-    if cluster.kafka_version.creates_topics_with_defaults and sorted(placed) != list(range(len(placed))):
+    if cluster.behavior.creates_topics_with_defaults and sorted(placed) != list(range(len(placed))):
         return _wrong_assignment("partitions should be a consecutive 0-based integer sequence")
     return None
 

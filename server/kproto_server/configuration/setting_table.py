@@ -7,8 +7,6 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.errors import UsageError
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -22,7 +20,7 @@ NEW_PARTITIONS_MAX = 10_000
 a request of 50 bytes takes all memory there is."""
 
 
-class SettingError(UsageError):
+class SettingError(ValueError):
     """A setting that cannot be; the message is one line that says what is wrong and what to do."""
 
 

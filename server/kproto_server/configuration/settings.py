@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import builtins
 import enum
+from functools import cached_property
 from itertools import dropwhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto_server.configuration.properties import PropertiesError, read_properties
 from kproto_server.configuration.setting_table import SETTINGS, ConfigType, Setting, SettingError, whole_number
 from kproto_server.releases.kafka_version import KafkaVersion
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -29,6 +31,7 @@ __all__ = [
     "Setting",
     "SettingError",
     "Settings",
+    "SettingsBehavior",
     "first_dynamic_configs",
     "whole_number",
 ]
@@ -205,15 +208,29 @@ class Settings(_Values):
                 )
 
 
+class SettingsBehavior(VersionBehavior):
+    """What Kafka releases do differently with broker settings."""
+
+    @cached_property
+    def has_cluster_min_in_sync_replicas(self) -> bool:
+        """Whether min.insync.replicas is one setting of the whole cluster, as eligible leader replicas require it
+        (measured on 4.4.0)."""
+        return self.is_kraft and self.at_least(4, 1)
+
+
 def first_dynamic_configs(kafka_version: KafkaVersion) -> dict[str, str]:
     """What all brokers have as if it had been changed: a cluster with eligible leader replicas keeps one of its own
     (measured on 4.0.2 and 4.1.2)."""
-    return {"min.insync.replicas": "1"} if kafka_version.keeps_min_in_sync_for_all else {}
+    return (
+        {"min.insync.replicas": "1"}
+        if kafka_version.behavior(SettingsBehavior).has_cluster_min_in_sync_replicas
+        else {}
+    )
 
 
 def _check_codec(codec: int) -> None:
-    from kproto.errors import MissingPackage
     from kproto.records.compression import Compression, compress  # few ask for one: not at the start
+    from kproto.records.errors import MissingPackage
 
     try:
         compress(Compression(codec), b"")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
 from kproto_server.cluster.topics import Refusal, Topic, name_problem
+from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 
 if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
@@ -27,25 +28,24 @@ class Target(NamedTuple):
 def topic_to_alter(resource_type: int, name: str, context: RequestContext) -> Target:
     """Find the topic. That there is none is told when the changes are judged, in KRaft when their values are, too."""
     kafka_version = context.kafka_version
+    behavior = kafka_version.behavior(AlterConfigsBehavior)
     if resource_type not in KNOWN_TYPES:
-        anew = f"Unknown resource type {resource_type}"
-        told = anew if kafka_version.looks_through_changes else "Unexpected resource type UNKNOWN"
-        return Target(at_once=Refusal(ErrorCode.INVALID_REQUEST, told))
+        message = "Unexpected resource type UNKNOWN"
+        if behavior.preprocesses_changes:
+            message = f"Unknown resource type {resource_type}"
+        return Target(at_once=Refusal(ErrorCode.INVALID_REQUEST, message))
     if resource_type != TOPIC:
         return Target(at_once=Refusal(ErrorCode.POLICY_VIOLATION, NOT_THESE))
     topic = context.cluster.topic(name)
     if topic is not None:
         return Target(topic)
-    error, message = kafka_version.missing_topic_to_alter
-    missing = Refusal(ErrorCode(error), message and message.format(name))
+    missing = Refusal(*behavior.missing_topic_error(name))
     problem = name_problem(name, kafka_version)
     refusal = None if problem is None else Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if kafka_version.is_kraft:
         no_name = Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         return Target(before_values=refusal if name else no_name, at_last=missing)
-    return Target(
-        before_values=refusal if refusal is not None and kafka_version.words_missing_topics_by_name else missing
-    )
+    return Target(before_values=refusal if refusal is not None and behavior.checks_name_of_missing_topics else missing)
 
 
 def broker_to_alter(name: str, context: RequestContext) -> Refusal | None:
@@ -63,7 +63,8 @@ def broker_to_alter(name: str, context: RequestContext) -> Refusal | None:
 
 def told_type(resource_type: int, context: RequestContext) -> int:
     """Return what an answer to AlterConfigs has for a type."""
-    return resource_type if resource_type in KNOWN_TYPES or context.kafka_version.remembers_unknown_types else 0
+    is_returned = context.behavior(AlterConfigsBehavior).returns_unknown_resource_types
+    return resource_type if resource_type in KNOWN_TYPES or is_returned else 0
 
 
 def keep(topic: Topic, configs: dict[str, str], context: RequestContext) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
+
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -11,6 +14,30 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 T = TypeVar("T", str, bytes)
+
+
+class DuplicateTopicsBehavior(VersionBehavior):
+    """What Kafka releases do differently with a topic that a request names more than once."""
+
+    @cached_property
+    def returns_each_duplicate(self) -> bool:
+        """Whether CreateTopics and DeleteTopics return the topic as often as the request names it: ZooKeeper brokers
+        from 2.3 on; others return it once (measured on 2.2.2, 2.3.1 and 3.9.2)."""
+        return self.at_least(2, 3) and not self.is_kraft
+
+    def create_topics_message(self, name: str, client_id: str) -> str:
+        """Return the error message of CreateTopics (measured on 2.2.2, 2.3.1 and 3.3.2)."""
+        if self.is_kraft:
+            return "Duplicate topic name."
+        if self.at_least(2, 3):
+            return "Found multiple entries for this topic."
+        reason = "contains multiple entries for the following topics"
+        return f"Create topics request from client `{client_id}` {reason}: {name}"
+
+    @cached_property
+    def create_partitions_message(self) -> str:
+        """The error message of CreatePartitions (measured on 2.1.1 and 3.9.2 in both modes)."""
+        return "Duplicate topic name." if self.is_kraft else "Duplicate topic in request."
 
 
 def not_controller(context: RequestContext) -> bool:

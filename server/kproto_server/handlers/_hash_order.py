@@ -5,9 +5,11 @@ TopicCommand prints the configs of a topic in the order of the DescribeConfigs a
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kproto.java_arithmetic import java_hash
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,6 +39,16 @@ CHANGED_PLACES = ("index.interval.bytes", "min.cleanable.dirty.ratio")
 4.1.2)."""
 
 
+class ConfigOrderBehavior(VersionBehavior):
+    """What Kafka releases do differently in the order of configs."""
+
+    @cached_property
+    def index_interval_comes_early(self) -> bool:
+        """Whether index.interval.bytes comes before a config that shares its hash bucket (measured on 4.1.2 and
+        4.2.2)."""
+        return self.at_least(4, 2)
+
+
 def in_hash_order(entries: Iterable[N], kafka_version: KafkaVersion) -> list[N]:
     """Return the entries as a HashMap that grew to hold them would yield them."""
     found = list(entries)
@@ -44,7 +56,7 @@ def in_hash_order(entries: Iterable[N], kafka_version: KafkaVersion) -> list[N]:
     while len(found) > bucket_count * 3 // 4:
         bucket_count *= 2
     inserted = {name: place for place, name in enumerate(BEFORE_OTHERS)}
-    if not kafka_version.tells_index_interval_early:
+    if not kafka_version.behavior(ConfigOrderBehavior).index_interval_comes_early:
         late, early = CHANGED_PLACES
         inserted[early] = inserted.pop(late)
 

@@ -9,7 +9,9 @@ from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.cluster.topics import NO_LEADER
 
 if TYPE_CHECKING:
-    from kproto_server.cluster.cluster import Cluster
+    from collections.abc import Collection, Iterator
+
+    from kproto_server.cluster.cluster import Cluster, Node
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.requests.context import RequestContext
 
@@ -32,7 +34,7 @@ def partition_error(partition: Partition) -> ErrorCode:
 def in_sync_replicas(cluster: Cluster, partition: Partition) -> tuple[int, ...]:
     """Return what is told as in sync. With eligible leader replicas (KIP-966) the last one in sync of a partition
     without a leader is told as eligible instead."""
-    if partition.leader == NO_LEADER and cluster.kafka_version.has_eligible_leader_replicas:
+    if partition.leader == NO_LEADER and cluster.behavior.has_eligible_leader_replicas:
         return ()
     return tuple(partition.isr)
 
@@ -70,3 +72,8 @@ def end_of_epoch(partition: Partition, leader_epoch: int) -> tuple[int, int] | N
     if end is None or leader_epoch == partition.leader_epoch:
         return leader_epoch, partition.high_watermark
     return end
+
+
+def nodes_with_ids(cluster: Cluster, node_ids: Collection[int]) -> Iterator[Node]:
+    """Return the live nodes of these ids, in the order of their ids."""
+    return (node for node in cluster.alive_nodes() if node.node_id in node_ids)

@@ -1,7 +1,9 @@
-"""Produce (API key 0): records are judged, appended to their partitions, and answered with their offsets (BA-60..65).
+"""Produce (API key 0): validate the records, append them, and return their offsets (BA-60..65).
 
-With acks 0 nothing is answered, whatever came of it. What a partition is refused is its own matter; the others are
-written.
+Theory of operation. The records of all partitions are prechecked first, since some of them fail the whole request. Then
+each partition is handled alone: its errors are looked for in the order of a real broker, the batch is validated and
+appended. The response is built when the log has all batches, or has failed to write them. Produce with ``acks=0`` has
+no response; if a partition fails, the connection closes instead.
 """
 
 from __future__ import annotations
@@ -21,88 +23,103 @@ from kproto.messages.k00_produce import (
 )
 from kproto.records.compression import Compression
 from kproto_server.configuration.topic_configs import topic_config
-from kproto_server.handlers._partitions import leader_error
-from kproto_server.partition_log.precheck import BATCHES_SINCE, Glance, glance, is_transactional, why_unreadable
+from kproto_server.handlers._partitions import leader_error, nodes_with_ids
+from kproto_server.partition_log.precheck import BATCHES_SINCE, Finding, precheck, unreadable_message
 from kproto_server.partition_log.producers import NO_PRODUCER_ID, Written, sequence_after
-from kproto_server.partition_log.validation import Accepted, Refused, Terms, accept
+from kproto_server.partition_log.validation import UNLIMITED_MS, Accepted, LogConfig, Refused, Validation
+from kproto_server.partition_log.version_behavior import ProduceBehavior
 from kproto_server.requests.deferred import NO_RESPONSE, CloseConnection
 
 if TYPE_CHECKING:
     from kproto.messages.k00_produce import ProduceRequest
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.partition_log.partition_data import Append
+    from kproto_server.partition_log.precheck import Precheck
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.deferred import DeferredResponse, NoResponse
 
-    Answers = list[tuple[TopicProduceData, list["PartitionProduceResponse | Pending"]]]
+    Prechecked = list[tuple[TopicProduceData, list[Precheck]]]
+    Results = list[tuple[TopicProduceData, list["PartitionProduceResponse | AppendResult"]]]
 
 NO_ACKS, LEADER_ACKS, ALL_ACKS = 0, 1, -1
 IDS_SINCE = 13
+"""The version from which on topics have ids instead of names."""
 LEADER_HINTS_SINCE = 10
-"""From here on an answer names the leader that a client should have asked (KIP-951)."""
+"""The version from which on the response names the leader that the client should send to (KIP-951)."""
 NO_OFFSET = -1
-NO_BOUND = 2**63 - 1
 NO_EPOCH = -1
+NO_TIMESTAMP = -1
 ADMIN_CLIENT_ID = "__admin_client"
-"""The one client that may write to internal topics (BA-63)."""
+"""The only client id that may write to internal topics (BA-63)."""
 
 
 def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | DeferredResponse | NoResponse:
-    topics = _refused_as_a_whole(request, context)
-    if topics is None:
-        topics = [(topic, _topic(topic, request, context)) for topic in request.topic_data]
+    version = context.api_version
+    prechecked = [
+        (topic, [precheck(data.records, version) for data in topic.partition_data]) for topic in request.topic_data
+    ]
+    behavior = context.behavior(ProduceBehavior)
+    refused = _request_refusal(request, prechecked, version, behavior)
+    results: Results
+    if refused is None:
+        results = [(topic, _topic(topic, checks, request, behavior, context)) for topic, checks in prechecked]
+    else:
+        results = [(topic, [_refused(one.index, refused) for one in topic.partition_data]) for topic, _ in prechecked]
     if request.acks == NO_ACKS:
-        if any(partition.error_code for _, partitions in topics for partition in partitions):
-            raise CloseConnection("Produce with acks 0 failed, and there is no answer to say so in")
+        if any(partition.error_code for _, partitions in results for partition in partitions):
+            raise CloseConnection("Produce with acks=0 failed, and it has no response for the error")
         return NO_RESPONSE
-    return context.coordinator.log.then(lambda: _response(topics, context))
+    return context.coordinator.log.then(lambda: _response(results, context))
 
 
-def _refused_as_a_whole(request: ProduceRequest, context: RequestContext) -> Answers | None:
-    """Answer a request of which one partition's records spoil all; None: each partition is judged by itself.
+def _request_refusal(
+    request: ProduceRequest, prechecked: Prechecked, api_version: int, behavior: ProduceBehavior
+) -> Refused | None:
+    """Return why all partitions of the request are refused, because of the records of one of them.
 
     Raises:
-        CloseConnection: records that the release finds out it can't read before it knows whom to answer what.
+        CloseConnection: the release closes the connection on such records.
     """
-    kafka_version, version = context.kafka_version, context.api_version
-    found = [data.records for topic in request.topic_data for data in topic.partition_data if data.records is not None]
-    for records in found:
-        seen = glance(records, version)
-        if kafka_version.closes_on(seen, version):
-            raise CloseConnection(f"Produce: {seen.value}")
-        if seen is Glance.UNREADABLE and kafka_version.unreadable_records_spoil_all:
-            return _all_refused(request, Refused(ErrorCode.CORRUPT_MESSAGE, why_unreadable(records)))
-    if (
-        request.transactional_id is None
-        and kafka_version.refuses_transactions_without_id
-        and any(map(is_transactional, found))
-    ):
-        return _all_refused(request, Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    is_transactional = False
+    for topic, checks in prechecked:
+        for data, check in zip(topic.partition_data, checks, strict=True):
+            finding = check.finding
+            is_transactional |= check.is_transactional
+            if finding is Finding.VALID or data.records is None:
+                continue
+            if behavior.closes_connection(finding, api_version):
+                raise CloseConnection(f"Produce: {finding.value}")
+            if finding is Finding.UNREADABLE and behavior.unreadable_records_fail_request:
+                return Refused(ErrorCode.CORRUPT_MESSAGE, unreadable_message(data.records))
+    if is_transactional and request.transactional_id is None and behavior.refuses_transactions_without_id:
+        return Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     return None
 
 
-def _all_refused(request: ProduceRequest, refused: Refused) -> Answers:
-    return [(topic, [_refused(data.index, refused) for data in topic.partition_data]) for topic in request.topic_data]
-
-
-def _response(topics: Answers, context: RequestContext) -> ProduceResponse:
-    """Tell what has become of each partition's records, now that the log has them, or has failed to take them."""
+def _response(results: Results, context: RequestContext) -> ProduceResponse:
+    """Return the response. The log has written the appended batches by now, or has failed to write them."""
     return ProduceResponse(
         responses=tuple(
             TopicProduceResponse(
                 name=topic.name,
                 topic_id=topic.topic_id,
-                partition_responses=tuple(one.answer() if isinstance(one, Pending) else one for one in partitions),
+                partition_responses=tuple(
+                    one.response() if isinstance(one, AppendResult) else one for one in partitions
+                ),
             )
-            for topic, partitions in topics
+            for topic, partitions in results
         ),
-        node_endpoints=_endpoints(topics, context),
+        node_endpoints=_leader_endpoints(results, context),
     )
 
 
 def _topic(
-    asked: TopicProduceData, request: ProduceRequest, context: RequestContext
-) -> list[PartitionProduceResponse | Pending]:
+    asked: TopicProduceData,
+    checks: list[Precheck],
+    request: ProduceRequest,
+    behavior: ProduceBehavior,
+    context: RequestContext,
+) -> list[PartitionProduceResponse | AppendResult]:
     cluster = context.cluster
     if context.api_version >= IDS_SINCE:
         topic, unknown = cluster.topic_by_id(asked.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
@@ -110,62 +127,78 @@ def _topic(
         topic, unknown = cluster.topic(asked.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
         return [_refused(partition.index, Refused(unknown)) for partition in asked.partition_data]
-    terms = _terms(topic, context)
+    config = _log_config(topic, context)
     return [
-        _partition(topic, partition, terms._replace(name=f"{topic.name}-{partition.index}"), request, context)
-        for partition in asked.partition_data
+        _partition(
+            topic,
+            data,
+            check,
+            Validation(f"{topic.name}-{data.index}", config, context.now_ms, behavior),
+            request,
+            context,
+        )
+        for data, check in zip(asked.partition_data, checks, strict=True)
     ]
 
 
 def _partition(
-    topic: Topic, asked: PartitionProduceData, terms: Terms, request: ProduceRequest, context: RequestContext
-) -> PartitionProduceResponse | Pending:
+    topic: Topic,
+    asked: PartitionProduceData,
+    check: Precheck,
+    validation: Validation,
+    request: ProduceRequest,
+    context: RequestContext,
+) -> PartitionProduceResponse | AppendResult:
+    """Append the records of one partition, or refuse them, with the errors in the order of a real broker."""
     partition = topic.partition(asked.index)
-    answer = _at_sight(partition, asked, request, context)
-    if answer is not None:
-        return answer
-    assert partition is not None, "seen at sight"
-    assert asked.records is not None, "seen at sight"
+    error = _early_error(partition, check, request, validation.behavior, context)
+    if error is not None:
+        return _refused(asked.index, Refused(error))
+    assert partition is not None, "checked above"
+    assert asked.records is not None, "checked above"
     if topic.internal and context.client_id != ADMIN_CLIENT_ID:
         return _refused(asked.index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION))
     error = leader_error(partition, context.node.node_id, NO_EPOCH)
     if error:
         return _refused(asked.index, Refused(error), partition if context.api_version >= LEADER_HINTS_SINCE else None)
-    judged = accept(asked.records, terms, context.now_ms, context.kafka_version)
+    validated = validation.accept(asked.records, check)
     if request.acks == ALL_ACKS and len(partition.isr) < _min_in_sync(topic, context):
-        judged = Refused(ErrorCode.NOT_ENOUGH_REPLICAS, reached_log=True)
-    if isinstance(judged, Refused):
-        return _refused(asked.index, judged, log_start=partition.log_start_offset)
-    return _write(topic, partition, judged, terms, context)
+        validated = Refused(ErrorCode.NOT_ENOUGH_REPLICAS, reached_log=True)
+    if isinstance(validated, Refused):
+        return _refused(asked.index, validated, log_start=partition.log_start_offset)
+    return _append(topic, partition, validated, validation, context)
 
 
-def _at_sight(
-    partition: Partition | None, asked: PartitionProduceData, request: ProduceRequest, context: RequestContext
-) -> PartitionProduceResponse | None:
-    """Answer what a broker sees before it opens the log, in the order in which it does; None: the log is opened."""
-    if asked.records is None:
-        return _refused(asked.index, Refused(ErrorCode.UNKNOWN_SERVER_ERROR))
-    kafka_version, seen = context.kafka_version, glance(asked.records, context.api_version)
-    has_batches = context.api_version >= BATCHES_SINCE
+def _early_error(
+    partition: Partition | None,
+    check: Precheck,
+    request: ProduceRequest,
+    behavior: ProduceBehavior,
+    context: RequestContext,
+) -> ErrorCode | None:
+    """Return the error that a broker finds before it opens the log; None: the broker opens the log.
+
+    Message sets without a whole message are dropped without an error.
+    """
+    finding = check.finding
+    if finding is Finding.NULL:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
     has_wrong_acks = request.acks not in (NO_ACKS, LEADER_ACKS, ALL_ACKS)
-    error = ErrorCode.NONE
-    if partition is None and not (has_wrong_acks and kafka_version.checks_acks_before_partitions):
-        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    elif seen is Glance.SEVERAL or (seen is Glance.NOTHING and has_batches):
-        error = kafka_version.invalid_records_error
-    elif seen is Glance.TRAILED:
-        error = ErrorCode.CORRUPT_MESSAGE
-    elif seen is Glance.TOO_NEW and kafka_version.knows_zstd:
-        error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    elif has_wrong_acks:
-        error = ErrorCode.INVALID_REQUIRED_ACKS
-    if error or seen is Glance.NOTHING:
-        return _refused(asked.index, Refused(error))
-    return None
+    if partition is None and not (has_wrong_acks and behavior.checks_acks_before_partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if finding is Finding.SEVERAL or (finding is Finding.NO_BATCH and context.api_version >= BATCHES_SINCE):
+        return behavior.invalid_records_error
+    if finding is Finding.TRAILING_BYTES:
+        return ErrorCode.CORRUPT_MESSAGE
+    if finding is Finding.ZSTD_TOO_EARLY and behavior.supports_zstd:
+        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    if has_wrong_acks:
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    return ErrorCode.NONE if finding is Finding.NO_BATCH else None
 
 
-class Pending:
-    """A batch that was appended, whose log has not said yet what became of it."""
+class AppendResult:
+    """A batch that was appended to a log; the log may still have to write it."""
 
     __slots__ = ("_append", "_append_ms", "_partition")
 
@@ -176,45 +209,52 @@ class Pending:
         self._append = append
         self._append_ms = append_ms
 
-    def answer(self) -> PartitionProduceResponse:
+    def response(self) -> PartitionProduceResponse:
         append = self._append
         if append.error:
             return _refused(self._partition.index, Refused(ErrorCode(append.error)))
-        return _answer(self._partition, append.base_offset, self._append_ms)
+        return _appended(self._partition, append.base_offset, self._append_ms)
 
 
-def _write(
-    topic: Topic, partition: Partition, accepted: Accepted, terms: Terms, context: RequestContext
-) -> PartitionProduceResponse | Pending:
-    """Append a batch, unless the log has it already, or it does not come next (BA-65)."""
+def _append(
+    topic: Topic, partition: Partition, accepted: Accepted, validation: Validation, context: RequestContext
+) -> PartitionProduceResponse | AppendResult:
+    """Append a batch, unless the log already has it or its sequence is not the next one (BA-65)."""
     try:
         data = context.log_manager.data_of(topic, partition)
     except OSError:
         return _refused(partition.index, Refused(ErrorCode.KAFKA_STORAGE_ERROR))
     producer = accepted.producer_id, accepted.producer_epoch
     if accepted.producer_id != NO_PRODUCER_ID:
+        behavior = validation.behavior
         checked = data.producers.check(
             *producer,
             accepted.first_sequence,
             accepted.record_count,
-            refuses_unknown=context.kafka_version.refuses_sequences_of_unknown_producers,
+            refuses_unknown=behavior.requires_sequence_zero_of_unknown_producers,
         )
         if isinstance(checked, Written):
-            return _answer(partition, checked.base_offset, checked.timestamp_ms)
+            return _appended(partition, checked.base_offset, checked.timestamp_ms)
         if checked:
-            checked = context.kafka_version.sequence_error(checked)
-            return _refused(partition.index, Refused(checked, reached_log=True), log_start=partition.log_start_offset)
+            refused = Refused(behavior.sequence_error(checked), reached_log=True)
+            return _refused(partition.index, refused, log_start=partition.log_start_offset)
     if data.is_in_memory:
         context.log_manager.wrote_to_memory(len(accepted.batch))
-    append = data.append(accepted.batch, accepted.last_offset_delta, accepted.max_timestamp, partition.leader_epoch)
+    append = data.append(
+        accepted.batch,
+        accepted.last_offset_delta,
+        accepted.max_timestamp,
+        partition.leader_epoch,
+        accepted.producer_id,
+    )
     if accepted.producer_id != NO_PRODUCER_ID and not append.error:
         last_sequence = sequence_after(accepted.first_sequence, accepted.record_count - 1)
         batch = Written(accepted.first_sequence, last_sequence, append.base_offset, accepted.max_timestamp)
         data.producers.written(*producer, batch, context.now_ms)
-    return Pending(partition, append, context.now_ms if terms.has_append_time else -1)
+    return AppendResult(partition, append, context.now_ms if validation.config.has_append_time else NO_TIMESTAMP)
 
 
-def _answer(partition: Partition, base_offset: int, append_ms: int) -> PartitionProduceResponse:
+def _appended(partition: Partition, base_offset: int, append_ms: int) -> PartitionProduceResponse:
     return PartitionProduceResponse(
         index=partition.index,
         error_code=0,
@@ -236,7 +276,7 @@ def _refused(
         base_offset=NO_OFFSET,
         log_start_offset=log_start if refused.reached_log else NO_OFFSET,
         record_errors=tuple(
-            BatchIndexAndErrorMessage(batch_index=error.number, batch_index_error_message=error.message)
+            BatchIndexAndErrorMessage(batch_index=error.batch_index, batch_index_error_message=error.message)
             for error in refused.record_errors
         ),
         error_message=refused.message,
@@ -244,22 +284,21 @@ def _refused(
     )
 
 
-def _terms(topic: Topic, context: RequestContext) -> Terms:
+def _log_config(topic: Topic, context: RequestContext) -> LogConfig:
     kafka_version, settings = context.kafka_version, context.settings.of(context.node.node_id)
 
     def config(name: str) -> str:
         return topic_config(kafka_version, settings, topic.configs, name)
 
     compression = config("compression.type")
-    either = _limit(config("message.timestamp.difference.max.ms"))
-    return Terms(
-        name=topic.name,
-        size_max_bytes=int(config("max.message.bytes")),
+    both_limits = _limit(config("message.timestamp.difference.max.ms"))
+    return LogConfig(
+        message_bytes_max=int(config("max.message.bytes")),
         is_compacted="compact" in config("cleanup.policy"),
         has_append_time=config("message.timestamp.type") == "LogAppendTime",
         compression=None if compression in ("", "producer") else _compression(compression),
-        after_max_ms=_limit(config("message.timestamp.after.max.ms"), either),
-        before_max_ms=_limit(config("message.timestamp.before.max.ms"), either),
+        timestamp_after_max_ms=_limit(config("message.timestamp.after.max.ms"), both_limits),
+        timestamp_before_max_ms=_limit(config("message.timestamp.before.max.ms"), both_limits),
     )
 
 
@@ -267,9 +306,9 @@ def _compression(name: str) -> Compression:
     return Compression.NONE if name == "uncompressed" else Compression[name.upper()]
 
 
-def _limit(value: str, otherwise: int | None = None) -> int | None:
-    """Return a bound; None if it is as good as none."""
-    return int(value) if value and int(value) < NO_BOUND else otherwise
+def _limit(value: str, default: int | None = None) -> int | None:
+    """Return a limit in ms; ``default`` if the config is missing or unlimited."""
+    return int(value) if value and int(value) < UNLIMITED_MS else default
 
 
 def _min_in_sync(topic: Topic, context: RequestContext) -> int:
@@ -278,13 +317,13 @@ def _min_in_sync(topic: Topic, context: RequestContext) -> int:
     return int(value or 1)
 
 
-def _endpoints(topics: Answers, context: RequestContext) -> tuple[NodeEndpoint, ...]:
-    """Tell the addresses of the leaders that the answer points to."""
+def _leader_endpoints(results: Results, context: RequestContext) -> tuple[NodeEndpoint, ...]:
+    """Return the addresses of the leaders that the response names."""
     leaders = {
         one.current_leader.leader_id
-        for _, partitions in topics
+        for _, partitions in results
         for one in partitions
         if isinstance(one, PartitionProduceResponse)
     }
-    nodes = (node for node in context.cluster.alive_nodes() if node.node_id in leaders)
+    nodes = nodes_with_ids(context.cluster, leaders)
     return tuple(NodeEndpoint(node_id=n.node_id, host=n.host, port=n.port, rack=n.rack) for n in nodes)

@@ -9,6 +9,7 @@ What a request with a session fetches is what the session has (`topic_log.fetch_
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,9 +26,10 @@ from kproto.messages.k01_fetch import (
 from kproto.messages.k01_fetch import (
     PartitionData as PartitionAnswer,
 )
-from kproto_server.handlers._partitions import end_of_epoch, leader_error, topic_to_read
+from kproto_server.handlers._partitions import end_of_epoch, leader_error, nodes_with_ids, topic_to_read
 from kproto_server.partition_log.conversion import down_converted
 from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Wanted
+from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import Completion, DelayedOperation
 
 if TYPE_CHECKING:
@@ -76,6 +78,41 @@ class Read(NamedTuple):
     """The partition does not exist: it takes no part in the wait."""
 
 
+class FetchBehavior(VersionBehavior):
+    """What Kafka releases do differently in Fetch."""
+
+    def unknown_topic_error(self, api_version: int) -> ErrorCode:
+        """Return the error for a topic or partition name that does not exist: UNKNOWN_TOPIC_OR_PARTITION, but by
+        mistake UNSUPPORTED_COMPRESSION_TYPE in 2.1 below v10 (BA-74; measured on 2.1.1 and 2.2.2)."""
+        if self.release == (2, 1) and api_version < 10:
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    @cached_property
+    def aborted_transactions_of_missing_partition(self) -> tuple[()] | None:
+        """The list of aborted transactions for a partition that does not exist: empty from 3.0 on, before null
+        (measured on 2.8.2 and 3.0.2)."""
+        return () if self.at_least(3, 0) else None
+
+    @cached_property
+    def records_beside_unsupported_compression(self) -> bytes | None:
+        """The records field beside UNSUPPORTED_COMPRESSION_TYPE: null from 3.0 on, before empty (measured on 2.8.2 and
+        3.0.2)."""
+        return None if self.at_least(3, 0) else b""
+
+    @cached_property
+    def returns_last_stable_offset_to_all(self) -> bool:
+        """Whether consumers that read uncommitted records receive the last stable offset, too, instead of -1 (measured
+        on 2.0.1 and 2.1.1)."""
+        return self.at_least(2, 1)
+
+    @cached_property
+    def sessions_check_leader_epochs(self) -> bool:
+        """Whether later fetches of a session check the leader epoch that the consumer knows; the first fetch always
+        does (measured on 2.4.1 and 2.5.1)."""
+        return self.at_least(2, 5)
+
+
 def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | DelayedOperation:
     fetch = _begin(request, context)
     if isinstance(fetch, ErrorCode):
@@ -115,7 +152,7 @@ def _begin(request: FetchRequest, context: RequestContext) -> Fetch | ErrorCode:
         return Fetch(request, wanted, None, context)
     session.next_epoch()
     wanted = list(session.wanted())
-    if not context.kafka_version.fetch_sessions_check_epochs:
+    if not context.behavior(FetchBehavior).sessions_check_leader_epochs:
         wanted = [one._replace(asked=one.asked.replace(current_leader_epoch=NO_EPOCH)) for one in wanted]
     return Fetch(request, wanted, session, context, is_incremental=True)
 
@@ -225,7 +262,7 @@ def _partition(
         return _missing(asked, ErrorCode.UNKNOWN_TOPIC_ID, context)
     partition = topic and topic.partition(asked.partition)
     if not partition:
-        return _missing(asked, context.kafka_version.unknown_topic_fetch_error(context.api_version), context)
+        return _missing(asked, context.behavior(FetchBehavior).unknown_topic_error(context.api_version), context)
     error = _error(partition, asked, context)
     if error:
         return Read(_failed(partition, asked, error, context), is_missing=False)
@@ -233,8 +270,11 @@ def _partition(
     records = _records(partition, asked, budget, context) if diverging == IN_LINE else b""
     if records is None:
         failed = _failed(partition, asked, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, context)
-        return Read(failed.replace(records=context.kafka_version.records_of_unknown_compression), is_missing=False)
-    knows_stable = request.isolation_level or context.kafka_version.tells_stable_offset_to_all
+        return Read(
+            failed.replace(records=context.behavior(FetchBehavior).records_beside_unsupported_compression),
+            is_missing=False,
+        )
+    knows_stable = request.isolation_level or context.behavior(FetchBehavior).returns_last_stable_offset_to_all
     return Read(
         PartitionAnswer(
             partition_index=asked.partition,
@@ -301,7 +341,7 @@ def _missing(asked: FetchPartition, error: int, context: RequestContext) -> Read
         partition_index=asked.partition,
         error_code=error,
         high_watermark=UNKNOWN_OFFSET,
-        aborted_transactions=() if context.kafka_version.missing_partition_lists_no_aborts else None,
+        aborted_transactions=context.behavior(FetchBehavior).aborted_transactions_of_missing_partition,
         records=b"",
     )
     return Read(data, is_missing=True)
@@ -327,5 +367,5 @@ def _failed(partition: Partition, asked: FetchPartition, error: ErrorCode, conte
 def _endpoints(reads: list[Read], context: RequestContext) -> tuple[NodeEndpoint, ...]:
     """Tell the addresses of the leaders that the answer points to."""
     leaders = {read.data.current_leader.leader_id for read in reads}
-    nodes = (node for node in context.cluster.alive_nodes() if node.node_id in leaders)
+    nodes = nodes_with_ids(context.cluster, leaders)
     return tuple(NodeEndpoint(node_id=n.node_id, host=n.host, port=n.port, rack=n.rack) for n in nodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
@@ -15,6 +16,7 @@ from kproto.messages.k02_list_offsets import (
 )
 from kproto.records.batches import read_records
 from kproto_server.handlers._partitions import leader_error, topic_to_read
+from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import CloseConnection
 
 if TYPE_CHECKING:
@@ -50,6 +52,34 @@ class Position(NamedTuple):
     timestamp: int = -1
 
 
+class ListOffsetsBehavior(VersionBehavior):
+    """What Kafka releases do differently in ListOffsets."""
+
+    @cached_property
+    def responds_to_unknown_isolation_level(self) -> bool:
+        """Whether an unknown isolation level gives UNKNOWN_SERVER_ERROR; before 2.8 it closes the connection (measured
+        on 2.4.1 and 2.8.2)."""
+        return self.at_least(2, 8)
+
+    @cached_property
+    def returns_each_duplicate(self) -> bool:
+        """Whether a partition that the request names twice is refused twice, from 2.8 to 3.9; other releases refuse it
+        once (BA-82; measured on 2.4.1, 2.8.2, 3.9.2 and 4.4.0)."""
+        return self.at_least(2, 8) and not self.at_least(4, 0)
+
+    @cached_property
+    def rejects_unknown_special_timestamps(self) -> bool:
+        """Whether a negative timestamp without meaning in the version gives UNSUPPORTED_VERSION before the topic is
+        looked up. Earlier releases take such a timestamp for a time (BA-81; measured on 3.8.1 and 3.9.2)."""
+        return self.at_least(3, 9)
+
+    @cached_property
+    def returns_leader_epochs(self) -> bool:
+        """Whether the response has the leader epoch of the offset, also at both ends of an empty log: not in 2.1, which
+        has the field (BA-82; measured on 2.1.1 and 2.2.2)."""
+        return self.at_least(2, 2)
+
+
 def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     return ListOffsetsResponse(
         topics=tuple(
@@ -63,9 +93,9 @@ def _partitions(
     asked: ListOffsetsTopic, isolation_level: int, context: RequestContext
 ) -> tuple[ListOffsetsPartitionResponse, ...]:
     """Answer each partition; one that was asked for twice is refused, except by v0 (BA-82)."""
-    kafka_version = context.kafka_version
+    behavior = context.behavior(ListOffsetsBehavior)
     if isolation_level not in ISOLATION_LEVELS:
-        if not kafka_version.answers_unknown_isolation_level:
+        if not behavior.responds_to_unknown_isolation_level:
             raise CloseConnection(f"ListOffsets: no isolation level {isolation_level}")
         return tuple(
             _refused(partition.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in asked.partitions
@@ -77,7 +107,7 @@ def _partitions(
         else _partition(asked.name, partition, context)
         for partition in asked.partitions
     ]
-    if not kafka_version.answers_each_repeated_position:
+    if not behavior.returns_each_duplicate:
         return tuple({answer.partition_index: answer for answer in answers}.values())
     return tuple(answers)
 
@@ -108,14 +138,15 @@ def _refused(index: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
 
 def _is_refused(timestamp: int, context: RequestContext) -> bool:
     """Whether a special timestamp means nothing in this version; old releases take it for a time (BA-81)."""
-    return context.kafka_version.rejects_unknown_special_timestamps and not _means_something(timestamp, context)
+    return context.behavior(ListOffsetsBehavior).rejects_unknown_special_timestamps and not _means_something(
+        timestamp, context
+    )
 
 
 def _means_something(timestamp: int, context: RequestContext) -> bool:
     """Whether a special timestamp does: in the version; up to 3.8 in all, if in the newest that the broker has."""
-    kafka_version = context.kafka_version
-    rejects = kafka_version.rejects_unknown_special_timestamps
-    newest = context.api_version if rejects else kafka_version.api_versions[LIST_OFFSETS][1]
+    rejects = context.behavior(ListOffsetsBehavior).rejects_unknown_special_timestamps
+    newest = context.api_version if rejects else context.kafka_version.api_versions[LIST_OFFSETS][1]
     return timestamp in SINCE_VERSION and SINCE_VERSION[timestamp] <= newest
 
 
@@ -146,7 +177,7 @@ def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | Non
 
 
 def _tells_epoch(context: RequestContext) -> bool:
-    return context.api_version >= EPOCH_SINCE and context.kafka_version.list_offsets_tells_epochs
+    return context.api_version >= EPOCH_SINCE and context.behavior(ListOffsetsBehavior).returns_leader_epochs
 
 
 def _old_style(

@@ -17,6 +17,7 @@ from kproto.messages.k03_metadata import (
 from kproto_server.cluster.auto_creation import missing_topic_error
 from kproto_server.cluster.topics import INTERNAL_TOPICS
 from kproto_server.handlers import _operations
+from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.handlers._partitions import in_sync_replicas, offline_replicas, partition_error
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
     if refusal:
         return _refused(asked or (), refusal)
     cluster = context.cluster
-    unasked = context.kafka_version.unasked_authorized_operations
-    on_topics = on_cluster = _operations.NOT_ASKED
+    unasked = context.behavior(AuthorizedOperationsBehavior).unrequested
+    on_topics = on_cluster = _operations.NOT_REQUESTED
     if context.api_version in OPERATIONS_ON_TOPICS:
         on_topics = _operations.ON_TOPIC if request.include_topic_authorized_operations else unasked
     if context.api_version in OPERATIONS_ON_CLUSTER:

@@ -26,6 +26,7 @@ from kproto_server.coordinator.commit import (
 )
 from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.coordinator.offsets import OffsetAndMetadata
+from kproto_server.handlers._offsets import OffsetsBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,9 +81,9 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
     coordinator, version, kafka_version = context.coordinator, context.api_version, context.kafka_version
     if version == 0:
         return _handle_v0(request, context)
-    topics = request.topics
-    if kafka_version.merges_duplicate_partitions:
-        topics = _without_duplicates(topics, keeps_empty=kafka_version.answers_unknown_topics_without_partitions)
+    topics, behavior = request.topics, kafka_version.behavior(OffsetsBehavior)
+    if behavior.merges_duplicate_partitions:
+        topics = _without_duplicates(topics, keeps_empty=behavior.returns_unknown_topics_without_partitions)
 
     # Decide.
     group_id = request.group_id
@@ -96,7 +97,7 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
     else:
         error = coordinator.unavailable.get(partition, 0) or commit_error(group, request, version, kafka_version)
     entries, answered, refused = _decide(topics, request, context, error)
-    if refused and topics is not request.topics and not kafka_version.merges_unknown_partitions:
+    if refused and topics is not request.topics and not behavior.merges_unknown_partitions:
         refused = _decide(request.topics, request, context, error)[2]
 
     if partition is None or not answered:
@@ -148,11 +149,8 @@ def _decide(
     they are.
     """
     version, now_ms = context.api_version, context.now_ms
-    kafka_version, cluster, limits = (
-        context.kafka_version,
-        context.cluster,
-        limits_of(context.settings.current),
-    )
+    kafka_version, cluster, limits = context.kafka_version, context.cluster, limits_of(context.settings.current)
+    checks_partitions = kafka_version.behavior(OffsetsBehavior).checks_partitions_of_commit
     commit_ms, expire_ms = now_ms, expire_timestamp(now_ms, request.retention_time_ms, limits, kafka_version)
     all_entries: Entries = []
     all_answered: list[Answer] = []
@@ -167,7 +165,7 @@ def _decide(
             unknown = UNKNOWN_TOPIC_ID if version >= TOPIC_IDS else UNKNOWN_TOPIC_OR_PARTITION
             all_refused.append((topic, [_refusal(p.partition_index, unknown) for p in topic.partitions]))
             continue
-        first, end = (0, partition_count) if kafka_version.checks_partitions_of_commit else ANY_PARTITION
+        first, end = (0, partition_count) if checks_partitions else ANY_PARTITION
         entries: list[tuple[int, OffsetAndMetadata]] = []
         answered: list[OffsetCommitResponsePartition] = []
         refused: list[OffsetCommitResponsePartition] = []
@@ -239,7 +237,7 @@ def _response(answered: list[Answer], refused: list[Answer]) -> OffsetCommitResp
 
 def _handle_v0(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | DeferredResponse:
     """What was once written to ZooKeeper: no group, no coordinator, and a store of its own (OC-20)."""
-    unsupported = context.kafka_version.offset_commit_v0_store != "zookeeper"
+    unsupported = context.behavior(OffsetsBehavior).v0_store != "zookeeper"
     topics = request.topics if unsupported else _without_duplicates(request.topics, keeps_empty=False)
     error = ErrorCode.UNSUPPORTED_VERSION if unsupported else 0
     entries, answered, refused = _decide(topics, request, context, error)

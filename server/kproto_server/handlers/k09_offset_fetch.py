@@ -15,6 +15,7 @@ from kproto.messages.k09_offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from kproto_server.coordinator.fetch import fetch_error
+from kproto_server.handlers._offsets import OffsetsBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -69,7 +70,7 @@ def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchR
     if context.api_version >= GROUPS:
         return OffsetFetchResponse(groups=tuple([_group(asked, context) for asked in request.groups]))
     asked = None if request.topics is None else _by_name(request.topics, context)
-    if context.api_version == 1 and not asked and context.kafka_version.empty_fetch_means_all:
+    if context.api_version == 1 and not asked and context.behavior(OffsetsBehavior).empty_fetch_returns_all:
         asked = None
     if context.api_version == 0:
         return _response([_v0_values(request.group_id, topic, context) for topic in asked or ()])
@@ -141,7 +142,7 @@ def _topic_of_group(topic: TopicValues) -> OffsetFetchResponseTopics:
 def _by_name(
     topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics], context: RequestContext
 ) -> list[AskedTopic]:
-    if not context.kafka_version.merges_duplicate_partitions:
+    if not context.behavior(OffsetsBehavior).merges_duplicate_partitions:
         return [AskedTopic(topic.name, ZERO_UUID, topic.partition_indexes) for topic in topics]
     # As a map by topic and partition, so that a topic without partitions is not there at all (OF-17).
     merged: dict[str, dict[int, None]] = {}
@@ -166,7 +167,7 @@ def _found(group_id: str, asked: Iterable[AskedTopic] | None, context: RequestCo
     stored = context.coordinator.offsets.of_group(group_id)
     if asked is None:
         return [_all_of_topic(name, stored[name], context) for name in sorted(stored)]
-    unknown_topic_error = context.kafka_version.fetch_of_unknown_topic_error
+    unknown_topic_error = context.behavior(OffsetsBehavior).fetch_of_unknown_topic_error
     found = []
     for topic in asked:
         if topic.name is None:
@@ -197,7 +198,7 @@ def _without_offsets(topic: AskedTopic, error: int) -> TopicValues:
 
 def _v0_values(group_id: str, topic: AskedTopic, context: RequestContext) -> TopicValues:
     """What OffsetCommit v0 stored: without metadata, and a missing offset is an error (OF-11, OC-20)."""
-    if context.kafka_version.offset_commit_v0_store != "zookeeper":
+    if context.behavior(OffsetsBehavior).v0_store != "zookeeper":
         return _without_offsets(topic, ErrorCode.UNSUPPORTED_VERSION)
     name = topic.name or ""
     stored = (

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import enum
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from kproto.codes import ErrorCode
 from kproto.messages.k10_find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.cluster.topics import TRANSACTION_TOPIC
+from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import CloseConnection
 
 if TYPE_CHECKING:
@@ -40,6 +42,33 @@ class Found(NamedTuple):
     node: Node | None = None
 
 
+class FindCoordinatorBehavior(VersionBehavior):
+    """What Kafka releases do differently in FindCoordinator."""
+
+    def success_message(self, api_version: int) -> str | None:
+        """Return the error_message for a coordinator that was found; v0 has no such field (BA-41; measured on 2.2.2 and
+        2.3.1)."""
+        if api_version >= BATCHED_SINCE:
+            return ""
+        return "NONE" if self.at_least(2, 3) else None
+
+    def error_message(self, error: ErrorCode) -> str | None:
+        """Return the error_message of v1 to v3 if no coordinator was found (BA-42; measured on 2.2.2 and 2.3.1)."""
+        return error.message if self.at_least(2, 3) else None
+
+    @cached_property
+    def responds_to_unknown_type(self) -> bool:
+        """Whether an unknown coordinator type gives an error: from 2.3 on. Before, it closes the connection (BA-43;
+        measured on 2.2.2 and 2.3.1)."""
+        return self.at_least(2, 3)
+
+    @cached_property
+    def unknown_type_error(self) -> ErrorCode:
+        """The error for an unknown coordinator type: UNKNOWN_SERVER_ERROR up to 2.7, then INVALID_REQUEST (measured on
+        2.3.1 to 2.7.2 and 2.8.2)."""
+        return ErrorCode.INVALID_REQUEST if self.at_least(2, 8) else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
     key_type = _key_type(request.key_type, context)
     if context.api_version >= BATCHED_SINCE:
@@ -51,22 +80,17 @@ def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoor
             )
         )
     error, node = _find(request.key, key_type, context)
-    kafka_version = context.kafka_version
-    message = (
-        kafka_version.find_coordinator_error_message(error)
-        if node is None
-        else kafka_version.find_coordinator_success_message(context.api_version)
-    )
+    behavior = context.behavior(FindCoordinatorBehavior)
+    message = behavior.error_message(error) if node is None else behavior.success_message(context.api_version)
     return FindCoordinatorResponse(error_code=error, error_message=message, **_address(node))
 
 
 def _key_type(number: int, context: RequestContext) -> KeyType | None:
     """Return what the keys name; None if the release has no such thing but says so (BA-43)."""
-    kafka_version = context.kafka_version
-    if number == KeyType.SHARE and not kafka_version.serves(context.api_key, SHARE_SINCE):
+    if number == KeyType.SHARE and not context.kafka_version.serves(context.api_key, SHARE_SINCE):
         number = -1
     found = _KEY_TYPES.get(number)
-    if found is None and not kafka_version.answers_unknown_coordinator_type:
+    if found is None and not context.behavior(FindCoordinatorBehavior).responds_to_unknown_type:
         raise CloseConnection(f"FindCoordinator: no coordinator type {number}")
     return found
 
@@ -88,7 +112,7 @@ def _find(key: str, key_type: KeyType | None, context: RequestContext) -> Found:
             # DEVIATION: no share coordinator; brokers alone ask for it.
             return Found(ErrorCode.INVALID_REQUEST)
         case None:
-            return Found(ErrorCode(context.kafka_version.unknown_coordinator_type_error))
+            return Found(context.behavior(FindCoordinatorBehavior).unknown_type_error)
     if node is not None:
         return Found(ErrorCode.NONE, node)
     # Made now if it can be: the client comes back and finds it (BA-45, BA-53).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -10,6 +11,7 @@ from kproto_server.coordinator.membership.join import join
 from kproto_server.coordinator.membership.limits import group_limits_of
 from kproto_server.coordinator.membership.responses import JoinRequest, JoinResult, rejected_join
 from kproto_server.handlers._coordination import coordination_error
+from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import DelayedOperation
 
 if TYPE_CHECKING:
@@ -20,6 +22,15 @@ KNOWN_IDS_SINCE = 4
 """From here on a new member is told its id first (KIP-394)."""
 NULL_NAMES_SINCE = 7
 SKIPS_SINCE = 9
+
+
+class JoinGroupBehavior(VersionBehavior):
+    """What Kafka releases do differently in JoinGroup responses."""
+
+    @cached_property
+    def refused_generation(self) -> int:
+        """The generation in the response to a refused JoinGroup: 0 up to 2.1, then -1 (GP-3)."""
+        return -1 if self.at_least(2, 2) else 0
 
 
 def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupResponse | DelayedOperation:
@@ -72,7 +83,7 @@ def _response(result: JoinResult, context: RequestContext) -> JoinGroupResponse:
     name = result.protocol_name or (None if context.api_version >= NULL_NAMES_SINCE else "")
     return JoinGroupResponse(
         error_code=result.error,
-        generation_id=context.kafka_version.refused_join_generation if result.error else result.generation,
+        generation_id=context.behavior(JoinGroupBehavior).refused_generation if result.error else result.generation,
         protocol_type=result.protocol_type,
         protocol_name=name,
         leader=result.leader_id,

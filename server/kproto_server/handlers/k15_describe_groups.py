@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k15_describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
 from kproto_server.coordinator.description import not_found, state_name
 from kproto_server.coordinator.groups import GroupState
+from kproto_server.handlers._operations import AuthorizedOperationsBehavior
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from kproto.messages.k15_describe_groups import DescribeGroupsRequest
@@ -24,18 +27,43 @@ NO_OPERATIONS = -(2**31)
 """What the field is in a version that does not have it."""
 
 
+class DescribeGroupsBehavior(VersionBehavior):
+    """What Kafka releases do differently in DescribeGroups."""
+
+    @cached_property
+    def merges_duplicates(self) -> bool:
+        """Whether a group that the request names twice is described once: up to 2.2 (measured on 2.2.2 and 2.3.1)."""
+        return not self.at_least(2, 3)
+
+    @cached_property
+    def returns_previous_assignments(self) -> bool:
+        """Whether members have their last assignments while the group rebalances: from 4.0 on (GP-40; measured on
+        2.1.1, 3.9.2 and 4.4.0)."""
+        return self.at_least(4, 0)
+
+    @cached_property
+    def returns_assignment_as_metadata(self) -> bool:
+        """Whether a member's metadata field has its assignment, too: a mistake of 2.3 (GP-40; measured on 2.2.2, 2.3.1
+        and 2.4.1)."""
+        return self.release == (2, 3)
+
+
 def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
-    kafka_version, groups = context.kafka_version, request.groups
+    groups = request.groups
     operations = _unasked_operations(context)
     if request.include_authorized_operations:
-        operations = kafka_version.group_authorized_operations
-    if kafka_version.merges_repeated_groups:
+        operations = context.behavior(AuthorizedOperationsBehavior).on_group
+    if context.behavior(DescribeGroupsBehavior).merges_duplicates:
         groups = tuple(dict.fromkeys(groups))
     return DescribeGroupsResponse(groups=tuple([_describe(group_id, operations, context) for group_id in groups]))
 
 
 def _unasked_operations(context: RequestContext) -> int:
-    return context.kafka_version.unasked_authorized_operations if context.api_version >= OPERATIONS else NO_OPERATIONS
+    return (
+        context.behavior(AuthorizedOperationsBehavior).unrequested
+        if context.api_version >= OPERATIONS
+        else NO_OPERATIONS
+    )
 
 
 def _describe(group_id: str, operations: int, context: RequestContext) -> DescribedGroup:
@@ -68,9 +96,9 @@ def _without_members(
 
 def _classic(group: Group, operations: int, context: RequestContext) -> DescribedGroup:
     stable = group.state is GroupState.STABLE
-    kafka_version = context.kafka_version
-    tells_assignments = stable or kafka_version.describes_assignments_of_old
-    swaps = kafka_version.describes_assignment_as_metadata
+    behavior = context.behavior(DescribeGroupsBehavior)
+    returns_assignments = stable or behavior.returns_previous_assignments
+    swaps = behavior.returns_assignment_as_metadata
     return DescribedGroup(
         error_code=0,
         group_id=group.group_id,
@@ -85,7 +113,7 @@ def _classic(group: Group, operations: int, context: RequestContext) -> Describe
                     client_id=member.client_id,
                     client_host=member.client_host,
                     member_metadata=(member.assignment if swaps else member.metadata) if stable else b"",
-                    member_assignment=member.assignment if tells_assignments else b"",
+                    member_assignment=member.assignment if returns_assignments else b"",
                 )
                 for member in group.members.values()
             ]

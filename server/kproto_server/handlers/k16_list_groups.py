@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k16_list_groups import ListedGroup, ListGroupsResponse
 from kproto_server.coordinator.description import state_name
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -16,9 +18,19 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 
+class ListGroupsBehavior(VersionBehavior):
+    """What Kafka releases do differently in ListGroups."""
+
+    @cached_property
+    def filters_ignore_case(self) -> bool:
+        """Whether the filters compare names without regard to case: from 3.8 on (GP-42; measured on 3.7.2 and
+        3.8.1)."""
+        return self.at_least(3, 8)
+
+
 def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
     kafka_version = context.kafka_version
-    ignores_case = kafka_version.group_filters_ignore_case
+    ignores_case = kafka_version.behavior(ListGroupsBehavior).filters_ignore_case
     states, types = _filter(request.states_filter, ignores_case), _filter(request.types_filter, ignores_case)
 
     def passes(group: Group) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -14,6 +15,7 @@ from kproto.messages.k18_api_versions import (
     SupportedFeatureKey,
 )
 from kproto_server.releases.features import features_of
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from kproto_server.releases.kafka_version import KafkaVersion
@@ -25,6 +27,16 @@ SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What a client's software name and version may look like (BA-22)."""
 
 NO_NODE = -1
+
+
+class ApiVersionsBehavior(VersionBehavior):
+    """What Kafka releases do differently in ApiVersions."""
+
+    @cached_property
+    def downgrade_lists_itself(self) -> bool:
+        """Whether the response to an ApiVersions version that is too new lists the versions of ApiVersions that the
+        broker serves: from 2.4 on (KIP-511); before, the list is empty (BA-21)."""
+        return self.at_least(2, 4)
 
 
 def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
@@ -74,7 +86,7 @@ def _address_error(request: ApiVersionsRequest, context: RequestContext) -> Erro
 def unsupported_version_response(kafka_version: KafkaVersion) -> ApiVersionsResponse:
     """Return the answer to a version that is too new, to be encoded as v0 whatever was asked (BA-21)."""
     itself = kafka_version.api_versions.get(API_VERSIONS)
-    if itself is None or not kafka_version.api_versions_downgrade_lists_itself:
+    if itself is None or not kafka_version.behavior(ApiVersionsBehavior).downgrade_lists_itself:
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=())
     low, high = itself
     return ApiVersionsResponse(

@@ -15,7 +15,7 @@ from kproto.messages.k19_create_topics import (
 )
 from kproto_server.cluster.topics import NO_LEADER, Refusal
 from kproto_server.configuration.topic_configs import describe_topic
-from kproto_server.handlers._controller import names_standing_twice, not_controller
+from kproto_server.handlers._controller import DuplicateTopicsBehavior, names_standing_twice, not_controller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,15 +35,15 @@ def _results(request: CreateTopicsRequest, context: RequestContext) -> Iterator[
     if not_controller(context):
         yield from (_refused(topic.name, Refusal(ErrorCode.NOT_CONTROLLER, "")) for topic in request.topics)
         return
-    kafka_version = context.kafka_version
+    behavior = context.behavior(DuplicateTopicsBehavior)
     twice = names_standing_twice(topic.name for topic in request.topics)
     for topic in request.topics:
         if topic.name not in twice:
             yield _create(topic, request.validate_only, context)
     for name, count in twice.items():
-        message = kafka_version.repeated_topic_message(name, context.client_id)
+        message = behavior.create_topics_message(name, context.client_id)
         refused = _refused(name, Refusal(ErrorCode.INVALID_REQUEST, message))
-        yield from [refused] * (count if kafka_version.answers_each_repeated_topic else 1)
+        yield from [refused] * (count if behavior.returns_each_duplicate else 1)
 
 
 def _create(asked: CreatableTopic, validate_only: bool, context: RequestContext) -> CreatableTopicResult:

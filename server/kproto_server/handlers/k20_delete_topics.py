@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
@@ -9,7 +10,8 @@ from kproto.declaration import ZERO_UUID
 from kproto.messages.k20_delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.coordinator.deletion import forget_topics
-from kproto_server.handlers._controller import names_standing_twice, not_controller
+from kproto_server.handlers._controller import DuplicateTopicsBehavior, names_standing_twice, not_controller
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,17 +36,27 @@ class Asked(NamedTuple):
         return cluster.topic_by_id(self.topic_id) if self.name is None else cluster.topic(self.name)
 
 
+class DeleteTopicsBehavior(VersionBehavior):
+    """What Kafka releases do differently in DeleteTopics."""
+
+    @cached_property
+    def refuses_if_disabled(self) -> bool:
+        """Whether all topics are refused where deletion is disabled; before 2.1 existing ones give REQUEST_TIMED_OUT
+        (BA-91; measured on 2.0.1 and 2.1.1)."""
+        return self.at_least(2, 1)
+
+
 def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse | DeferredResponse:
     if request.topics:
         asked = [Asked(topic.name, topic.topic_id) for topic in request.topics]
     else:
         asked = [Asked(name) for name in request.topic_names]
-    kafka_version = context.kafka_version
-    if kafka_version.refuses_disabled_deletion and not context.settings.current.bool("delete.topic.enable"):
+    is_enabled = context.settings.current.bool("delete.topic.enable")
+    if not is_enabled and context.behavior(DeleteTopicsBehavior).refuses_if_disabled:
         known = context.api_version >= DISABLED_SINCE
         error = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(responses=tuple(_result(one, error) for one in asked))
-    results = tuple(_kraft(asked, context) if kafka_version.is_kraft else _zookeeper(asked, context))
+    results = tuple(_kraft(asked, context) if context.kafka_version.is_kraft else _zookeeper(asked, context))
     return context.coordinator.log.then(lambda: DeleteTopicsResponse(responses=results))
 
 
@@ -53,7 +65,7 @@ def _result(asked: Asked, error: ErrorCode, message: str | None = None) -> Delet
 
 
 def _zookeeper(asked: list[Asked], context: RequestContext) -> Iterator[DeletableTopicResult]:
-    if not context.kafka_version.answers_each_repeated_topic:
+    if not context.behavior(DuplicateTopicsBehavior).returns_each_duplicate:
         asked = list(dict.fromkeys(asked))
     if not_controller(context):
         yield from (_result(one, ErrorCode.NOT_CONTROLLER) for one in asked)

@@ -12,6 +12,7 @@ from kproto.messages.k21_delete_records import (
 )
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.handlers._partitions import leader_error
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from kproto.messages.k21_delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
@@ -21,6 +22,15 @@ NO_EPOCH = -1
 NO_OFFSET = -1
 TO_THE_END = -1
 """As an offset: delete all there is."""
+
+
+class DeleteRecordsBehavior(VersionBehavior):
+    """What Kafka releases do differently in DeleteRecords."""
+
+    def checks_offset_before_policy(self, offset: int) -> bool:
+        """Return whether an offset that is out of range is reported before a cleanup policy that does not delete: any
+        offset up to 1.0, negative ones up to 2.0 (measured on 1.0.2 and 1.1.1, and on 2.0.1 and 2.1.1)."""
+        return not self.at_least(2, 1) if offset < 0 else not self.at_least(1, 1)
 
 
 def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
@@ -58,10 +68,10 @@ def _delete(topic_name: str, index: int, offset: int, context: RequestContext) -
     end = partition.high_watermark
     wanted = end if offset == TO_THE_END else offset
     is_out_of_range = not 0 <= wanted <= end
-    may_not = "delete" not in topic_config(
-        context.kafka_version, context.settings.current, topic.configs, "cleanup.policy"
-    )
-    if may_not and not (is_out_of_range and context.kafka_version.checks_offset_before_policy(wanted)):
+    if is_out_of_range and context.behavior(DeleteRecordsBehavior).checks_offset_before_policy(wanted):
+        return ErrorCode.OFFSET_OUT_OF_RANGE, NO_OFFSET
+    policy = topic_config(context.kafka_version, context.settings.current, topic.configs, "cleanup.policy")
+    if "delete" not in policy:
         return ErrorCode.POLICY_VIOLATION, NO_OFFSET
     if is_out_of_range:
         return ErrorCode.OFFSET_OUT_OF_RANGE, NO_OFFSET

@@ -5,6 +5,7 @@ Consumers ask before they read from a position that was committed with an epoch 
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -16,9 +17,19 @@ from kproto.messages.k23_offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from kproto_server.handlers._partitions import end_of_epoch, leader_error, topic_to_read
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
+
+
+class EpochBehavior(VersionBehavior):
+    """What Kafka releases do differently in OffsetForLeaderEpoch."""
+
+    @cached_property
+    def epochs_begin_with_records(self) -> bool:
+        """Whether a partition that never had a record has no known epoch (measured on 1.1.1 and 2.0.1)."""
+        return not self.at_least(2, 0)
 
 
 def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
@@ -38,7 +49,7 @@ def _partition(topic_name: str, asked: OffsetForLeaderPartition, context: Reques
     partition = (topic and topic.partition(asked.partition)) or None
     error = leader_error(partition, context.node.node_id, asked.current_leader_epoch)
     end = None if error or partition is None else end_of_epoch(partition, asked.leader_epoch)
-    if end is None or (end[1] == 0 and context.kafka_version.epochs_begin_with_records):
+    if end is None or (end[1] == 0 and context.behavior(EpochBehavior).epochs_begin_with_records):
         return EpochEndOffset(error_code=error, partition=asked.partition)
     epoch, offset = end
     return EpochEndOffset(error_code=ErrorCode.NONE, partition=asked.partition, leader_epoch=epoch, end_offset=offset)

@@ -7,6 +7,7 @@ and loggers have no configs; there is no documentation.
 from __future__ import annotations
 
 import enum
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
@@ -21,6 +22,7 @@ from kproto.messages.k32_describe_configs import (
 from kproto_server.cluster.topics import Refusal, name_problem
 from kproto_server.configuration.topic_configs import ConfigSource, describe_topic
 from kproto_server.handlers._hash_order import in_hash_order
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -51,9 +53,42 @@ class Entry(NamedTuple):
     synonyms: Sequence[tuple[str, str | None, ConfigSource]] = ()
 
 
+class DescribeConfigsBehavior(VersionBehavior):
+    """What Kafka releases do differently in DescribeConfigs."""
+
+    @cached_property
+    def has_generated_protocol(self) -> bool:
+        """Whether DescribeConfigs behaves as since 2.7, when Kafka began to generate its protocol code for it.
+
+        From 2.7 on an empty list of keys means all keys, a resource is returned as often as the request names it, the
+        message of a success is empty, and v0 marks no value as default. Before, an empty list means no keys, a resource
+        is returned once, the message is null, and v0 marks defaults (BA-92; measured on 2.6.3 and 2.7.2).
+        """
+        return self.at_least(2, 7)
+
+    @cached_property
+    def describes_missing_topics(self) -> bool:
+        """Whether a topic that does not exist has the default configs, instead of UNKNOWN_TOPIC_OR_PARTITION: before
+        2.0 (BA-92; measured on 1.1.1 and 2.0.1)."""
+        return not self.at_least(2, 0)
+
+    @cached_property
+    def resource_types(self) -> frozenset[int]:
+        """The resource types that the release knows (BA-92): broker loggers from 2.4 on (measured on 2.1.1 and 2.4.1),
+        client metrics from 3.7 on (measured on 3.3.2 and 3.7.2), groups from 4.0 on (measured on 3.9.2 and 4.4.0)."""
+        since = {
+            ResourceType.TOPIC: (0,),
+            ResourceType.BROKER: (0,),
+            ResourceType.BROKER_LOGGER: (2, 4),
+            ResourceType.CLIENT_METRICS: (3, 7),
+            ResourceType.GROUP: (4, 0),
+        }
+        return frozenset(kind for kind, release in since.items() if self.at_least(*release))
+
+
 def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
     resources: Iterable[DescribeConfigsResource] = request.resources
-    if not context.kafka_version.describes_configs_anew:
+    if not context.behavior(DescribeConfigsBehavior).has_generated_protocol:
         resources = {(_known(asked.resource_type, context), asked.resource_name): asked for asked in resources}.values()
     unknown = [asked for asked in resources if _known(asked.resource_type, context) is ResourceType.UNKNOWN]
     if unknown:
@@ -64,7 +99,7 @@ def handle(request: DescribeConfigsRequest, context: RequestContext) -> Describe
 
 
 def _result(asked: DescribeConfigsResource, with_synonyms: bool, context: RequestContext) -> DescribeConfigsResult:
-    anew = context.kafka_version.describes_configs_anew
+    anew = context.behavior(DescribeConfigsBehavior).has_generated_protocol
     entries = _DESCRIBED[_known(asked.resource_type, context)](asked.resource_name, context)
     if isinstance(entries, Refusal):
         message = entries.message or ("" if anew else None)
@@ -96,7 +131,7 @@ def _all_refused(
 ) -> tuple[DescribeConfigsResult, ...]:
     """Refuse a request for one type that is not known; old releases have forgotten which types those are."""
     error = ErrorCode.INVALID_REQUEST
-    if context.kafka_version.describes_configs_anew:
+    if context.behavior(DescribeConfigsBehavior).has_generated_protocol:
         return tuple(_described(asked, error, error.message) for asked in resources)
     message = f"Unexpected resource type UNKNOWN for resource {unknown.resource_name}"
     typed = (asked.replace(resource_type=_known(asked.resource_type, context)) for asked in resources)
@@ -104,16 +139,9 @@ def _all_refused(
 
 
 def _known(number: int, context: RequestContext) -> ResourceType:
-    """Return what the release takes a type for."""
-    kafka_version = context.kafka_version
-    known = {
-        ResourceType.TOPIC: True,
-        ResourceType.BROKER: True,
-        ResourceType.BROKER_LOGGER: kafka_version.has_broker_loggers,
-        ResourceType.CLIENT_METRICS: kafka_version.has_client_metrics,
-        ResourceType.GROUP: kafka_version.has_group_configs,
-    }
-    return next((resource for resource, exists in known.items() if exists and resource == number), ResourceType.UNKNOWN)
+    """Return the resource type of a number, UNKNOWN if the release does not have it."""
+    known = context.behavior(DescribeConfigsBehavior).resource_types
+    return ResourceType(number) if number in known else ResourceType.UNKNOWN
 
 
 def _topic(name: str, context: RequestContext) -> Refusal | list[Entry]:
@@ -121,7 +149,7 @@ def _topic(name: str, context: RequestContext) -> Refusal | list[Entry]:
     if problem is not None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     topic = context.cluster.topic(name)
-    if topic is None and not context.kafka_version.describes_configs_of_missing_topics:
+    if topic is None and not context.behavior(DescribeConfigsBehavior).describes_missing_topics:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     described = describe_topic(
         context.kafka_version, context.settings.of(context.node.node_id), topic.configs if topic else {}
@@ -196,7 +224,7 @@ _DESCRIBED: dict[ResourceType, Callable[[str, RequestContext], Refusal | list[En
 
 def _config(entry: Entry, with_synonyms: bool, context: RequestContext) -> DescribeConfigsResourceResult:
     synonyms = entry.synonyms if with_synonyms else ()
-    tells_default = context.api_version == 0 and not context.kafka_version.describes_configs_anew
+    tells_default = context.api_version == 0 and not context.behavior(DescribeConfigsBehavior).has_generated_protocol
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,

@@ -12,6 +12,7 @@ from kproto.messages.k33_alter_configs import AlterConfigsResourceResponse, Alte
 from kproto_server.cluster.altering import null_value, repeated, replaced
 from kproto_server.cluster.broker_altering import replaced_settings
 from kproto_server.cluster.topics import Refusal
+from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.handlers._alterations import BROKER, broker_to_alter, keep, told_type, topic_to_alter
 
 if TYPE_CHECKING:
@@ -36,13 +37,10 @@ def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfig
 
 def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> Refusal | None:
     kafka_version = context.kafka_version
-    refusal = (
-        repeated([config.name for config in resource.configs], kafka_version)
-        if kafka_version.looks_through_changes
-        else None
-    )
-    if refusal is not None:
-        return refusal
+    if kafka_version.behavior(AlterConfigsBehavior).preprocesses_changes:
+        refusal = repeated([config.name for config in resource.configs], kafka_version)
+        if refusal is not None:
+            return refusal
     if resource.resource_type == BROKER:
         return _alter_broker(resource, context, validate_only=validate_only)
     target = topic_to_alter(resource.resource_type, resource.resource_name, context)

@@ -12,7 +12,7 @@ from kproto.messages.k37_create_partitions import (
     CreatePartitionsTopicResult,
 )
 from kproto_server.cluster.topics import Refusal
-from kproto_server.handlers._controller import names_standing_twice, not_controller
+from kproto_server.handlers._controller import DuplicateTopicsBehavior, names_standing_twice, not_controller
 
 if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
@@ -26,7 +26,10 @@ def handle(request: CreatePartitionsRequest, context: RequestContext) -> CreateP
         if not_controller(context):
             refusal: Refusal | None = Refusal(ErrorCode.NOT_CONTROLLER)
         elif name in twice:
-            refusal = Refusal(ErrorCode.INVALID_REQUEST, context.kafka_version.repeated_growth_message)
+            refusal = Refusal(
+                ErrorCode.INVALID_REQUEST,
+                context.behavior(DuplicateTopicsBehavior).create_partitions_message,
+            )
         else:
             refusal = _grow(topic, request.validate_only, context)
         error, message = refusal or (ErrorCode.NONE, None)

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k42_delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from kproto_server.coordinator.deletion import delete_group, group_delete_error
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from kproto.messages.k42_delete_groups import DeleteGroupsRequest
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.deferred import DeferredResponse
+
+
+class DeleteGroupsBehavior(VersionBehavior):
+    """What Kafka releases do differently in DeleteGroups."""
+
+    @cached_property
+    def refuses_empty_group_id(self) -> bool:
+        """Whether the empty group id is refused: in 1.1, the first release with DeleteGroups (measured on 1.1.1 and
+        2.0.1)."""
+        return not self.at_least(2, 0)
 
 
 def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse | DeferredResponse:
@@ -30,7 +42,7 @@ def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroup
 
 
 def _delete(group_id: str, context: RequestContext, errors: dict[str, int]) -> None:
-    if not group_id and context.kafka_version.deletes_no_group_without_id:
+    if not group_id and context.behavior(DeleteGroupsBehavior).refuses_empty_group_id:
         errors[group_id] = ErrorCode.INVALID_GROUP_ID
         return
     errors[group_id] = context.coordinator.error_at(context.node, group_id) or group_delete_error(

@@ -15,6 +15,7 @@ from kproto.messages.k44_incremental_alter_configs import (
 from kproto_server.cluster.altering import Alteration, altered, unclear
 from kproto_server.cluster.broker_altering import altered_settings
 from kproto_server.cluster.topics import Refusal
+from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.handlers._alterations import BROKER, broker_to_alter, keep, topic_to_alter
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ TWICE = Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most on
 
 def handle(request: IncrementalAlterConfigsRequest, context: RequestContext) -> IncrementalAlterConfigsResponse:
     resources = {(asked.resource_type, asked.resource_name): asked for asked in request.resources}
-    asked_for = request.resources if context.kafka_version.looks_through_changes else tuple(resources.values())
+    keeps_duplicates = context.behavior(AlterConfigsBehavior).preprocesses_changes
+    asked_for = request.resources if keeps_duplicates else tuple(resources.values())
     names = [(asked.resource_type, asked.resource_name) for asked in asked_for]
     responses = []
     for resource, name in zip(asked_for, names, strict=True):

@@ -11,6 +11,7 @@ from kproto.messages.k47_offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from kproto_server.coordinator.deletion import delete_offsets, offset_delete_error
+from kproto_server.handlers._offsets import OffsetsBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +50,7 @@ def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDelet
     def reply() -> OffsetDeleteResponse:
         if failure:
             return _refused(failure)
-        if not unknown and not context.kafka_version.merges_duplicate_partitions:
+        if not unknown and not context.behavior(OffsetsBehavior).merges_duplicate_partitions:
             return _response([(t.name, judged(t.name, _indexes(t))) for t in request.topics if t.partitions], context)
         answers = unknown
         for topic, indexes in existing.items():
@@ -69,19 +70,19 @@ Answers = dict[str, list[tuple[int, int]]]
 
 def _by_existence(request: OffsetDeleteRequest, context: RequestContext) -> tuple[Answers, dict[str, list[int]]]:
     """The answers for partitions that do not exist, and the partitions that do: each topic once, in the order asked."""
-    kafka_version, topics = context.kafka_version, context.cluster.topics
+    behavior, topics = context.behavior(OffsetsBehavior), context.cluster.topics
     unknown: Answers = {}
     existing: dict[str, list[int]] = {}
     for topic in request.topics:
         known = topics.get(topic.name)
-        if known is None and kafka_version.answers_unknown_topics_without_partitions:
+        if known is None and behavior.returns_unknown_topics_without_partitions:
             unknown.setdefault(topic.name, [])
         for index in _indexes(topic):
             if known is None or not 0 <= index < len(known.partitions):
                 refusal = (index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                if not (kafka_version.merges_unknown_partitions and refusal in unknown.get(topic.name, ())):
+                if not (behavior.merges_unknown_partitions and refusal in unknown.get(topic.name, ())):
                     unknown.setdefault(topic.name, []).append(refusal)
-            elif not (kafka_version.merges_duplicate_partitions and index in existing.get(topic.name, ())):
+            elif not (behavior.merges_duplicate_partitions and index in existing.get(topic.name, ())):
                 existing.setdefault(topic.name, []).append(index)
     return unknown, existing
 
@@ -93,7 +94,7 @@ def _indexes(topic: OffsetDeleteRequestTopic) -> list[int]:
 def _response(answers: list[tuple[str, list[tuple[int, int]]]], context: RequestContext) -> OffsetDeleteResponse:
     """Topics stand as often as they were asked for where there is nothing else to be told of any, from 4.0 on."""
     topics = [_topic(name, partitions) for name, partitions in answers]
-    if context.kafka_version.repeats_topics_of_offset_delete:
+    if context.behavior(OffsetsBehavior).delete_repeats_topics:
         topics = [topic for topic in topics for _ in topic.partitions]
     return OffsetDeleteResponse(error_code=0, throttle_time_ms=0, topics=tuple(topics))
 

@@ -45,7 +45,7 @@ def handle(request: DescribeClusterRequest, context: RequestContext) -> Describe
             for node in nodes
         ),
         cluster_authorized_operations=(
-            _operations.ON_CLUSTER if request.include_cluster_authorized_operations else _operations.NOT_ASKED
+            _operations.ON_CLUSTER if request.include_cluster_authorized_operations else _operations.NOT_REQUESTED
         ),
     )
 

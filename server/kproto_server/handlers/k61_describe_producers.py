@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -12,12 +13,23 @@ from kproto.messages.k61_describe_producers import (
     TopicResponse,
 )
 from kproto_server.handlers._partitions import leader_error
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from kproto.messages.k61_describe_producers import DescribeProducersRequest
     from kproto_server.requests.context import RequestContext
 
 UNKNOWN = -1
+
+
+class DescribeProducersBehavior(VersionBehavior):
+    """What Kafka releases do differently in DescribeProducers."""
+
+    @cached_property
+    def has_message_for_missing_topic(self) -> bool:
+        """Whether a topic that does not exist gives an error message (measured on 2.8.2 and 3.0.2, and on 3.2.3 and
+        3.3.2)."""
+        return self.is_kraft or (self.at_least(3, 0) and not self.at_least(3, 3))
 
 
 def handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
@@ -38,7 +50,8 @@ def _partition(topic_name: str, index: int, context: RequestContext) -> Partitio
     partition = (topic and topic.partition(index)) or None
     error = leader_error(partition, context.node.node_id, UNKNOWN)
     if error or partition is None:
-        message = error.message if topic is None and context.kafka_version.words_missing_partitions else None
+        has_message = topic is None and context.behavior(DescribeProducersBehavior).has_message_for_missing_topic
+        message = error.message if has_message else None
         return PartitionResponse(partition_index=index, error_code=error, error_message=message, active_producers=())
     return PartitionResponse(
         partition_index=index,

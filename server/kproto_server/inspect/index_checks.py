@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from kproto.errors import KprotoError
 from kproto.records.segment_files import IndexEntry, TimeIndexEntry
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 E = TypeVar("E", IndexEntry, TimeIndexEntry)
 
 
-class BrokenEntry(KprotoError):
+class BrokenEntry(Exception):
     """An entry is wrong; ``number`` counts from 0."""
 
     def __init__(self, number: int, reason: str) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import socket
 
-from kproto.errors import KprotoError
-
 BACKLOG = 1024
 """Connections that can wait for accept. With Kafka's default of 50 a burst of clients has to retry its SYN."""
 
@@ -45,7 +43,7 @@ def listen(host: str, port: int) -> socket.socket:
     return sock
 
 
-class CannotListen(KprotoError):
+class CannotListen(Exception):
     """A broker cannot listen on an address; the text is one line for the user."""
 
 

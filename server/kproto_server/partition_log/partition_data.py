@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.record_batch import read_record_batch
-from kproto_server.partition_log.producers import Producers
+from kproto_server.partition_log.producers import NO_PRODUCER_ID, Producers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,8 +68,15 @@ class PartitionData:
         self._first = 0
         """Index of the first batch that was not dropped."""
 
-    def append(self, batch: bytes, last_offset_delta: int, max_timestamp: int, epoch: int) -> Append:
-        """Take a whole batch of magic 2, and give it offset and epoch."""
+    def append(
+        self,
+        batch: bytes,
+        last_offset_delta: int,
+        max_timestamp: int,
+        epoch: int,
+        producer_id: int = NO_PRODUCER_ID,
+    ) -> Append:
+        """Append a whole batch of magic 2 with the next offset and this leader epoch."""
         base_offset = self.next_offset
         stored = base_offset.to_bytes(8, "big") + batch[8:12] + epoch.to_bytes(4, "big") + batch[16:]
         self._batches.append(stored)

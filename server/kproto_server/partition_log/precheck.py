@@ -1,8 +1,15 @@
-"""Records of a Produce request at a glance: what brokers see of them before they look where they are to go (BA-62)."""
+"""The precheck of Produce: what the first bytes of a partition's records show, before the partition is looked up.
+
+Theory of operation. Some records fail a whole Produce request, or close its connection, before the broker looks at any
+topic. So all records of a request are prechecked first (BA-62). Each `Precheck` is then handed on: the handler derives
+the partition's error from it, and `validation.accept` takes the end of the first batch from it. The header and the
+checksum are read only once, by `accept`.
+"""
 
 from __future__ import annotations
 
 from enum import Enum
+from typing import NamedTuple
 
 from kproto.errors import DecodeError
 from kproto.records.batches import LOG_OVERHEAD, MAGIC_POSITION, SIZE_MIN, SIZE_POSITION, batch_end
@@ -10,50 +17,72 @@ from kproto.records.compression import Compression
 from kproto.records.record_batch import MAGIC, TRANSACTIONAL
 
 BATCHES_SINCE = 3
-"""The version of Produce from which on records are one batch of magic 2."""
+"""The Produce version from which on records are one batch of magic 2."""
 ZSTD_SINCE = 7
 ATTRIBUTES_POSITION, CODEC_MASK = 22, 0b111
-"""The lower half of the attributes of a batch of magic 2, and what of it names the codec."""
-UNREADABLE = -1
+"""Position of the lower byte of a magic 2 batch's attributes, and its bits that hold the compression codec."""
+IMPOSSIBLE = -1
+"""As the end of a batch: no batch can begin at this position."""
 
 
-class Glance(Enum):
-    """What records are, from their first octets. What follows a batch and is cut off does not count."""
+class Finding(Enum):
+    """What the records are. A truncated batch behind the first one does not count."""
 
-    FINE = "what the version may have"
-    NOTHING = "no whole batch"
-    UNREADABLE = "no batch that there could be"
-    TRAILED = "a batch, and after it none that there could be"
+    VALID = "records that the version allows"
+    NULL = "no records field"
+    NO_BATCH = "no whole batch"
+    UNREADABLE = "no batch that is possible"
+    TRAILING_BYTES = "a batch, and after it none that is possible"
     SEVERAL = "not exactly one batch of magic 2"
-    TOO_NEW = "zstd, which the version does not know"
+    ZSTD_TOO_EARLY = "zstd, which the version does not know"
 
 
-def glance(records: bytes, api_version: int) -> Glance:
-    """Look at the records of one partition."""
-    end = _end(records)
+class Precheck(NamedTuple):
+    """The precheck of one partition's records."""
+
+    finding: Finding
+    first_end: int = 0
+    """The position after the first batch or message; 0 if there is none."""
+    is_transactional: bool = False
+    """Whether the first batch is of magic 2 and belongs to a transaction."""
+
+
+NULL_RECORDS = Precheck(Finding.NULL)
+
+
+def precheck(records: bytes | None, api_version: int) -> Precheck:
+    """Return the precheck of one partition's records in a Produce request of this version."""
+    if records is None:
+        return NULL_RECORDS
+    end = _end(records, 0)
+    has_attributes = len(records) > ATTRIBUTES_POSITION and records[MAGIC_POSITION] == MAGIC
+    attributes = records[ATTRIBUTES_POSITION] if has_attributes else 0
     if end is None:
-        return Glance.NOTHING
-    if end == UNREADABLE:
-        return Glance.UNREADABLE
-    if api_version < BATCHES_SINCE:
-        return Glance.FINE
-    if records[MAGIC_POSITION] != MAGIC:
-        return Glance.SEVERAL
-    after = _end(records, end)
-    if after is not None:
-        return Glance.TRAILED if after == UNREADABLE else Glance.SEVERAL
-    is_zstd = records[ATTRIBUTES_POSITION] & CODEC_MASK == Compression.ZSTD
-    return Glance.TOO_NEW if is_zstd and api_version < ZSTD_SINCE else Glance.FINE
+        finding, end = Finding.NO_BATCH, 0
+    elif end == IMPOSSIBLE:
+        finding, end = Finding.UNREADABLE, 0
+    elif api_version < BATCHES_SINCE:
+        finding = Finding.VALID
+    elif records[MAGIC_POSITION] != MAGIC:
+        finding = Finding.SEVERAL
+    else:
+        finding = _finding_after_first(records, end, attributes, api_version)
+    return Precheck(finding, end, bool(attributes & TRANSACTIONAL))
 
 
-def is_transactional(records: bytes) -> bool:
-    """Whether a first batch of magic 2 says that it is of a transaction."""
-    is_batch = len(records) > ATTRIBUTES_POSITION and records[MAGIC_POSITION] == MAGIC
-    return is_batch and bool(records[ATTRIBUTES_POSITION] & TRANSACTIONAL)
+def _finding_after_first(records: bytes, end: int, attributes: int, api_version: int) -> Finding:
+    """Return the finding for records that begin with a whole batch of magic 2."""
+    if end < len(records):
+        second_end = _end(records, end)
+        if second_end is not None:
+            return Finding.TRAILING_BYTES if second_end == IMPOSSIBLE else Finding.SEVERAL
+    if api_version < ZSTD_SINCE and attributes & CODEC_MASK == Compression.ZSTD:
+        return Finding.ZSTD_TOO_EARLY
+    return Finding.VALID
 
 
-def why_unreadable(records: bytes) -> str:
-    """Say what makes records `Glance.UNREADABLE`, in brokers' words."""
+def unreadable_message(records: bytes) -> str:
+    """Return Kafka's error message for records with `Finding.UNREADABLE`."""
     size = int.from_bytes(records[SIZE_POSITION:LOG_OVERHEAD], "big", signed=True)
     if size < SIZE_MIN:
         return f"Record size {size} is less than the minimum record overhead ({SIZE_MIN})"
@@ -61,10 +90,10 @@ def why_unreadable(records: bytes) -> str:
     return f"Invalid magic found in record: {magic}"
 
 
-def _end(records: bytes, position: int = 0) -> int | None:
-    """Return where the batch that begins here ends; None if that is after the records, -1 if it can't be one."""
+def _end(records: bytes, position: int) -> int | None:
+    """Return the position after the batch that begins here; None if the batch is truncated."""
     try:
         end = batch_end(records, position)
     except DecodeError:
-        return UNREADABLE
-    return UNREADABLE if end is not None and records[position + MAGIC_POSITION] > MAGIC else end
+        return IMPOSSIBLE
+    return IMPOSSIBLE if end is not None and records[position + MAGIC_POSITION] > MAGIC else end

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 HEADER = Struct(">qiib6xiqqqhii")
 """Base offset, length, leader epoch, magic, last offset delta, two timestamps, producer, its epoch, sequence, count."""
-PRODUCER_ID = slice(43, 51)
+
 SLICE_SIZE = 1 << 16
 
 
@@ -89,13 +89,15 @@ class StoredData(PartitionData):
     def disk_size(self) -> int:
         return self._log.size
 
-    def append(self, batch: bytes, last_offset_delta: int, max_timestamp: int, epoch: int) -> Append:
-        """Give a whole batch of magic 2 to the log."""
+    def append(
+        self, batch: bytes, last_offset_delta: int, max_timestamp: int, epoch: int, producer_id: int = NO_PRODUCER_ID
+    ) -> Append:
+        """Hand a whole batch of magic 2 to the log, which settles the append when the batch is written."""
         log = self._log
         if epoch > log.epoch:
             log.begin_epoch(epoch)
         made = Append(log.next_offset)
-        producer_id = int.from_bytes(batch[PRODUCER_ID], "big", signed=True)
+
         item = TopicAppend(self, made, made.base_offset + last_offset_delta + 1, producer_id)
         self._writer.append_to(log, item, batch, last_offset_delta + 1)
         return made

@@ -1,9 +1,9 @@
-"""What a producer sent, judged and made ready for the log (BA-61, BA-62).
+"""Validation of the records of a Produce request, and their conversion to the batch that the log stores (BA-61, BA-62).
 
-Theory of operation. What can be told at a glance was looked at before (`topic_log.glance`). From version 3 of Produce
-on, a partition's records are exactly one batch of magic 2; what follows it is cut off. It is stored as it came: its
-checksum was checked, and compressed records are not opened unless something has to be known of them. Before that,
-records are a message set, which is taken apart and made a batch, as every broker since 0.11 does.
+Theory of operation. `precheck` has looked at the first bytes before. From Produce v3 on, a partition's records are
+exactly one batch of magic 2; a truncated batch behind it is dropped. The batch is stored as the producer sent it: the
+checksum is verified, and compressed records stay compressed unless the topic's configs require a look at each record.
+Before v3, records are a message set, which is decoded and rebuilt as one batch, as every broker since 0.11 does.
 """
 
 from __future__ import annotations
@@ -11,49 +11,50 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
-from kproto.errors import DecodeError, MissingPackage
+from kproto.errors import DecodeError
 from kproto.java_arithmetic import wrapped
-from kproto.records.batches import MAGIC_POSITION, batch_end, read_batch
+from kproto.records.batches import MAGIC_POSITION, read_batches
 from kproto.records.compression import Compression
+from kproto.records.errors import MissingPackage
 from kproto.records.record import NO_TIMESTAMP
 from kproto.records.record_batch import (
     APPEND_TIME,
     MAGIC,
+    NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
-    RecordBatch,
+    NO_SEQUENCE,
     build_record_batch,
     read_record_batch,
     seal,
 )
-from kproto_server.partition_log.precheck import CODEC_MASK
+from kproto_server.partition_log.precheck import CODEC_MASK, Finding
 
 if TYPE_CHECKING:
     from kproto.records.record import Record
-    from kproto.records.record_batch import RecordBatchHeader
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto.records.record_batch import RecordBatch, RecordBatchHeader
+    from kproto_server.partition_log.precheck import Precheck
+    from kproto_server.partition_log.version_behavior import ProduceBehavior
 
-NO_BOUND = 2**63 - 1
+UNLIMITED_MS = 2**63 - 1
 CODECS = frozenset(Compression)
 BASE_OFFSET_SIZE = 8
-"""It stands first, and a client's is 0."""
+"""The base offset is the first field of a batch; producers send 0."""
 
 
-class Terms(NamedTuple):
-    """What a topic says of what is written to it."""
+class LogConfig(NamedTuple):
+    """The topic configs that decide which records a partition accepts, and how it stores them."""
 
-    name: str
-    """The partition's, as refusals have it."""
-    size_max_bytes: int
+    message_bytes_max: int
     """`max.message.bytes`."""
     is_compacted: bool = False
     has_append_time: bool = False
-    """`message.timestamp.type` is LogAppendTime."""
+    """Whether `message.timestamp.type` is LogAppendTime."""
     compression: Compression | None = None
-    """`compression.type`; None: as the producer has it."""
-    after_max_ms: int | None = None
-    """`message.timestamp.after.max.ms`: how far ahead of the broker's clock a record may be."""
-    before_max_ms: int | None = None
-    """`message.timestamp.before.max.ms`: how far behind."""
+    """`compression.type`; None: the codec of the producer."""
+    timestamp_after_max_ms: int | None = None
+    """`message.timestamp.after.max.ms`: how far a timestamp may be ahead of the broker's clock; None: unlimited."""
+    timestamp_before_max_ms: int | None = None
+    """`message.timestamp.before.max.ms`: how far a timestamp may be behind the broker's clock; None: unlimited."""
 
 
 class Accepted(NamedTuple):
@@ -71,8 +72,8 @@ class Accepted(NamedTuple):
 class RecordError(NamedTuple):
     """What is wrong with one record of a batch."""
 
-    number: int
-    """Which one it is, from 0 on."""
+    batch_index: int
+    """Index of the record in the batch."""
     error: ErrorCode
     message: str | None
 
@@ -84,184 +85,181 @@ class Refused(NamedTuple):
     message: str | None = None
     record_errors: tuple[RecordError, ...] = ()
     reached_log: bool = False
-    """Whether it was the log that refused: the answer tells its start then."""
+    """Whether the log refused them: the response then has the log start offset."""
 
 
-def accept(records: bytes, terms: Terms, now_ms: int, kafka_version: KafkaVersion) -> Accepted | Refused:
-    """Judge the records of one partition of a Produce request, which begin with a whole batch or message."""
-    try:
-        if records[MAGIC_POSITION] == MAGIC:
-            return _accept_batch(records, terms, now_ms, kafka_version)
-        return _accept_message_set(records, terms, now_ms, kafka_version)
-    except MissingPackage as error:
-        return Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error))
-    except DecodeError:
-        return Refused(ErrorCode.CORRUPT_MESSAGE)
+class Validation(NamedTuple):
+    """What the records of one partition are checked against."""
 
+    partition_name: str
+    """Topic and index as error messages have them: ``orders-0``."""
+    config: LogConfig
+    now_ms: int
+    behavior: ProduceBehavior
 
-def _accept_batch(records: bytes, terms: Terms, now_ms: int, kafka_version: KafkaVersion) -> Accepted | Refused:
-    invalid = kafka_version.invalid_records_error
-    refused = Refused(invalid, reached_log=invalid is ErrorCode.INVALID_RECORD)
-    records = records[: batch_end(records)]
-    if records[:BASE_OFFSET_SIZE] != bytes(BASE_OFFSET_SIZE):
-        return refused
-    if len(records) > terms.size_max_bytes:
-        return Refused(ErrorCode.MESSAGE_TOO_LARGE)
-    batch = read_record_batch(records)[0]
-    header = batch.header
-    wrong_count = header.record_count < 1 or header.last_offset_delta != header.record_count - 1
-    if wrong_count or batch.is_control or _has_wrong_sequence(header):
-        return refused
-    codec = header.attributes & CODEC_MASK
-    if codec not in CODECS or (codec == Compression.ZSTD and not kafka_version.knows_zstd):
-        return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
-    refusal = _refuse_records(batch, terms, now_ms, kafka_version)
-    if refusal is not None:
-        return refusal
-    stored = _as_the_topic_has_it(batch, records, terms, now_ms)
-    return _of_header(stored, header) if stored is records else _accepted(stored)
+    def accept(self, records: bytes, check: Precheck) -> Accepted | Refused:
+        """Return the batch to append, or why there is none. The records begin with a whole batch or message."""
+        if check.finding is Finding.UNREADABLE:
+            return Refused(ErrorCode.CORRUPT_MESSAGE)
+        try:
+            if records[MAGIC_POSITION] == MAGIC:
+                return self._accept_batch(records[: check.first_end])
+            return self._accept_message_set(records)
+        except MissingPackage as error:
+            return Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error))
+        except DecodeError:
+            return Refused(ErrorCode.CORRUPT_MESSAGE)
+
+    def _accept_batch(self, encoded: bytes) -> Accepted | Refused:
+        behavior = self.behavior
+        invalid = behavior.invalid_records_error
+        refused = Refused(invalid, reached_log=invalid is ErrorCode.INVALID_RECORD)
+        if encoded[:BASE_OFFSET_SIZE] != bytes(BASE_OFFSET_SIZE):
+            return refused
+        if len(encoded) > self.config.message_bytes_max:
+            return Refused(ErrorCode.MESSAGE_TOO_LARGE)
+        batch = read_record_batch(encoded)[0]
+        header = batch.header
+        wrong_count = header.record_count < 1 or header.last_offset_delta != header.record_count - 1
+        if wrong_count or batch.is_control or _has_wrong_sequence(header):
+            return refused
+        codec = header.attributes & CODEC_MASK
+        if codec not in CODECS or (codec == Compression.ZSTD and not behavior.supports_zstd):
+            return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
+        if self._must_check_records(header):
+            refusal = self._check_records(batch.records())
+            if refusal is not None:
+                return refusal
+        return Accepted(
+            self._converted(batch, encoded),
+            header.record_count,
+            header.last_offset_delta,
+            self.now_ms if self.config.has_append_time else header.max_timestamp,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+        )
+
+    def _accept_message_set(self, records: bytes) -> Accepted | Refused:
+        """Build one batch from a message set. A truncated message at the end is left out: clients may send one."""
+        config = self.config
+        found: list[Record] = []
+        magics: set[int] = set()
+        codecs: list[Compression] = []
+        for batch in read_batches(records):
+            codecs.append(batch.compression)
+            magics.add(batch.magic)
+            found += batch.records()
+        is_mixed = len(magics) > 1 or (len(codecs) > 1 and any(codecs))
+        if not found or (is_mixed and self.behavior.refuses_mixed_message_sets):
+            return Refused(self.behavior.invalid_records_error, reached_log=True)
+        numbered = [record._replace(offset=offset) for offset, record in enumerate(found)]
+        refusal = self._check_records(numbered)
+        if refusal is not None:
+            return refusal
+        max_timestamp = self.now_ms if config.has_append_time else max(record.timestamp for record in numbered)
+        encoded = build_record_batch(
+            numbered,
+            base_offset=0,
+            max_timestamp=max_timestamp,
+            compression=codecs[-1] if config.compression is None else config.compression,
+            flags=APPEND_TIME if config.has_append_time else 0,
+        )
+        if len(encoded) > config.message_bytes_max:
+            return Refused(ErrorCode.MESSAGE_TOO_LARGE)
+        count = len(numbered)
+        return Accepted(encoded, count, count - 1, max_timestamp, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
+
+    def _must_check_records(self, header: RecordBatchHeader) -> bool:
+        """Return whether the header alone cannot show that each record has a key and a valid timestamp.
+
+        The header has the greatest timestamp, so it suffices for the upper limit but not for the lower one.
+        """
+        config = self.config
+        if config.is_compacted:
+            return True
+        if config.has_append_time:
+            return False
+        return config.timestamp_before_max_ms is not None or self._is_too_late(header.max_timestamp)
+
+    def _check_records(self, records: list[Record]) -> Refused | None:
+        """Refuse the whole batch if one record is invalid, with an error for each invalid record."""
+        errors = [
+            error for index, record in enumerate(records) if (error := self._check_record(index, record)) is not None
+        ]
+        return _refused_for(errors, self.behavior) if errors else None
+
+    def _check_record(self, index: int, record: Record) -> RecordError | None:
+        """Return what is wrong with a record: first its missing key, then its timestamp."""
+        config = self.config
+        if config.is_compacted and record.key is None:
+            period = "." if self.behavior.missing_key_message_ends_with_period else ""
+            message = f"Compacted topic cannot accept message without key in topic partition {self.partition_name}"
+            return RecordError(index, self.behavior.invalid_records_error, message + period)
+        is_in_range = not (self._is_too_late(record.timestamp) or self._is_too_early(record.timestamp))
+        if config.has_append_time or is_in_range:
+            return None
+        message = (
+            f"Timestamp {record.timestamp} of message with offset {index} is out of range. "
+            f"The timestamp should be within {self._timestamp_range()}"
+        )
+        return RecordError(index, ErrorCode.INVALID_TIMESTAMP, message)
+
+    def _timestamp_range(self) -> str:
+        """Return the valid timestamps as brokers print them: without a limit, the sum overflows."""
+        before_max_ms, after_max_ms = (
+            UNLIMITED_MS if limit is None else limit
+            for limit in (self.config.timestamp_before_max_ms, self.config.timestamp_after_max_ms)
+        )
+        return f"[{self.now_ms - before_max_ms}, {wrapped(self.now_ms + after_max_ms)}]"
+
+    def _is_too_late(self, timestamp: int) -> bool:
+        limit = self.config.timestamp_after_max_ms
+        return limit is not None and timestamp != NO_TIMESTAMP and timestamp - self.now_ms > limit
+
+    def _is_too_early(self, timestamp: int) -> bool:
+        limit = self.config.timestamp_before_max_ms
+        return limit is not None and timestamp != NO_TIMESTAMP and self.now_ms - timestamp > limit
+
+    def _converted(self, batch: RecordBatch, encoded: bytes) -> bytes:
+        """Return the batch with the timestamp type and the compression of its topic; usually the same object."""
+        config, header = self.config, batch.header
+        if config.compression is not None and config.compression is not batch.compression:
+            return build_record_batch(
+                batch.records(),
+                base_offset=0,
+                base_timestamp=header.base_timestamp,
+                max_timestamp=self.now_ms if config.has_append_time else header.max_timestamp,
+                producer_id=header.producer_id,
+                producer_epoch=header.producer_epoch,
+                base_sequence=header.base_sequence,
+                compression=config.compression,
+                flags=header.attributes & ~CODEC_MASK | (APPEND_TIME if config.has_append_time else 0),
+            )
+        if config.has_append_time:
+            stamped = header.replace(max_timestamp=self.now_ms, attributes=header.attributes | APPEND_TIME)
+            return seal(stamped, batch.payload)
+        return encoded
 
 
 def _has_wrong_sequence(header: RecordBatchHeader) -> bool:
     return header.producer_id != NO_PRODUCER_ID and (header.base_sequence < 0 or header.producer_epoch < 0)
 
 
-def _refuse_records(batch: RecordBatch, terms: Terms, now_ms: int, kafka_version: KafkaVersion) -> Refused | None:
-    """Look at the records one by one, where the topic asks for something that only they can tell."""
-    header_tells = terms.before_max_ms is None and not _is_late(batch.header.max_timestamp, terms, now_ms)
-    if not terms.is_compacted and (header_tells or terms.has_append_time):
-        return None
-    return _refuse_any(batch.records(), terms, now_ms, kafka_version)
-
-
-def _refuse_any(records: list[Record], terms: Terms, now_ms: int, kafka_version: KafkaVersion) -> Refused | None:
-    """Refuse all if one can't be taken: each that can't is named, for its missing key before its time."""
-    faults = [
-        RecordError(index, error, message)
-        for index, record in enumerate(records)
-        for error, message in [_fault(index, record, terms, now_ms, kafka_version)]
-        if error
-    ]
-    if not faults:
-        return None
-    if not kafka_version.names_refused_records:
-        return Refused(faults[0].error)
-    if kafka_version.names_first_refused_record:
-        first = faults[0]
+def _refused_for(errors: list[RecordError], behavior: ProduceBehavior) -> Refused:
+    """Return the refusal of a batch with invalid records, in the words of the release."""
+    first = errors[0]
+    if not behavior.returns_record_errors:
+        return Refused(first.error)
+    if behavior.returns_first_record_error_only:
         return Refused(first.error, first.message, (first._replace(message=None),), reached_log=True)
-    if any(fault.error is ErrorCode.INVALID_TIMESTAMP for fault in faults):
-        told = "One or more records have been rejected due to invalid timestamp"
-        return Refused(ErrorCode.INVALID_TIMESTAMP, told, tuple(faults), reached_log=True)
-    told = "One or more records have been rejected"
-    if kafka_version.words_refused_records_anew:
-        shown = ", ".join(f"RecordError(batchIndex={fault.number}, message='{fault.message}')" for fault in faults[:3])
-        told += (
-            f" due to {len(faults)} record errors in total, and only showing the first three errors at most: [{shown}]"
+    if any(error.error is ErrorCode.INVALID_TIMESTAMP for error in errors):
+        message = "One or more records have been rejected due to invalid timestamp"
+        return Refused(ErrorCode.INVALID_TIMESTAMP, message, tuple(errors), reached_log=True)
+    message = "One or more records have been rejected"
+    if behavior.lists_record_errors_in_message:
+        shown = ", ".join(f"RecordError(batchIndex={one.batch_index}, message='{one.message}')" for one in errors[:3])
+        message += (
+            f" due to {len(errors)} record errors in total, and only showing the first three errors at most: [{shown}]"
         )
-    return Refused(ErrorCode.INVALID_RECORD, told, tuple(faults), reached_log=True)
-
-
-def _fault(index: int, record: Record, terms: Terms, now_ms: int, kafka_version: KafkaVersion) -> tuple[ErrorCode, str]:
-    """What is wrong with a record; 0 if nothing is."""
-    if terms.is_compacted and record.key is None:
-        stop = "." if kafka_version.missing_key_ends_with_a_stop else ""
-        message = f"Compacted topic cannot accept message without key in topic partition {terms.name}{stop}"
-        return kafka_version.invalid_records_error, message
-    untimely = _is_late(record.timestamp, terms, now_ms) or _is_early(record.timestamp, terms, now_ms)
-    if terms.has_append_time or not untimely:
-        return ErrorCode.NONE, ""
-    return ErrorCode.INVALID_TIMESTAMP, (
-        f"Timestamp {record.timestamp} of message with offset {index} is out of range. "
-        f"The timestamp should be within {_bounds(terms, now_ms)}"
-    )
-
-
-def _bounds(terms: Terms, now_ms: int) -> str:
-    """The times that are in bounds, as brokers tell them: without a bound the sum wraps around."""
-    before_max_ms, after_max_ms = (
-        NO_BOUND if bound is None else bound for bound in (terms.before_max_ms, terms.after_max_ms)
-    )
-    return f"[{now_ms - before_max_ms}, {wrapped(now_ms + after_max_ms)}]"
-
-
-def _is_late(timestamp: int, terms: Terms, now_ms: int) -> bool:
-    return terms.after_max_ms is not None and timestamp != NO_TIMESTAMP and timestamp - now_ms > terms.after_max_ms
-
-
-def _is_early(timestamp: int, terms: Terms, now_ms: int) -> bool:
-    return terms.before_max_ms is not None and timestamp != NO_TIMESTAMP and now_ms - timestamp > terms.before_max_ms
-
-
-def _as_the_topic_has_it(batch: RecordBatch, encoded: bytes, terms: Terms, now_ms: int) -> bytes:
-    """Return the batch with the time and the compression that its topic asks for; mostly it is as it was."""
-    header = batch.header
-    if terms.compression is not None and terms.compression is not batch.compression:
-        return build_record_batch(
-            batch.records(),
-            base_offset=0,
-            base_timestamp=header.base_timestamp,
-            max_timestamp=now_ms if terms.has_append_time else header.max_timestamp,
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            base_sequence=header.base_sequence,
-            compression=terms.compression,
-            flags=header.attributes & ~0b111 | (APPEND_TIME if terms.has_append_time else 0),
-        )
-    if terms.has_append_time:
-        stamped = header.replace(max_timestamp=now_ms, attributes=header.attributes | APPEND_TIME)
-        return seal(stamped, batch.payload)
-    return encoded
-
-
-def _accept_message_set(records: bytes, terms: Terms, now_ms: int, kafka_version: KafkaVersion) -> Accepted | Refused:
-    """Make a batch of a message set; what is cut off at its end is left out, as it may be there."""
-    found: list[Record] = []
-    magics: set[int] = set()
-    compressions: list[Compression] = []
-    position = 0
-    while (read := read_batch(records, position)) is not None:
-        batch, position = read
-        compressions.append(batch.compression)
-        magics.add(batch.magic)
-        found += batch.records()
-    is_mixed = len(magics) > 1 or (len(compressions) > 1 and any(compressions))
-    if not found or (is_mixed and kafka_version.checks_message_sets):
-        return Refused(kafka_version.invalid_records_error, reached_log=True)
-    numbered = [record._replace(offset=offset) for offset, record in enumerate(found)]
-    refusal = _refuse_any(numbered, terms, now_ms, kafka_version)
-    if refusal is not None:
-        return refusal
-    greatest = max(record.timestamp for record in numbered)
-    made = build_record_batch(
-        numbered,
-        base_offset=0,
-        max_timestamp=now_ms if terms.has_append_time else greatest,
-        compression=compressions[-1] if terms.compression is None else terms.compression,
-        flags=APPEND_TIME if terms.has_append_time else 0,
-    )
-    if len(made) > terms.size_max_bytes:
-        return Refused(ErrorCode.MESSAGE_TOO_LARGE)
-    return _accepted(made)
-
-
-def _accepted(encoded: bytes) -> Accepted:
-    found = read_batch(encoded, check_crc=False)
-    assert found is not None, "it was whole"
-    batch = found[0]
-    assert isinstance(batch, RecordBatch)
-    return _of_header(encoded, batch.header)
-
-
-def _of_header(encoded: bytes, header: RecordBatchHeader) -> Accepted:
-    return Accepted(
-        encoded,
-        header.record_count,
-        header.last_offset_delta,
-        header.max_timestamp,
-        header.producer_id,
-        header.producer_epoch,
-        header.base_sequence,
-    )
-
-
-__all__ = ["NO_PRODUCER_ID", "Accepted", "Refused", "Terms", "accept"]
+    return Refused(ErrorCode.INVALID_RECORD, message, tuple(errors), reached_log=True)

@@ -10,13 +10,13 @@ behavior of the newest.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from kproto.errors import UsageError
 from kproto_server.releases.api_versions import HISTORY, INTERNAL, LINES
-from kproto_server.releases.version_behavior import Mode, VersionBehavior
+from kproto_server.releases.release import Mode
+from kproto_server.releases.version_behavior import UnmovedSwitches
 from kproto_server.releases.written_records import WrittenRecords
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ PRODUCE = 0
 _MODES: tuple[Mode, Mode] = ("zookeeper", "kraft")
 
 
-class UnknownKafkaVersion(UsageError):
+class UnknownKafkaVersion(ValueError):
     """No release has this name."""
 
     def __init__(self, name: str) -> None:
@@ -113,8 +113,8 @@ def _union() -> Mapping[int, tuple[int, int]]:
     return MappingProxyType(dict(sorted(ranges.items())))
 
 
-class KafkaVersion(VersionBehavior, WrittenRecords):
-    """What a broker of one Kafka release offers, writes, and does differently from other releases (`VersionBehavior`).
+class KafkaVersion(UnmovedSwitches, WrittenRecords):
+    """A Kafka release as a broker emulates it: the API versions that it serves, and its behavior (`Release.behavior`).
 
     Two Kafka versions of one name are equal.
     """
@@ -156,6 +156,17 @@ class KafkaVersion(VersionBehavior, WrittenRecords):
             raise UnknownKafkaVersion(name)
         full_name = line if mode == modes[0] else f"{line}-{mode}"
         return cls(full_name, _release(line), cast("Mode", mode), _api_versions(line, mode))
+
+    @cached_property
+    def has_api_versions(self) -> bool:
+        """Whether ApiVersions exists: from 0.10.0 on. Before, the request closes the connection (BA-6)."""
+        return self.at_least(0, 10)
+
+    @cached_property
+    def closes_on_newer_versions(self) -> bool:
+        """Whether a request version beyond the newest closes the connection. 0.8 reads such a request with the newest
+        layout that it knows, except for OffsetCommit (fixtures/PROVENANCE.md)."""
+        return self.at_least(0, 9)
 
     def is_internal(self, api_key: int) -> bool:
         """Whether only brokers and controllers send this API."""

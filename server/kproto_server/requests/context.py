@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster, Node
@@ -11,6 +13,9 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.partition_log.log_manager import LogManager
     from kproto_server.releases.kafka_version import KafkaVersion
+
+
+B = TypeVar("B", bound=VersionBehavior)
 
 
 @dataclass(slots=True)
@@ -43,3 +48,7 @@ class RequestContext:
     api_version: int
     client_id: str
     now_ms: int
+
+    def behavior(self, area: type[B]) -> B:
+        """Return the switches of one area for the broker's Kafka version."""
+        return self.kafka_version.behavior(area)

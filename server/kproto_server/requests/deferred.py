@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.errors import KprotoError
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -68,5 +66,5 @@ class NoResponse:
 NO_RESPONSE = NoResponse()
 
 
-class CloseConnection(KprotoError):
+class CloseConnection(Exception):
     """The answer is no answer: the connection is closed, as a real broker does (BA-6, BA-13)."""

@@ -99,7 +99,7 @@ class Dispatcher:
         """0.8 reads a version that it does not know by the newest layout that it does, OffsetCommit apart."""
         kafka_version = self.state.kafka_version
         newest = kafka_version.api_versions[api_key][1]
-        if kafka_version.checks_versions or api_key == OFFSET_COMMIT or api_version < newest:
+        if kafka_version.closes_on_newer_versions or api_key == OFFSET_COMMIT or api_version < newest:
             raise CloseConnection(f"version {api_version} is not served by Kafka version {kafka_version.name}")
         endpoint = self.endpoint(api_key, newest)
         return endpoint._replace(decode=lambda frame, _: endpoint.decode(frame, _end_of_header_v1(frame)))

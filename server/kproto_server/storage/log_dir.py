@@ -74,7 +74,7 @@ class LogDir:
             progress: told how many logs of how many are open.
 
         Raises:
-            LogError: it is damaged.
+            StorageError: it is damaged.
             OSError: it can't be read or written.
         """
         self.disk = disk

@@ -10,6 +10,7 @@ from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
 from kproto_server.coordinator.groups import GroupState, Member
+from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from tests.coordinator.broker_state import ask, commit, group_with, new_state
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def test_simple_group_is_empty_and_without_a_protocol(kafka_version: str, versio
         assert (group.error_code, group.error_message, group.group_state) == (0, None, "Empty")
         assert (group.protocol_type, group.protocol_data, group.members) == ("", "", ())
         assert group.authorized_operations == (
-            NOT_ASKED if version < 3 else state.kafka_version.unasked_authorized_operations
+            NOT_ASKED if version < 3 else state.kafka_version.behavior(AuthorizedOperationsBehavior).unrequested
         )
 
 
@@ -90,7 +91,7 @@ def test_description_is_the_coordinator_s(kafka_version: str) -> None:
     commit(state, "g", {"t": {0: 1}})
     (group,) = describe(state, "g", node_id=2, include_authorized_operations=True)
     assert (group.error_code, group.group_state, group.protocol_type) == (16, "", "")
-    assert group.authorized_operations == state.kafka_version.unasked_authorized_operations
+    assert group.authorized_operations == state.kafka_version.behavior(AuthorizedOperationsBehavior).unrequested
 
 
 @pytest.mark.parametrize(("kafka_version", "operations"), [("2.8", 328), ("3.9", 328), ("4.4", 3400), ("latest", 3400)])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kproto_server.coordinator.groups import GroupState, Member
+from kproto_server.handlers._offsets import OffsetsBehavior
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import commit
 from tests.server.handlers.recorded import RELEASES, another_node_leads, conversation, recorded_state, replay
@@ -22,7 +23,7 @@ def _committed(state: BrokerState) -> None:
     """The offsets that were there when the recording of OffsetFetch began."""
     state_of_t: dict[int, int | tuple[int, str | None]] = {0: (42, "meta"), 1: (7, None), 2: (0, "")}
     commit(state, "f", {"t": state_of_t, "u": {0: (9, "u")}})
-    if state.kafka_version.offset_commit_v0_store == "zookeeper":
+    if state.kafka_version.behavior(OffsetsBehavior).v0_store == "zookeeper":
         commit(state, "f0", {"t": state_of_t}, version=0)
     commit(state, "", {"t": {0: (1, "x")}})
 

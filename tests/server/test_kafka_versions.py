@@ -6,6 +6,15 @@ A switch is tested at the releases at which it was measured.
 import pytest
 
 from kproto.codes import ErrorCode
+from kproto_server.cluster.version_behavior import TopicBehavior
+from kproto_server.handlers._offsets import OffsetsBehavior
+from kproto_server.handlers._operations import AuthorizedOperationsBehavior
+from kproto_server.handlers.k01_fetch import FetchBehavior
+from kproto_server.handlers.k02_list_offsets import ListOffsetsBehavior
+from kproto_server.handlers.k10_find_coordinator import FindCoordinatorBehavior
+from kproto_server.handlers.k15_describe_groups import DescribeGroupsBehavior
+from kproto_server.handlers.k16_list_groups import ListGroupsBehavior
+from kproto_server.handlers.k18_api_versions import ApiVersionsBehavior
 from kproto_server.releases.kafka_version import (
     KafkaVersion,
     Mode,
@@ -14,6 +23,7 @@ from kproto_server.releases.kafka_version import (
     releases_serving,
     removed_in,
 )
+from kproto_server.releases.release import VersionBehavior
 from tests.fixture_files import WireSurface, api_versions, golden
 
 PRODUCE, METADATA, OFFSET_COMMIT, OFFSET_FETCH, CONTROLLED_SHUTDOWN, JOIN_GROUP = 0, 3, 8, 9, 7, 11
@@ -47,7 +57,7 @@ def test_ba_21_recorded_answers_to_a_version_too_new_agree() -> None:
             kafka_version = KafkaVersion.named(broker)
             low, high = kafka_version.api_versions[API_VERSIONS]
             itself = [{"ApiKey": API_VERSIONS, "MinVersion": low, "MaxVersion": high}]
-            expected = itself if kafka_version.api_versions_downgrade_lists_itself else []
+            expected = itself if kafka_version.behavior(ApiVersionsBehavior).downgrade_lists_itself else []
             assert pair.response_values["ApiKeys"] == expected, broker
 
 
@@ -117,7 +127,7 @@ def test_the_default_serves_every_version_of_every_release() -> None:
         for api_key, (low, high) in surface.apis.items():
             assert all(latest.serves(api_key, version) for version in range(low, high + 1))
     assert latest.api_versions[OFFSET_COMMIT] == (0, 10)
-    assert latest.offset_commit_v0_store == "zookeeper"
+    assert latest.behavior(OffsetsBehavior).v0_store == "zookeeper"
     assert latest.new_group_coordinator
 
 
@@ -169,14 +179,14 @@ def test_join_group_of_4_0_0_alone_lacks_its_oldest_versions() -> None:
 
 @pytest.mark.parametrize(("name", "checked"), [("0.8.2", False), ("0.9", True), ("4.4", True)])
 def test_0_8_checks_no_version(name: str, checked: bool) -> None:
-    assert KafkaVersion.named(name).checks_versions is checked
+    assert KafkaVersion.named(name).closes_on_newer_versions is checked
 
 
 @pytest.mark.parametrize(
     ("name", "merged"), [("0.10.2", True), ("2.0", True), ("3.9", True), ("4.0", False), ("latest", False)]
 )
 def test_oc_14_duplicate_partitions_are_merged_up_to_3_9(name: str, merged: bool) -> None:
-    assert KafkaVersion.named(name).merges_duplicate_partitions is merged
+    assert KafkaVersion.named(name).behavior(OffsetsBehavior).merges_duplicate_partitions is merged
 
 
 @pytest.mark.parametrize(
@@ -191,7 +201,7 @@ def test_oc_21_error_of_a_generation_in_an_unknown_group(name: str, version: int
     [("2.8", "zookeeper"), ("3.9-zookeeper", "zookeeper"), ("3.9", "unsupported"), ("4.0", "absent")],
 )
 def test_oc_20_where_v0_offsets_go(name: str, store: str) -> None:
-    assert KafkaVersion.named(name).offset_commit_v0_store == store
+    assert KafkaVersion.named(name).behavior(OffsetsBehavior).v0_store == store
 
 
 @pytest.mark.parametrize(("name", "carry"), [("0.9", True), ("2.0", True), ("2.1", False), ("4.4", False)])
@@ -201,45 +211,79 @@ def test_ex_40_offsets_carry_their_deadline_before_kip_211(name: str, carry: boo
 
 @pytest.mark.parametrize(("name", "enforced"), [("0.10.2", False), ("0.11", True), ("4.4", True)])
 def test_ba_50_the_offsets_topic_gets_its_replicas_or_is_not_made(name: str, enforced: bool) -> None:
-    assert KafkaVersion.named(name).enforces_offsets_replication_factor is enforced
+    assert KafkaVersion.named(name).behavior(TopicBehavior).enforces_offsets_replication_factor is enforced
 
 
-MEASURED: list[tuple[str, int | None, dict[str, object]]] = [
-    ("find_coordinator_success_message", 1, {"2.2": None, "2.3": "NONE", "2.8": "NONE", "4.4": "NONE"}),
-    ("find_coordinator_success_message", 4, {"3.0": "", "3.9-zookeeper": "", "4.4": ""}),
-    ("find_coordinator_error_message", ErrorCode.COORDINATOR_NOT_AVAILABLE, {"2.2": None, "2.3": COORDINATOR_TEXT}),
-    ("answers_unknown_coordinator_type", None, {"0.11": False, "2.2": False, "2.3": True, "4.4": True}),
-    ("unknown_coordinator_type_error", None, {"2.3": -1, "2.7": -1, "2.8": 42, "4.4": 42}),
+MEASURED: list[tuple[type[VersionBehavior] | None, str, int | None, dict[str, object]]] = [
+    (FindCoordinatorBehavior, "success_message", 1, {"2.2": None, "2.3": "NONE", "2.8": "NONE", "4.4": "NONE"}),
+    (FindCoordinatorBehavior, "success_message", 4, {"3.0": "", "3.9-zookeeper": "", "4.4": ""}),
     (
-        "auto_create_answers_leader_not_available",
+        FindCoordinatorBehavior,
+        "error_message",
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        {"2.2": None, "2.3": COORDINATOR_TEXT},
+    ),
+    (
+        FindCoordinatorBehavior,
+        "responds_to_unknown_type",
+        None,
+        {"0.11": False, "2.2": False, "2.3": True, "4.4": True},
+    ),
+    (FindCoordinatorBehavior, "unknown_type_error", None, {"2.3": -1, "2.7": -1, "2.8": 42, "4.4": 42}),
+    (
+        TopicBehavior,
+        "auto_creation_returns_leader_not_available",
         None,
         {"0.8.2": True, "3.9-zookeeper": True, "4.4": False},
     ),
-    ("checks_topic_name_first", None, {"2.1": False, "2.7": False, "2.8": True, "3.9-zookeeper": True, "4.4": True}),
-    ("metadata_makes_internal_topics_unasked", None, {"0.11": True, "2.7": True, "2.8": False, "4.4": False}),
-    ("creates_topics_with_defaults", None, {"2.3": False, "2.4": True, "4.4": True}),
-    ("bad_config_error", None, {"0.10.2": -1, "2.0": -1, "2.1": 40, "4.4": 40}),
-    ("stores_any_commit", None, {"0.8.2": True, "0.9": False, "4.4": False}),
-    ("checks_partitions_of_commit", None, {"0.9": False, "1.1": False, "2.0": True, "4.4": True}),
-    ("fetch_of_unknown_topic_error", None, {"0.8.2": 3, "0.9": 0, "4.4": 0}),
-    ("no_offsets_topic_error", None, {"0.8.2": 15, "0.11": 16, "4.4": 16}),
-    ("offsets_make_a_group", None, {"0.9": False, "0.10.0": False, "0.10.1": True, "4.4": True}),
-    ("empty_fetch_means_all", None, {"0.8.2": False, "0.9": True, "0.10.1": True, "0.10.2": False, "4.4": False}),
-    ("merges_repeated_groups", None, {"0.10.2": True, "2.2": True, "2.3": False, "4.4": False}),
-    ("unasked_authorized_operations", None, {"2.3": 0, "2.4": 0, "2.5": -(2**31), "4.4": -(2**31)}),
-    ("group_authorized_operations", None, {"2.3": 328, "3.9": 328, "4.0": 3400, "4.4": 3400}),
-    ("rejects_unknown_special_timestamps", None, {"2.8": False, "3.8": False, "3.9": True, "4.4": True}),
-    ("group_filters_ignore_case", None, {"2.6": False, "3.7": False, "3.8": True, "4.4": True}),
-    ("unknown_topic_fetch_error", 9, {"2.0": 3, "2.1": 76, "2.2": 3, "4.4": 3}),
-    ("unknown_topic_fetch_error", 10, {"2.1": 3}),
+    (
+        TopicBehavior,
+        "metadata_checks_topic_name_first",
+        None,
+        {"2.1": False, "2.7": False, "2.8": True, "3.9-zookeeper": True, "4.4": True},
+    ),
+    (
+        TopicBehavior,
+        "metadata_always_creates_internal_topics",
+        None,
+        {"0.11": True, "2.7": True, "2.8": False, "4.4": False},
+    ),
+    (TopicBehavior, "creates_topics_with_defaults", None, {"2.3": False, "2.4": True, "4.4": True}),
+    (TopicBehavior, "invalid_config_error", None, {"0.10.2": -1, "2.0": -1, "2.1": 40, "4.4": 40}),
+    (None, "stores_any_commit", None, {"0.8.2": True, "0.9": False, "4.4": False}),
+    (OffsetsBehavior, "checks_partitions_of_commit", None, {"0.9": False, "1.1": False, "2.0": True, "4.4": True}),
+    (OffsetsBehavior, "fetch_of_unknown_topic_error", None, {"0.8.2": 3, "0.9": 0, "4.4": 0}),
+    (None, "no_offsets_topic_error", None, {"0.8.2": 15, "0.11": 16, "4.4": 16}),
+    (None, "offsets_make_a_group", None, {"0.9": False, "0.10.0": False, "0.10.1": True, "4.4": True}),
+    (
+        OffsetsBehavior,
+        "empty_fetch_returns_all",
+        None,
+        {"0.8.2": False, "0.9": True, "0.10.1": True, "0.10.2": False, "4.4": False},
+    ),
+    (DescribeGroupsBehavior, "merges_duplicates", None, {"0.10.2": True, "2.2": True, "2.3": False, "4.4": False}),
+    (AuthorizedOperationsBehavior, "unrequested", None, {"2.3": 0, "2.4": 0, "2.5": -(2**31), "4.4": -(2**31)}),
+    (AuthorizedOperationsBehavior, "on_group", None, {"2.3": 328, "3.9": 328, "4.0": 3400, "4.4": 3400}),
+    (
+        ListOffsetsBehavior,
+        "rejects_unknown_special_timestamps",
+        None,
+        {"2.8": False, "3.8": False, "3.9": True, "4.4": True},
+    ),
+    (ListGroupsBehavior, "filters_ignore_case", None, {"2.6": False, "3.7": False, "3.8": True, "4.4": True}),
+    (FetchBehavior, "unknown_topic_error", 9, {"2.0": 3, "2.1": 76, "2.2": 3, "4.4": 3}),
+    (FetchBehavior, "unknown_topic_error", 10, {"2.1": 3}),
 ]
 
 
 @pytest.mark.parametrize(
-    ("switch", "argument", "name", "value"),
-    [(switch, argument, name, value) for switch, argument, values in MEASURED for name, value in values.items()],
+    ("area", "switch", "argument", "name", "value"),
+    [(*row, name, value) for *row, values in MEASURED for name, value in values.items()],
 )
-def test_a_switch_is_as_measured(switch: str, argument: int | None, name: str, value: object) -> None:
-    """Each release named here was asked over the wire; for the rules see the switches."""
-    found = getattr(KafkaVersion.named(name), switch)
+def test_a_switch_is_as_measured(
+    area: type[VersionBehavior] | None, switch: str, argument: int | None, name: str, value: object
+) -> None:
+    """A broker of each release named here was asked over the wire; the docstrings of the switches have the rules."""
+    version = KafkaVersion.named(name)
+    found = getattr(version if area is None else version.behavior(area), switch)
     assert (found if argument is None else found(argument)) == value

@@ -1,0 +1,92 @@
+"""What Kafka releases do differently with the records of a Produce request."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from kproto.codes import ErrorCode
+from kproto_server.partition_log.precheck import BATCHES_SINCE, Finding
+from kproto_server.releases.release import VersionBehavior
+
+
+class ProduceBehavior(VersionBehavior):
+    """The switches of Produce."""
+
+    @cached_property
+    def invalid_records_error(self) -> ErrorCode:
+        """The error for records that are not exactly one valid batch: INVALID_RECORD from 2.4 on, CORRUPT_MESSAGE
+        before (BA-62; measured on 2.1.1 and 2.8.2)."""
+        return ErrorCode.INVALID_RECORD if self.at_least(2, 4) else ErrorCode.CORRUPT_MESSAGE
+
+    def closes_connection(self, finding: Finding, api_version: int) -> bool:
+        """Return whether a Produce request with such records closes the connection instead of failing with an error.
+
+        Up to 2.7 that happens if no batch can be read, before 2.1 not for a message set. Before 2.1 it also happens if
+        something follows the batch (measured on 2.0.1 and 2.1.1, and on 2.7.2 and 2.8.2).
+        """
+        if finding in (Finding.SEVERAL, Finding.TRAILING_BYTES):
+            return not self.at_least(2, 1)
+        has_no_batch = finding in (Finding.NO_BATCH, Finding.UNREADABLE)
+        return has_no_batch and not self.at_least(2, 8) and (self.at_least(2, 1) or api_version >= BATCHES_SINCE)
+
+    @cached_property
+    def unreadable_records_fail_request(self) -> bool:
+        """Whether records that cannot be a batch fail the whole Produce request (measured on 2.7.2 and 2.8.2)."""
+        return self.at_least(2, 8)
+
+    def sequence_error(self, error: ErrorCode) -> ErrorCode:
+        """Return the error that the release has for a sequence error of an idempotent producer: UNKNOWN_PRODUCER_ID
+        exists from 1.0 on (measured on 0.11.0.3 and 1.0.2)."""
+        is_unknown = error is ErrorCode.UNKNOWN_PRODUCER_ID
+        return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if is_unknown and not self.at_least(1, 0) else error
+
+    @cached_property
+    def requires_sequence_zero_of_unknown_producers(self) -> bool:
+        """Whether the first batch of an unknown idempotent producer must have sequence 0 (BA-65)."""
+        return not self.at_least(2, 5)
+
+    @cached_property
+    def checks_acks_before_partitions(self) -> bool:
+        """Whether an invalid ``acks`` value is reported before a partition that does not exist (measured on 1.1.1 and
+        2.0.1)."""
+        return not self.at_least(2, 0)
+
+    @cached_property
+    def refuses_transactions_without_id(self) -> bool:
+        """Whether transactional records in a request without transactional id are refused (measured on 2.0.1 and
+        2.1.1)."""
+        return self.at_least(2, 1)
+
+    @cached_property
+    def supports_zstd(self) -> bool:
+        """Whether records may be compressed with zstd; an unknown codec is an error of its own (KIP-110; measured on
+        2.0.1 and 2.1.1)."""
+        return self.at_least(2, 1)
+
+    @cached_property
+    def refuses_mixed_message_sets(self) -> bool:
+        """Whether a message set of two magics is refused, and one of several messages of which one is compressed
+        (measured on 2.3.1 and 2.4.1)."""
+        return self.at_least(2, 4)
+
+    @cached_property
+    def returns_record_errors(self) -> bool:
+        """Whether the response names the refused records (KIP-467, from 2.4 on)."""
+        return self.at_least(2, 4)
+
+    @cached_property
+    def returns_first_record_error_only(self) -> bool:
+        """Whether only the first refused record is named, and its message is that of the batch (measured on 2.4.1 and
+        2.5.1)."""
+        return not self.at_least(2, 5)
+
+    @cached_property
+    def lists_record_errors_in_message(self) -> bool:
+        """Whether the batch's error message lists the first three refused records (measured on 3.1.2 and 3.2.3)."""
+        return self.at_least(3, 2)
+
+    @cached_property
+    def missing_key_message_ends_with_period(self) -> bool:
+        """Whether the message for a record without key in a compacted topic ends with a period (measured on 3.4.1 and
+        3.5.2)."""
+        return not self.at_least(3, 5)
