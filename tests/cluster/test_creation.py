@@ -1,6 +1,6 @@
-"""What a cluster refuses to make, in the words of the controller that it has (BA-90, BA-91).
+"""Topics and partitions that a cluster creates or refuses, with the controller's error texts (BA-90, BA-91).
 
-The replays of recorded brokers have most of it; here is what needs several brokers, or is easy to get wrong.
+The replays of recorded brokers cover most cases; these tests cover several brokers and easy mistakes.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from tests.cluster.clusters import made, new_cluster, placed
 MODES = pytest.mark.parametrize("kafka_version", ["2.1", "2.8", "3.9-zookeeper", "3.9", "4.4", "latest"])
 
 
-def refusal(cluster: Cluster, name: str, **asked: object) -> Refusal:
-    found = cluster.create_topic(name, **asked)  # type: ignore[arg-type]  # each test names what it asks for
+def refusal(cluster: Cluster, name: str, **arguments: object) -> Refusal:
+    found = cluster.create_topic(name, **arguments)  # type: ignore[arg-type]  # each test names its own arguments
     assert isinstance(found, Refusal)
     assert cluster.topic(name) is None
     return found
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 249, "...", "__x"])
-def test_names_that_can_be(name: str) -> None:
+def test_names_that_are_allowed(name: str) -> None:
     assert name_problem(name, KafkaVersion.named()) is None
 
 
 @MODES
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "a/b", "ä", "a\n"])
-def test_names_that_can_t(kafka_version: str, name: str) -> None:
+def test_names_that_are_not_allowed(kafka_version: str, name: str) -> None:
     cluster = new_cluster(kafka_version=kafka_version)
     assert refusal(cluster, name, partition_count=1, replication_factor=1).error == ErrorCode.INVALID_TOPIC_EXCEPTION
 
@@ -47,7 +47,7 @@ def test_a_name_that_differs_in_dots_and_underscores_only_collides(kafka_version
 
 
 @MODES
-def test_an_existing_name_is_said_to_exist_rather_than_to_collide(kafka_version: str) -> None:
+def test_an_existing_name_exists_rather_than_collides(kafka_version: str) -> None:
     cluster = new_cluster(kafka_version=kafka_version)
     made(cluster, "a.b")
     found = cluster.create_topic("a.b", partition_count=1, replication_factor=1)
@@ -55,7 +55,7 @@ def test_an_existing_name_is_said_to_exist_rather_than_to_collide(kafka_version:
 
 
 @MODES
-def test_validating_makes_nothing(kafka_version: str) -> None:
+def test_validate_only_creates_nothing(kafka_version: str) -> None:
     cluster = new_cluster(kafka_version=kafka_version)
     topic = cluster.create_topic("t", partition_count=2, replication_factor=3, validate_only=True)
     assert isinstance(topic, Topic)
@@ -66,15 +66,15 @@ def test_validating_makes_nothing(kafka_version: str) -> None:
 
 
 @MODES
-def test_brokers_too_few_for_a_topic(kafka_version: str) -> None:
+def test_too_few_brokers_for_a_topic_are_refused(kafka_version: str) -> None:
     """BA-50, BA-90."""
     found = refusal(new_cluster(2, kafka_version=kafka_version), "t", partition_count=1, replication_factor=3)
     assert found.error == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 @MODES
-def test_the_broker_s_own_numbers_where_none_are_given(kafka_version: str) -> None:
-    """BA-90. Before 2.4 CreateTopics has to give them; auto-creation never does."""
+def test_missing_counts_take_the_broker_defaults(kafka_version: str) -> None:
+    """BA-90: before 2.4 CreateTopics must have counts; auto-creation never has them."""
     defaults = TopicDefaults(num_partitions=4, replication_factor=2)
     cluster = new_cluster(2, kafka_version=kafka_version, defaults=defaults)
     missing_topic_error(cluster, "auto", allowed_by_request=True, now_ms=0)
@@ -88,7 +88,7 @@ def test_the_broker_s_own_numbers_where_none_are_given(kafka_version: str) -> No
         assert found.error == ErrorCode.INVALID_PARTITIONS
 
 
-def test_replicas_where_they_were_told_to_be() -> None:
+def test_an_assignment_places_the_replicas() -> None:
     topic = placed(new_cluster(), "t", [[3, 1], [2, 3]])
     assert [partition.replicas for partition in topic.partitions] == [[3, 1], [2, 3]]
 
@@ -107,13 +107,13 @@ def test_replicas_where_they_were_told_to_be() -> None:
         ([(0, [])], "an empty replica list"),
     ],
 )
-def test_assignments_that_a_quorum_refuses(assignments: list[tuple[int, list[int]]], message: str) -> None:
+def test_assignments_that_kraft_refuses(assignments: list[tuple[int, list[int]]], message: str) -> None:
     found = refusal(new_cluster(), "t", assignments=assignments)
     assert found.error == ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert message in (found.message or "")
 
 
-def test_a_quorum_refuses_partitions_on_stopped_brokers_alone() -> None:
+def test_kraft_refuses_partitions_with_only_stopped_brokers() -> None:
     cluster = new_cluster()
     cluster.stop_node(2)
     assert refusal(cluster, "t", assignments=[(0, [2])]).error == ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -122,7 +122,7 @@ def test_a_quorum_refuses_partitions_on_stopped_brokers_alone() -> None:
 
 
 def test_a_zookeeper_topic_may_wait_for_its_broker() -> None:
-    """It is made on a broker that is not there, and led by it once it comes."""
+    """The topic is created on a stopped broker, which leads it after its start."""
     cluster = new_cluster(2, kafka_version="2.8")
     topic = placed(cluster, "t", [[2]])
     cluster.stop_node(2)
@@ -133,7 +133,7 @@ def test_a_zookeeper_topic_may_wait_for_its_broker() -> None:
 
 
 @MODES
-def test_growing_keeps_what_there_is_and_has_the_same_factor(kafka_version: str) -> None:
+def test_added_partitions_keep_the_others_and_the_replication_factor(kafka_version: str) -> None:
     cluster = new_cluster(kafka_version=kafka_version)
     topic = made(cluster, "t", 2, 2)
     before = list(topic.partitions)
@@ -144,7 +144,7 @@ def test_growing_keeps_what_there_is_and_has_the_same_factor(kafka_version: str)
 
 
 @MODES
-def test_growing_where_told(kafka_version: str) -> None:
+def test_added_partitions_follow_their_assignment(kafka_version: str) -> None:
     cluster = new_cluster(kafka_version=kafka_version)
     topic = made(cluster, "t", 1, 2)
     assert cluster.add_partitions(topic, 3, [[3, 1], [2, 3]]) is None
@@ -153,7 +153,7 @@ def test_growing_where_told(kafka_version: str) -> None:
 
 @MODES
 @pytest.mark.parametrize("assignments", [[[1]], [[1, 1]], [[]], [[9, 1]], [[1, 2], [2, 3]], []])
-def test_growing_where_it_can_t(kafka_version: str, assignments: list[list[int]]) -> None:
+def test_added_partitions_with_a_bad_assignment_are_refused(kafka_version: str, assignments: list[list[int]]) -> None:
     cluster = new_cluster(kafka_version=kafka_version)
     topic = made(cluster, "t", 1, 2)
     found = cluster.add_partitions(topic, 2, assignments)
@@ -164,7 +164,7 @@ def test_growing_where_it_can_t(kafka_version: str, assignments: list[list[int]]
 
 @MODES
 @pytest.mark.parametrize("count", [2, 1, 0, -1])
-def test_a_topic_never_shrinks(kafka_version: str, count: int) -> None:
+def test_the_partition_count_never_shrinks(kafka_version: str, count: int) -> None:
     cluster = new_cluster(kafka_version=kafka_version)
     topic = made(cluster, "t", 2)
     found = cluster.add_partitions(topic, count)
@@ -181,7 +181,7 @@ def test_a_topic_never_shrinks(kafka_version: str, count: int) -> None:
         ({"cleanup.policy": "compact", "retention.ms": None}, "Null value not supported"),
     ],
 )
-def test_configs_that_can_t_be(kafka_version: str, configs: dict[str, str | None], words: str) -> None:
+def test_bad_configs_are_refused(kafka_version: str, configs: dict[str, str | None], words: str) -> None:
     found = refusal(
         new_cluster(kafka_version=kafka_version), "t", partition_count=1, replication_factor=1, configs=configs
     )
@@ -189,7 +189,7 @@ def test_configs_that_can_t_be(kafka_version: str, configs: dict[str, str | None
     assert (found.message is None) == (found.error == ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def test_configs_are_kept_as_given() -> None:
+def test_configs_are_stored_as_given() -> None:
     cluster = new_cluster()
     topic = cluster.create_topic("t", configs={"retention.ms": "1000"})
     assert isinstance(topic, Topic)
@@ -197,8 +197,8 @@ def test_configs_are_kept_as_given() -> None:
 
 
 @MODES
-def test_nothing_is_made_without_permission(kafka_version: str) -> None:
-    """BA-33: the request's, and the broker's."""
+def test_no_topic_is_created_without_permission(kafka_version: str) -> None:
+    """BA-33: request and broker must both allow it."""
     cluster = new_cluster(kafka_version=kafka_version)
     assert missing_topic_error(cluster, "t", allowed_by_request=False, now_ms=0) == 3
     cluster = new_cluster(kafka_version=kafka_version, defaults=TopicDefaults(auto_create=False))
@@ -207,7 +207,7 @@ def test_nothing_is_made_without_permission(kafka_version: str) -> None:
 
 
 @MODES
-def test_nobody_means_so_many_partitions(kafka_version: str) -> None:
+def test_more_than_ten_thousand_partitions_at_once_are_refused(kafka_version: str) -> None:
     cluster = new_cluster(kafka_version=kafka_version)
     found = refusal(cluster, "t", partition_count=2**31 - 1, replication_factor=1)
     assert found == Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")

@@ -1,4 +1,4 @@
-"""KIP-115: the offsets topic is made when first needed, with as many replicas as it is set to, or not at all."""
+"""KIP-115: the offsets topic is created when first needed, with the configured replication factor or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OFFSETS = "__consumer_offsets"
 
 
 @pytest.mark.parametrize("kafka_version", ENFORCING)
-def test_it_is_not_made_while_brokers_are_too_few(kafka_version: str) -> None:
+def test_the_topic_is_not_created_with_too_few_brokers(kafka_version: str) -> None:
     """BA-50."""
     cluster = new_cluster(2, kafka_version=kafka_version)
     assert not cluster.ensure_offsets_topic(0)
@@ -29,8 +29,8 @@ def test_it_is_not_made_while_brokers_are_too_few(kafka_version: str) -> None:
 
 
 @pytest.mark.parametrize("kafka_version", ENFORCING)
-def test_it_is_made_as_soon_as_they_are_enough(kafka_version: str) -> None:
-    """BA-53: no restart, the configured number of partitions."""
+def test_the_topic_is_created_as_soon_as_there_are_enough_brokers(kafka_version: str) -> None:
+    """BA-53: without a restart, with the configured number of partitions."""
     cluster = new_cluster(2, kafka_version=kafka_version, defaults=TopicDefaults(offsets_num_partitions=5))
     assert not cluster.ensure_offsets_topic(0)
     cluster.add_node(Node(3, "127.0.0.1", 9999))
@@ -43,7 +43,7 @@ def test_it_is_made_as_soon_as_they_are_enough(kafka_version: str) -> None:
 
 
 @pytest.mark.parametrize("kafka_version", CLAMPING)
-def test_before_0_11_it_has_as_many_replicas_as_there_are_brokers(kafka_version: str) -> None:
+def test_before_0_11_the_topic_has_as_many_replicas_as_there_are_brokers(kafka_version: str) -> None:
     """BA-50."""
     cluster = new_cluster(2, kafka_version=kafka_version)
     assert cluster.ensure_offsets_topic(0)
@@ -60,7 +60,7 @@ def test_a_stopped_broker_does_not_count_with_zookeeper(kafka_version: str) -> N
 
 @pytest.mark.parametrize("kafka_version", KRAFT)
 def test_a_stopped_broker_counts_with_kraft(kafka_version: str) -> None:
-    """BA-52: it is registered."""
+    """BA-52: the broker is registered."""
     cluster = new_cluster(3, kafka_version=kafka_version)
     cluster.stop_node(3)
     assert cluster.ensure_offsets_topic(0)
@@ -68,7 +68,7 @@ def test_a_stopped_broker_counts_with_kraft(kafka_version: str) -> None:
 
 
 @pytest.mark.parametrize("kafka_version", KRAFT)
-def test_a_broker_that_never_was_up_does_not_count(kafka_version: str) -> None:
+def test_a_broker_that_was_never_up_does_not_count(kafka_version: str) -> None:
     cluster = new_cluster(2, kafka_version=kafka_version)
     cluster.add_node(Node(3, "127.0.0.1", 9999, alive=False))
     assert not cluster.ensure_offsets_topic(0)
@@ -77,8 +77,8 @@ def test_a_broker_that_never_was_up_does_not_count(kafka_version: str) -> None:
 
 
 @pytest.mark.parametrize("kafka_version", ["2.1", "4.4"])
-def test_nothing_is_made_while_all_brokers_are_down(kafka_version: str) -> None:
-    """BA-52: one at least must be up."""
+def test_the_topic_is_not_created_while_all_brokers_are_down(kafka_version: str) -> None:
+    """BA-52: at least one broker must be up."""
     cluster = new_cluster(3, kafka_version=kafka_version)
     for node_id in (1, 2, 3):
         cluster.stop_node(node_id)
@@ -86,7 +86,7 @@ def test_nothing_is_made_while_all_brokers_are_down(kafka_version: str) -> None:
 
 
 @pytest.mark.parametrize("kafka_version", ENFORCING)
-def test_the_topic_of_transactions_goes_by_its_own_factor(kafka_version: str) -> None:
+def test_the_transaction_topic_has_its_own_replication_factor(kafka_version: str) -> None:
     """BA-51."""
     defaults = TopicDefaults(offsets_replication_factor=1, transaction_replication_factor=2)
     cluster = new_cluster(1, kafka_version=kafka_version, defaults=defaults)
@@ -101,15 +101,15 @@ def test_the_topic_of_transactions_goes_by_its_own_factor(kafka_version: str) ->
 @pytest.mark.parametrize(
     ("node_count", "given", "expected"), [(1, None, 1), (2, None, 3), (3, None, 3), (1, "3", 3), (3, "1", 1)]
 )
-def test_the_factor_in_force(node_count: int, given: str | None, expected: int) -> None:
-    """BA-54: a single broker with nothing set has 1; otherwise what is set, or Kafka's 3."""
+def test_the_effective_replication_factor(node_count: int, given: str | None, expected: int) -> None:
+    """BA-54: 1 for a single broker without a setting; otherwise the setting, or Kafka's 3."""
     settings = Settings.from_mapping({} if given is None else {"offsets.topic.replication.factor": given})
-    addresses = [("127.0.0.1", 9092 + place) for place in range(node_count)]
+    addresses = [("127.0.0.1", 9092 + index) for index in range(node_count)]
     cluster = Cluster.of(addresses, kafka_version=KafkaVersion.named(), settings=settings, random_bytes=os.urandom)
     assert cluster.defaults.offsets_replication_factor == expected
 
 
-def test_a_group_is_coordinated_by_the_leader_of_its_partition_alone() -> None:
+def test_the_leader_of_its_partition_coordinates_a_group() -> None:
     """BA-44; java_hash("g") is 103: partition 3 of 50."""
     cluster = new_cluster(3, defaults=TopicDefaults(offsets_replication_factor=3))
     assert cluster.ensure_offsets_topic(0)
@@ -126,7 +126,7 @@ def test_a_group_is_coordinated_by_the_leader_of_its_partition_alone() -> None:
     assert cluster.coordinator_of("g") is None
 
 
-def test_reset_forgets_topics_but_not_the_internal_ones() -> None:
+def test_reset_deletes_topics_but_not_the_internal_ones() -> None:
     cluster = new_cluster(1, defaults=TopicDefaults(offsets_replication_factor=1))
     assert cluster.ensure_offsets_topic(0)
     topic = made(cluster, "t")
@@ -138,7 +138,7 @@ def test_reset_forgets_topics_but_not_the_internal_ones() -> None:
     assert cluster.cluster_id == before
 
 
-def test_a_topic_of_the_same_name_has_another_id() -> None:
+def test_a_recreated_topic_has_another_id() -> None:
     cluster = new_cluster(1)
     first = made(cluster, "t")
     cluster.delete_topic("t")

@@ -1,4 +1,4 @@
-"""Brokers stop and start: who leads, who is in sync, and which epoch it is."""
+"""Leader, in-sync replicas and leader epoch when brokers stop and start."""
 
 from __future__ import annotations
 
@@ -10,58 +10,58 @@ from kproto_server.cluster.topics import NO_LEADER, Partition
 from tests.cluster.clusters import made, new_cluster, placed
 
 
-def told(partition: Partition) -> tuple[int, list[int], int]:
+def state_of(partition: Partition) -> tuple[int, list[int], int]:
     return partition.leader, partition.isr, partition.leader_epoch
 
 
-def test_a_new_partition_is_led_by_its_first_replica_with_all_in_sync() -> None:
+def test_the_first_replica_leads_a_new_partition_and_all_are_in_sync() -> None:
     partition = placed(new_cluster(), "t", [[2, 3, 1]]).partitions[0]
-    assert told(partition) == (2, [2, 3, 1], 0)
+    assert state_of(partition) == (2, [2, 3, 1], 0)
 
 
 def test_when_the_leader_stops_the_next_replica_leads_in_a_new_epoch() -> None:
     cluster = new_cluster()
     partition = placed(cluster, "t", [[2, 3, 1]]).partitions[0]
     cluster.stop_node(2)
-    assert told(partition) == (3, [3, 1], 1)
+    assert state_of(partition) == (3, [3, 1], 1)
 
 
-def test_when_a_follower_stops_it_leaves_the_isr_and_nothing_else_happens() -> None:
+def test_a_follower_that_stops_only_leaves_the_isr() -> None:
     cluster = new_cluster()
     partition = placed(cluster, "t", [[2, 3, 1]]).partitions[0]
     cluster.stop_node(1)
-    assert told(partition) == (2, [2, 3], 0)
+    assert state_of(partition) == (2, [2, 3], 0)
 
 
-def test_without_a_live_replica_there_is_no_leader_but_a_last_one_in_sync() -> None:
+def test_without_a_live_replica_the_isr_keeps_its_last_member() -> None:
     cluster = new_cluster()
     partition = placed(cluster, "t", [[2, 3]]).partitions[0]
     cluster.stop_node(2)
     cluster.stop_node(3)
-    assert told(partition) == (NO_LEADER, [3], 2)
+    assert state_of(partition) == (NO_LEADER, [3], 2)
 
 
-def test_only_the_last_one_in_sync_may_lead_again() -> None:
-    """The other may lack what was committed while it was down."""
+def test_only_the_last_in_sync_replica_can_lead_again() -> None:
+    """The other replica may miss records that were committed while it was down."""
     cluster = new_cluster()
     partition = placed(cluster, "t", [[2, 3]]).partitions[0]
     cluster.stop_node(2)
     cluster.stop_node(3)
     cluster.start_node(2)
-    assert told(partition) == (NO_LEADER, [3], 2)
+    assert state_of(partition) == (NO_LEADER, [3], 2)
     cluster.start_node(3)
-    assert told(partition) == (3, [2, 3], 3)
+    assert state_of(partition) == (3, [2, 3], 3)
 
 
-def test_a_started_broker_is_in_sync_again_and_leads_only_what_nobody_does() -> None:
+def test_a_started_broker_is_in_sync_and_leads_only_partitions_without_a_leader() -> None:
     cluster = new_cluster()
     partition = placed(cluster, "t", [[2, 3, 1]]).partitions[0]
     cluster.stop_node(2)
     cluster.start_node(2)
-    assert told(partition) == (3, [2, 3, 1], 1)
+    assert state_of(partition) == (3, [2, 3, 1], 1)
 
 
-def test_the_controller_moves_when_its_broker_stops_and_stays_when_it_comes_back() -> None:
+def test_the_controller_moves_when_its_broker_stops_and_does_not_move_back() -> None:
     cluster = new_cluster()
     assert cluster.controller_id == 1
     cluster.stop_node(1)
@@ -73,7 +73,7 @@ def test_the_controller_moves_when_its_broker_stops_and_stays_when_it_comes_back
     assert cluster.controller_id == -1
 
 
-def test_an_added_broker_gets_partitions_of_topics_made_from_then_on() -> None:
+def test_an_added_broker_gets_partitions_of_later_topics() -> None:
     cluster = new_cluster(1)
     before = made(cluster, "before", 3)
     cluster.add_node(Node(2, "127.0.0.1", 9999))
@@ -83,7 +83,7 @@ def test_an_added_broker_gets_partitions_of_topics_made_from_then_on() -> None:
 
 
 def test_every_change_is_a_new_version() -> None:
-    """What was remembered of the cluster before is looked at again (`kproto_server.commit_cache.cache`)."""
+    """The commit cache drops entries of an earlier version of the cluster."""
     cluster = new_cluster(2)
     topic = made(cluster, "t")
     seen = [cluster.version]
@@ -109,8 +109,10 @@ def test_every_change_is_a_new_version() -> None:
     replicas=st.lists(st.permutations([1, 2, 3, 4]).map(lambda order: order[:3]), min_size=1, max_size=4),
     steps=st.lists(st.tuples(st.booleans(), st.integers(1, 4)), max_size=30),
 )
-def test_whatever_stops_and_starts(replicas: list[list[int]], steps: list[tuple[bool, int]]) -> None:
-    """A leader is alive and in sync; without one, nobody in sync is alive; epochs only grow."""
+def test_any_order_of_stops_and_starts_keeps_the_invariants(
+    replicas: list[list[int]], steps: list[tuple[bool, int]]
+) -> None:
+    """A leader is alive and in sync; without a leader no in-sync replica is alive; epochs only grow."""
     cluster = new_cluster(4)
     topic = placed(cluster, "t", replicas)
     epochs = [0] * len(replicas)

@@ -1,4 +1,4 @@
-"""Where partitions go: evenly, on live brokers first, and the same for the same seed."""
+"""Placement of partitions: even, on live brokers first, and the same for the same seed."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def test_striping_is_even_and_repeats_no_broker(data: st.DataObject) -> None:
         assert max(load.values()) - min(load.get(node_id, 0) for node_id in node_ids) <= factor + 1
 
 
-def test_all_leaders_of_a_round_differ() -> None:
+def test_consecutive_partitions_have_different_leaders() -> None:
     placed = stripe([1, 2, 3], 3, 1, start=1)
     assert [replicas[0] for replicas in placed] == [2, 3, 1]
 
 
-def test_later_partitions_go_on_where_the_first_ones_ended() -> None:
+def test_added_partitions_continue_the_stripe() -> None:
     whole = stripe([1, 2, 3], 7, 2, start=1)
     assert stripe([1, 2, 3], 4, 2, start=1) + stripe([1, 2, 3], 3, 2, start=1, first_partition=4) == whole
 
 
-def test_the_same_seed_makes_the_same_cluster() -> None:
+def test_the_same_seed_gives_the_same_cluster() -> None:
     def choices(seed: int) -> tuple[object, ...]:
         cluster = new_cluster(seed=seed)
         topic = made(cluster, "t", 6, 2)
@@ -45,13 +45,13 @@ def test_the_same_seed_makes_the_same_cluster() -> None:
     assert choices(1) != choices(2)
 
 
-def test_cluster_ids_have_the_form_of_kafkas() -> None:
+def test_cluster_ids_have_kafkas_format() -> None:
     assert len(new_cluster().cluster_id) == 22
     assert set(new_cluster().cluster_id) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
-def test_a_kraft_cluster_puts_replicas_on_a_stopped_broker_where_it_must() -> None:
-    """BA-52: a registered broker counts; live ones lead and are in sync."""
+def test_kraft_places_replicas_on_a_stopped_broker_if_necessary() -> None:
+    """BA-52: a registered broker counts; live brokers lead and are in sync."""
     cluster = new_cluster(3)
     cluster.stop_node(2)
     topic = made(cluster, "t", 4, 3)
@@ -64,7 +64,7 @@ def test_a_kraft_cluster_puts_replicas_on_a_stopped_broker_where_it_must() -> No
 
 
 @pytest.mark.parametrize("kafka_version", ["2.1", "4.4"])
-def test_no_replica_is_on_a_stopped_broker_where_live_ones_do(kafka_version: str) -> None:
+def test_no_replica_is_placed_on_a_stopped_broker_if_live_ones_suffice(kafka_version: str) -> None:
     cluster = new_cluster(3, kafka_version=kafka_version)
     cluster.stop_node(2)
     topic = made(cluster, "t", 4, 2)
