@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 from kproto.errors import (
+    CommandLineError,
+    CorruptBatch,
+    CorruptLog,
     DecodeError,
     EncodeError,
     FrameTooLarge,
     KprotoError,
     LocalProtocolError,
+    LogError,
+    MissingPackage,
+    NoLog,
     ProtocolError,
     RemoteProtocolError,
     UnsupportedVersion,
+    UsageError,
 )
 
 __all__ = [
+    "CommandLineError",
+    "CorruptBatch",
+    "CorruptLog",
     "DecodeError",
     "EncodeError",
     "FrameTooLarge",
     "KprotoError",
     "LocalProtocolError",
+    "LogError",
+    "MissingPackage",
+    "NoLog",
     "ProtocolError",
     "RemoteProtocolError",
     "UnsupportedVersion",
+    "UsageError",
 ]

@@ -1,22 +1,41 @@
-"""What can go wrong with bytes: one documented error for a bad frame, one for a bad value.
+"""The tree of errors: every exception class of kproto and kproto_server derives from `KprotoError`.
 
-A Kafka error code is a value in a response, never an exception. An exception here means "this peer's bytes make no
-sense" (:class:`RemoteProtocolError`) or "we were asked to send nonsense" (:class:`LocalProtocolError`).
+A Kafka error code is a value in a response, never an exception. An exception means that a peer's bytes make no sense,
+that a caller asked for something that does not exist, or that a log cannot be read::
+
+    KprotoError
+    ├── ProtocolError            the wire protocol
+    │   ├── LocalProtocolError   our side asked for bytes that the protocol cannot express
+    │   │   └── EncodeError
+    │   ├── RemoteProtocolError  the peer sent bytes that are not what they claim to be
+    │   │   ├── DecodeError
+    │   │   │   └── CorruptBatch
+    │   │   └── FrameTooLarge
+    │   └── UnsupportedVersion
+    ├── LogError                 the files of a log, of a data directory or of tables
+    │   ├── NoLog
+    │   └── CorruptLog
+    ├── UsageError               an argument, an option or a setting is wrong; a ValueError too
+    │   └── CommandLineError
+    └── MissingPackage
+
+Errors that belong to one module (an address in use, a client that does not start) are declared there, each as a
+subclass of one of these. The text of every error is complete without its type: one line that a user can act on.
 """
 
 from __future__ import annotations
 
 
 class KprotoError(Exception):
-    """Base of every error that kproto raises on purpose."""
+    """Base of every exception that kproto raises on purpose."""
 
 
 class ProtocolError(KprotoError):
-    """Base of the errors of the wire protocol; always one of the two subclasses below."""
+    """Base of the errors of the wire protocol."""
 
 
 class LocalProtocolError(ProtocolError):
-    """Our own side asked for bytes that the protocol has no form for."""
+    """The caller asked for bytes that the protocol cannot express."""
 
 
 class RemoteProtocolError(ProtocolError):
@@ -26,7 +45,7 @@ class RemoteProtocolError(ProtocolError):
 class DecodeError(RemoteProtocolError):
     """Bytes do not have the declared layout.
 
-    ``path`` names the field (``OffsetCommitRequest.topics[0].name``), ``position`` the place in the buffer, in bytes.
+    ``path`` names the field (``OffsetCommitRequest.topics[0].name``), ``position`` the position in bytes.
     """
 
     def __init__(self, path: str, position: int, reason: str) -> None:
@@ -34,6 +53,19 @@ class DecodeError(RemoteProtocolError):
         self.path = path
         self.position = position
         self.reason = reason
+
+
+class CorruptBatch(DecodeError):
+    """The checksum of a batch does not match its content; a broker responds to such a Produce with CORRUPT_MESSAGE."""
+
+
+class FrameTooLarge(RemoteProtocolError):
+    """A frame announces a size that is negative or above the limit, both in bytes (BA-1)."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"frame size {size} is not within 0..{limit}")
+        self.size = size
+        self.limit = limit
 
 
 class EncodeError(LocalProtocolError):
@@ -46,7 +78,7 @@ class EncodeError(LocalProtocolError):
 
 
 class UnsupportedVersion(ProtocolError):
-    """No declaration knows this API key in this version."""
+    """The API key or its version is not declared; ``api_key`` is -1 for a message other than a request or response."""
 
     def __init__(self, api_key: int, api_version: int) -> None:
         super().__init__(f"API key {api_key} version {api_version} is not declared")
@@ -54,10 +86,38 @@ class UnsupportedVersion(ProtocolError):
         self.api_version = api_version
 
 
-class FrameTooLarge(RemoteProtocolError):
-    """A frame announces a size that is negative or above the limit, both in bytes (BA-1)."""
+class LogError(KprotoError):
+    """The files of a log, of a data directory or of tables cannot be used."""
 
-    def __init__(self, size: int, limit: int) -> None:
-        super().__init__(f"frame size {size} is not within 0..{limit}")
-        self.size = size
-        self.limit = limit
+
+class NoLog(LogError):
+    """A path has no log, or a log without the records that were asked for."""
+
+
+class CorruptLog(LogError):
+    """A log is damaged: file, position in bytes (in a checkpoint: the line), offset if known, and the reason."""
+
+    def __init__(self, file: str, position: int, offset: int | None, reason: str, *, unit: str = "byte") -> None:
+        at_offset = "" if offset is None else f", offset {offset}"
+        super().__init__(f"{file} at {unit} {position}{at_offset}: {reason}")
+        self.file = file
+        self.position = position
+        self.offset = offset
+        self.reason = reason
+
+
+class UsageError(KprotoError, ValueError):
+    """An argument, an option or a setting does not exist or has an invalid value."""
+
+
+class CommandLineError(UsageError):
+    """The command line is wrong."""
+
+
+class MissingPackage(KprotoError):
+    """A compression needs a package that is not installed."""
+
+    def __init__(self, compression: str, package: str) -> None:
+        super().__init__(f"{compression} compression needs the package {package} (pip install {package})")
+        self.compression = compression
+        self.package = package

@@ -11,7 +11,7 @@ import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.declaration import TaggedField
-from kproto.errors import DecodeError, EncodeError
+from kproto.errors import DecodeError, EncodeError, KprotoError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ DIAGNOSIS_SIZE_MAX = 1 << 16
 that many, and a hostile peer must not get more."""
 
 
-class Malformed(Exception):
+class Malformed(KprotoError):
     """Raised inside generated code only; the generated function turns it into a DecodeError or EncodeError."""
 
 

@@ -14,9 +14,8 @@ import zlib
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, assert_never
 
-from kproto.errors import DecodeError
+from kproto.errors import DecodeError, MissingPackage
 from kproto.framing import FRAME_SIZE_MAX
-from kproto.records.errors import MissingPackage
 
 if TYPE_CHECKING:
     from collections.abc import Callable

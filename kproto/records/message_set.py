@@ -14,7 +14,7 @@ import zlib
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from kproto.declaration import Int8, Int32, Int64, NullableBytes, UInt32, since
-from kproto.errors import DecodeError, EncodeError
+from kproto.errors import CorruptBatch, DecodeError, EncodeError
 from kproto.message import Message
 from kproto.message_codec import message_codec
 from kproto.records.compression import (
@@ -25,7 +25,6 @@ from kproto.records.compression import (
     compression_of,
     decompress,
 )
-from kproto.records.errors import CorruptBatch
 from kproto.records.record import NO_TIMESTAMP, Record, batch_end
 
 if TYPE_CHECKING:

@@ -15,12 +15,11 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.declaration import Int8, Int16, Int32, Int64, UInt32
-from kproto.errors import DecodeError, EncodeError
+from kproto.errors import CorruptBatch, DecodeError, EncodeError
 from kproto.message import Message
 from kproto.message_codec import message_codec
 from kproto.records.checksum import crc32c
 from kproto.records.compression import CONTENT_SIZE_MAX, Compression, compress, compression_of, decompress
-from kproto.records.errors import CorruptBatch
 from kproto.records.record import NO_TIMESTAMP, Record, batch_end, decode_records, encode_records
 
 if TYPE_CHECKING:

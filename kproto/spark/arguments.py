@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
-from kproto.errors import KprotoError
+from kproto.errors import CommandLineError
 from kproto.spark.commands import JOBS, RETENTION_MINUTES
 from kproto.spark.output import FORMATS
 
@@ -28,22 +28,18 @@ __consumer_offsets, or what `tables` wrote.
 """
 
 
-class UsageError(KprotoError):
-    """What was typed can't be done; the text is one line for the user."""
-
-
 class Parser(argparse.ArgumentParser):
     """One that says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message} (--help tells all)")
+        raise CommandLineError(f"{self.prog}: {message} (--help tells all)")
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Return what was asked for: `job`, `dir` or `paths`, and the options of that job.
 
     Raises:
-        UsageError: with the line to print.
+        CommandLineError: with the line to print.
         SystemExit: after --help.
     """
     parser = Parser(prog="kproto.spark", description=SUMMARY, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -75,11 +71,11 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         _OPTIONS[option](report)
     asked = parser.parse_args(words)
     if asked.job == "tables" and asked.derived and asked.format == "delta":
-        raise UsageError("kproto.spark tables: --derived goes with --format parquet only")
+        raise CommandLineError("kproto.spark tables: --derived goes with --format parquet only")
     if asked.job == "tables" and not asked.derived:
         for option in DERIVED_OPTIONS:
             if getattr(asked, option) != tables.get_default(option):
-                raise UsageError(f"kproto.spark tables: --{option.replace('_', '-')} needs --derived")
+                raise CommandLineError(f"kproto.spark tables: --{option.replace('_', '-')} needs --derived")
     return asked
 
 

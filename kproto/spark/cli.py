@@ -13,7 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kproto.spark.arguments import UsageError, parse
+from kproto.errors import CommandLineError
+from kproto.spark.arguments import parse
 from kproto.spark.commands import JOBS, VERSIONS_ORDER
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asked = parse(sys.argv[1:] if arguments is None else arguments)
         _check(asked)
         _run(asked)
-    except UsageError as error:
+    except CommandLineError as error:
         return _failed(str(error))
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -81,33 +82,35 @@ def _check(asked: Namespace) -> None:
     """See to what can be known before Spark starts.
 
     Raises:
-        UsageError, NoLog, OSError: with the line to print.
+        CommandLineError, NoLog, OSError: with the line to print.
     """
     for package in ("pyspark", "pyarrow", "numpy"):
         if find_spec(package) is None:
-            raise UsageError(f"kproto.spark: needs {package}: pip install 'kproto[spark]'")
+            raise CommandLineError(f"kproto.spark: needs {package}: pip install 'kproto[spark]'")
     from kproto.spark.decode.files import find_partitions
     from kproto.spark.inputs import is_tables
 
     if asked.job == "versions":
         for path in map(Path, asked.paths):
             if not path.exists() or (path.is_dir() and next(path.rglob("*.json"), None) is None):
-                raise UsageError(f"kproto.spark versions: {path}: no report and no directory with any (NAME.json)")
+                raise CommandLineError(
+                    f"kproto.spark versions: {path}: no report and no directory with any (NAME.json)"
+                )
     elif not is_tables(asked.dir):
         find_partitions(asked.dir)
     if asked.output is not None and asked.format != "delta":
         _check_output(asked.job, Path(asked.output), asked.format)
     elif asked.format == "parquet":
-        raise UsageError(f"kproto.spark {asked.job}: --format parquet needs a directory: -o DIR")
+        raise CommandLineError(f"kproto.spark {asked.job}: --format parquet needs a directory: -o DIR")
 
 
 def _check_output(job: str, output: Path, form: str) -> None:
     if form == "parquet" and job != "tables" and output.exists():
-        raise UsageError(f"kproto.spark {job}: {output} is there already")
+        raise CommandLineError(f"kproto.spark {job}: {output} is there already")
     if form == "parquet" and output.is_file():
-        raise UsageError(f"kproto.spark {job}: {output} is a file")
+        raise CommandLineError(f"kproto.spark {job}: {output} is a file")
     if form != "parquet" and not output.parent.is_dir():
-        raise UsageError(f"kproto.spark {job}: {output.parent}: no such directory")
+        raise CommandLineError(f"kproto.spark {job}: {output.parent}: no such directory")
 
 
 def _run(asked: Namespace) -> None:
@@ -138,7 +141,7 @@ def _session(asked: Namespace) -> SparkSession:
     except Exception as error:
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
-        raise UsageError(
+        raise CommandLineError(
             f"kproto.spark tables: {DELTA} can't be had from Maven Central: take --format parquet"
         ) from error
 
@@ -166,7 +169,7 @@ def _versions(spark: SparkSession, asked: Namespace) -> None:
     seen = {row["path"]: row["schema"] for row in reports.select("path", "schema").collect()}
     for path, schema in seen.items():
         if schema != SCHEMA:
-            raise UsageError(f"kproto.spark versions: {path}: no request report of schema {SCHEMA}")
+            raise CommandLineError(f"kproto.spark versions: {path}: no request report of schema {SCHEMA}")
     _tell(f"kproto.spark: {plural(len(seen), 'report')}")
     note = write(ordered(versions(reports), VERSIONS_ORDER), asked.format, asked.output, asked.limit)
     if note is not None:

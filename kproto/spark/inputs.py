@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from kproto.errors import NoLog
 from kproto.spark import tables
-from kproto.spark.decode.files import NoLog, find_partitions, local_path, survey
+from kproto.spark.decode.files import find_partitions, local_path, survey
 from kproto.spark.jobs.common import OFFSETS_TOPIC
 from kproto.spark.publish import Publication
 from kproto.spark.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, TABLES

@@ -20,7 +20,7 @@ import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kproto.errors import KprotoError
+from kproto.errors import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ SCHEMA = 1
 """`schema` of the state; a change that breaks readers raises it."""
 
 
-class TablesError(KprotoError):
+class TablesError(LogError):
     """A directory of tables can't be read or written; the text is one line for the user."""
 
 

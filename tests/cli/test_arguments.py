@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kproto_server.commandline.arguments import Command, HelpRequested, Option, UsageError, whole_number
+from kproto.errors import CommandLineError
+from kproto_server.commandline.arguments import Command, HelpRequested, Option, whole_number
 
 SWITCH = Option("--quiet", "", "say less")
 FILE = Option("--file", "FILE", "where to\nwrite it")
@@ -14,7 +15,7 @@ WITH_REST = Command("with-rest", "Runs a thing.", "-- COMMAND", (SWITCH, FILE))
 
 
 def mistake(command: Command, *words: str) -> str:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(CommandLineError) as caught:
         command.parse(words)
     return str(caught.value)
 
@@ -83,7 +84,7 @@ def test_help_behind_the_options_end_belongs_to_the_command() -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "+1", "4", "1.0", " 1", "\N{ARABIC-INDIC DIGIT ONE}", "9" * 5000])
 def test_a_number_out_of_bounds_or_no_number(text: str) -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(CommandLineError) as caught:
         whole_number(PLAIN, "--n", text, 0, 3)
     assert str(caught.value) == f"kproto plain: --n can't be {text!r}: give a whole number from 0 to 3"
 

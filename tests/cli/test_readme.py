@@ -21,7 +21,7 @@ OWN_PROCESS_S = 60
 BROKERLESS = {
     "kproto log dump ": "__consumer_offsets-0/00000000000000000000.log at 325: offsets 4..4, 114 bytes, ",
     "kproto log verify ": "valid: 2 partitions, 2 segments, 37 batches, 71 records\n",
-    "AUTO_OFFSET_RESET=latest kproto scenario run ": "expired-offsets  0          100              500 (the end)  400 ",
+    "AUTO_OFFSET_RESET=latest kproto scenario run ": "expired-offsets  0          100             500 (the end)  400 ",
 }
 """How a command begins that ends by itself and needs no broker, and what its output holds."""
 

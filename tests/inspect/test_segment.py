@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.errors import DecodeError
+from kproto.errors import CorruptBatch, DecodeError
 from kproto.records.batches import read_batches
-from kproto.records.errors import CorruptBatch
 from kproto.records.message_set import build_message_set
 from kproto.records.record_batch import build_record_batch
 from kproto.records.segment import BATCH_SIZE_MAX, PlacedBatch, SegmentReader, torn_beginning, whole_batch_within

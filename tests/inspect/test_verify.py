@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from kproto.errors import CorruptLog
 from kproto.records.control import ControlType, build_end_marker
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record
 from kproto.records.record_batch import CONTROL, TRANSACTIONAL, build_record_batch, read_record_batch, seal
 from kproto.records.segment_files import segment_name
 from kproto_server.inspect.directory import find_logs
-from kproto_server.inspect.errors import CorruptLog
 from kproto_server.inspect.progress import LARGE, Progress
 from kproto_server.inspect.verify import Verified, verify
 from tests.fixture_files import golden_log

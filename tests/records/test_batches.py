@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.errors import DecodeError
+from kproto.errors import CorruptBatch, DecodeError
 from kproto.records.batches import batch_end, read_batch, read_batches, read_records
 from kproto.records.compression import Compression
-from kproto.records.errors import CorruptBatch
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch

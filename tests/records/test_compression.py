@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.errors import DecodeError
+from kproto.errors import DecodeError, MissingPackage
 from kproto.records.compression import (
     CONTENT_SIZE_MAX,
     SNAPPY_BLOCK,
@@ -21,7 +21,6 @@ from kproto.records.compression import (
     decompress,
     xxh32_of_few,
 )
-from kproto.records.errors import MissingPackage
 
 PACKED = [c for c in Compression if c is not Compression.NONE]
 FROM_PACKAGE = [Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]

@@ -5,12 +5,11 @@ import zlib
 import pytest
 from hypothesis import given
 
-from kproto.errors import DecodeError, EncodeError
+from kproto.errors import CorruptBatch, DecodeError, EncodeError
 from kproto.interpret import InterpretedCodec
 from kproto.message_codec import message_codec
 from kproto.records.batches import read_batches
 from kproto.records.compression import Compression, compress
-from kproto.records.errors import CorruptBatch
 from kproto.records.message_set import (
     APPEND_TIME,
     LegacyMessage,

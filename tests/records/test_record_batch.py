@@ -8,11 +8,10 @@ from construct import ConstructError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.errors import DecodeError, EncodeError
+from kproto.errors import CorruptBatch, DecodeError, EncodeError
 from kproto.interpret import InterpretedCodec
 from kproto.message_codec import message_codec
 from kproto.records.compression import Compression
-from kproto.records.errors import CorruptBatch
 from kproto.records.layout import RECORD
 from kproto.records.record import Record, RecordHeader, decode_records, encode_records
 from kproto.records.record_batch import (

@@ -1,4 +1,4 @@
-"""The consumers that the laboratory is tried with: how each is started."""
+"""The consumers that run in the failure scenarios, each with its command."""
 
 import sys
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from tests.oracle.java import compiled, java_command
 PROGRAMS = Path(__file__).parent / "programs"
 NEWEST = "4.4.0"
 RESETS = ("earliest", "latest", "none")
-"""What `auto.offset.reset` may be."""
+"""The values of `auto.offset.reset`."""
 
 
 def python(name: str) -> Callable[[], list[str]]:

@@ -1,7 +1,7 @@
-"""The table of clients x accidents: `python -m tests.scenarios.table [--client NAME]... [--write]`.
+"""The table of clients and failure scenarios: `python -m tests.scenarios.table [--client NAME]... [--write]`.
 
-Lets every accident happen to every client, with each `auto.offset.reset`, and prints where it went. With --write what
-was seen is recorded in fixtures/scenarios/results.json, and its table in server/RESETS.md.
+Runs each client in each scenario with each `auto.offset.reset` and prints its start position. With --write, the
+results are recorded in fixtures/scenarios/results.json and their tables in server/RESETS.md.
 """
 
 import argparse
@@ -9,9 +9,9 @@ import json
 import sys
 from pathlib import Path
 
-from kproto_server.scenarios.accidents import ACCIDENTS
-from kproto_server.scenarios.lab import Findings, run_accident
-from kproto_server.scenarios.text import went_to
+from kproto_server.scenarios.failure_scenarios import SCENARIOS
+from kproto_server.scenarios.runner import ScenarioResult, run_scenario
+from kproto_server.scenarios.text_report import format_start
 from tests.scenarios.clients import CLIENTS, RESETS
 
 ROOT = Path(__file__).parents[2]
@@ -21,18 +21,16 @@ BEGIN, END = "<!-- table -->\n", "<!-- /table -->\n"
 TIMEOUT_S = 15.0
 
 Results = dict[str, dict[str, dict[str, str]]]
-"""Client -> `auto.offset.reset` -> accident -> what it did."""
+"""Client -> `auto.offset.reset` -> scenario -> table cell."""
 
 
-def told(findings: Findings) -> str:
-    """What a client did about the partition that the accident happened to, in a cell of the table."""
-    outcome = findings.outcomes[-1]
-    if outcome.went_to is None:
-        return "stops with an error" if findings.exit_code else "reads nothing, and says nothing"
-    lost = [
-        f"{count} {what}" for count, what in ((outcome.skipped, "skipped"), (outcome.repeated, "read again")) if count
-    ]
-    return f"{went_to(outcome)}: {', '.join(lost) or 'nothing lost'}"
+def table_cell(result: ScenarioResult) -> str:
+    """Return the table cell of a result: of the newest partition, which the scenario is about."""
+    partition = result.partitions[-1]
+    if partition.actual_start is None:
+        return "stops with an error" if result.exit_code else "reads nothing, no error"
+    counts = ((partition.skipped, "skipped"), (partition.read_again, "read again"))
+    return f"{format_start(partition)}: {', '.join(f'{n} {text}' for n, text in counts if n) or 'nothing lost'}"
 
 
 def run_all(clients: list[str]) -> Results:
@@ -41,19 +39,20 @@ def run_all(clients: list[str]) -> Results:
         command = CLIENTS[client]()
         results[client] = {reset: {} for reset in RESETS}
         for reset in RESETS:
-            for name, accident in ACCIDENTS.items():
+            for name, scenario in SCENARIOS.items():
                 environment = {"AUTO_OFFSET_RESET": reset}
-                found = run_accident(accident, command, timeout_s=TIMEOUT_S, environment=environment)
-                results[client][reset][name] = told(found)
-                print(f"{client}, {reset}, {name}: {told(found)}", flush=True)
+                cell = table_cell(run_scenario(scenario, command, timeout_s=TIMEOUT_S, environment=environment))
+                results[client][reset][name] = cell
+                print(f"{client}, {reset}, {name}: {cell}", flush=True)
     return results
 
 
 def markdown(results: Results) -> str:
-    """Return the tables, one for each accident."""
+    """Return one table per scenario."""
     lines: list[str] = []
-    for name, accident in ACCIDENTS.items():
-        lines += [f"### `{name}`", "", f"{accident.what} It should go on at {max_of(accident.resume_at)}.", ""]
+    for name, scenario in SCENARIOS.items():
+        expected_start = format_expected_start(scenario.expected_start)
+        lines += [f"### `{name}`", "", f"{scenario.description} Expected start: {expected_start}.", ""]
         lines += ["| Client | `earliest` | `latest` | `none` |", "|---|---|---|---|"]
         lines += [
             f"| {client} | {' | '.join(by_reset[reset][name] for reset in RESETS)} |"
@@ -63,14 +62,14 @@ def markdown(results: Results) -> str:
     return "\n".join(lines)
 
 
-def max_of(resume_at: dict[int, int]) -> str:
-    """Where the newest partition should be read from."""
-    partition = max(resume_at)
-    return f"{resume_at[partition]}" + (f" of partition {partition}" if partition else "")
+def format_expected_start(expected_start: dict[int, int]) -> str:
+    """Return the expected start in the newest partition."""
+    partition = max(expected_start)
+    return f"{expected_start[partition]}" + (f" in partition {partition}" if partition else "")
 
 
 def document(results: Results, text: str) -> str:
-    """Return the document with these results in place of those it has."""
+    """Return the document with its tables replaced."""
     before, rest = text.split(BEGIN)
     return before + BEGIN + markdown(results) + END + rest.split(END)[1]
 
@@ -78,7 +77,7 @@ def document(results: Results, text: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.scenarios.table", description=__doc__)
     parser.add_argument("--client", action="append", choices=CLIENTS)
-    parser.add_argument("--write", action="store_true", help="record what is seen")
+    parser.add_argument("--write", action="store_true", help="record the results")
     options = parser.parse_args()
     results = run_all(options.client or list(CLIENTS))
     if options.write:

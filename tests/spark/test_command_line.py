@@ -124,7 +124,9 @@ def test_a_damaged_log_is_one_line(run: Run, tmp_path: Path) -> None:
     code, out, told = run("rates", tmp_path)
     assert (code, out) == (2, "")
     (line,) = told.splitlines()
-    assert line.startswith("kproto.spark: BadChecksum: __consumer_offsets-0/00000000000000000000.log at byte 0")
+    assert line.startswith(
+        "kproto.spark: __consumer_offsets-0/00000000000000000000.log at byte 0, offset 0: BadChecksum"
+    )
 
 
 def test_an_empty_log_is_no_answer(run: Run, tmp_path: Path) -> None:

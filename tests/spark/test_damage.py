@@ -165,4 +165,4 @@ def test_an_error_survives_the_way_from_a_worker() -> None:
 
     error = errors.BadKey("a.log", 7, 3, "no key")
     again = pickle.loads(pickle.dumps(error))  # noqa: S301  # our own
-    assert (type(again), str(again)) == (errors.BadKey, "BadKey: a.log at byte 7, offset 3: no key")
+    assert (type(again), str(again)) == (errors.BadKey, "a.log at byte 7, offset 3: BadKey: no key")

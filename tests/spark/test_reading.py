@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from kproto.errors import NoLog
 from kproto.records.control import ControlType
 from kproto.spark.decode import blocks as blocks_module
-from kproto.spark.decode.files import NoLog, OffsetIndex, find_partitions, position_of, survey
+from kproto.spark.decode.files import OffsetIndex, find_partitions, position_of, survey
 from kproto.spark.decode.reading import Range, RangeBlocks, RangeReader
 from kproto.spark.decode.tables import View
 from kproto.spark.source.plan import parts_of, tasks_of

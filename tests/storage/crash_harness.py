@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Generator, Iterator, Sequence
 
+from kproto.errors import CorruptLog
 from kproto_server.storage.compaction import Compaction, CompactionSettings
-from kproto_server.storage.errors import CorruptLog
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.log_writer import Durability, GroupCommit
 from kproto_server.storage.partition_log import PartitionLog

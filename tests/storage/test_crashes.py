@@ -13,10 +13,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kproto.errors import DecodeError
+from kproto.errors import DecodeError, LogError
 from kproto_server.storage import compaction, interrupted_compaction, recovery
 from kproto_server.storage.disk import Disk
-from kproto_server.storage.errors import StorageError
 from kproto_server.storage.fast_retained_records import FastRetainedRecords
 from kproto_server.storage.log_scan import LogScan, ValidEnd
 from kproto_server.storage.log_writer import Durability, GroupCommit
@@ -121,5 +120,5 @@ def test_sabotage_is_found(sabotage: str, monkeypatch: pytest.MonkeyPatch) -> No
     """So the judge can tell. (Most of these take a few lives.)"""
     for place, name, instead in SABOTAGE[sabotage]:
         monkeypatch.setattr(place, name, instead)
-    with pytest.raises((AssertionError, StorageError, DecodeError)):
+    with pytest.raises((AssertionError, LogError, DecodeError)):
         events_of(range(300), "fsync", power_fails=True)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.records.errors import CorruptBatch
+from kproto.errors import CorruptBatch, CorruptLog
 from kproto_server.storage.disk import read_all
-from kproto_server.storage.errors import CorruptLog
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.log_writer import Durability
 from kproto_server.storage.write_ahead_log import NAMES
@@ -84,7 +83,7 @@ def test_damage_with_whole_batches_behind_it_is_refused(position: int) -> None:
     octets = bytearray(read_all(written("os", OLD, NEW, OLD), FIRST_SEGMENT))
     begin = len(read_all(written("os", OLD), FIRST_SEGMENT))
     octets[begin + position] ^= 0x40
-    with pytest.raises(CorruptLog, match=rf"{FIRST_SEGMENT} is damaged at byte {begin}: .*--repair"):
+    with pytest.raises(CorruptLog, match=rf"{FIRST_SEGMENT} at byte {begin}: .*--repair"):
         opened(with_segment(written("os", OLD, NEW, OLD), bytes(octets)), "os")
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-from kproto.errors import KprotoError
+from kproto.errors import UsageError
 
 AUTO_OFFSET_RESET = "auto.offset.reset"
 NO_INITIAL_OFFSET = "auto.offset.reset.on.no.initial.offset"
@@ -36,7 +36,7 @@ PROPOSED_SETTINGS = frozenset(
 C = TypeVar("C", bound=Enum)
 
 
-class ConfigError(KprotoError, ValueError):
+class ConfigError(UsageError):
     """A setting has an invalid value; the message names the setting."""
 
 

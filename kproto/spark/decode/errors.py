@@ -6,18 +6,14 @@ both are counted (`kproto.spark.decode.counts`). Everything else ends the readin
 
 from __future__ import annotations
 
-from kproto.errors import KprotoError
+from kproto.errors import CorruptLog
 
 
-class Damaged(KprotoError):
+class Damaged(CorruptLog):
     """A segment is not as it must be: from this byte of the file on, at this offset of the log (None: not known)."""
 
     def __init__(self, file: str, position: int, offset: int | None, reason: str) -> None:
-        place = f"{file} at byte {position}" + ("" if offset is None else f", offset {offset}")
-        super().__init__(f"{type(self).__name__}: {place}: {reason}")
-        self.file = file
-        self.position = position
-        self.offset = offset
+        super().__init__(file, position, offset, f"{type(self).__name__}: {reason}")
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[Damaged], tuple[str, int, int | None, str]]:

@@ -15,7 +15,7 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
-from kproto.errors import DecodeError, KprotoError
+from kproto.errors import DecodeError, NoLog
 from kproto.records.batches import LOG_OVERHEAD, SIZE_POSITION, read_batch
 from kproto.records.segment_files import INDEX_ENTRY_SIZE, INDEX_SUFFIX, LOG_SUFFIX, index_entry, segment_base_offset
 from kproto.spark.decode.blocks import first_field
@@ -23,10 +23,6 @@ from kproto.spark.decode.blocks import first_field
 OFFSETS_TOPIC = "__consumer_offsets"
 PARTITION_NAME = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 SWAP_SUFFIX = ".swap"
-
-
-class NoLog(KprotoError):
-    """What was named holds no log, or nothing in it; the text is one line for the user."""
 
 
 class SegmentFile(NamedTuple):

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kproto.errors import KprotoError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -21,7 +23,7 @@ WIDEST = 16
 VARINT_BITS, VARLONG_BITS = 32, 64
 
 
-class Suspect(Exception):
+class Suspect(KprotoError):
     """Something is wrong with a block, or so uncommon that only the plain decoder reads it."""
 
 

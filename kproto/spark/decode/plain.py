@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kproto.errors import DecodeError
+from kproto.errors import CorruptBatch, DecodeError
 from kproto.records.batches import read_batch
 from kproto.records.control import read_end_marker
 from kproto.records.coordinator import PREFIX_SIZE, CoordinatorRecord, UnknownRecord, read_record
-from kproto.records.errors import CorruptBatch
 from kproto.records.record_batch import MAGIC, NO_PRODUCER_ID, RecordBatch
 from kproto.spark.decode.blocks import last_offset
 from kproto.spark.decode.counts import Counts

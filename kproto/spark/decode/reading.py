@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto.errors import NoLog
 from kproto.spark.decode import fast, plain
 from kproto.spark.decode.blocks import Block, SegmentBlocks, first_field, last_offset
 from kproto.spark.decode.counts import Counts
-from kproto.spark.decode.files import NoLog, Partition, SegmentFile, position_of
+from kproto.spark.decode.files import Partition, SegmentFile, position_of
 from kproto.spark.decode.tables import Decoded, Job, View
 from kproto.spark.decode.transactions import Outcomes
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from kproto.spark.decode.files import NoLog, find_partitions, survey
+from kproto.errors import NoLog
+from kproto.spark.decode.files import find_partitions, survey
 from kproto.spark.decode.reading import Range
 from kproto.spark.source.options import LATEST_OFFSET, OptionError, Options, read_options
 from kproto.spark.source.plan import Part, Task, offset_for, parts_of, tasks_of

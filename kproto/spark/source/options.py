@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kproto.errors import KprotoError
+from kproto.errors import UsageError
 from kproto.spark.decode.files import OFFSETS_TOPIC
 from kproto.spark.decode.reading import DECODERS
 from kproto.spark.schemas import COMMITS, COVERAGE, GROUP_METADATA, LATEST, LOG_BATCHES, Table
@@ -28,7 +28,7 @@ TASK_BYTES = 32 << 20
 EARLIEST, LATEST_OFFSET = "earliest", "latest"
 
 
-class OptionError(KprotoError):
+class OptionError(UsageError):
     """An option that does not exist, or has a value that it can't have; the text is one line for the user."""
 
 

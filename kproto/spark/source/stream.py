@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from kproto.errors import KprotoError
+from kproto.errors import LogError
 from kproto.spark.decode.files import find_partitions
 from kproto.spark.decode.reading import Range
 from kproto.spark.source.options import EARLIEST, LATEST_OFFSET, STREAMED_VIEWS, OptionError, Options
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Offsets = dict[str, int]
 
 
-class DataLoss(KprotoError):
+class DataLoss(LogError):
     """Offsets that the stream has not read are gone, or its place is behind the end of the log."""
 
 

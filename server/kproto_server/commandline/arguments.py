@@ -6,6 +6,8 @@ that says what is wrong and what to do.
 
 from __future__ import annotations
 
+from kproto.errors import CommandLineError, KprotoError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,11 +15,7 @@ if TYPE_CHECKING:
 HELP = ("-h", "--help")
 
 
-class UsageError(Exception):
-    """The command line is wrong; the text is one line for the user."""
-
-
-class HelpRequested(Exception):
+class HelpRequested(KprotoError):
     """The command line has ``--help``; the text is the help."""
 
 
@@ -64,7 +62,7 @@ class Command:
         Options end at ``--`` or at the first argument that does not begin with ``-``.
 
         Raises:
-            UsageError: an unknown option, an option without its value, or an unexpected argument.
+            CommandLineError: an unknown option, an option without its value, or an unexpected argument.
             HelpRequested: the options include ``--help``.
         """
         given: dict[str, list[str]] = {}
@@ -91,9 +89,9 @@ class Command:
             raise self.error(f"unexpected argument {rest[0]!r}: this command takes options only")
         return given, rest
 
-    def error(self, text: str) -> UsageError:
+    def error(self, text: str) -> CommandLineError:
         """Return an error that names this subcommand."""
-        return UsageError(f"kproto {self.name}: {text}")
+        return CommandLineError(f"kproto {self.name}: {text}")
 
     def _option(self, name: str) -> Option:
         option = self.options.get(name)
@@ -115,7 +113,7 @@ def whole_number(command: Command, name: str, text: str, low: int, high: int) ->
     """Return the value of a numeric option.
 
     Raises:
-        UsageError: the text is not a whole number, or the number is out of range.
+        CommandLineError: the text is not a whole number, or the number is out of range.
     """
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
     if not low <= number <= high:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from kproto_server.commandline.arguments import Command, HelpRequested, Option, UsageError, whole_number
+from kproto.errors import CommandLineError
+from kproto_server.commandline.arguments import Command, HelpRequested, Option, whole_number
 from kproto_server.commandline.options import DEFAULT_HOST, DEFAULT_PORT, PORT_MAX
 from kproto_server.commandline.output import write
 
@@ -110,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HelpRequested as help_requested:
         write(sys.stdout, str(help_requested))
         return 0
-    except UsageError as error:
+    except CommandLineError as error:
         write(sys.stderr, f"{error}\n")
         return USAGE_ERROR
     except KeyboardInterrupt:  # before the command starts, or after it ends
@@ -141,8 +142,8 @@ def _command(words: list[str]) -> int:
         case ["help", "scenario", *rest]:
             return _scenario(["help", *rest])
         case []:
-            raise UsageError(f"kproto: no command given: {ALL_COMMANDS}")
-    raise UsageError(f"kproto: no command {words[0]!r}: {ALL_COMMANDS}")
+            raise CommandLineError(f"kproto: no command given: {ALL_COMMANDS}")
+    raise CommandLineError(f"kproto: no command {words[0]!r}: {ALL_COMMANDS}")
 
 
 def _log(words: list[str]) -> int:
@@ -160,30 +161,30 @@ def _scenario(words: list[str]) -> int:
 def _serve(words: list[str]) -> int:
     options = serve_options(words)
 
+    from kproto.errors import LogError
     from kproto_server.commandline.serve import serve
     from kproto_server.network.listening import CannotListen
-    from kproto_server.storage.errors import StorageError
 
     try:
         return serve(options)
     except CannotListen as error:
         raise SERVE.error(str(error)) from None
-    except StorageError as error:
+    except LogError as error:
         raise SERVE.error(f"--data-dir: {error}") from None
 
 
 def _run(words: list[str]) -> int:
     options = run_options(words)
 
+    from kproto.errors import LogError
     from kproto_server.commandline.run import CannotRun, run
     from kproto_server.network.listening import CannotListen
-    from kproto_server.storage.errors import StorageError
 
     try:
         return run(options)
     except CannotListen as error:
         raise RUN.error(str(error)) from None
-    except StorageError as error:
+    except LogError as error:
         raise RUN.error(f"--data-dir: {error}") from None
     except CannotRun as error:
         write(sys.stderr, f"{RUN.error(str(error))}\n")
@@ -194,7 +195,7 @@ def serve_options(words: Sequence[str]) -> ServeOptions:
     """Parse the arguments after ``kproto serve``.
 
     Raises:
-        UsageError: an argument is wrong.
+        CommandLineError: an argument is wrong.
         HelpRequested: the arguments include ``--help``.
     """
     from kproto_server.commandline.options import ServeOptions
@@ -221,7 +222,7 @@ def run_options(words: Sequence[str]) -> RunOptions:
     """Parse the arguments after ``kproto run``.
 
     Raises:
-        UsageError: an argument is wrong.
+        CommandLineError: an argument is wrong.
         HelpRequested: the arguments include ``--help``.
     """
     from kproto_server.commandline.options import RunOptions

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-from kproto_server.commandline.arguments import Command, HelpRequested, Option, UsageError, whole_number
+from kproto.errors import CommandLineError
+from kproto_server.commandline.arguments import Command, HelpRequested, Option, whole_number
 from kproto_server.commandline.output import write
 
 TYPE_CHECKING = False
@@ -77,7 +78,7 @@ def log(words: Sequence[str]) -> int:
     """Do what stands after ``kproto log``; return the exit code.
 
     Raises:
-        UsageError: with one line for the user.
+        CommandLineError: with one line for the user.
         HelpAsked: with the help.
     """
     match list(words):
@@ -92,8 +93,8 @@ def log(words: Sequence[str]) -> int:
         case ["export", *rest]:
             return _export(rest)
         case []:
-            raise UsageError("kproto log: no command given: use dump, verify or export, see kproto log --help")
-    raise UsageError(f"kproto log: no command {words[0]!r}: use dump, verify or export, see kproto log --help")
+            raise CommandLineError("kproto log: no command given: use dump, verify or export, see kproto log --help")
+    raise CommandLineError(f"kproto log: no command {words[0]!r}: use dump, verify or export, see kproto log --help")
 
 
 def _dump(words: Sequence[str]) -> int:
@@ -174,8 +175,7 @@ def _note(text: str) -> None:
 
 def _ending(command: Command, act: Callable[[], None]) -> int:
     """Do it; return the exit code that tells how it went."""
-    from kproto.records.errors import MissingPackage
-    from kproto_server.inspect.errors import CorruptLog, NoLog
+    from kproto.errors import CorruptLog, MissingPackage, NoLog
 
     try:
         act()

@@ -15,6 +15,7 @@ from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from kproto.errors import KprotoError
 from kproto_server.broker.broker import Broker
 from kproto_server.commandline.output import write
 from kproto_server.report import files, text
@@ -42,7 +43,7 @@ SIGNALED = 128
 """Plus the number of the signal that ended the command. NOT_EXECUTABLE to SIGNALED follow POSIX shells."""
 
 
-class CannotRun(Exception):
+class CannotRun(KprotoError):
     """The command cannot be started; the text is one line for the user."""
 
     def __init__(self, text: str, exit_code: int) -> None:

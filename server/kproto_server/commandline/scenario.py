@@ -1,21 +1,22 @@
-"""`kproto scenario`: its command lines, and how they end.
+"""`kproto scenario`: its command lines and exit codes.
 
-Exit codes: 0; 1 where --fail-on-skipped was given and records were skipped; 2 for a mistake on the command line.
+Exit codes: 0; 1 if --fail-on-skipped is given and a record was skipped; 2 for an error on the command line.
 """
 
 from __future__ import annotations
 
 import sys
 
-from kproto_server.commandline.arguments import Command, HelpRequested, Option, UsageError, whole_number
+from kproto.errors import CommandLineError
+from kproto_server.commandline.arguments import Command, HelpRequested, Option, whole_number
 from kproto_server.commandline.output import write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kproto_server.scenarios.accidents import Accident
-    from kproto_server.scenarios.lab import Findings
+    from kproto_server.scenarios.failure_scenarios import FailureScenario
+    from kproto_server.scenarios.runner import ScenarioResult
 
 SKIPPED = 1
 TIMEOUT_S = 30
@@ -24,74 +25,74 @@ ALL = "all"
 
 RUN = Command(
     "scenario run",
-    "Have an accident happen to the offsets of a group, start a consumer of that group, and tell where it goes, and\n"
-    "what it skips or reads again. NAME is one that kproto scenario list tells, or all.",
+    "Apply a failure scenario to the committed offset of a group, start a consumer of that group, and report where it\n"
+    "starts and which records it skips or reads again. NAME is a name from kproto scenario list, or all.",
     "NAME",
     (
         Option(
             "--client",
             "CMD",
-            "the consumer, as for a shell; it finds KAFKA_BOOTSTRAP_SERVERS, KPROTO_TOPIC and\n"
-            "KPROTO_GROUP in its environment, reads until SIGTERM, and commits as it likes",
+            "the consumer's command line, in shell syntax; its environment has KAFKA_BOOTSTRAP_SERVERS,\n"
+            "KPROTO_TOPIC and KPROTO_GROUP; it reads until SIGTERM and may commit",
         ),
         Option("--kafka-version", "RELEASE", "behave as this release, 0.8.2 to 4.4 (default: latest)"),
-        Option("--report", "FILE", "write a page with pictures: .html"),
-        Option("--timeout", "SECONDS", f"for each, until the client is stopped (default {TIMEOUT_S})"),
+        Option("--report", "FILE", "write a page with a picture of each log: .html"),
+        Option("--timeout", "SECONDS", f"stop the client after this time, per scenario (default {TIMEOUT_S})"),
         Option("--fail-on-skipped", "", "exit with 1 if a record was skipped"),
     ),
 )
 
 HELP = """usage: kproto scenario COMMAND
 
-What a consumer does when its committed offset is of no use any more.
+Find out what a consumer does when its committed offset is missing or invalid.
 
 commands:
-  list        the accidents that there are
-  run NAME    have one happen to a client
+  list        list the failure scenarios
+  run NAME    run a client in one of them
 
-kproto scenario run --help tells its options.
+kproto scenario run --help lists the options.
 """
 
 
-def scenario(words: Sequence[str]) -> int:
-    """Do what stands after ``kproto scenario``; return the exit code.
+def scenario(arguments: Sequence[str]) -> int:
+    """Run ``kproto scenario`` with these arguments; return the exit code.
 
     Raises:
-        UsageError: with one line for the user.
-        HelpAsked: with the help.
+        CommandLineError: the command line is wrong.
+        HelpRequested: the command line asks for help.
     """
-    match list(words):
+    match list(arguments):
         case ["-h" | "--help" | "help"]:
             raise HelpRequested(HELP)
         case ["help", "run"]:
             raise HelpRequested(RUN.help())
         case ["help", "list"] | ["list", "-h" | "--help"]:
-            raise HelpRequested("usage: kproto scenario list\n\nTell the accidents that there are.\n")
+            raise HelpRequested("usage: kproto scenario list\n\nList the failure scenarios.\n")
         case ["list"]:
             return _list()
         case ["run", *rest]:
             return _run(rest)
         case []:
-            raise UsageError("kproto scenario: no command given: use list or run, see kproto scenario --help")
-    raise UsageError(f"kproto scenario: no command {words[0]!r}: use list or run, see kproto scenario --help")
+            raise CommandLineError("kproto scenario: no command given: use list or run, see kproto scenario --help")
+    raise CommandLineError(f"kproto scenario: no command {arguments[0]!r}: use list or run, see kproto scenario --help")
 
 
 def _list() -> int:
-    from kproto_server.scenarios.accidents import ACCIDENTS
+    from kproto_server.scenarios.failure_scenarios import SCENARIOS
 
-    width = max(map(len, ACCIDENTS))
-    write(sys.stdout, "".join(f"{one.name.ljust(width)}  {one.what}\n" for one in ACCIDENTS.values()))
+    width = max(map(len, SCENARIOS))
+    write(sys.stdout, "".join(f"{each.name.ljust(width)}  {each.description}\n" for each in SCENARIOS.values()))
     return 0
 
 
-def _run(words: Sequence[str]) -> int:
-    # The name may come before the options, as in its usage, or behind them.
-    first = [words[0]] if words and not words[0].startswith("-") else []
-    given, rest = RUN.parse(words[len(first) :])
+def _run(arguments: Sequence[str]) -> int:
+    # The name stands before the options, as in the usage, or after them.
+    first = [arguments[0]] if arguments and not arguments[0].startswith("-") else []
+    given, rest = RUN.parse(arguments[len(first) :])
     names = [*first, *rest]
     if len(names) != 1:
         raise RUN.error("give one NAME, see kproto scenario list")
-    accidents = _accidents(names[0])
+    scenarios = _scenarios(names[0])
     command = _command(given)
     kafka_version = _kafka_version(given)
     timeout_s = _timeout(given)
@@ -99,48 +100,48 @@ def _run(words: Sequence[str]) -> int:
     if path is not None and not path.endswith(".html"):
         raise RUN.error(f"--report can't be {path!r}: its name has to end with .html")
 
-    found = [_one(accident, command, kafka_version, timeout_s) for accident in accidents]
-    from kproto_server.scenarios import text
+    results = [_run_one(each, command, kafka_version, timeout_s) for each in scenarios]
+    from kproto_server.scenarios import text_report
 
-    write(sys.stdout, text.render(found))
+    write(sys.stdout, text_report.render(results))
     if path is not None:
-        _write(found, path)
-    skipped = any(outcome.skipped for findings in found for outcome in findings.outcomes)
+        _write_page(results, path)
+    skipped = any(partition.skipped for result in results for partition in result.partitions)
     return SKIPPED if skipped and "--fail-on-skipped" in given else 0
 
 
-def _one(accident: Accident, command: list[str], kafka_version: str, timeout_s: int) -> Findings:
-    from kproto_server.scenarios.lab import CannotStart, run_accident
+def _run_one(each: FailureScenario, command: list[str], kafka_version: str, timeout_s: int) -> ScenarioResult:
+    from kproto_server.scenarios.runner import ClientNotStarted, run_scenario
 
-    write(sys.stderr, f"{accident.name} ...\n")
+    write(sys.stderr, f"{each.name} ...\n")
     try:
-        return run_accident(accident, command, kafka_version=kafka_version, timeout_s=timeout_s)
-    except CannotStart as error:
+        return run_scenario(each, command, kafka_version=kafka_version, timeout_s=timeout_s)
+    except ClientNotStarted as error:
         raise RUN.error(f"--client: {error}") from None
 
 
-def _accidents(name: str) -> list[Accident]:
-    from kproto_server.scenarios.accidents import ACCIDENTS
+def _scenarios(name: str) -> list[FailureScenario]:
+    from kproto_server.scenarios.failure_scenarios import SCENARIOS
 
     if name == ALL:
-        return list(ACCIDENTS.values())
-    if name not in ACCIDENTS:
-        raise RUN.error(f"there is no {name!r}: use {', '.join(ACCIDENTS)} or {ALL}")
-    return [ACCIDENTS[name]]
+        return list(SCENARIOS.values())
+    if name not in SCENARIOS:
+        raise RUN.error(f"no scenario {name!r}: use {', '.join(SCENARIOS)} or {ALL}")
+    return [SCENARIOS[name]]
 
 
 def _command(given: dict[str, list[str]]) -> list[str]:
     import shlex
 
     if "--client" not in given:
-        raise RUN.error("give the consumer: --client CMD")
+        raise RUN.error("give the consumer's command: --client CMD")
     try:
-        words = shlex.split(given["--client"][-1])
+        command = shlex.split(given["--client"][-1])
     except ValueError as error:
         raise RUN.error(f"--client: {error}") from None
-    if not words:
+    if not command:
         raise RUN.error("--client is empty: give a command")
-    return words
+    return command
 
 
 def _kafka_version(given: dict[str, list[str]]) -> str:
@@ -160,11 +161,11 @@ def _timeout(given: dict[str, list[str]]) -> int:
     return whole_number(RUN, "--timeout", given["--timeout"][-1], 1, TIMEOUT_MAX_S)
 
 
-def _write(found: list[Findings], path: str) -> None:
-    from kproto_server.scenarios import page
+def _write_page(results: list[ScenarioResult], path: str) -> None:
+    from kproto_server.scenarios import html_report
 
     try:
         with open(path, "w", encoding="utf-8") as file:
-            file.write(page.render(found))
+            file.write(html_report.render(results))
     except OSError as error:
         raise RUN.error(f"--report: can't write {path!r}: {error.strerror}") from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -12,7 +14,7 @@ HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-class PropertiesError(ValueError):
+class PropertiesError(UsageError):
     """A line that is no property; the message starts with its number."""
 
 

@@ -7,6 +7,8 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -20,7 +22,7 @@ NEW_PARTITIONS_MAX = 10_000
 a request of 50 bytes takes all memory there is."""
 
 
-class SettingError(ValueError):
+class SettingError(UsageError):
     """A setting that cannot be; the message is one line that says what is wrong and what to do."""
 
 

@@ -229,8 +229,8 @@ def first_dynamic_configs(kafka_version: KafkaVersion) -> dict[str, str]:
 
 
 def _check_codec(codec: int) -> None:
+    from kproto.errors import MissingPackage
     from kproto.records.compression import Compression, compress  # few ask for one: not at the start
-    from kproto.records.errors import MissingPackage
 
     try:
         compress(Compression(codec), b"")

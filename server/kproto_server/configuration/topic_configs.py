@@ -15,6 +15,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto.errors import UsageError
 from kproto_server.configuration.settings import SETTINGS, ConfigSource, ConfigType, whole_number
 from kproto_server.configuration.topic_config_table import CHOICES, NOT_YET, TABLE
 
@@ -97,7 +98,7 @@ class TopicConfig(NamedTuple):
         return value
 
 
-class InvalidValue(ValueError):
+class InvalidValue(UsageError):
     """A value that a config cannot have, and why, in a broker's words."""
 
     def __init__(self, value: object, reason: str) -> None:

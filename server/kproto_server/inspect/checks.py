@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.errors import DecodeError
+from kproto.errors import DecodeError, KprotoError
 from kproto.records.control import read_end_marker
 from kproto.records.coordinator import UnknownRecord
 from kproto.records.partitioning import partition_for
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NEVER = -1
 
 
-class Broken(Exception):
+class Broken(KprotoError):
     """An invariant does not hold, at this offset of the log."""
 
     def __init__(self, offset: int, reason: str) -> None:

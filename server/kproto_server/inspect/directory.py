@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from kproto.errors import DecodeError
+from kproto.errors import CorruptLog, DecodeError, NoLog
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.records.segment_files import (
     HIGH_WATERMARKS,
@@ -15,7 +15,6 @@ from kproto.records.segment_files import (
     partitions_in_checkpoint,
     segment_base_offset,
 )
-from kproto_server.inspect.errors import CorruptLog, NoLog
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kproto.errors import NoLog
 from kproto.spark.decode import files
-from kproto.spark.decode.errors import Damaged
 from kproto.spark.decode.last_rows import LastRows
 from kproto.spark.decode.reading import Range, RangeBlocks, RangeReader
 from kproto.spark.decode.tables import View
 from kproto.spark.schemas import COMMITS, GROUP_METADATA, LATEST, LOG_BATCHES
 from kproto.spark.source.rows import batch_rows
-from kproto_server.inspect.errors import CorruptLog, NoLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,17 +56,12 @@ def export(name: str, table: str, partition: int | None, output: str, note: Told
         MissingPackage: a compression needs a package that is not installed.
         OSError: a file can't be read or written.
     """
-    try:
-        found = _partitions(name, table, partition)
-        with _writer(Path(output), TABLES[table].arrow()) as writer:
-            rows = 0
-            for batch in _rows(found, table, note):
-                writer.write_batch(batch)
-                rows += len(batch)
-    except Damaged as error:
-        raise CorruptLog(error.file, error.position, error.offset, f"{type(error).__name__}: {error.reason}") from None
-    except files.NoLog as error:
-        raise NoLog(str(error)) from None
+    found = _partitions(name, table, partition)
+    with _writer(Path(output), TABLES[table].arrow()) as writer:
+        rows = 0
+        for batch in _rows(found, table, note):
+            writer.write_batch(batch)
+            rows += len(batch)
     return Exported(table, rows, len(found), output)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from kproto.errors import KprotoError
 from kproto.records.segment_files import IndexEntry, TimeIndexEntry
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 E = TypeVar("E", IndexEntry, TimeIndexEntry)
 
 
-class BrokenEntry(Exception):
+class BrokenEntry(KprotoError):
     """An entry is wrong; ``number`` counts from 0."""
 
     def __init__(self, number: int, reason: str) -> None:

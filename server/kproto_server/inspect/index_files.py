@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from kproto.errors import CorruptLog
 from kproto.records.segment_files import IndexEntry, TimeIndexEntry
-from kproto_server.inspect.errors import CorruptLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.errors import DecodeError
+from kproto.errors import CorruptLog, DecodeError
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.records.segment_files import (
     INDEX_ENTRY_SIZE,
@@ -19,7 +19,6 @@ from kproto.records.segment_files import (
 )
 from kproto_server.inspect.checks import Broken, PartitionCheck
 from kproto_server.inspect.directory import partition_count
-from kproto_server.inspect.errors import CorruptLog
 from kproto_server.inspect.index_checks import BrokenEntry, IndexCheck, TimeIndexCheck
 from kproto_server.inspect.index_files import entries
 from kproto_server.inspect.walk import SegmentWalk

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.errors import DecodeError
+from kproto.errors import CorruptLog, DecodeError
 from kproto.records.segment import PlacedBatch, SegmentReader, torn_beginning, whole_batch_within
-from kproto_server.inspect.errors import CorruptLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

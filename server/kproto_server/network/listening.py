@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 
+from kproto.errors import KprotoError
+
 BACKLOG = 1024
 """Connections that can wait for accept. With Kafka's default of 50 a burst of clients has to retry its SYN."""
 
@@ -43,7 +45,7 @@ def listen(host: str, port: int) -> socket.socket:
     return sock
 
 
-class CannotListen(Exception):
+class CannotListen(KprotoError):
     """A broker cannot listen on an address; the text is one line for the user."""
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kproto import registry
 from kproto.codes import ErrorCode
-from kproto.errors import ProtocolError
+from kproto.errors import KprotoError, ProtocolError
 from kproto.headers import read_request_header
 from kproto.messages import APIS
 from kproto.offset_commit_v4 import decode_v4
@@ -23,7 +23,7 @@ GROUP_KEY = 0
 NO_HEADER = -1
 
 
-class NotKept(Exception):
+class NotKept(KprotoError):
     """The body was too large for the request log (`FRAME_KEPT_MAX_BYTES`); only its beginning was kept."""
 
 

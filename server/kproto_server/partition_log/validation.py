@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
-from kproto.errors import DecodeError
+from kproto.errors import DecodeError, MissingPackage
 from kproto.java_arithmetic import wrapped
 from kproto.records.batches import MAGIC_POSITION, read_batches
 from kproto.records.compression import Compression
-from kproto.records.errors import MissingPackage
 from kproto.records.record import NO_TIMESTAMP
 from kproto.records.record_batch import (
     APPEND_TIME,

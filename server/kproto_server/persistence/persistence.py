@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
+from kproto.errors import LogError
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.cluster.topics import TRANSACTION_TOPIC
 from kproto_server.coordinator.change_log import UnsyncedChangeLog
@@ -23,7 +24,6 @@ from kproto_server.persistence.group_commit import GroupCommitLog, WorkerThread
 from kproto_server.persistence.offsets_loading import OffsetsLoading
 from kproto_server.persistence.topic_logs import TopicLogs
 from kproto_server.storage.disk import RealDisk
-from kproto_server.storage.errors import StorageError
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.topics_file import StoredTopic
 
@@ -48,7 +48,7 @@ class Persistence:
         """Open the directory and take over what is in it.
 
         Raises:
-            StorageError: it is in use, damaged, or can't be read; one line that says what to do.
+            LogError: it is in use, damaged, or can't be read; one line that says what to do.
         """
         self._cluster = state.cluster
         self._host = host
@@ -67,7 +67,7 @@ class Persistence:
                 extra_logs=(V0_LOG,),
             )
         except OSError as error:
-            raise StorageError(f"can't use {data.path!r}: {error.strerror or error}") from None
+            raise LogError(f"can't use {data.path!r}: {error.strerror or error}") from None
         self._disk = disk
         self.log_dir.writer.on_failure = _tell_failure
         for line in self.log_dir.report:

@@ -14,6 +14,7 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
+from kproto.errors import UsageError
 from kproto_server.releases.api_versions import HISTORY, INTERNAL, LINES
 from kproto_server.releases.release import Mode
 from kproto_server.releases.version_behavior import UnmovedSwitches
@@ -40,7 +41,7 @@ PRODUCE = 0
 _MODES: tuple[Mode, Mode] = ("zookeeper", "kraft")
 
 
-class UnknownKafkaVersion(ValueError):
+class UnknownKafkaVersion(UsageError):
     """No release has this name."""
 
     def __init__(self, name: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from kproto.errors import KprotoError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -66,5 +68,5 @@ class NoResponse:
 NO_RESPONSE = NoResponse()
 
 
-class CloseConnection(Exception):
+class CloseConnection(KprotoError):
     """The answer is no answer: the connection is closed, as a real broker does (BA-6, BA-13)."""

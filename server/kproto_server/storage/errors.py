@@ -1,26 +1,15 @@
-"""What may be wrong with a data directory, for the user who has to do something about it."""
+"""Errors of a data directory. Each text is one line that says what is wrong and what to do."""
 
 from __future__ import annotations
 
-from kproto.errors import KprotoError
+from kproto.errors import CorruptLog, LogError
 
 
-class StorageError(KprotoError):
-    """A data directory that can't be used; the text is one line that says why and what to do."""
+class DirectoryInUse(LogError):
+    """Another process uses the data directory."""
 
 
-class DirectoryInUse(StorageError):
-    """Another process has it."""
-
-
-class CorruptLog(StorageError):
-    """A log is damaged where a crash alone does no damage."""
-
-    def __init__(self, segment: str, position: int, reason: str) -> None:
-        super().__init__(
-            f"{segment} is damaged at byte {position}: {reason}; start with --repair to cut it off there, "
-            "or look with kproto log dump"
-        )
-        self.segment = segment
-        self.position = position
-        self.reason = reason
+def corrupt_segment(segment: str, position: int, reason: str) -> CorruptLog:
+    """Return the error for damage that a crash alone does not cause."""
+    remedy = "start with --repair to truncate the log there, or look with kproto log dump"
+    return CorruptLog(segment, position, None, f"{reason}; {remedy}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kproto.errors import DecodeError
 from kproto.records.segment_files import segment_base_offset
-from kproto_server.storage.errors import CorruptLog
+from kproto_server.storage.errors import corrupt_segment
 from kproto_server.storage.kafka_files import remove_index
 from kproto_server.storage.segment_reader import SegmentReader, last_offset
 
@@ -74,7 +74,7 @@ def _last_offset(disk: Disk, path: str) -> int:
         while reader.has_more():
             last = last_offset(reader.take())
     except DecodeError as error:
-        raise CorruptLog(path, error.position, error.reason) from None
+        raise corrupt_segment(path, error.position, error.reason) from None
     finally:
         reader.close()
     return last

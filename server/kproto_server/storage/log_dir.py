@@ -74,7 +74,7 @@ class LogDir:
             progress: told how many logs of how many are open.
 
         Raises:
-            StorageError: it is damaged.
+            LogError: it is damaged.
             OSError: it can't be read or written.
         """
         self.disk = disk

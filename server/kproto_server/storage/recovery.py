@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX, segment_base_offset, segment_name
 from kproto_server.storage.checkpoints import LogPosition, read_epoch_checkpoint, write_epoch_checkpoint
 from kproto_server.storage.disk import read_all, replace_file
-from kproto_server.storage.errors import CorruptLog
+from kproto_server.storage.errors import corrupt_segment
 from kproto_server.storage.interrupted_compaction import finish_compaction
 from kproto_server.storage.kafka_files import add_index, remove_derived_files, remove_index
 from kproto_server.storage.log_scan import SLICE_SIZE, LogScan, torn_tail
@@ -236,7 +236,7 @@ class Recovery:
         elif has_wal:
             self.report.append(f"{place}: dropped {size} bytes that were never acknowledged ({end.problem})")
         elif not self._repair:
-            raise CorruptLog(segment.path, end.position, end.problem or "")
+            raise corrupt_segment(segment.path, end.position, end.problem or "")
         else:
             self.report.append(
                 f"{place}: {end.problem}; repaired: the log ends with offset {end.next_offset - 1} now, {size} bytes "
@@ -256,7 +256,7 @@ class Recovery:
             if batch.base_offset != log.next_offset:
                 if not self._repair:
                     reason = f"it ends before offset {log.next_offset}, and the journal goes on at {batch.base_offset}"
-                    raise CorruptLog(log.active_path, log.size, reason)
+                    raise corrupt_segment(log.active_path, log.size, reason)
                 self.report.append(
                     f"{log.active_path}: repaired: offsets from {log.next_offset} on are lost, with those that the "
                     f"journal has from {batch.base_offset} on"

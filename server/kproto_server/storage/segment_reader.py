@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.errors import DecodeError
+from kproto.errors import CorruptBatch, DecodeError
 from kproto.records.batches import MAGIC_POSITION, SIZE_MIN, SIZE_POSITION, read_batch
 from kproto.records.checksum import crc32c
-from kproto.records.errors import CorruptBatch
 from kproto.records.record_batch import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, MAGIC
 from kproto.records.segment import BATCH_SIZE_MAX
 

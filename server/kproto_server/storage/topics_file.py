@@ -8,9 +8,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kproto.errors import LogError
 from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX
 from kproto_server.storage.disk import read_all, replace_file
-from kproto_server.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,7 +44,7 @@ def read_topics(disk: Disk, *, of_directories: bool = False) -> list[StoredTopic
         of_directories: directories tell of topics, and of partitions, that the file does not know.
 
     Raises:
-        StorageError: the file is not of its form.
+        LogError: the file is not of its form.
         OSError: it can't be read.
     """
     if not disk.exists(NAME):
@@ -53,7 +53,7 @@ def read_topics(disk: Disk, *, of_directories: bool = False) -> list[StoredTopic
         read = json.loads(read_all(disk, NAME))
         known = [_topic(one) for one in read["topics"]]
     except (ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"{NAME} is damaged ({error}); remove it to have the topics of the directories") from None
+        raise LogError(f"{NAME} is damaged ({error}); remove it to have the topics of the directories") from None
     return _with_directories(known, _of_directories(disk)) if of_directories else known
 
 

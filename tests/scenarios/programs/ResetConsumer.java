@@ -5,7 +5,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
-/** A consumer as people write it with kafka-clients; AUTO_OFFSET_RESET is its setting of that name. */
+/** A typical consumer with kafka-clients; AUTO_OFFSET_RESET is the value of auto.offset.reset. */
 public final class ResetConsumer {
     private ResetConsumer() {}
 

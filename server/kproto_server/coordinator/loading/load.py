@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.errors import DecodeError
+from kproto.errors import DecodeError, MissingPackage
 from kproto.records.batches import LOG_OVERHEAD, SIZE_POSITION, read_batch
-from kproto.records.errors import MissingPackage
 from kproto.records.segment import BATCH_SIZE_MAX
 from kproto_server.coordinator.loading.repeated_commits import BatchTemplates, RepeatedCommits
 from kproto_server.coordinator.loading.replay import Replay

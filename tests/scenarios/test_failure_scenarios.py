@@ -1,0 +1,101 @@
+"""Each failure scenario with a real consumer, the recorded results of all clients, and the command line."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kproto_server.scenarios import html_report, text_report
+from kproto_server.scenarios.failure_scenarios import SCENARIOS
+from kproto_server.scenarios.runner import ClientNotStarted, ScenarioResult, run_scenario
+from tests.scenarios.clients import CLIENTS, RESETS
+from tests.scenarios.table import DOCUMENT, RECORDED, document, table_cell
+
+CLIENT = "confluent-kafka"
+
+
+def run(name: str, reset: str) -> ScenarioResult:
+    return run_scenario(SCENARIOS[name], CLIENTS[CLIENT](), timeout_s=40, environment={"AUTO_OFFSET_RESET": reset})
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_result_equals_the_recorded_one(name: str) -> None:
+    recorded = json.loads(RECORDED.read_text())
+    assert table_cell(run(name, "earliest")) == recorded[CLIENT]["earliest"][name]
+
+
+def test_a_reset_to_latest_skips_records() -> None:
+    result = run("out-of-range-low", "latest")
+    (partition,) = result.partitions
+    assert (partition.actual_start, partition.skipped, partition.read_again) == (500, 200, 0)
+    assert partition.steps[:2] == ("committed offset is 100", "Fetch from 100: OFFSET_OUT_OF_RANGE")
+    assert "500 (the end)" in text_report.render([result])
+    page = html_report.render([result])
+    assert "200 records skipped" in page
+    assert 'class="skipped"' in page
+
+
+def test_the_report_has_the_last_error_line_of_a_client_that_exits() -> None:
+    result = run("deleted-offsets", "none")
+    (partition,) = result.partitions
+    assert partition.actual_start is None
+    assert partition.skipped == 400
+    assert result.exit_code == 1
+    assert "_AUTO_OFFSET_RESET" in result.last_error_line
+    assert "the client exited with code 1" in text_report.render([result])
+
+
+def test_a_missing_command_raises() -> None:
+    with pytest.raises(ClientNotStarted, match="can't start 'no-such-program'"):
+        run_scenario(SCENARIOS["deleted-offsets"], ["no-such-program"])
+
+
+def test_the_document_has_the_recorded_results() -> None:
+    results = json.loads(RECORDED.read_text())
+    assert list(results) == list(CLIENTS)
+    assert all(set(by_reset[reset]) == set(SCENARIOS) for by_reset in results.values() for reset in RESETS)
+    assert document(results, DOCUMENT.read_text()) == DOCUMENT.read_text()
+
+
+def kproto(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, "-m", "kproto_server", *arguments], capture_output=True, text=True)
+
+
+def test_run_prints_a_table_and_writes_a_page(tmp_path: Path) -> None:
+    """With --fail-on-skipped, a skipped record leads to exit code 1."""
+    client = f"env AUTO_OFFSET_RESET=latest {sys.executable} {CLIENTS[CLIENT]()[1]}"
+    report = tmp_path / "resets.html"
+    done = kproto("scenario", "run", "new-partition", "--client", client, "--report", str(report), "--fail-on-skipped")
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines()[3].split() == ["new-partition", "1", "0", "50", "(the", "end)", "50", "-"]
+    assert "<svg" in report.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([], "kproto scenario: no command given: use list or run, see kproto scenario --help"),
+        (["walk"], "kproto scenario: no command 'walk': use list or run, see kproto scenario --help"),
+        (["run"], "kproto scenario run: give one NAME, see kproto scenario list"),
+        (["run", "all"], "kproto scenario run: give the consumer's command: --client CMD"),
+        (["run", "all", "--client", " "], "kproto scenario run: --client is empty: give a command"),
+        (["run", "all", "--client", "'"], "kproto scenario run: --client: No closing quotation"),
+        (["run", "new-partition", "--client", "no-such-x"], "kproto scenario run: --client: can't start 'no-such-x'"),
+        (["run", "all", "--client", "x", "--timeout", "0"], "kproto scenario run: --timeout can't be '0'"),
+        (["run", "all", "--client", "x", "--report", "x.pdf"], "kproto scenario run: --report can't be 'x.pdf'"),
+        (["run", "flood", "--client", "x"], "kproto scenario run: no scenario 'flood': use out-of-range-low"),
+        (["run", "all", "--client", "x", "--kafka-version", "9"], "kproto scenario run: --kafka-version: "),
+    ],
+)
+def test_an_invalid_command_line_prints_one_line(arguments: list[str], line: str) -> None:
+    done = kproto("scenario", *arguments)
+    assert done.returncode == 2
+    *progress, last = done.stderr.splitlines()
+    assert last.startswith(line)
+    assert progress in ([], ["new-partition ..."])
+
+
+def test_list_prints_all_scenarios() -> None:
+    assert [line.split()[0] for line in kproto("scenario", "list").stdout.splitlines()] == list(SCENARIOS)
