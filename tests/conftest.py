@@ -1,4 +1,8 @@
-"""Hypothesis profiles: the same examples in every run by default, many new ones with KPROTO_HYPOTHESIS=exhaustive."""
+"""Hypothesis profiles, chosen by the environment variable KPROTO_HYPOTHESIS.
+
+The default runs the same examples each time, ``exhaustive`` many new ones, ``few`` a handful of them: enough to
+measure coverage and to detect mutants, for which each test runs many times or slowly.
+"""
 
 import os
 
@@ -18,4 +22,5 @@ settings.register_profile(
     max_examples=5000,
     print_blob=True,
 )
+settings.register_profile("few", settings.get_profile("derandomised"), max_examples=16)
 settings.load_profile(os.environ.get("KPROTO_HYPOTHESIS", "derandomised"))
