@@ -1,4 +1,4 @@
-"""What producers send to one partition at random, and what of it fetchers compare."""
+"""Batches that random producers send, and the part of fetched batches that is compared."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from kproto.records.compression import Compression
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record
 from kproto.records.record_batch import NO_PRODUCER_ID, build_record_batch
-from tests.differential.pair import Side
+from tests.differential.broker_pair import ComparedBroker
 
 
 class Batch(NamedTuple):
-    """What a producer sends to one partition."""
+    """The records of a producer for one partition."""
 
     topic: str
     partition: int
@@ -23,29 +23,29 @@ class Batch(NamedTuple):
     producer: str = ""
     epoch: int = -1
     sequence: int = -1
-    damage: str = ""
+    corruption: str = ""
     magic: int = 2
 
-    def encode(self, side: Side) -> bytes:
+    def encode(self, broker: ComparedBroker) -> bytes:
         if self.magic < 2:
-            return self._damaged(build_message_set(self.records, magic=self.magic, compression=self.compression))
+            return self._corrupted(build_message_set(self.records, magic=self.magic, compression=self.compression))
         encoded = build_record_batch(
             self.records,
             compression=self.compression,
             flags=self.flags,
-            producer_id=side.value(self.producer) if self.producer else NO_PRODUCER_ID,
+            producer_id=broker.value(self.producer) if self.producer else NO_PRODUCER_ID,
             producer_epoch=self.epoch,
             base_sequence=self.sequence,
         )
-        return self._damaged(encoded)
+        return self._corrupted(encoded)
 
-    def _damaged(self, encoded: bytes) -> bytes:
-        match self.damage:
+    def _corrupted(self, encoded: bytes) -> bytes:
+        match self.corruption:
             case "checksum":
                 return encoded[:-1] + bytes([encoded[-1] ^ 1])
             case "twice":
                 return encoded * 2
-            case "cut off":
+            case "truncated":
                 return encoded[:-3]
             case "empty":
                 return b""
@@ -54,8 +54,8 @@ class Batch(NamedTuple):
         return encoded
 
 
-def readable(records: bytes) -> list[Any]:
-    """What batches hold, without what a broker stamps or packs in its own way, and what is cut off at the end."""
+def comparable_batches(records: bytes) -> list[Any]:
+    """Return the content of batches, without append times and a truncated batch at the end."""
     return [
         (
             batch.magic,

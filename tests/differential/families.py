@@ -1,4 +1,4 @@
-"""The families of random requests."""
+"""The families of random requests: groups, records, topics."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 from tests.cli.commands import kproto_started, line_of
 from tests.differential import groups, records, topics
-from tests.differential.history import Found, History, campaign, versions_of
-from tests.differential.pair import Side
+from tests.differential.broker_pair import ComparedBroker
+from tests.differential.history import FoundDifference, History, common_versions, run_histories
 from tests.interop.ours import LISTENING
 from tests.oracle.releases import number
 
 
 class Family(NamedTuple):
-    """One kind of history, and the settings that both brokers need for it."""
+    """A class of histories, and the broker settings that it needs."""
 
-    kind: type[History]
+    history: type[History]
     settings: Mapping[str, str]
 
 
@@ -30,7 +30,7 @@ FAMILIES = {
 
 @contextmanager
 def kproto_as(release: str, family: str) -> Iterator[str]:
-    """Yield the address of a broker in the Kafka version of a release, with the settings of a family."""
+    """Yield the address of a kproto broker with the Kafka version of a release and the settings of a family."""
     flags = [word for name, value in FAMILIES[family].settings.items() for word in ("--set", f"{name}={value}")]
     with kproto_started("serve", "--port", "0", "--kafka-version", release, *flags) as process:
         yield line_of(process).removeprefix(LISTENING).split()[0]
@@ -38,8 +38,10 @@ def kproto_as(release: str, family: str) -> Iterator[str]:
 
 def compare(
     family: str, tested: str, real: str, release: str, seeds: Iterable[int], steps: int
-) -> tuple[int, list[Found]]:
-    """Put histories to the brokers at two addresses; return how much was said, and what differs."""
-    versions = versions_of(tested, real)
-    sides = Side(tested), Side(real)
-    return campaign(lambda seed: FAMILIES[family].kind(*sides, versions, number(release)[:2], seed), seeds, steps)
+) -> tuple[int, list[FoundDifference]]:
+    """Run histories against two brokers; return the number of requests and responses, and the differences."""
+    versions = common_versions(tested, real)
+    brokers = ComparedBroker(tested), ComparedBroker(real)
+    return run_histories(
+        lambda seed: FAMILIES[family].history(*brokers, versions, number(release)[:2], seed), seeds, steps
+    )

@@ -1,4 +1,4 @@
-"""Random members of one group: they join, sync, leave, commit and are described, rightly and wrongly."""
+"""Random members and admin clients of one group: valid and invalid requests of all group APIs."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from kproto.messages.k47_offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from tests.differential.history import History, make_topics, named
-from tests.differential.pair import Difference, Side
+from tests.differential.broker_pair import ComparedBroker, Difference
+from tests.differential.history import History, create_topics, topic_fields
 from tests.network.raw_client import RawClient
 from tests.waiting import wait_until
 
 MEMBERS = 5
 ADMIN = 9
-"""The slot of who is no member."""
+"""The slot of requests outside the membership."""
 SESSION_MS, LONG_MS = 600_000, 900_000
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
@@ -54,32 +54,32 @@ Topics = list[tuple[str, list[int]]]
 
 
 class Member:
-    """What a connection knows of itself."""
+    """The state of a member, as of its connection's last response."""
 
     def __init__(self) -> None:
         self.name = ""
-        self.asked = ""
-        """The member that its last JoinGroup or SyncGroup was for."""
-        self.asked_as: str | None = None
-        """The instance id of that."""
+        self.requested_name = ""
+        """The member id (by name) in the last JoinGroup or SyncGroup."""
+        self.requested_instance: str | None = None
+        """The instance id in that request."""
         self.generation = 0
         self.protocol: str | None = None
-        self.leads = False
+        self.is_leader = False
         self.instance: str | None = None
 
 
 class GroupHistory(History):
     def prepare(self) -> None:
         pick = self.random
-        for side in self.pair.sides:
-            make_topics(side, {"t": (3, {}), "u": (1, {})}, self.versions)
-            wait_until(partial(_coordinates, side), "a coordinator")
+        for broker in self.pair.brokers:
+            create_topics(broker, {"t": (3, {}), "u": (1, {})}, self.versions)
+            wait_until(partial(_is_coordinator, broker), "a coordinator")
         self.group = f"g{self.seed}"
         self.members = {slot: Member() for slot in range(MEMBERS)}
         self.names: list[str] = []
-        """Of all members that there were."""
+        """The names of all member ids that the brokers assigned."""
         self.static: set[str] = set()
-        """Of those that came with an instance id."""
+        """The names of static members."""
         self.protocols = pick.choice([["range"], ["range", "roundrobin"], ["roundrobin", "range"], ["x"]])
         self.protocol_type = self.mostly("consumer", "connect", percent=80)
         self.is_static = pick.random() < 0.4 and self.versions[11][1] >= 5
@@ -88,41 +88,41 @@ class GroupHistory(History):
                 member.instance = pick.choice([None, f"i{slot}"])
 
     def step(self) -> None:
-        free = [slot for slot in range(MEMBERS) if not self.pair.waits(slot)]
+        free = [slot for slot in range(MEMBERS) if not self.pair.is_pending(slot)]
         by_members = {self.join: 30, self.sync: 22, self.heartbeat: 8, self.leave: 6, self.commit: 14}
         by_admins = {self.fetch: 9, self.describe: 6, self.list: 2, self.delete: 2, self.delete_offsets: 2}
         actions = by_admins if not free else {**by_members, **by_admins}
         (action,) = self.random.choices(list(actions), list(actions.values()))
         action(ADMIN if action in by_admins else self.random.choice(free))
 
-    def learn(self, side: Side, slot: int, answer: Any) -> None:
-        if not isinstance(answer, JoinGroupResponse) or answer.error_code not in (0, 79):
+    def learn(self, broker: ComparedBroker, slot: int, response: Any) -> None:
+        if not isinstance(response, JoinGroupResponse) or response.error_code not in (0, 79):
             return
-        if not side.knows(answer.member_id):
-            count = sum(1 for name in self.names if side.value(name) != name)
-            side.note(f"m{count}", answer.member_id)
+        if not broker.has_name(response.member_id):
+            count = sum(1 for name in self.names if broker.value(name) != name)
+            broker.note(f"m{count}", response.member_id)
         member = self.members[slot]
-        member.name = side.named(answer.member_id)[1:-1]
+        member.name = broker.replace_value(response.member_id)[1:-1]
         if member.name not in self.names:
             self.names.append(member.name)
-            if member.asked_as is not None:
+            if member.requested_instance is not None:
                 self.static.add(member.name)
-        if answer.error_code == 0:
-            member.generation, member.protocol = answer.generation_id, answer.protocol_name
-            member.leads = answer.leader == answer.member_id
+        if response.error_code == 0:
+            member.generation, member.protocol = response.generation_id, response.protocol_name
+            member.is_leader = response.leader == response.member_id
 
-    def shown(self, struct: Struct, fields: dict[str, Any]) -> None:
+    def normalize(self, struct: Struct, fields: dict[str, Any]) -> None:
         if isinstance(struct, ListGroupsResponse):
             fields["groups"] = [group for group in fields["groups"] if group["group_id"].startswith(self.group)]
 
-    def excuses(self, difference: Difference) -> bool:
-        """Whether it is who leads, or which protocol wins a tie: the order of a hash map decides in real brokers."""
-        if difference.question.api != "JoinGroup":
+    def is_allowed(self, difference: Difference) -> bool:
+        """Return whether the leader or a tie of protocols differs: a hash map decides in real brokers."""
+        if difference.request.api != "JoinGroup":
             return False
         paths = {path for path, *_ in difference.parts}
         return bool(paths & {".leader", ".protocol_name"}) and ".error_code" not in paths
 
-    # Who asks, about what.
+    # -- targets
 
     def _group(self) -> str:
         return str(self.mostly(self.group, f"{self.group}b", "", f"{self.group}c", percent=92))
@@ -141,87 +141,87 @@ class GroupHistory(History):
         instance: str | None = self.mostly(own, None, "i0", "i1", "", percent=90) if self.is_static else None
         return instance
 
-    def _is_waited_for(self, name: str) -> bool:
-        """Whether this member's answer is still to come: real brokers forget the earlier of two requests."""
+    def _has_pending_request(self, name: str) -> bool:
+        """Return whether a request of this member is pending: real brokers drop the earlier one of two requests."""
         return name != "" and any(
-            member.asked == name and self.pair.waits(slot) for slot, member in self.members.items()
+            member.requested_name == name and self.pair.is_pending(slot) for slot, member in self.members.items()
         )
 
     def _topics(self) -> Topics:
         found: Topics = []
         for _ in range(self.mostly(1, 2, 0, percent=60)):
             name = self.random.choices(["t", "u", "nope", ""], [60, 25, 10, 5])[0]
-            wild = self.random.random() < 0.3
-            numbers = [0, 1, 2, 7, -1] if wild else [0, 1, 2]
-            found.append((name, self.random.choices(numbers, k=self.random.randint(0 if wild else 1, 3))))
+            with_invalid = self.random.random() < 0.3
+            numbers = [0, 1, 2, 7, -1] if with_invalid else [0, 1, 2]
+            found.append((name, self.random.choices(numbers, k=self.random.randint(0 if with_invalid else 1, 3))))
         return found
 
-    # What is asked.
+    # -- requests
 
     def join(self, slot: int) -> None:
         version = self.version(11, 5 if self.is_static else 0)
         member, name = self.members[slot], self._member(slot)
-        if self._is_waited_for(name):
+        if self._has_pending_request(name):
             return
         instance = self._instance(slot)
         if instance is not None and name in self.names and name not in self.static:
-            return  # real brokers fail where an instance id comes second
-        member.asked, member.asked_as = name, instance
+            return  # real brokers fail if a dynamic member sends an instance id later
+        member.requested_name, member.requested_instance = name, instance
         offered = self.mostly(self.protocols, [], ["other"], [""], self.protocols[::-1], percent=90)
         protocol_type = self.mostly(self.protocol_type, "consumer", "connect", "", percent=94)
         session_ms = self.mostly(SESSION_MS, LONG_MS, 5, 10_000_000, percent=88)
         group, metadata = self._group(), self.random.choice(SUBSCRIPTIONS)
         protocols = tuple(JoinGroupRequestProtocol(name=each, metadata=metadata) for each in offered)
 
-        def build(side: Side) -> JoinGroupRequest:
+        def build(broker: ComparedBroker) -> JoinGroupRequest:
             return JoinGroupRequest(
                 group_id=group,
                 session_timeout_ms=session_ms,
                 rebalance_timeout_ms=LONG_MS,
-                member_id=side.value(name),
+                member_id=broker.value(name),
                 group_instance_id=instance,
                 protocol_type=protocol_type,
                 protocols=protocols,
             )
 
-        self.pair.ask(slot, build, version)
+        self.pair.send(slot, build, version)
 
     def sync(self, slot: int) -> None:
         version = self.version(14)
         member, name = self.members[slot], self._member(slot)
-        if self._is_waited_for(name):
+        if self._has_pending_request(name):
             return
-        member.asked = name
+        member.requested_name = name
         instance = self._instance(slot) if version >= 3 else None
-        assigned = list(self.names) if member.leads or self.random.random() < 0.05 else []
-        share = bytes([self.random.randint(0, 255)]) * self.random.randint(0, 5)
+        assigned = list(self.names) if member.is_leader or self.random.random() < 0.05 else []
+        assignment = bytes([self.random.randint(0, 255)]) * self.random.randint(0, 5)
         protocol_type = self.mostly(self.protocol_type, None, "zz", percent=90) if version >= 5 else None
         protocol = self.mostly(member.protocol, None, "zz", percent=90) if version >= 5 else None
         group, generation = self._group(), self._generation(slot)
 
-        def build(side: Side) -> SyncGroupRequest:
+        def build(broker: ComparedBroker) -> SyncGroupRequest:
             return SyncGroupRequest(
                 group_id=group,
                 generation_id=generation,
-                member_id=side.value(name),
+                member_id=broker.value(name),
                 group_instance_id=instance,
                 protocol_type=protocol_type,
                 protocol_name=protocol,
                 assignments=tuple(
-                    SyncGroupRequestAssignment(member_id=side.value(each), assignment=share) for each in assigned
+                    SyncGroupRequestAssignment(member_id=broker.value(each), assignment=assignment) for each in assigned
                 ),
             )
 
-        self.pair.ask(slot, build, version)
+        self.pair.send(slot, build, version)
 
     def heartbeat(self, slot: int) -> None:
         version = self.version(12)
         group, generation, name = self._group(), self._generation(slot), self._member(slot)
         instance = self._instance(slot) if version >= 3 else None
-        self.pair.ask(
+        self.pair.send(
             slot,
-            lambda side: HeartbeatRequest(
-                group_id=group, generation_id=generation, member_id=side.value(name), group_instance_id=instance
+            lambda broker: HeartbeatRequest(
+                group_id=group, generation_id=generation, member_id=broker.value(name), group_instance_id=instance
             ),
             version,
         )
@@ -229,19 +229,21 @@ class GroupHistory(History):
     def leave(self, slot: int) -> None:
         version, group = self.version(13), self._group()
         names = [self._member(slot) for _ in range(self.mostly(1, 2, 0))] if version >= 3 else [self._member(slot)]
-        if any(map(self._is_waited_for, names)):
-            return  # real brokers up to 2.5 never answer who leaves meanwhile
+        if any(map(self._has_pending_request, names)):
+            return  # real brokers up to 2.5 send no response to a pending request of a member that leaves
         if version < 3:
-            self.pair.ask(slot, lambda side: LeaveGroupRequest(group_id=group, member_id=side.value(names[0])), version)
+            self.pair.send(
+                slot, lambda broker: LeaveGroupRequest(group_id=group, member_id=broker.value(names[0])), version
+            )
             return
         instances = [self._instance(slot) for _ in names]
 
-        def build(side: Side) -> LeaveGroupRequest:
+        def build(broker: ComparedBroker) -> LeaveGroupRequest:
             leaving = zip(names, instances, strict=True)
-            members = [MemberIdentity(member_id=side.value(name), group_instance_id=each) for name, each in leaving]
+            members = [MemberIdentity(member_id=broker.value(name), group_instance_id=each) for name, each in leaving]
             return LeaveGroupRequest(group_id=group, members=tuple(members))
 
-        self.pair.ask(slot, build, version)
+        self.pair.send(slot, build, version)
 
     def commit(self, slot: int) -> None:
         version, group, topics = self.version(8, 1), self._group(), self._topics()
@@ -252,15 +254,15 @@ class GroupHistory(History):
         offset = self.random.choice([0, 5, 100, -1, -5])
         epoch = self.random.choice([-1, 0, 3]) if version >= 6 else -1
 
-        def build(side: Side) -> OffsetCommitRequest:
+        def build(broker: ComparedBroker) -> OffsetCommitRequest:
             return OffsetCommitRequest(
                 group_id=group,
                 generation_id_or_member_epoch=generation,
-                member_id=side.value(name),
+                member_id=broker.value(name),
                 group_instance_id=instance,
                 topics=tuple(
                     OffsetCommitRequestTopic(
-                        **named(side, topic, by_id=version >= 10),
+                        **topic_fields(broker, topic, by_id=version >= 10),
                         partitions=tuple(
                             OffsetCommitRequestPartition(
                                 partition_index=index,
@@ -275,39 +277,41 @@ class GroupHistory(History):
                 ),
             )
 
-        self.pair.ask(slot, build, version)
+        self.pair.send(slot, build, version)
 
     def fetch(self, slot: int) -> None:
         version = self.version(9, 1)
         topics = None if version >= 2 and self.random.random() < 0.4 else self._topics()
         groups = [self._group() for _ in range(self.mostly(1, 2))]
 
-        def build(side: Side) -> OffsetFetchRequest:
+        def build(broker: ComparedBroker) -> OffsetFetchRequest:
             if version < 8:
                 old = [OffsetFetchRequestTopic(name=name, partition_indexes=tuple(p)) for name, p in topics or ()]
                 return OffsetFetchRequest(group_id=groups[0], topics=None if topics is None else tuple(old))
             new = [
-                OffsetFetchRequestTopics(**named(side, name, by_id=version >= 10), partition_indexes=tuple(indexes))
+                OffsetFetchRequestTopics(
+                    **topic_fields(broker, name, by_id=version >= 10), partition_indexes=tuple(indexes)
+                )
                 for name, indexes in topics or ()
             ]
             wanted = None if topics is None else tuple(new)
             return OffsetFetchRequest(groups=tuple(OffsetFetchRequestGroup(group_id=g, topics=wanted) for g in groups))
 
-        self.pair.ask(slot, build, version)
+        self.pair.send(slot, build, version)
 
     def describe(self, slot: int) -> None:
         groups = (self.group,) if self.random.random() < 0.8 else (self._group(), self._group())
-        self.pair.ask(slot, lambda side: DescribeGroupsRequest(groups=groups), self.version(15))
+        self.pair.send(slot, lambda broker: DescribeGroupsRequest(groups=groups), self.version(15))
 
     def list(self, slot: int) -> None:
         version = self.version(16)
         states = self.mostly((), ("Stable",), ("Empty", "Dead"), ("stable",), percent=50) if version >= 4 else ()
-        self.pair.ask(slot, lambda side: ListGroupsRequest(states_filter=states), version)
+        self.pair.send(slot, lambda broker: ListGroupsRequest(states_filter=states), version)
 
     def delete(self, slot: int) -> None:
         if self.serves(42):
             groups = tuple(self._group() for _ in range(self.mostly(1, 2, 0)))
-            self.pair.ask(slot, lambda side: DeleteGroupsRequest(groups_names=groups), self.version(42))
+            self.pair.send(slot, lambda broker: DeleteGroupsRequest(groups_names=groups), self.version(42))
 
     def delete_offsets(self, slot: int) -> None:
         if not self.serves(47):
@@ -319,12 +323,12 @@ class GroupHistory(History):
             for name, indexes in self._topics()
         )
         group = self._group()
-        self.pair.ask(slot, lambda side: OffsetDeleteRequest(group_id=group, topics=topics), self.version(47))
+        self.pair.send(slot, lambda broker: OffsetDeleteRequest(group_id=group, topics=topics), self.version(47))
 
 
-def _coordinates(side: Side) -> bool:
-    """Whether a broker answers for groups; it makes the offsets topic when it is first asked who does."""
-    with RawClient(side.address) as client:
+def _is_coordinator(broker: ComparedBroker) -> bool:
+    """Return whether the broker is a coordinator; the first FindCoordinator creates the offsets topic."""
+    with RawClient(broker.address) as client:
         found = client.ask(FindCoordinatorRequest(key="g"), 0)
         described = client.ask(DescribeGroupsRequest(groups=("g",)), 0)
     return {found.error_code, described.groups[0].error_code} == {0}

@@ -1,4 +1,4 @@
-"""Random producers, fetchers and admins of two topics: requests are right, or wrong in one way or two."""
+"""Random producers, fetchers and admin clients of two topics: valid requests, and requests with one or two errors."""
 
 from __future__ import annotations
 
@@ -39,29 +39,29 @@ from kproto.messages.k23_offset_for_leader_epoch import (
 from kproto.records.compression import Compression
 from kproto.records.record import Record, RecordHeader
 from kproto.records.record_batch import CONTROL, TRANSACTIONAL
-from tests.differential.batches import Batch, readable
-from tests.differential.history import Configs, History, make_topics, named, topic_id
-from tests.differential.pair import CLOSED, Difference, Side
+from tests.differential.batches import Batch, comparable_batches
+from tests.differential.broker_pair import CLOSED, ComparedBroker, Difference
+from tests.differential.history import Configs, History, create_topics, topic_fields, topic_id
 from tests.waiting import wait_until
 
 DAY_MS = 86_400_000
 NOW_MS = int(time.time() * 1000)
 NEAR_MS = 3_600_000
-"""A time this near is one of the brokers' clocks."""
+"""A timestamp this close to now is from a broker's clock."""
 CLOCK_TIMES = re.compile(r"-?\d{12,}")
 ONE_SEGMENT: Configs = {"segment.ms": "9000000000000"}
-"""So that answers do not end with segments (DEVIATIONS)."""
+"""A real broker's Fetch response ends with its segment (DEVIATIONS)."""
 SETTINGS = {"offsets.topic.num.partitions": "1", "auto.create.topics.enable": "false"}
 ALL_BYTES = 1 << 20
-BATCHES_SINCE = 4
-"""The version of Fetch from which on records are not converted."""
+RECORD_BATCHES_SINCE = 4
+"""The first version of Fetch without down-conversion."""
 Wanted = dict[tuple[str, int], tuple[int, int, int]]
-"""Topic and partition: offset, the leader epoch that the fetcher knows, and the one in which it has read last."""
+"""By topic and partition: fetch offset, current leader epoch, last fetched epoch."""
 
 
 class RecordHistory(History):
     def prepare(self) -> None:
-        kinds: list[Configs] = [
+        choices: list[Configs] = [
             {},
             {"cleanup.policy": "compact"},
             {"message.timestamp.type": "LogAppendTime"},
@@ -69,41 +69,41 @@ class RecordHistory(History):
             {"compression.type": self.random.choice(["gzip", "uncompressed", "lz4", "snappy"])},
             {f"message.timestamp.{'before' if self.release >= (3, 6) else 'difference'}.max.ms": "60000"},
         ]
-        self.topics = {f"t{self.seed}-{each}": self.random.choice(kinds) for each in range(2)}
-        for side in self.pair.sides:
+        self.topics = {f"t{self.seed}-{each}": self.random.choice(choices) for each in range(2)}
+        for broker in self.pair.brokers:
             topics = {name: (2, {**configs, **ONE_SEGMENT}) for name, configs in self.topics.items()}
-            make_topics(side, topics, self.versions)
+            create_topics(broker, topics, self.versions)
             if self.serves(22):
-                wait_until(lambda side=side: not self._ask_for_id(side).error_code, "a producer id")  # type: ignore[misc]
+                wait_until(lambda broker=broker: not self._request_producer_id(broker).error_code, "a producer id")  # type: ignore[misc]
         self.producers: list[str] = []
         self.next_sequence: dict[tuple[str, str, int], int] = {}
         self.sent: dict[tuple[str, str, int, int], tuple[Record, ...]] = {}
-        """What went with a sequence number, to be sent again."""
+        """The records of each sequence number, to send them again."""
         self.session: tuple[int, bool] | None = None
-        """The epoch that comes next, and whether topics go by id."""
+        """The next epoch of the fetch session, and whether it names topics by id."""
 
-    def _ask_for_id(self, side: Side) -> Any:
-        asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
-        return side.connection(0).ask(asked, self.versions[22][0])
+    def _request_producer_id(self, broker: ComparedBroker) -> Any:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        return broker.connection(0).ask(request, self.versions[22][0])
 
     def step(self) -> None:
         actions = {
             self.produce: 40,
             self.fetch: 26,
-            self.fetch_in_a_session: 10,
+            self.fetch_in_session: 10,
             self.list_offsets: 12,
             self.delete: 5,
-            self.end_of_epoch: 5,
-            self.become_idempotent: 6,
+            self.offset_for_leader_epoch: 5,
+            self.init_producer_id: 6,
         }
         self.random.choices(list(actions), list(actions.values()))[0]()
 
-    def shown(self, struct: Struct, fields: dict[str, Any]) -> None:
+    def normalize(self, struct: Struct, fields: dict[str, Any]) -> None:
         match struct:
             case PartitionData():
-                fields["records"] = None if struct.records is None else readable(struct.records)
+                fields["records"] = None if struct.records is None else comparable_batches(struct.records)
             case ProduceResponse() | FetchResponse():
-                fields["responses"] = flat(fields["responses"])
+                fields["responses"] = flatten(fields["responses"])
                 fields["node_endpoints"] = len(fields["node_endpoints"])
                 fields["session_id"] = bool(getattr(struct, "session_id", 0))
             case InitProducerIdResponse():
@@ -117,19 +117,19 @@ class RecordHistory(History):
             case ListOffsetsPartitionResponse() if 0 <= struct.timestamp - NOW_MS < NEAR_MS:
                 fields["timestamp"] = "now"
 
-    def excuses(self, difference: Difference) -> bool:
-        """Whether it is where records that were converted are cut off: ours are whole (DEVIATIONS)."""
-        question = difference.question
+    def is_allowed(self, difference: Difference) -> bool:
+        """Return whether real Kafka truncates converted records: kproto returns whole batches (DEVIATIONS)."""
+        request = difference.request
         return (
-            question.api == "Fetch"
-            and question.version < BATCHES_SINCE
+            request.api == "Fetch"
+            and request.version < RECORD_BATCHES_SINCE
             and all(
                 path.endswith(".records") and tested and real is not None and tested[: len(real)] == real
                 for path, tested, real in difference.parts
             )
         )
 
-    # Of what.
+    # -- targets
 
     def _topic(self) -> str:
         return str(self.mostly(self.random.choice(list(self.topics)), "nope", percent=95))
@@ -137,7 +137,7 @@ class RecordHistory(History):
     def _partition(self) -> int:
         return int(self.mostly(self.random.choice([0, 0, 0, 1]), 2, -1, percent=94))
 
-    def _kinds(self, *names: str) -> str:
+    def _topic_configs(self, *names: str) -> str:
         return str([self.topics.get(name) for name in names])
 
     def _records(self, magic: int) -> tuple[Record, ...]:
@@ -159,41 +159,41 @@ class RecordHistory(History):
         codecs = [Compression.GZIP, Compression.SNAPPY] + [Compression.LZ4] * (magic > 0)
         codecs += [Compression.ZSTD] * (version >= 7)
         compression = self.mostly(Compression.NONE, *codecs, percent=70)
-        damage = self.mostly("", "checksum", "twice", "cut off", "empty", "magic", percent=95)
-        batch = Batch(topic, partition, self._records(magic), compression, damage=damage, magic=magic)
+        corruption = self.mostly("", "checksum", "twice", "truncated", "empty", "magic", percent=95)
+        batch = Batch(topic, partition, self._records(magic), compression, corruption=corruption, magic=magic)
         if magic == 2 and pick.random() < 0.02:
             return batch._replace(flags=pick.choice([TRANSACTIONAL, CONTROL]))
         if magic == 2 and self.producers and pick.random() < 0.35:
-            return self._numbered(batch)
+            return self._with_sequence(batch)
         return batch
 
-    def _numbered(self, batch: Batch) -> Batch:
-        """The batch as an idempotent producer's: the next one, one sent again, or one out of order."""
+    def _with_sequence(self, batch: Batch) -> Batch:
+        """Return the batch as an idempotent producer's: the next one, a duplicate, or one out of order."""
         producer = self.random.choice(self.producers)
-        following = self.next_sequence.get((producer, batch.topic, batch.partition), 0)
-        again = max(0, following - len(batch.records))
-        sequence = self.mostly(following, again, following + 3, 0, percent=80)
-        at = (producer, batch.topic, batch.partition, sequence)
-        records = self.sent.get(at, batch.records) if self.random.random() < 0.6 else batch.records
-        self.sent[at] = records
+        next_sequence = self.next_sequence.get((producer, batch.topic, batch.partition), 0)
+        duplicate = max(0, next_sequence - len(batch.records))
+        sequence = self.mostly(next_sequence, duplicate, next_sequence + 3, 0, percent=80)
+        key = (producer, batch.topic, batch.partition, sequence)
+        records = self.sent.get(key, batch.records) if self.random.random() < 0.6 else batch.records
+        self.sent[key] = records
         return batch._replace(
             records=records, producer=producer, epoch=self.mostly(0, 1, percent=97), sequence=sequence
         )
 
-    # What is asked.
+    # -- requests
 
     def produce(self) -> None:
         version = self.version(0)
         acks = self.random.choices([1, -1, 2], [45, 50, 5])[0]
-        places = {(self._topic(), self._partition()) for _ in range(self.mostly(1, 2, 3, percent=60))}
-        batches = [self._batch(version, *place) for place in sorted(places)]
+        partitions = {(self._topic(), self._partition()) for _ in range(self.mostly(1, 2, 3, percent=60))}
+        batches = [self._batch(version, *partition) for partition in sorted(partitions)]
 
-        def build(side: Side) -> ProduceRequest:
+        def build(broker: ComparedBroker) -> ProduceRequest:
             topics = [
                 TopicProduceData(
-                    **named(side, topic, "name", by_id=version >= 13),
+                    **topic_fields(broker, topic, "name", by_id=version >= 13),
                     partition_data=tuple(
-                        PartitionProduceData(index=each.partition, records=each.encode(side))
+                        PartitionProduceData(index=each.partition, records=each.encode(broker))
                         for each in batches
                         if each.topic == topic
                     ),
@@ -202,24 +202,26 @@ class RecordHistory(History):
             ]
             return ProduceRequest(acks=acks, timeout_ms=5000, topic_data=tuple(topics))
 
-        told = ", ".join(f"{each.damage or 'good'} {each.compression.name} {each.flags}" for each in batches)
-        (answers,) = self.pair.ask(0, build, version, f"{told} for {self._kinds(*(b.topic for b in batches))}").values()
-        if answers.real is not CLOSED:
-            self._note_sequences(batches, answers.real)
+        note = ", ".join(f"{each.corruption or 'good'} {each.compression.name} {each.flags}" for each in batches)
+        (responses,) = self.pair.send(
+            0, build, version, f"{note} for {self._topic_configs(*(b.topic for b in batches))}"
+        ).values()
+        if responses.real is not CLOSED:
+            self._note_sequences(batches, responses.real)
 
-    def _note_sequences(self, batches: list[Batch], answer: Any) -> None:
-        name_of = {topic_id(self.pair.sides[1], name): name for name in self.topics}
-        taken = {
+    def _note_sequences(self, batches: list[Batch], response: Any) -> None:
+        name_of = {topic_id(self.pair.brokers[1], name): name for name in self.topics}
+        appended = {
             (topic.name or name_of.get(topic.topic_id, ""), partition.index)
-            for topic in answer.responses
+            for topic in response.responses
             for partition in topic.partition_responses
             if partition.error_code == 0
         }
         for batch in batches:
-            place = batch.producer, batch.topic, batch.partition
-            if batch.producer and place[1:] in taken:
+            key = batch.producer, batch.topic, batch.partition
+            if batch.producer and key[1:] in appended:
                 after = batch.sequence + len(batch.records)
-                self.next_sequence[place] = max(self.next_sequence.get(place, 0), after)
+                self.next_sequence[key] = max(self.next_sequence.get(key, 0), after)
 
     def _wanted(self, most: int) -> Wanted:
         return {
@@ -235,21 +237,21 @@ class RecordHistory(History):
         version, wanted = self.version(1), self._wanted(2)
         isolation_level = self.random.choice([0, 1]) if version >= 4 else 0
 
-        def build(side: Side) -> FetchRequest:
+        def build(broker: ComparedBroker) -> FetchRequest:
             return FetchRequest(
                 max_wait_ms=0,
                 min_bytes=1,
                 max_bytes=ALL_BYTES,
                 isolation_level=isolation_level,
-                topics=self._fetched(side, wanted, version),
+                topics=self._fetched(broker, wanted, version),
             )
 
-        self.pair.ask(0, build, version, self._kinds(*(topic for topic, _ in wanted)))
+        self.pair.send(0, build, version, self._topic_configs(*(topic for topic, _ in wanted)))
 
-    def _fetched(self, side: Side, wanted: Wanted, version: int) -> tuple[FetchTopic, ...]:
+    def _fetched(self, broker: ComparedBroker, wanted: Wanted, version: int) -> tuple[FetchTopic, ...]:
         return tuple(
             FetchTopic(
-                **named(side, topic, "topic", by_id=version >= 13),
+                **topic_fields(broker, topic, "topic", by_id=version >= 13),
                 partitions=tuple(
                     FetchPartition(
                         partition=partition,
@@ -265,22 +267,22 @@ class RecordHistory(History):
             for topic in dict.fromkeys(topic for topic, _ in wanted)
         )
 
-    def fetch_in_a_session(self) -> None:
+    def fetch_in_session(self) -> None:
         if self.versions[1][1] < 7:
             return
-        kind = self.random.choices(["new", "unknown", "end", "jump", "go on"], [20, 5, 5, 5, 65])[0]
+        kind = self.random.choices(["new", "unknown", "end", "jump", "continue"], [20, 5, 5, 5, 65])[0]
         if self.session is None:
             kind = "new"
-        following, by_id = self.session or (0, self.random.random() < 0.5)
+        next_epoch, by_id = self.session or (0, self.random.random() < 0.5)
         version = self.version(1, 13 if by_id else 12)
         if not by_id:
             version = min(version, 12)
-        epoch = {"new": 0, "unknown": 1, "end": -1, "jump": following + 5, "go on": following}[kind]
-        wanted = {} if kind == "go on" and self.random.random() < 0.5 else self._wanted(3)
+        epoch = {"new": 0, "unknown": 1, "end": -1, "jump": next_epoch + 5, "continue": next_epoch}[kind]
+        wanted = {} if kind == "continue" and self.random.random() < 0.5 else self._wanted(3)
         forgotten = [(self._topic(), self._partition())] if epoch > 0 and self.random.random() < 0.2 else []
 
-        def build(side: Side) -> FetchRequest:
-            known = side.value("session")
+        def build(broker: ComparedBroker) -> FetchRequest:
+            known = broker.value("session")
             session_id = {"new": 0, "unknown": 777}.get(kind, known if isinstance(known, int) else 0)
             return FetchRequest(
                 max_wait_ms=0,
@@ -288,22 +290,22 @@ class RecordHistory(History):
                 max_bytes=ALL_BYTES,
                 session_id=session_id,
                 session_epoch=epoch,
-                topics=self._fetched(side, wanted, version),
+                topics=self._fetched(broker, wanted, version),
                 forgotten_topics_data=tuple(
-                    ForgottenTopic(**named(side, topic, "topic", by_id=version >= 13), partitions=(partition,))
+                    ForgottenTopic(**topic_fields(broker, topic, "topic", by_id=version >= 13), partitions=(partition,))
                     for topic, partition in forgotten
                 ),
             )
 
-        (answers,) = self.pair.ask(0, build, version, kind).values()
-        if answers.real is CLOSED or answers.real.error_code:
+        (responses,) = self.pair.send(0, build, version, kind).values()
+        if responses.real is CLOSED or responses.real.error_code:
             return
         if kind == "new":
-            for side, answer in zip(self.pair.sides, answers, strict=True):
-                side.note("session", answer.session_id, is_shown=False)
-            self.session = (1, version >= 13) if answers.real.session_id else None
-        elif kind == "go on":
-            self.session = (following + 1, by_id) if answers.real.session_id else None
+            for broker, response in zip(self.pair.brokers, responses, strict=True):
+                broker.note("session", response.session_id, is_shown=False)
+            self.session = (1, version >= 13) if responses.real.session_id else None
+        elif kind == "continue":
+            self.session = (next_epoch + 1, by_id) if responses.real.session_id else None
         elif kind == "end":
             self.session = None
 
@@ -330,18 +332,20 @@ class RecordHistory(History):
             )
             for topic in dict.fromkeys(topic for topic, _ in wanted)
         )
-        asked = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=topics)
-        self.pair.ask(0, lambda side: asked, version, self._kinds(*(topic for topic, _ in wanted)))
+        request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=topics)
+        self.pair.send(0, lambda broker: request, version, self._topic_configs(*(topic for topic, _ in wanted)))
 
     def delete(self) -> None:
         if not self.serves(21):
             return
         topic, offset = self._topic(), self.random.choice([-1, 0, 1, 2, 4, 500, -3])
         partition = DeleteRecordsPartition(partition_index=self._partition(), offset=offset)
-        asked = DeleteRecordsRequest(topics=(DeleteRecordsTopic(name=topic, partitions=(partition,)),), timeout_ms=5000)
-        self.pair.ask(0, lambda side: asked, self.version(21), self._kinds(topic))
+        request = DeleteRecordsRequest(
+            topics=(DeleteRecordsTopic(name=topic, partitions=(partition,)),), timeout_ms=5000
+        )
+        self.pair.send(0, lambda broker: request, self.version(21), self._topic_configs(topic))
 
-    def end_of_epoch(self) -> None:
+    def offset_for_leader_epoch(self) -> None:
         if not self.serves(23):
             return
         version = self.version(23)
@@ -351,21 +355,21 @@ class RecordHistory(History):
             current_leader_epoch=self.mostly(-1, 0, 4, percent=50) if version >= 2 else -1,
         )
         topic = OffsetForLeaderTopic(topic=self._topic(), partitions=(partition,))
-        self.pair.ask(0, lambda side: OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)), version)
+        self.pair.send(0, lambda broker: OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)), version)
 
-    def become_idempotent(self) -> None:
+    def init_producer_id(self) -> None:
         if not self.serves(22):
             return
-        asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
-        (answers,) = self.pair.ask(0, lambda side: asked, self.version(22)).values()
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        (responses,) = self.pair.send(0, lambda broker: request, self.version(22)).values()
         name = f"producer {len(self.producers)}"
-        for side, answer in zip(self.pair.sides, answers, strict=True):
-            side.note(name, answer.producer_id, is_shown=False)
+        for broker, response in zip(self.pair.brokers, responses, strict=True):
+            broker.note(name, response.producer_id, is_shown=False)
         self.producers.append(name)
 
 
-def flat(responses: list[dict[str, Any]]) -> list[list[Any]]:
-    """Partitions by themselves: an answer may name a topic more than once, and has no order."""
+def flatten(responses: list[dict[str, Any]]) -> list[list[Any]]:
+    """Return the partitions of all topics, sorted: a response may name a topic several times, in any order."""
     found = [
         [topic.get("topic", topic.get("name")), topic["topic_id"], partition]
         for topic in responses

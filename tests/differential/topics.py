@@ -1,4 +1,4 @@
-"""Random admins of a few topics: they are made, altered, described and deleted, rightly and wrongly."""
+"""Random admin clients of a few topics: valid and invalid requests to create, alter, describe and delete them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from kproto.messages.k44_incremental_alter_configs import AlterableConfig as Alt
 from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource as AlteredResource
 from kproto.messages.k44_incremental_alter_configs import IncrementalAlterConfigsRequest
 from kproto.messages.k75_describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from tests.differential.broker_pair import ComparedBroker, Difference
 from tests.differential.history import History, topic_id
-from tests.differential.pair import Difference, Side
 
 TOPIC = 2
 SETTINGS = {"offsets.topic.num.partitions": "1", "auto.create.topics.enable": "false"}
-GOOD_CONFIGS = {
+VALID_CONFIGS = {
     "cleanup.policy": ["compact", "delete", "compact,delete"],
     "retention.ms": ["60000", "-1"],
     "segment.bytes": ["1048576"],
@@ -43,7 +43,7 @@ GOOD_CONFIGS = {
     "max.message.bytes": ["100", "2000000"],
     "message.timestamp.type": ["LogAppendTime"],
 }
-BAD_CONFIGS = [
+INVALID_CONFIGS = [
     ("no.such", "1"),
     ("retention.ms", "soon"),
     ("cleanup.policy", "shred"),
@@ -51,7 +51,7 @@ BAD_CONFIGS = [
     ("min.insync.replicas", "0"),
     ("", "1"),
 ]
-LAYOUTS: list[dict[int, tuple[int, ...]]] = [
+ASSIGNMENTS: list[dict[int, tuple[int, ...]]] = [
     {0: (1,)},
     {0: (1,), 1: (1,)},
     {0: (1, 1)},
@@ -59,16 +59,16 @@ LAYOUTS: list[dict[int, tuple[int, ...]]] = [
     {0: ()},
     {1: (1,)},
 ]
-"""Brokers of each partition."""
-BAD_NAMES = ["with space", "x" * 250, "ä"]
-NO_PATHS = ["", ".", ".."]
-"""Bad names of which ZooKeeper tells in its own way (DEVIATIONS)."""
+"""Replica assignments: the brokers of each partition."""
+INVALID_NAMES = ["with space", "x" * 250, "ä"]
+NOT_IN_ZOOKEEPER = ["", ".", ".."]
+"""Invalid names for which brokers with ZooKeeper have other error texts (DEVIATIONS)."""
 
 
 class TopicHistory(History):
     def prepare(self) -> None:
-        self.bad_names = BAD_NAMES + NO_PATHS * (self.release >= (3, 3))
-        self.made: list[str] = []
+        self.invalid_names = INVALID_NAMES + NOT_IN_ZOOKEEPER * (self.release >= (3, 3))
+        self.created: list[str] = []
         self.deleted: list[str] = []
         self.count = 0
 
@@ -85,13 +85,13 @@ class TopicHistory(History):
         }
         self.random.choices(list(actions), list(actions.values()))[0]()
 
-    def learn(self, side: Side, slot: int, answer: Any) -> None:
-        if isinstance(answer, (CreateTopicsResponse, MetadataResponse)):
-            for topic in answer.topics:
+    def learn(self, broker: ComparedBroker, slot: int, response: Any) -> None:
+        if isinstance(response, (CreateTopicsResponse, MetadataResponse)):
+            for topic in response.topics:
                 if any(topic.topic_id):
-                    side.note(f"id of {topic.name}", topic.topic_id)
+                    broker.note(f"id of {topic.name}", topic.topic_id)
 
-    def shown(self, struct: Struct, fields: dict[str, Any]) -> None:
+    def normalize(self, struct: Struct, fields: dict[str, Any]) -> None:
         match struct:
             case MetadataResponse():
                 fields["brokers"] = [broker.node_id for broker in struct.brokers]
@@ -100,49 +100,49 @@ class TopicHistory(History):
             case DescribeConfigsResourceResult():
                 fields["documentation"] = None
 
-    def excuses(self, difference: Difference) -> bool:
-        """Whether it is the name of a collection in a text (DEVIATIONS)."""
+    def is_allowed(self, difference: Difference) -> bool:
+        """Return whether only the Scala name of a collection in an error text differs (DEVIATIONS)."""
         return all(path.endswith(".error_message") and "HashMap" in str(real) for path, _, real in difference.parts)
 
-    # Of what.
+    # -- targets
 
     def _new_name(self) -> str:
         self.count += 1
         return f"t{self.seed}-{self.count}"
 
     def _name(self) -> str:
-        usual = self.random.choice(self.made) if self.made else "nope"
-        gone = self.deleted if self.release >= (3, 3) else []  # with ZooKeeper they go later
-        return str(self.mostly(usual, "nope", *gone, *self.bad_names, percent=80))
+        usual = self.random.choice(self.created) if self.created else "nope"
+        deleted = self.deleted if self.release >= (3, 3) else []  # with ZooKeeper, deletion takes longer
+        return str(self.mostly(usual, "nope", *deleted, *self.invalid_names, percent=80))
 
     def _configs(self) -> list[tuple[str, str | None]]:
-        names = self.random.sample(list(GOOD_CONFIGS), self.mostly(0, 1, 2, percent=40))
-        found: list[tuple[str, str | None]] = [(name, self.random.choice(GOOD_CONFIGS[name])) for name in names]
+        names = self.random.sample(list(VALID_CONFIGS), self.mostly(0, 1, 2, percent=40))
+        found: list[tuple[str, str | None]] = [(name, self.random.choice(VALID_CONFIGS[name])) for name in names]
         if self.random.random() < 0.15:
-            found.append(self.random.choice(BAD_CONFIGS))
+            found.append(self.random.choice(INVALID_CONFIGS))
         return found
 
-    # What is asked.
+    # -- requests
 
     def create(self) -> None:
         version = self.version(19)
-        there = self.made[-1:]
-        names = [self.mostly(self._new_name(), *there, *self.bad_names) for _ in range(self.mostly(1, 2))]
+        existing = self.created[-1:]
+        names = [self.mostly(self._new_name(), *existing, *self.invalid_names) for _ in range(self.mostly(1, 2))]
         topics = tuple(self._creatable(name, version) for name in dict.fromkeys(names))
         validate_only = version >= 1 and self.random.random() < 0.15
-        asked = CreateTopicsRequest(topics=topics, timeout_ms=10_000, validate_only=validate_only)
-        (answers,) = self.pair.ask(0, lambda side: asked, version).values()
+        request = CreateTopicsRequest(topics=topics, timeout_ms=10_000, validate_only=validate_only)
+        (responses,) = self.pair.send(0, lambda broker: request, version).values()
         if not validate_only:
-            self.made += [topic.name for topic in answers.real.topics if topic.error_code == 0]
-            self._settle()
+            self.created += [topic.name for topic in responses.real.topics if topic.error_code == 0]
+            self._wait_for_metadata()
 
     def _creatable(self, name: str, version: int) -> CreatableTopic:
         defaults = [-1] if version >= 4 else []
         if self.random.random() < 0.12:
-            layout = self.random.choice(LAYOUTS)
+            assignment = self.random.choice(ASSIGNMENTS)
             assignments = tuple(
                 CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
-                for index, brokers in layout.items()
+                for index, brokers in assignment.items()
             )
             partitions, replicas = self.mostly((-1, -1), (1, -1), (-1, 1), (2, 1), percent=70)
         else:
@@ -162,23 +162,23 @@ class TopicHistory(History):
         names = list(dict.fromkeys(self._name() for _ in range(self.mostly(1, 2))))
         by_id = version >= 6 and self.random.random() < 0.5
 
-        def build(side: Side) -> DeleteTopicsRequest:
+        def build(broker: ComparedBroker) -> DeleteTopicsRequest:
             if version < 6:
                 return DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=10_000)
             states = [
-                DeleteTopicState(name=None, topic_id=topic_id(side, name))
+                DeleteTopicState(name=None, topic_id=topic_id(broker, name))
                 if by_id
                 else DeleteTopicState(name=name, topic_id=bytes(16))
                 for name in names
             ]
             return DeleteTopicsRequest(topics=tuple(states), timeout_ms=10_000)
 
-        (answers,) = self.pair.ask(0, build, version).values()
-        codes = {topic.name: topic.error_code for topic in answers.real.responses}
-        gone = [name for name in names if codes.get(name) == 0]
-        self.deleted += gone
-        self.made = [name for name in self.made if name not in gone]
-        self._settle()
+        (responses,) = self.pair.send(0, build, version).values()
+        codes = {topic.name: topic.error_code for topic in responses.real.responses}
+        deleted = [name for name in names if codes.get(name) == 0]
+        self.deleted += deleted
+        self.created = [name for name in self.created if name not in deleted]
+        self._wait_for_metadata()
 
     def add_partitions(self) -> None:
         if not self.serves(37):
@@ -188,9 +188,9 @@ class TopicHistory(History):
         count = self.random.choice([1, 2, 3, 4, 5, 0, -1])
         topic = CreatePartitionsTopic(name=self._name(), count=count, assignments=assignments)
         validate_only = self.random.random() < 0.2
-        asked = CreatePartitionsRequest(topics=(topic,), timeout_ms=10_000, validate_only=validate_only)
-        self.pair.ask(0, lambda side: asked, self.version(37))
-        self._settle()
+        request = CreatePartitionsRequest(topics=(topic,), timeout_ms=10_000, validate_only=validate_only)
+        self.pair.send(0, lambda broker: request, self.version(37))
+        self._wait_for_metadata()
 
     def describe(self) -> None:
         if not self.serves(32):
@@ -202,51 +202,53 @@ class TopicHistory(History):
             for name in dict.fromkeys(self._name() for _ in range(self.mostly(1, 2)))
         )
         synonyms = version >= 1 and self.random.random() < 0.5
-        asked = DescribeConfigsRequest(resources=resources, include_synonyms=synonyms)
-        self.pair.look(0, lambda side: asked, version)
+        request = DescribeConfigsRequest(resources=resources, include_synonyms=synonyms)
+        self.pair.send_until_equal(0, lambda broker: request, version)
 
     def alter(self) -> None:
         if not self.serves(33):
             return
         configs = tuple(AlterableConfig(name=name, value=value) for name, value in self._configs())
         resource = AlterConfigsResource(resource_type=TOPIC, resource_name=self._name(), configs=configs)
-        asked = AlterConfigsRequest(resources=(resource,), validate_only=self.random.random() < 0.2)
-        self.pair.ask(0, lambda side: asked, self.version(33))
+        request = AlterConfigsRequest(resources=(resource,), validate_only=self.random.random() < 0.2)
+        self.pair.send(0, lambda broker: request, self.version(33))
 
     def alter_incrementally(self) -> None:
         if not self.serves(44):
             return
         changes = []
-        for index, (name, value) in enumerate(self._configs()):  # one fault at most: any of several may be told
+        for index, (name, value) in enumerate(self._configs()):  # at most one error: brokers report any one of several
             operation = 0 if index else self.mostly(0, 1, 2, 3, 9, percent=60)
             changes.append(Alteration(name=name, config_operation=operation, value=None if operation == 1 else value))
             if operation > 1:
                 break
         resource = AlteredResource(resource_type=TOPIC, resource_name=self._name(), configs=tuple(changes))
-        asked = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=self.random.random() < 0.2)
-        self.pair.ask(0, lambda side: asked, self.version(44))
+        request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=self.random.random() < 0.2)
+        self.pair.send(0, lambda broker: request, self.version(44))
 
     def metadata(self) -> None:
         version = self.version(3, 4)
         names = list(dict.fromkeys(self._name() for _ in range(self.random.randint(1, 3))))
         by_id = version >= 12 and self.random.random() < 0.3
 
-        def build(side: Side) -> MetadataRequest:
-            ids = [MetadataRequestTopic(name=None, topic_id=topic_id(side, name)) for name in names]
+        def build(broker: ComparedBroker) -> MetadataRequest:
+            ids = [MetadataRequestTopic(name=None, topic_id=topic_id(broker, name)) for name in names]
             topics = ids if by_id else [MetadataRequestTopic(name=name) for name in names]
             return MetadataRequest(topics=tuple(topics), allow_auto_topic_creation=False)
 
-        self.pair.look(0, build, version)
+        self.pair.send_until_equal(0, build, version)
 
     def describe_partitions(self) -> None:
         if self.serves(75):
             topics = tuple(TopicRequest(name=name) for name in dict.fromkeys([self._name(), self._name()]))
-            self.pair.look(0, lambda side: DescribeTopicPartitionsRequest(topics=topics), self.version(75))
+            self.pair.send_until_equal(
+                0, lambda broker: DescribeTopicPartitionsRequest(topics=topics), self.version(75)
+            )
 
-    def _settle(self) -> None:
-        """Look at all topics there ever were, until both brokers show the same: what changed takes a moment."""
-        names = [*self.made, *self.deleted]
+    def _wait_for_metadata(self) -> None:
+        """Query the metadata of all topics until it is equal in both brokers."""
+        names = [*self.created, *self.deleted]
         if names:
             topics = tuple(MetadataRequestTopic(name=name) for name in names)
-            asked = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-            self.pair.look(0, lambda side: asked, self.versions[3][1])
+            request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+            self.pair.send_until_equal(0, lambda broker: request, self.versions[3][1])
