@@ -1,7 +1,7 @@
-"""Random lives of a data directory: each has some commits, rounds and compactions, and ends in a crash, or in order.
+"""Random lives of a data directory: each has commits, group commits and compactions, and ends in a crash or cleanly.
 
-A seed says all of it. The power may fail within any operation of the disk, those of the next opening too, and again
-and again; some operations fail, and some lives are lived on a disk that is full.
+Everything follows from a seed. The power can fail within any operation of the disk, also during the next start, and
+again and again. Some operations fail, and some lives run on a full disk.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ import random
 
 from kproto_server.storage.log_writer import Durability
 from tests.storage.crash_harness import CrashHarness
-from tests.storage.crash_model import KEYS, PARTITIONS, image
+from tests.storage.crash_model import KEYS, PARTITIONS, segment_contents
 from tests.storage.simulated_disk import Operation, PowerLost
 
 LIVES = 8
 OPERATIONS_MAX = (20, 60, 200)
 STEPS_MAX = (10, 30, 80)
+FAILING_KINDS = ("write", "sync", "rename", "create", "sync_directory", "remove")
 
 
 class Driver:
-    """Drives one world through its lives."""
+    """Runs one harness through its lives."""
 
     def __init__(self, seed: int, durability: Durability, *, power_fails: bool) -> None:
-        """``power_fails``: at times; else the process is killed, always."""
-        self.chance = random.Random(seed)  # noqa: S311 - the same each time
+        """``power_fails``: lives end in power losses or SIGKILL; otherwise in SIGKILL only."""
+        self.chance = random.Random(seed)  # noqa: S311 - reproducible
         self.harness = CrashHarness(
             durability,
             segment_bytes=self.chance.choice((250, 1000, 4000)),
@@ -33,18 +34,18 @@ class Driver:
         self._power_fails = power_fails
 
     def run(self) -> int:
-        """Live; return how many crashes there were. What fails says how it came to that."""
+        """Run all lives; return the number of crashes. A failure has the trace as a note."""
         try:
             for _ in range(LIVES):
                 self.live()
         except Exception as error:
             error.add_note("\n".join(self.harness.trace[-60:]))
             raise
-        return self.harness.crashes
+        return self.harness.crash_count
 
     def live(self) -> None:
         harness, chance = self.harness, self.chance
-        self._arrange()
+        self._arrange_failures()
         try:
             for _ in range(chance.randrange(chance.choice(STEPS_MAX))):
                 self.step()
@@ -54,11 +55,11 @@ class Driver:
             harness.trace.append("power lost")
         self._end()
         while True:
-            self._arrange_opening()
+            self._arrange_failures_of_start()
             try:
                 harness.open()
             except PowerLost:
-                harness.trace.append("power lost while opening")
+                harness.trace.append("power lost during the start")
             except OSError as error:
                 harness.trace.append(f"open: {error}")
             else:
@@ -66,7 +67,7 @@ class Driver:
             self._end()
         harness.disk.operations_left = None
         if chance.random() < 0.1:
-            self._open_again()
+            self._open_twice()
 
     def _end(self) -> None:
         harness, chance = self.harness, self.chance
@@ -74,19 +75,19 @@ class Driver:
             harness.crash(chance)
         else:
             harness.kill()
-        harness.disk.capacity = None
+        harness.disk.capacity_bytes = None
 
-    def _arrange(self) -> None:
-        """Say what will go wrong in this life."""
+    def _arrange_failures(self) -> None:
+        """Choose the failures of this life."""
         disk, chance = self.harness.disk, self.chance
         disk.operations_left = chance.randrange(chance.choice(OPERATIONS_MAX)) if chance.random() < 0.7 else None
-        kind = chance.random()
-        if kind < 0.15:
-            disk.capacity = disk.used + chance.randrange(800)
-        elif kind < 0.3:
-            self._have_some_fail(chance.choice(("write", "sync", "rename", "create", "sync_directory", "remove")))
+        draw = chance.random()
+        if draw < 0.15:
+            disk.capacity_bytes = disk.used_bytes + chance.randrange(800)
+        elif draw < 0.3:
+            self._let_operations_fail(chance.choice(FAILING_KINDS))
 
-    def _have_some_fail(self, kind: str) -> None:
+    def _let_operations_fail(self, kind: str) -> None:
         chance = self.chance
         rate = chance.choice((0.1, 0.5))
 
@@ -95,46 +96,46 @@ class Driver:
 
         self.harness.disk.fails = fails
 
-    def _arrange_opening(self) -> None:
+    def _arrange_failures_of_start(self) -> None:
         disk, chance = self.harness.disk, self.chance
-        kind = chance.random()
-        disk.operations_left = chance.randrange(12) if kind < 0.3 else None
-        if 0.3 < kind < 0.35:
-            disk.capacity = disk.used + chance.randrange(100)
-        elif 0.35 < kind < 0.4:
-            self._have_some_fail(chance.choice(("write", "sync", "rename", "create", "sync_directory", "remove")))
+        draw = chance.random()
+        disk.operations_left = chance.randrange(12) if draw < 0.3 else None
+        if 0.3 < draw < 0.35:
+            disk.capacity_bytes = disk.used_bytes + chance.randrange(100)
+        elif 0.35 < draw < 0.4:
+            self._let_operations_fail(chance.choice(FAILING_KINDS))
 
-    def _open_again(self) -> None:
-        """To open it twice is to open it once."""
+    def _open_twice(self) -> None:
+        """Check that a second start changes nothing."""
         harness = self.harness
-        before = image(harness.disk)
+        before = segment_contents(harness.disk)
         harness.kill()
         harness.open()
-        assert image(harness.disk) == before
+        assert segment_contents(harness.disk) == before
         assert harness.log_dir.report == []
 
     def step(self) -> None:
         harness, chance = self.harness, self.chance
-        kind = chance.random()
+        draw = chance.random()
         partition = chance.randrange(PARTITIONS)
-        if kind < 0.42:
+        if draw < 0.42:
             keys = chance.sample(KEYS, chance.choice((1, 1, 2, 4)))
             size = chance.choice((1, 5, 40, 40, 200, 700))
             harness.commit(partition, keys, size, is_tombstone=chance.random() < 0.15)
-        elif kind < 0.5:
+        elif draw < 0.5:
             harness.begin()
-        elif kind < 0.57:
+        elif draw < 0.57:
             harness.sync()
-        elif kind < 0.63:
+        elif draw < 0.63:
             harness.finish()
-        elif kind < 0.7:
-            harness.round()
-        elif kind < 0.76:
+        elif draw < 0.7:
+            harness.run_group_commits()
+        elif draw < 0.76:
             harness.roll(partition)
-        elif kind < 0.79:
+        elif draw < 0.79:
             for _ in range(chance.randrange(1, 4)):
-                harness.sync_segments()
-        elif kind < 0.81:
+                harness.step_background_sync()
+        elif draw < 0.81:
             harness.now_ms += chance.choice((10, 1000))
         else:
             harness.compact(partition, chance.choice((1, 5, 20, 200)))

@@ -1,10 +1,10 @@
-"""What must be true of the logs of a data directory, whatever happens to them.
+"""Model of one log over crashes: the content that the log must have, and may have, after each of them.
 
-A history keeps, of one log, what was appended and not refused, in the order of appending. What is found after a crash
-has to be what the first so many of these make, with all that was answered among them: then nothing that was
-acknowledged is lost (OS-11), no commit is there in part (OS-20, OS-21), nothing is invented, what was refused does not
-come back, and the order is kept (OS-28, OS-29). What is found is read by a few lines of their own, not by what is
-tested. Values are unlike each other, so that each tells which commit it is of.
+A model keeps the commits that were appended and not refused. After a crash the log must have the result of a prefix of
+these commits that includes every acknowledged one. Then nothing acknowledged is lost (OS-11), no commit is there in
+part (OS-20, OS-21), nothing is invented, refused commits do not come back, and the order is kept (OS-28, OS-29).
+`read_log` reads the files with a few lines of its own instead of the tested code. All values are different, so that
+each one identifies its commit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ State = dict[bytes, bytes]
 
 
 class Commit(NamedTuple):
-    """What is written together: a value, or None for a tombstone, for each of some keys."""
+    """One batch: a value for each of some keys, or None for a tombstone."""
 
     number: int
     partition: int
@@ -47,39 +47,39 @@ class Commit(NamedTuple):
 
 
 class LogModel:
-    """What was appended to one log and not refused."""
+    """The commits of one log."""
 
     def __init__(self) -> None:
         self.sent: list[Commit] = []
-        """Everything, in its order; what was refused too."""
-        self.settled: State = {}
-        """What is surely there."""
-        self.appended: list[Commit] = []
-        """What may be there, in its order, all that stands before something that is there too."""
+        """All commits in order, refused ones too."""
+        self.acknowledged: State = {}
+        """The result of the acknowledged commits: the log must have at least these."""
+        self.pending: list[Commit] = []
+        """Commits without a response, in order: the log may have a prefix of these."""
         self.refused: set[bytes] = set()
-        """Values of commits whose write failed."""
+        """Values of commits whose write failed: the log must not have them."""
 
     def acknowledge(self, commit: Commit) -> None:
-        assert self.appended[0] is commit, f"{commit} is acknowledged before {self.appended[0]}"
-        self.appended.pop(0).apply(self.settled)
+        assert self.pending[0] is commit, f"{commit} is acknowledged before {self.pending[0]}"
+        self.pending.pop(0).apply(self.acknowledged)
 
     def explains(self, found: State) -> bool:
-        """Whether the first so many of those that may be there make what was found."""
-        state = dict(self.settled)
+        """Return whether the acknowledged commits and a prefix of the pending ones have this result."""
+        state = dict(self.acknowledged)
         if state == found:
             return True
-        for commit in self.appended:
+        for commit in self.pending:
             commit.apply(state)
             if state == found:
                 return True
         return False
 
-    def problem(self, found: State) -> str | None:
-        """Say what can't be, where anything that was not synced may be lost: values never sent, commits in part."""
+    def problem_after_loss(self, found: State) -> str | None:
+        """Return what is wrong with a log that may have lost any batch: a value never sent, or a commit in part."""
         senders = {value: commit for commit in self.sent for value in commit.entries.values() if value is not None}
-        foreign = found.values() - senders.keys()
-        if foreign:
-            return f"nobody sent {foreign}"
+        invented = found.values() - senders.keys()
+        if invented:
+            return f"values that were never sent: {invented}"
         for commit in {senders[value].number: senders[value] for value in found.values()}.values():
             for key, value in commit.entries.items():
                 there = found.get(key)
@@ -88,15 +88,15 @@ class LogModel:
                     return f"a part of {commit}"
         return None
 
-    def take(self, found: State) -> None:
-        """What was found is what counts from now on: others may have seen it."""
-        self.settled = dict(found)
-        self.appended.clear()
-        self.refused -= set(found.values())  # without power in ``os`` mode
+    def adopt(self, found: State) -> None:
+        """Take the found content as acknowledged: clients may have read it."""
+        self.acknowledged = dict(found)
+        self.pending.clear()
+        self.refused -= set(found.values())  # possible only after a power loss in ``os`` mode
 
 
 def read_log(disk: Disk, partition: int) -> tuple[State, list[int]]:
-    """Return what a log says, and the offsets of its records; every octet of its segments has to be a batch's."""
+    """Return the table of a log and the offsets of its records; check that its files have whole batches only."""
     state: State = {}
     offsets: list[int] = []
     end = 0
@@ -121,8 +121,8 @@ def read_log(disk: Disk, partition: int) -> tuple[State, list[int]]:
     return state, offsets
 
 
-def image(disk: Disk) -> dict[str, bytes]:
-    """Return the content of all segments."""
+def segment_contents(disk: Disk) -> dict[str, bytes]:
+    """Return the content of all segments by path."""
     directories = [f"{TOPIC}-{partition}" for partition in range(PARTITIONS)]
     paths = [f"{directory}/{name}" for directory in directories for name in disk.names(directory)]
     return {path: read_all(disk, path) for path in paths if path.endswith(".log")}

@@ -1,7 +1,7 @@
-"""A disk in memory that may do all that disks may do: the judge of what storage promises.
+"""A disk in memory with all failures of real disks, for tests of what storage guarantees.
 
-It forgets what was not synced, tears what was being written, brings changes in another order to where they survive
-(`tests.storage.simulated_files` says how), fails operations, fills up, and loses its power in the middle of one.
+It loses unsynced changes, tears writes, reorders changes (`tests.storage.simulated_files` describes how), fails
+operations with EIO, fills up, and loses power in the middle of an operation.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import random
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from tests.storage.simulated_files import Change, Directory, Inode, NameChange, inodes
+from tests.storage.simulated_files import Directory, FileChange, Inode, NameChange, inodes
 
 Kind = Literal["create", "make", "write", "truncate", "preallocate", "sync", "rename", "remove", "sync_directory"]
 
 
 class Operation(NamedTuple):
-    """Something that changes the disk, and may fail."""
+    """An operation that changes the disk."""
 
     kind: Kind
     path: str
 
 
 class PowerLost(BaseException):
-    """The power fails, here and now; no handler of errors is to take it for one."""
+    """The power failed in this operation. A BaseException, so that no handler of OSError or Exception catches it."""
 
 
 class SimulatedFile:
-    """An open file; it stays usable when its name goes, as in Unix."""
+    """An open file; it stays usable after its name is removed, as on Unix."""
 
     __slots__ = ("_disk", "_inode", "_path", "is_open")
 
@@ -45,7 +45,7 @@ class SimulatedFile:
 
     @size.setter
     def size(self, size: int) -> None:
-        raise AssertionError(f"the size of {self._path} follows from its content, not {size}")
+        raise AssertionError(f"{self._path}: the size {size} is set from outside")
 
     def write_at(self, position: int, data: bytes) -> None:
         self._check()
@@ -71,31 +71,34 @@ class SimulatedFile:
     def close(self) -> None:
         assert self.is_open, f"{self._path} is closed twice"
         self.is_open = False
-        self._disk.open_files -= 1
+        self._disk.open_file_count -= 1
 
     def _check(self) -> None:
         assert self.is_open, f"{self._path} is closed"
 
 
 class SimulatedDisk:
-    """A data directory on such a disk."""
+    """A data directory in memory: the `Disk` protocol, and the failures that tests inject.
 
-    def __init__(self, *, seed: int = 0, capacity: int | None = None) -> None:
-        """``capacity``: octets that all files together may have; None: any."""
-        self.chance = random.Random(seed)  # noqa: S311 - the same each time is what is wanted
-        """Decides how much of a write that fails is written."""
-        self.capacity = capacity
+    A disk is used until `crash` or `kill`, which return its successor; any later use of it raises `PowerLost`.
+    """
+
+    def __init__(self, *, seed: int = 0, capacity_bytes: int | None = None) -> None:
+        """Make an empty disk; ``capacity_bytes`` limits the bytes of all files together."""
+        self.chance = random.Random(seed)  # noqa: S311 - reproducible
+        """Decides how much of a failed write is written."""
+        self.capacity_bytes = capacity_bytes
         self.fails: Callable[[Operation], bool] = lambda operation: False
-        """Asked before each operation: whether it fails with EIO. Of a write that does, some may be written."""
+        """Called before each operation; returns whether it fails with EIO. A failed write writes a random prefix."""
         self.operations_left: int | None = None
-        """The power fails in the operation after so many; it may have happened, like all that is not synced."""
+        """Number of operations before the power fails. The operation in which it fails is done, but not synced."""
         self.operation_count = 0
-        self.open_files = 0
-        self.used = 0
+        self.open_file_count = 0
+        self.used_bytes = 0
         self._root = Directory({})
         self._is_gone = False
 
-    # What storage asks for: the protocol.
+    # The `Disk` protocol.
 
     def names(self, directory: str) -> list[str]:
         found = self._find(directory)
@@ -119,7 +122,7 @@ class SimulatedDisk:
             parent.change(NameChange(None, name, found))
             self._end(power_fails)
         assert isinstance(found, Inode), f"{path} is a directory"
-        self.open_files += 1
+        self.open_file_count += 1
         return SimulatedFile(self, path, found)
 
     def rename(self, path: str, to: str) -> None:
@@ -148,7 +151,7 @@ class SimulatedDisk:
 
     def sync_directory(self, directory: str) -> None:
         found = self._find(directory)
-        assert isinstance(found, Directory), f"{directory} is no directory"
+        assert isinstance(found, Directory), f"{directory} is not a directory"
         self.sync("sync_directory", directory, found)
 
     def exists(self, path: str) -> bool:
@@ -160,29 +163,29 @@ class SimulatedDisk:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return len(found.content)
 
-    # What may happen to it.
+    # Failures of the machine and of the process.
 
-    def crash(self, chance: random.Random) -> SimulatedDisk:
-        """The power fails: return the disk as it is when the power is back. ``chance`` decides what it has lost."""
+    def crash(self, chance: random.Random | None) -> SimulatedDisk:
+        """Return the disk after a power loss; ``chance`` decides which unsynced changes are lost, None: all of them."""
         after = self._successor()
-        after._root = self._root.survivor(chance)
-        after.used = sum(len(inode.content) for inode in inodes(after._root))
+        after._root = self._root.after_power_loss(chance)
+        after.used_bytes = sum(len(inode.content) for inode in inodes(after._root))
         return after
 
     def kill(self) -> SimulatedDisk:
-        """The process is killed: return the disk as the next one sees it. What was not synced still is not."""
+        """Return the disk for the next process after SIGKILL: unsynced changes are there, still unsynced."""
         after = self._successor()
         after._root = self._root
-        after.used = self.used
+        after.used_bytes = self.used_bytes
         return after
 
     def _successor(self) -> SimulatedDisk:
         self._is_gone = True
-        after = SimulatedDisk(capacity=self.capacity)
+        after = SimulatedDisk(capacity_bytes=self.capacity_bytes)
         after.chance = self.chance
         return after
 
-    # What happens.
+    # Effects of the operations.
 
     def write(self, path: str, inode: Inode, position: int, data: bytes) -> None:
         try:
@@ -191,8 +194,8 @@ class SimulatedDisk:
             self._write(inode, position, data[: self.chance.randrange(len(data))] if data else b"")
             raise
         room = len(data)
-        if self.capacity is not None and inode.is_linked:
-            room = max(0, len(inode.content) - position + max(0, self.capacity - self.used))
+        if self.capacity_bytes is not None and inode.is_linked:
+            room = max(0, len(inode.content) - position + max(0, self.capacity_bytes - self.used_bytes))
         self._write(inode, position, data[:room])
         self._end(power_fails)
         if room < len(data):
@@ -201,15 +204,15 @@ class SimulatedDisk:
     def _write(self, inode: Inode, position: int, data: bytes) -> None:
         before = len(inode.content)
         if data:
-            inode.change(Change(position, data))
+            inode.change(FileChange(position, data))
         self._count(inode, len(inode.content) - before)
 
     def resize(self, kind: Kind, path: str, inode: Inode, size: int) -> None:
         power_fails = self._begin(kind, path)
         more = size - len(inode.content)
-        if kind == "preallocate" and self.capacity is not None and more > self.capacity - self.used:
+        if kind == "preallocate" and self.capacity_bytes is not None and more > self.capacity_bytes - self.used_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-        inode.change(Change(size, None))
+        inode.change(FileChange(size, None))
         self._count(inode, more)
         self._end(power_fails)
 
@@ -217,7 +220,7 @@ class SimulatedDisk:
         try:
             power_fails = self._begin(kind, path)
         except OSError:
-            node.fail_to_sync()
+            node.fail_sync()
             raise
         self._end(power_fails)
         node.sync()
@@ -242,11 +245,11 @@ class SimulatedDisk:
 
     def _count(self, inode: Inode, more: int) -> None:
         if inode.is_linked:
-            self.used += more
+            self.used_bytes += more
 
     def _unlink(self, node: Inode | Directory | None) -> None:
         if isinstance(node, Inode):
-            self.used -= len(node.content)
+            self.used_bytes -= len(node.content)
             node.is_linked = False
 
     def _find(self, path: str) -> Inode | Directory | None:

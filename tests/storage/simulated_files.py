@@ -1,16 +1,18 @@
-"""Files and directories of the simulated disk: what the process sees, what is durable, and what stands between.
+"""Files and directories of the simulated disk: the content that the process reads, the durable content, and the
+changes between the two.
 
-Theory of operation. Changes that no sync has covered are kept in their order. What a crash leaves is what is durable,
-and of those changes any part:
+Theory of operation. A file or directory keeps its changes since its last sync, in order. After a power loss it has its
+durable content and any part of those changes:
 
-- of a file either the first ones, the last of them torn at any octet, or any of them by blocks of 512 octets: blocks
-  reach a disk in any order. Where the file has become longer around a block that did not get there, it has zeros.
-- of a directory any of them, but for those that need a name from one that did not happen.
+- A file has either a prefix of its changes, the last of them torn at any byte, or any subset of their 512-byte blocks,
+  since blocks reach a disk in any order. A gap before a block that did reach the disk contains zeros.
+- A directory has any subset of its changes, except changes that depend on a lost one for a name.
 
-Files and directories know nothing of each other: a name may be there without the content, and the other way round.
-A sync of a file that fails leaves the writes that it should have covered in doubt, and no later sync covers them, as
-those who have relied on a second try have found. (Names and sizes are what file systems have journals for: where one of
-those fails, nothing can be written any more.)
+Files and directories are independent: a name can survive without the content, and the content without a name.
+
+A failed sync of a file leaves the writes that it should have covered unsafe: operating systems can mark such pages
+clean, so that no later sync writes them. Names and sizes are metadata, which file systems protect with a journal of
+their own, so a later sync of those succeeds.
 """
 
 from __future__ import annotations
@@ -20,24 +22,25 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 BLOCK_SIZE = 512
+"""Bytes that reach the disk together."""
 
 
-class Change(NamedTuple):
-    """Of a file: octets written, or its size (``data`` is None)."""
+class FileChange(NamedTuple):
+    """A write, or a new size if ``data`` is None."""
 
     position: int
     data: bytes | None
 
 
 class NameChange(NamedTuple):
-    """Of a directory: a name goes, a name comes, or both in one step."""
+    """A removed name, an added name, or both in one step."""
 
-    gone: str | None
-    come: str | None
+    removed: str | None
+    added: str | None
     node: Inode | Directory | None
 
 
-def _apply(content: bytearray, change: Change) -> None:
+def _apply(content: bytearray, change: FileChange) -> None:
     position, data = change
     if data is None:
         del content[position:]
@@ -47,52 +50,56 @@ def _apply(content: bytearray, change: Change) -> None:
 
 
 class Inode:
-    __slots__ = ("content", "durable", "in_doubt", "is_linked", "pending")
+    """A file without its names."""
+
+    __slots__ = ("content", "durable", "is_linked", "pending", "unsafe_count")
 
     def __init__(self, content: bytes = b"") -> None:
         self.content = bytearray(content)
         self.durable = content
-        self.pending: list[tuple[Change, bool]] = []
-        """Changes that are not durable, in their order; True: they are, but one before them is in doubt."""
-        self.in_doubt = 0
-        """How many of the first ones a failed sync has left in doubt."""
+        self.pending: list[tuple[FileChange, bool]] = []
+        """Changes since the last complete sync, and whether each is durable although an earlier one is not."""
+        self.unsafe_count = 0
+        """Number of leading changes that a failed sync covered."""
         self.is_linked = True
 
-    def change(self, change: Change) -> None:
+    def change(self, change: FileChange) -> None:
         _apply(self.content, change)
         self.pending.append((change, False))
 
     def sync(self) -> None:
-        if self.in_doubt:
-            for number, (change, _) in enumerate(self.pending):
-                if number >= self.in_doubt or change.data is None:
-                    self.pending[number] = change, True
+        if self.unsafe_count:
+            for index, (change, _) in enumerate(self.pending):
+                if index >= self.unsafe_count or change.data is None:
+                    self.pending[index] = change, True
         else:
             self.durable = bytes(self.content)
             self.pending.clear()
 
-    def fail_to_sync(self) -> None:
-        self.in_doubt = len(self.pending)
+    def fail_sync(self) -> None:
+        self.unsafe_count = len(self.pending)
 
-    def survivor(self, chance: random.Random) -> Inode:
-        """Return what the file is after a crash."""
+    def after_power_loss(self, chance: random.Random | None) -> Inode:
+        """Return the file after a power loss; None: all changes that are not durable are lost."""
         content = bytearray(self.durable)
         if self.pending:
-            by_blocks = chance.random() < 0.4
-            left = chance.randrange(len(self.pending) + 1)
-            for number, (change, is_sure) in enumerate(self.pending):
-                if is_sure:
+            by_blocks = chance is not None and chance.random() < 0.4
+            kept_count = 0 if chance is None else chance.randrange(len(self.pending) + 1)
+            for index, (change, is_durable) in enumerate(self.pending):
+                if is_durable:
                     _apply(content, change)
+                elif chance is None:
+                    continue
                 elif by_blocks:
                     _apply_blocks(content, change, chance)
-                elif number < left:
+                elif index < kept_count:
                     _apply(content, change)
-                elif number == left and change.data is not None:
+                elif index == kept_count and change.data is not None:
                     _apply(content, change._replace(data=change.data[: chance.randrange(len(change.data) + 1)]))
         return Inode(bytes(content))
 
 
-def _apply_blocks(content: bytearray, change: Change, chance: random.Random) -> None:
+def _apply_blocks(content: bytearray, change: FileChange, chance: random.Random) -> None:
     position, data = change
     if data is None:
         if chance.random() < 0.5:
@@ -103,11 +110,13 @@ def _apply_blocks(content: bytearray, change: Change, chance: random.Random) -> 
     while start < end:
         stop = min(end, (start // BLOCK_SIZE + 1) * BLOCK_SIZE)
         if chance.random() < 0.5:
-            _apply(content, Change(start, data[start - position : stop - position]))
+            _apply(content, FileChange(start, data[start - position : stop - position]))
         start = stop
 
 
 class Directory:
+    """A directory and the nodes in it."""
+
     __slots__ = ("durable", "names", "pending")
 
     def __init__(self, names: dict[str, Inode | Directory]) -> None:
@@ -123,27 +132,27 @@ class Directory:
         self.durable = dict(self.names)
         self.pending.clear()
 
-    def fail_to_sync(self) -> None:
-        """Leave everything to the next sync."""
+    def fail_sync(self) -> None:
+        """Do nothing: the next sync covers all pending changes."""
 
-    def survivor(self, chance: random.Random) -> Directory:
-        """Return the directory after a crash, and all that is in it."""
+    def after_power_loss(self, chance: random.Random | None) -> Directory:
+        """Return the directory and its content after a power loss; None: all changes that are not durable are lost."""
         names = dict(self.durable)
         lost: set[str | None] = set()
         for change in self.pending:
-            touched = {change.gone, change.come} - {None}
-            if touched & lost or chance.random() < 0.5:
+            touched = {change.removed, change.added} - {None}
+            if chance is None or touched & lost or chance.random() < 0.5:
                 lost |= touched
             else:
                 _apply_name(names, change)
-        return Directory({name: node.survivor(chance) for name, node in names.items()})
+        return Directory({name: node.after_power_loss(chance) for name, node in names.items()})
 
 
 def _apply_name(names: dict[str, Inode | Directory], change: NameChange) -> None:
-    if change.gone is not None:
-        names.pop(change.gone, None)
-    if change.come is not None and change.node is not None:
-        names[change.come] = change.node
+    if change.removed is not None:
+        names.pop(change.removed, None)
+    if change.added is not None and change.node is not None:
+        names[change.added] = change.node
 
 
 def inodes(directory: Directory) -> Iterable[Inode]:

@@ -1,4 +1,4 @@
-"""Compaction against a plain model of what must stay (LF-70 to LF-73), and at every step that a crash may come."""
+"""Compaction against a model of the retained records (LF-70 to LF-73), interrupted at every step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kproto_server.storage.partition_log import PartitionLog
 
 TOPIC = "__consumer_offsets"
-TERMS = CompactionSettings(delete_retention_ms=1000, min_dirty_ratio=0.5)
+SETTINGS = CompactionSettings(delete_retention_ms=1000, min_dirty_ratio=0.5)
 NOW_MS = 1_000_000
 
 
@@ -38,12 +38,12 @@ def open_log(path: Path, segment_bytes: int = 300) -> tuple[LogDir, PartitionLog
 
 def write(log_dir: LogDir, log: PartitionLog, *records: tuple[str, str | None], compression: int = 0) -> None:
     """Append a batch of keys and values."""
-    made = [
+    built = [
         Record(key.encode(), None if value is None else value.encode(), timestamp=NOW_MS, offset=offset)
         for offset, (key, value) in enumerate(records)
     ]
-    batch = build_record_batch(made, base_offset=0, compression=Compression(compression))
-    assert log_dir.writer.write(log, batch, len(made)) == 0
+    batch = build_record_batch(built, base_offset=0, compression=Compression(compression))
+    assert log_dir.writer.write(log, batch, len(built)) == 0
 
 
 def batches(log_dir: LogDir, log: PartitionLog) -> list[RecordBatch]:
@@ -60,8 +60,8 @@ def records(log_dir: LogDir, log: PartitionLog) -> list[Record]:
 
 
 def compact(log_dir: LogDir, log: PartitionLog, now_ms: int = NOW_MS, steps: int | None = None) -> Compaction:
-    """Compact, or stop after so many steps."""
-    compaction = Compaction(log_dir.disk, log, log_dir.writer, TERMS, now_ms)
+    """Compact the log, or stop after a number of steps."""
+    compaction = Compaction(log_dir.disk, log, log_dir.writer, SETTINGS, now_ms)
     for number, work in enumerate(compaction.run()):
         if work is not None:
             work()
@@ -70,8 +70,8 @@ def compact(log_dir: LogDir, log: PartitionLog, now_ms: int = NOW_MS, steps: int
     return compaction
 
 
-def reflected(found: Iterable[Record]) -> dict[bytes, bytes]:
-    """What somebody knows who has read these records."""
+def table_of(found: Iterable[Record]) -> dict[bytes, bytes]:
+    """Return the table that a consumer builds from these records."""
     known: dict[bytes, bytes] = {}
     for record in found:
         assert record.key is not None
@@ -82,8 +82,8 @@ def reflected(found: Iterable[Record]) -> dict[bytes, bytes]:
     return known
 
 
-def test_the_newest_of_each_key_stays_with_its_offset(tmp_path: Path) -> None:
-    """LF-70, LF-72: base offsets, last offsets and timestamps stay; the newest segment is left alone."""
+def test_the_newest_record_of_each_key_is_retained_with_its_offset(tmp_path: Path) -> None:
+    """LF-70, LF-72: base offsets, last offsets and timestamps stay; the active segment does not change."""
     log_dir, log = open_log(tmp_path)
     for number in range(12):
         write(log_dir, log, ("a", f"a{number}"), ("b", f"b{number}"))
@@ -96,12 +96,12 @@ def test_the_newest_of_each_key_stays_with_its_offset(tmp_path: Path) -> None:
     assert set(after) <= set(before)
     old = [record for record in after if record.offset < active.base_offset]
     assert len({record.key for record in old}) == len(old)
-    assert reflected(after) == reflected(before)
+    assert table_of(after) == table_of(before)
     assert all(batch.last_offset >= batch.base_offset for batch in batches(log_dir, log))
 
 
-def test_tombstones_stay_for_a_while(tmp_path: Path) -> None:
-    """LF-70: until delete.retention.ms after the first pass that finds them the newest."""
+def test_tombstones_are_retained_until_their_delete_horizon(tmp_path: Path) -> None:
+    """LF-70: `delete.retention.ms` after the first compaction that finds them the newest."""
     log_dir, log = open_log(tmp_path)
     write(log_dir, log, ("a", "x" * 100))
     write(log_dir, log, ("a", None))
@@ -118,12 +118,12 @@ def test_tombstones_stay_for_a_while(tmp_path: Path) -> None:
 
 
 def transactional(key: str, value: str, producer_id: int) -> bytes:
-    made = [Record(key.encode(), value.encode(), timestamp=NOW_MS, offset=0)]
-    return build_record_batch(made, base_offset=0, producer_id=producer_id, producer_epoch=0, flags=TRANSACTIONAL)
+    built = [Record(key.encode(), value.encode(), timestamp=NOW_MS, offset=0)]
+    return build_record_batch(built, base_offset=0, producer_id=producer_id, producer_epoch=0, flags=TRANSACTIONAL)
 
 
-def test_transactions(tmp_path: Path) -> None:
-    """LF-71: what was aborted goes, markers go some time after their records, and an open transaction stops it all."""
+def test_aborted_records_go_markers_follow_and_an_open_transaction_ends_the_compaction(tmp_path: Path) -> None:
+    """LF-71."""
     log_dir, log = open_log(tmp_path)
 
     def marker(kind: ControlType, producer_id: int) -> None:
@@ -159,7 +159,7 @@ def test_transactions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", [0, 1])
-def test_compression_stays_as_it_was(tmp_path: Path, compression: int) -> None:
+def test_compacted_batches_keep_their_compression(tmp_path: Path, compression: int) -> None:
     log_dir, log = open_log(tmp_path)
     for number in range(6):
         write(log_dir, log, ("a", f"{number}" * 50), ("b", f"{number}" * 50), compression=compression)
@@ -181,8 +181,8 @@ HISTORIES = st.lists(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(HISTORIES)
-def test_nothing_is_lost_and_nothing_comes_back(tmp_path_factory: pytest.TempPathFactory, model: list[object]) -> None:
-    """LF-70: after any compaction, whole or given up at any step, a reader knows what it would have known."""
+def test_the_table_of_a_consumer_stays_the_same(tmp_path_factory: pytest.TempPathFactory, model: list[object]) -> None:
+    """LF-70: after any compaction, complete or interrupted at any step."""
     path = tmp_path_factory.mktemp("log")
     log_dir, log = open_log(path, segment_bytes=200)
     expected: dict[bytes, bytes] = {}
@@ -194,7 +194,7 @@ def test_nothing_is_lost_and_nothing_comes_back(tmp_path_factory: pytest.TempPat
             _, pause_ms, steps = event
             now_ms += pause_ms
             compact(log_dir, log, now_ms, steps)
-            if steps < 30:  # it may have been given up: as after a kill
+            if steps < 30:  # the compaction may be incomplete, as after SIGKILL
                 log_dir, log = open_log(path, segment_bytes=200)
         else:
             assert isinstance(event, list)
@@ -204,15 +204,15 @@ def test_nothing_is_lost_and_nothing_comes_back(tmp_path_factory: pytest.TempPat
                 if value is None:
                     expected.pop(key.encode(), None)
         found = records(log_dir, log)
-        assert reflected(found) == expected
+        assert table_of(found) == expected
         assert [record.offset for record in found] == sorted({record.offset for record in found})
 
 
 @pytest.mark.parametrize(("keys", "segment_bytes"), [(300, 100_000), (3000, 100_000), (3000, 400_000)])
-def test_a_steady_stream_of_commits_takes_no_more_than_twice_what_lives(keys: int, segment_bytes: int) -> None:
-    """The disk used stays within 2 x of live data + one segment at any moment, with what is being written beside.
+def test_a_steady_stream_of_commits_takes_at_most_twice_the_live_data(keys: int, segment_bytes: int) -> None:
+    """And one segment, at any moment, including the file that compaction writes.
 
-    Compaction has one of its steps for each commit of ten partitions.
+    Compaction runs one step for each commit of ten partitions.
     """
     disk = SimulatedDisk()
     log_dir = LogDir(disk, durability="os", segment_bytes=segment_bytes)
@@ -229,8 +229,8 @@ def test_a_steady_stream_of_commits_takes_no_more_than_twice_what_lives(keys: in
     for _ in range(6 * (live + segment_bytes) // live):
         for commit in commits:
             assert log_dir.writer.write(log, commit, 10) == 0
-            if compaction is None and dirtiest([log], TERMS.min_dirty_ratio) is log:
-                compaction = Compaction(disk, log, log_dir.writer, TERMS, NOW_MS)
+            if compaction is None and dirtiest([log], SETTINGS.min_dirty_ratio) is log:
+                compaction = Compaction(disk, log, log_dir.writer, SETTINGS, NOW_MS)
                 steps = compaction.run()
             if compaction is not None:
                 work = next(steps, compaction)

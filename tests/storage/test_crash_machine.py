@@ -1,4 +1,4 @@
-"""The same world and judge as in `test_crashes`, driven by Hypothesis: what fails comes back as short as it can be."""
+"""The crash harness driven by Hypothesis, which shrinks a failing sequence to a short one."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from tests.storage.crash_driver import FAILING_KINDS
 from tests.storage.crash_harness import CrashHarness
 from tests.storage.crash_model import KEYS, PARTITIONS
 from tests.storage.simulated_disk import PowerLost
 
 PARTITION = st.integers(0, PARTITIONS - 1)
-DISASTERS = st.randoms(use_true_random=False)
-FAULTS = st.sampled_from(["write", "sync", "rename", "create", "sync_directory", "remove"])
+CHANCE = st.randoms(use_true_random=False)
 
 
 class DataDirectory(RuleBasedStateMachine):
-    """A data directory in use; it is open whenever a rule begins."""
+    """A data directory in use; it is open at the beginning of every rule."""
 
     @initialize(segment_bytes=st.sampled_from([250, 2000]), wal_size_bytes=st.sampled_from([1000, 5000]))
-    def make(self, segment_bytes: int, wal_size_bytes: int) -> None:
+    def create(self, segment_bytes: int, wal_size_bytes: int) -> None:
         self.harness = CrashHarness("fsync", segment_bytes=segment_bytes, wal_size_bytes=wal_size_bytes)
 
     @rule(
@@ -34,8 +34,8 @@ class DataDirectory(RuleBasedStateMachine):
         self.harness.commit(partition, keys, size, is_tombstone=is_tombstone)
 
     @rule()
-    def round(self) -> None:
-        self.harness.round()
+    def run_group_commits(self) -> None:
+        self.harness.run_group_commits()
 
     @rule()
     def begin(self) -> None:
@@ -47,52 +47,52 @@ class DataDirectory(RuleBasedStateMachine):
         self.harness.finish()
 
     @rule(steps=st.integers(1, 3))
-    def sync_segments(self, steps: int) -> None:
+    def sync_in_background(self, steps: int) -> None:
         for _ in range(steps):
-            self.harness.sync_segments()
+            self.harness.step_background_sync()
 
     @rule(partition=PARTITION)
     def roll(self, partition: int) -> None:
         self.harness.roll(partition)
 
-    @rule(partition=PARTITION, steps=st.integers(1, 60), later_ms=st.sampled_from([0, 1000]))
-    def compact(self, partition: int, steps: int, later_ms: int) -> None:
-        self.harness.now_ms += later_ms
+    @rule(partition=PARTITION, steps=st.integers(1, 60), elapsed_ms=st.sampled_from([0, 1000]))
+    def compact(self, partition: int, steps: int, elapsed_ms: int) -> None:
+        self.harness.now_ms += elapsed_ms
         self.harness.compact(partition, steps)
 
-    @rule(kind=FAULTS, partition=PARTITION)
-    def fail_in_a_round(self, kind: str, partition: int) -> None:
+    @rule(kind=st.sampled_from(FAILING_KINDS), partition=PARTITION)
+    def fail_in_a_group_commit(self, kind: str, partition: int) -> None:
         self.harness.disk.fails = lambda operation: operation.kind == kind
         self.harness.commit(partition, KEYS[:2], 60)
-        self.harness.round()
+        self.harness.run_group_commits()
         self.harness.disk.fails = lambda operation: False
 
-    @rule(room=st.integers(0, 400), partition=PARTITION)
-    def fill_up(self, room: int, partition: int) -> None:
+    @rule(free_bytes=st.integers(0, 400), partition=PARTITION)
+    def fill_up(self, free_bytes: int, partition: int) -> None:
         disk = self.harness.disk
-        disk.capacity = disk.used + room
+        disk.capacity_bytes = disk.used_bytes + free_bytes
         for _ in range(2):
             self.harness.commit(partition, KEYS[:3], 60)
-            self.harness.round()
-        disk.capacity = None
+            self.harness.run_group_commits()
+        disk.capacity_bytes = None
 
     @rule()
     def kill(self) -> None:
         self.harness.kill()
         self.harness.open()
 
-    @rule(chance=DISASTERS)
+    @rule(chance=CHANCE)
     def lose_power(self, chance: random.Random) -> None:
         self.harness.crash(chance)
         self.harness.open()
 
-    @rule(chance=DISASTERS, operations=st.integers(0, 30), partition=PARTITION, steps=st.integers(0, 60))
+    @rule(chance=CHANCE, operations=st.integers(0, 30), partition=PARTITION, steps=st.integers(0, 60))
     def lose_power_within(self, chance: random.Random, operations: int, partition: int, steps: int) -> None:
-        """A round and a compaction, and the power fails somewhere in them, or in the next opening."""
+        """The power fails within a group commit, a compaction, or the next start."""
         self.harness.disk.operations_left = operations
         try:
             self.harness.commit(partition, KEYS[:2], 60)
-            self.harness.round()
+            self.harness.run_group_commits()
             self.harness.compact(partition, steps)
             self.harness.kill()
             self.harness.disk.operations_left = operations // 3

@@ -1,7 +1,7 @@
-"""A broker whose disk fills up, as a process on a real file system of a few megabytes.
+"""A broker process on a real file system of a few megabytes that fills up.
 
-Clients get the error that Kafka gives (OC-35), nothing else changes for them, and once there is space again commits
-succeed again. What was answered is there after SIGKILL and a restart, though the disk was full in between.
+Clients get Kafka's error (OC-35), and nothing else changes for them. Commits succeed again once there is space.
+Acknowledged commits are there after SIGKILL and a restart, although the disk was full in between.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ import pytest
 from bench.peers.durability import ON_DISK, Durability
 from bench.peers.server import Launch, Server, wait_until_listening
 from bench.wire import NOT_YET, Refused, ask, committed, connect, text
+from kproto.codes import ErrorCode
 from tests.storage.small_disk import SmallDisk, small_disk
 
 MEGABYTE = 1 << 20
 DISK_BYTES: dict[Durability, int] = {"os": 6 * MEGABYTE, "fsync": 96 * MEGABYTE}
-"""``fsync`` takes 64 MiB for its journal, in advance."""
+"""``fsync`` reserves 2 x 16 MiB for the write-ahead log."""
 TOPIC = "orders"
 PARTITIONS = 3
 GROUP = "billing"
 METADATA, OFFSET_COMMIT, FIND_COORDINATOR, API_VERSIONS = 3, 8, 10, 18
-NOT_COORDINATOR = 16
-LOADED_SECONDS_MAX = 30.0
+LOADING_MAX_S = 30.0
 COMMITS_MAX = 20_000
-"""More than fit into the last blocks of the files that are open when the disk is full."""
+"""More than fit into the last blocks of the open files when the disk is full."""
 
 
 @pytest.fixture(params=ON_DISK)
 def durability(request: pytest.FixtureRequest) -> Durability:
-    asked: Durability = request.param
-    return asked
+    value: Durability = request.param
+    return value
 
 
 @pytest.fixture
 def disk(tmp_path: Path, durability: Durability) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path, DISK_BYTES[durability]) as made:
-        yield made
+    with small_disk(tmp_path, DISK_BYTES[durability]) as mounted:
+        yield mounted
 
 
 @pytest.fixture
@@ -53,11 +53,11 @@ def launch(disk: SmallDisk, durability: Durability) -> Launch:
 
 
 def commit(stream: socket.socket, number: int) -> int:
-    """Commit the same offset for all partitions; return the error code that all of them got."""
+    """Commit the same offset for all partitions; return the error code, which must be the same for all."""
     partitions = b"".join(pack(">iqh", index, number, 0) for index in range(PARTITIONS))
     body = text(GROUP) + pack(">ihq", -1, 0, -1) + pack(">i", 1) + text(TOPIC) + pack(">i", PARTITIONS) + partitions
-    answer = ask(stream, OFFSET_COMMIT, 3, body)
-    codes = {unpack_from(">h", answer, len(answer) - 6 * nth - 2)[0] for nth in range(PARTITIONS)}
+    response = ask(stream, OFFSET_COMMIT, 3, body)
+    codes = {unpack_from(">h", response, len(response) - 6 * nth - 2)[0] for nth in range(PARTITIONS)}
     assert len(codes) == 1
     return int(codes.pop())
 
@@ -67,7 +67,7 @@ def offsets(stream: socket.socket) -> list[int]:
 
 
 def offsets_once_loaded(stream: socket.socket) -> list[int]:
-    end = monotonic() + LOADED_SECONDS_MAX
+    end = monotonic() + LOADING_MAX_S
     while True:
         try:
             return offsets(stream)
@@ -78,28 +78,28 @@ def offsets_once_loaded(stream: socket.socket) -> list[int]:
 
 
 @pytest.mark.slow  # a real process, started twice
-def test_a_full_disk_is_told_to_clients_and_recovered_from(disk: SmallDisk, launch: Launch) -> None:
+def test_clients_get_an_error_on_a_full_disk_and_commits_succeed_again(disk: SmallDisk, launch: Launch) -> None:
     server = Server(launch)
     try:
         wait_until_listening(server)
         with connect(server.port) as stream:
-            answered = _fill(disk, stream)
-            assert commit(stream, answered + 1) == NOT_COORDINATOR, "as long as there is no space"
-            assert offsets(stream) == [answered] * PARTITIONS, "a failed commit changes nothing visible (OC-36)"
+            acknowledged = _fill(disk, stream)
+            assert commit(stream, acknowledged + 1) == ErrorCode.NOT_COORDINATOR, "there is no space"
+            assert offsets(stream) == [acknowledged] * PARTITIONS, "a failed commit changes nothing visible (OC-36)"
             assert ask(stream, API_VERSIONS, 0, b"")[:2] == b"\0\0"
             server.check()
             disk.release()
-            assert commit(stream, answered + 2) == 0
-            assert offsets(stream) == [answered + 2] * PARTITIONS
+            assert commit(stream, acknowledged + 2) == 0
+            assert offsets(stream) == [acknowledged + 2] * PARTITIONS
             disk.fill()
-            answered = _commit_until_refused(stream, answered + 3)
+            acknowledged = _commit_until_refused(stream, acknowledged + 3)
     finally:
         server.kill()
-    _check_after_restart(disk, launch, answered)
+    _check_after_restart(disk, launch, acknowledged)
 
 
 def _fill(disk: SmallDisk, stream: socket.socket) -> int:
-    """Create the topic, commit, take all space; return the last number that was answered without an error."""
+    """Create the topic, commit, take all space; return the last acknowledged number."""
     ask(stream, METADATA, 4, pack(">i", 1) + text(TOPIC) + b"\1")
     ask(stream, FIND_COORDINATOR, 0, text(GROUP))
     assert commit(stream, 1) == 0
@@ -108,24 +108,24 @@ def _fill(disk: SmallDisk, stream: socket.socket) -> int:
 
 
 def _commit_until_refused(stream: socket.socket, number: int) -> int:
-    """Commit on, until the last block is full, too; return the last number that was answered without an error."""
+    """Commit until the last block is full, too; return the last acknowledged number."""
     for committing in range(number, number + COMMITS_MAX):
         error_code = commit(stream, committing)
         if error_code:
-            assert error_code == NOT_COORDINATOR
+            assert error_code == ErrorCode.NOT_COORDINATOR
             return committing - 1
-    pytest.fail(f"{COMMITS_MAX} commits on a full disk, and no error")
+    pytest.fail(f"{COMMITS_MAX} commits succeeded on a full disk")
 
 
-def _check_after_restart(disk: SmallDisk, launch: Launch, answered: int) -> None:
-    """With the disk still full, and then with space: the last number answered is there, and commits go on."""
+def _check_after_restart(disk: SmallDisk, launch: Launch, acknowledged: int) -> None:
+    """Check the last acknowledged number, first on the full disk, and that commits succeed with space."""
     server = Server(launch)
     try:
         wait_until_listening(server)
         with connect(server.port) as stream:
-            assert offsets_once_loaded(stream) == [answered] * PARTITIONS
+            assert offsets_once_loaded(stream) == [acknowledged] * PARTITIONS
             disk.release()
-            assert commit(stream, answered + 5) == 0
-            assert offsets(stream) == [answered + 5] * PARTITIONS
+            assert commit(stream, acknowledged + 5) == 0
+            assert offsets(stream) == [acknowledged + 5] * PARTITIONS
     finally:
         server.stop()

@@ -1,235 +1,246 @@
-"""Writing that fails, syncing that fails, disks that are full, journals that are (OC-35, OS-24, OS-25)."""
+"""Failed writes and syncs, full disks, and full write-ahead logs (OC-35, OS-24, OS-25)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
+
 import pytest
 
+from kproto.codes import ErrorCode
 from kproto.records.record_batch import CHECKED_FROM
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.log_writer import Durability
 from kproto_server.storage.write_ahead_log import NAMES
-from tests.storage.faulty_disk import FaultyDisk, Inode
-from tests.storage.log_data import TOPIC, append, batch, log_values, new_log_dir, settle
+from tests.storage.log_data import TOPIC, append, batch_of, log_values, new_log_dir, run_group_commit
+from tests.storage.simulated_disk import Operation, SimulatedDisk
 
-STORAGE_ERROR, TOO_LARGE = 56, 10
-WAL_SIZE = 4096
+STORAGE_ERROR, TOO_LARGE = ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.MESSAGE_TOO_LARGE
+WAL_SIZE_BYTES = 4096
 
 
 @pytest.fixture(params=["os", "fsync"])
 def durability(request: pytest.FixtureRequest) -> Durability:
-    made: Durability = request.param
-    return made
+    value: Durability = request.param
+    return value
 
 
-def made(durability: Durability, *, capacity: int | None = None, partitions: int = 2, **options: int) -> LogDir:
-    disk = FaultyDisk(capacity)
-    return new_log_dir(disk, partitions, durability=durability, **{"wal_size_bytes": WAL_SIZE, **options})
+def new(durability: Durability, *, capacity_bytes: int | None = None, partitions: int = 2, **options: int) -> LogDir:
+    disk = SimulatedDisk(capacity_bytes=capacity_bytes)
+    return new_log_dir(disk, partitions, durability=durability, **{"wal_size_bytes": WAL_SIZE_BYTES, **options})
 
 
-def disk_of(log_dir: LogDir) -> FaultyDisk:
-    assert isinstance(log_dir.disk, FaultyDisk)
+def disk_of(log_dir: LogDir) -> SimulatedDisk:
+    assert isinstance(log_dir.disk, SimulatedDisk)
     return log_dir.disk
 
 
-def content(log_dir: LogDir, partition: int = 0) -> list[list[bytes | None]]:
+def fail(log_dir: LogDir, kinds: tuple[str, ...], matches: Callable[[str], bool] = lambda path: True) -> None:
+    """Let these kinds of operations fail, on paths that match."""
+
+    def fails(operation: Operation) -> bool:
+        return operation.kind in kinds and matches(operation.path)
+
+    disk_of(log_dir).fails = fails
+
+
+def is_segment(path: str) -> bool:
+    return path.endswith(".log")
+
+
+def values(log_dir: LogDir, partition: int = 0) -> list[list[bytes | None]]:
     return log_values(log_dir.disk, log_dir.logs[TOPIC, partition])
 
 
-def reopened(log_dir: LogDir, durability: Durability) -> LogDir:
-    return LogDir(disk_of(log_dir).after_kill(), durability=durability, wal_size_bytes=WAL_SIZE)
+def reopen(disk: SimulatedDisk, durability: Durability) -> LogDir:
+    return LogDir(disk, durability=durability, wal_size_bytes=WAL_SIZE_BYTES)
+
+
+def after_kill(log_dir: LogDir, durability: Durability) -> LogDir:
+    return reopen(disk_of(log_dir).kill(), durability)
+
+
+def after_power_loss(log_dir: LogDir) -> LogDir:
+    """Open a copy of the disk after a power loss that loses every unsynced change."""
+    return reopen(deepcopy(disk_of(log_dir)).crash(None), "fsync")
 
 
 def test_a_failed_write_changes_nothing(durability: Durability) -> None:
-    log_dir = made(durability)
+    log_dir = new(durability)
     assert append(log_dir, 0, b"before") == 0
-    disk_of(log_dir).fault = lambda operation, path: operation == "write" and path.startswith(f"{TOPIC}-0")
+    fail(log_dir, ("write",), lambda path: path.startswith(f"{TOPIC}-0"))
     log = log_dir.logs[TOPIC, 0]
     for number in range(2):
-        assert log_dir.writer.append(log, *batch(b"refused %d" % number), None) == 0
-        assert log_dir.writer.append(log_dir.logs[TOPIC, 1], *batch(b"other"), None) == 0
-    assert settle(log_dir) == [STORAGE_ERROR, 0, STORAGE_ERROR, 0]
+        assert log_dir.writer.append(log, *batch_of(b"failed %d" % number), None) == 0
+        assert log_dir.writer.append(log_dir.logs[TOPIC, 1], *batch_of(b"other"), None) == 0
+    assert run_group_commit(log_dir) == [STORAGE_ERROR, 0, STORAGE_ERROR, 0]
     assert log.next_offset == 1
-    disk_of(log_dir).fault = lambda operation, path: False
+    fail(log_dir, ())
     assert append(log_dir, 0, b"after") == 0
-    assert content(log_dir) == content(reopened(log_dir, durability)) == [[b"before"], [b"after"]]
-    assert content(log_dir, 1) == [[b"other"], [b"other"]]
+    assert values(log_dir) == [[b"before"], [b"after"]]
+    assert values(log_dir, 1) == [[b"other"], [b"other"]]
+    assert values(after_kill(log_dir, durability)) == [[b"before"], [b"after"]]
 
 
-def test_what_could_not_be_cut_off_is_cut_off_before_the_next_write(durability: Durability) -> None:
-    log_dir = made(durability)
+def test_a_failed_truncation_is_repeated_before_the_next_write(durability: Durability) -> None:
+    log_dir = new(durability)
+    path = f"{TOPIC}-0/{0:020}.log"
     assert append(log_dir, 0, b"before") == 0
-    whole = batch(b"refused")[0]
-    disk_of(log_dir).fault = lambda operation, path: operation in ("write", "truncate") and path.endswith(".log")
-    for content_ in (b"refused", b"refused"):
-        log_dir.writer.append(log_dir.logs[TOPIC, 0], *batch(content_), None)
-    assert settle(log_dir) == [STORAGE_ERROR, STORAGE_ERROR]
-    assert len(read_all(disk_of(log_dir), f"{TOPIC}-0/{0:020}.log")) > len(whole)
-    assert append(log_dir, 0, b"refused too") == STORAGE_ERROR
-    disk_of(log_dir).fault = lambda operation, path: False
+    size = len(read_all(disk_of(log_dir), path))
+    fail(log_dir, ("write", "truncate"), is_segment)
+    for value in (b"failed", b"failed"):
+        log_dir.writer.append(log_dir.logs[TOPIC, 0], *batch_of(value), None)
+    assert run_group_commit(log_dir) == [STORAGE_ERROR, STORAGE_ERROR]
+    assert len(read_all(disk_of(log_dir), path)) > size
+    assert append(log_dir, 0, b"failed too") == STORAGE_ERROR
+    fail(log_dir, ())
     assert append(log_dir, 0, b"x") == 0
-    assert content(log_dir) == content(reopened(log_dir, durability)) == [[b"before"], [b"x"]]
+    assert values(log_dir) == [[b"before"], [b"x"]]
+    assert values(after_kill(log_dir, durability)) == [[b"before"], [b"x"]]
 
 
-def test_a_full_disk_refuses_and_recovers(durability: Durability) -> None:
-    log_dir = made(durability, capacity=2 * WAL_SIZE + 2500, partitions=1)
+def test_writes_fail_on_a_full_disk_and_succeed_after_it_has_space(durability: Durability) -> None:
+    log_dir = new(durability, capacity_bytes=2 * WAL_SIZE_BYTES + 2500, partitions=1)
     appended: list[list[bytes]] = []
     while append(log_dir, 0, b"%d" % len(appended) * 40) == 0:
         appended.append([b"%d" % len(appended) * 40])
     assert appended
     assert append(log_dir, 0, b"x" * 200) == STORAGE_ERROR
-    assert content(log_dir) == appended
-    again = reopened(log_dir, durability)
-    assert content(again) == appended
-    disk_of(again).capacity = None
-    assert append(again, 0, b"there is space again") == 0
-    assert content(again) == [*appended, [b"there is space again"]]
+    assert values(log_dir) == appended
+    reopened = after_kill(log_dir, durability)
+    assert values(reopened) == appended
+    disk_of(reopened).capacity_bytes = None
+    assert append(reopened, 0, b"there is space again") == 0
+    assert values(reopened) == [*appended, [b"there is space again"]]
 
 
-def test_a_failed_sync_refuses_the_round_and_all_that_comes(durability: Durability) -> None:
-    if durability == "os":
-        log_dir = made("os")
-        disk_of(log_dir).fault = lambda operation, path: operation == "sync"
-        assert append(log_dir, 0, b"needs none") == 0
-        return
-    log_dir = made("fsync")
+def test_os_mode_needs_no_sync() -> None:
+    log_dir = new("os")
+    fail(log_dir, ("sync",))
+    assert append(log_dir, 0, b"not synced") == 0
+
+
+def test_a_failed_sync_fails_its_group_commit_and_all_later_writes() -> None:
+    log_dir = new("fsync")
     assert append(log_dir, 0, b"before") == 0
-    disk_of(log_dir).fault = lambda operation, path: operation == "sync"
+    fail(log_dir, ("sync",))
     writer, log = log_dir.writer, log_dir.logs[TOPIC, 0]
-    told: list[str] = []
-    writer.on_failure = told.append
-    assert writer.append(log, *batch(b"in the round"), "in the round") == 0
-    begun = writer.begin()
-    assert begun is not None
-    assert writer.append(log, *batch(b"meanwhile"), "meanwhile") == 0
-    begun.sync()
-    assert writer.finish(begun) == [("in the round", STORAGE_ERROR)]
-    disk_of(log_dir).fault = lambda operation, path: False
-    assert told == [writer.failure] == ["sync failed: [Errno 5] Input/output error"]
-    behind = writer.begin()
-    assert behind is not None
-    assert not behind.needs_sync
-    assert writer.finish(behind) == [("meanwhile", STORAGE_ERROR)]
-    assert writer.append(log, *batch(b"more"), "more") == STORAGE_ERROR
+    reported: list[str] = []
+    writer.on_failure = reported.append
+    assert writer.append(log, *batch_of(b"in the group commit"), "in the group commit") == 0
+    group_commit = writer.begin()
+    assert group_commit is not None
+    assert writer.append(log, *batch_of(b"queued"), "queued") == 0
+    group_commit.sync()
+    assert writer.finish(group_commit) == [("in the group commit", STORAGE_ERROR)]
+    fail(log_dir, ())
+    assert reported == [writer.failure] == [f"sync failed: [Errno 5] Input/output error: {NAMES[1]!r}"]
+    second = writer.begin()
+    assert second is not None
+    assert not second.needs_sync
+    assert writer.finish(second) == [("queued", STORAGE_ERROR)]
+    assert writer.append(log, *batch_of(b"more"), "more") == STORAGE_ERROR
     assert writer.begin_background_sync() is None
     log_dir.close()
-    again = reopened(log_dir, "fsync")
-    assert content(again) == [[b"before"]]
-    assert append(again, 0, b"after") == 0
-    assert content(again) == [[b"before"], [b"after"]]
+    reopened = after_kill(log_dir, "fsync")
+    assert values(reopened) == [[b"before"]]
+    assert append(reopened, 0, b"after") == 0
+    assert values(reopened) == [[b"before"], [b"after"]]
 
 
-def test_where_the_journal_cant_be_written_the_segments_are_synced() -> None:
-    log_dir = made("fsync")
+def test_segments_are_synced_if_the_write_ahead_log_cannot_be_written() -> None:
+    log_dir = new("fsync")
     assert append(log_dir, 0, b"before") == 0
-    disk_of(log_dir).fault = lambda operation, path: operation == "write" and path in NAMES
-    assert append(log_dir, 0, b"meanwhile") == 0
-    disk_of(log_dir).fault = lambda operation, path: False
+    fail(log_dir, ("write",), lambda path: path in NAMES)
+    assert append(log_dir, 0, b"without") == 0
+    fail(log_dir, ())
     assert append(log_dir, 0, b"after") == 0
-    disk = disk_of(log_dir)
-    disk.files = {name: Inode(bytes(inode.on_disk)) for name, inode in disk.files.items()}
-    assert content(reopened(log_dir, "fsync")) == [[b"before"], [b"meanwhile"], [b"after"]]
+    assert values(after_power_loss(log_dir)) == [[b"before"], [b"without"], [b"after"]]
 
 
-@pytest.mark.parametrize("helps", [True, False])
-def test_journal_files_take_turns(helps: bool) -> None:
-    """With somebody who syncs in the background, and without."""
-    log_dir = made("fsync")
-    writer = log_dir.writer
+@pytest.mark.parametrize("has_background_syncs", [True, False])
+def test_write_ahead_log_files_take_turns(has_background_syncs: bool) -> None:
+    log_dir = new("fsync")
     expected = []
-    syncs = 0
+    sync_count = 0
     for number in range(200):
         expected.append([b"%d" % number * 20])
         assert append(log_dir, number % 2, *expected[-1]) == 0
-        work = writer.begin_background_sync() if helps else None
-        if work is not None:
-            syncs += 1
-            work.run()
-            writer.end_background_sync()
+        sync = log_dir.writer.begin_background_sync() if has_background_syncs else None
+        if sync is not None:
+            sync_count += 1
+            sync.run()
+            log_dir.writer.end_background_sync()
         if number % 7 == 0:
-            disk = FaultyDisk()
-            mine = disk_of(log_dir)
-            disk.directories = mine.directories
-            disk.files = {name: Inode(bytes(inode.on_disk)) for name, inode in mine._names_on_disk.items()}
-            found = LogDir(disk, durability="fsync", wal_size_bytes=WAL_SIZE)
-            assert content(found) == expected[::2]
-            assert content(found, 1) == expected[1::2]
-    assert (syncs > 3) == helps
+            recovered = after_power_loss(log_dir)
+            assert values(recovered) == expected[::2]
+            assert values(recovered, 1) == expected[1::2]
+    assert (sync_count > 3) == has_background_syncs
 
 
-def test_a_round_may_be_larger_than_the_journal() -> None:
-    log_dir = made("fsync")
+def test_a_group_commit_can_be_larger_than_the_write_ahead_log() -> None:
+    log_dir = new("fsync")
     for number in range(3):
         assert append(log_dir, 0, b"small") == 0
-        assert append(log_dir, 0, b"%d" % number * WAL_SIZE) == 0
-    disk = disk_of(log_dir)
-    disk.files = {name: Inode(bytes(inode.on_disk)) for name, inode in disk.files.items()}
-    assert len(content(reopened(log_dir, "fsync"))) == 6
+        assert append(log_dir, 0, b"%d" % number * WAL_SIZE_BYTES) == 0
+    assert len(values(after_power_loss(log_dir))) == 6
 
 
-def test_a_sync_that_fails_in_the_background_fails_the_log() -> None:
-    log_dir = made("fsync")
-    work = None
-    while work is None:
+def test_a_failed_background_sync_fails_all_later_writes() -> None:
+    log_dir = new("fsync")
+    sync = None
+    while sync is None:
         assert append(log_dir, 0, b"x" * 200) == 0
-        work = log_dir.writer.begin_background_sync()
-    disk_of(log_dir).fault = lambda operation, path: operation == "sync" and path.endswith(".log")
-    work.run()
+        sync = log_dir.writer.begin_background_sync()
+    fail(log_dir, ("sync",), is_segment)
+    sync.run()
     log_dir.writer.end_background_sync()
     assert append(log_dir, 0, b"y") == STORAGE_ERROR
-    disk = disk_of(log_dir)
-    disk.files = {name: Inode(bytes(inode.on_disk)) for name, inode in disk.files.items()}
-    found = content(reopened(log_dir, "fsync"))
+    found = values(after_power_loss(log_dir))
     assert found
-    assert {tuple(values) for values in found} == {(b"x" * 200,)}
+    assert {tuple(each) for each in found} == {(b"x" * 200,)}
 
 
-def test_in_os_mode_so_much_is_written_before_it_is_synced() -> None:
-    log_dir = made("os", unsynced_max_bytes=1000)
+def test_os_mode_syncs_in_the_background_after_a_number_of_bytes() -> None:
+    log_dir = new("os", unsynced_max_bytes=1000)
     log = log_dir.logs[TOPIC, 0]
-    while (work := log_dir.writer.begin_background_sync()) is None:
-        assert log_dir.writer.write(log, *batch(b"x" * 50)) == 0
+    while (sync := log_dir.writer.begin_background_sync()) is None:
+        assert log_dir.writer.write(log, *batch_of(b"x" * 50)) == 0
     assert 1000 <= log.size < 1300
-    work.run()
+    sync.run()
     log_dir.writer.end_background_sync()
-    assert log.synced_offset == log.next_offset
+    assert log.recovery_point.offset == log.next_offset
     assert log_dir.writer.begin_background_sync() is None
-    assert reopened(log_dir, "os").logs[TOPIC, 0].synced_offset == log.next_offset
+    assert after_kill(log_dir, "os").logs[TOPIC, 0].recovery_point.offset == log.next_offset
 
 
-def test_a_batch_that_is_written_by_its_checked_part_is_the_same_batch() -> None:
-    """D13: whatever the log has to do first: open a file, begin a segment, cut off what a failed write has left."""
-
-    def broken(operation: str, path: str) -> bool:
-        return operation in ("write", "truncate") and path.endswith(".log")
-
-    def sound(operation: str, path: str) -> bool:
-        return False
-
-    by_part, whole = made("os", partitions=1), made("os", partitions=1)
+def test_a_batch_written_by_its_checked_part_is_the_same_batch() -> None:
+    """D13: also if the log first opens a file, rolls a segment, or truncates a failed write."""
+    by_part, whole = new("os", partitions=1), new("os", partitions=1)
     for number in range(60):
-        octets, count = batch(*(b"%d" % number * (number % 7 + 1) for _ in range(number % 3 + 1)))
+        data, count = batch_of(*(b"%d" % number * (number % 7 + 1) for _ in range(number % 3 + 1)))
         fails = number % 10 == 4
         errors = []
         for log_dir in (by_part, whole):
             writer, log = log_dir.writer, log_dir.logs[TOPIC, 0]
             log.segment_bytes = 700
-            disk_of(log_dir).fault = broken if fails else sound
-            checked = octets[CHECKED_FROM:]
+            fail(log_dir, ("write", "truncate") if fails else (), is_segment)
+            checked = data[CHECKED_FROM:]
             is_whole = log_dir is whole
-            errors.append(writer.write(log, octets, count) if is_whole else writer.write_checked(log, checked, count))
-            if number % 13 == 0 and (work := writer.begin_sync(log)) is not None:
-                work.run()
-                writer.end_sync(work)
+            errors.append(writer.write(log, data, count) if is_whole else writer.write_checked(log, checked, count))
+            if number % 13 == 0 and (sync := writer.begin_sync(log)) is not None:
+                sync.run()
+                writer.end_sync(sync)
         assert errors == [STORAGE_ERROR if fails else 0] * 2
-    assert content(by_part) == content(whole)
+    assert values(by_part) == values(whole)
     assert len(by_part.logs[TOPIC, 0].segments()) > 5
     assert by_part.writer.write_checked(by_part.logs[TOPIC, 0], bytes(1 << 21), 1) == TOO_LARGE
     for segment in by_part.logs[TOPIC, 0].segments():
         assert read_all(disk_of(by_part), segment.path) == read_all(disk_of(whole), segment.path)
 
 
-def test_a_small_disk_gets_a_small_journal() -> None:
-    log_dir = made("fsync", capacity=1_200_000, wal_size_bytes=4 << 20)
+def test_a_small_disk_gets_a_small_write_ahead_log() -> None:
+    log_dir = new("fsync", capacity_bytes=1_200_000, wal_size_bytes=4 << 20)
     assert disk_of(log_dir).size_of(NAMES[0]) == 524288
     assert append(log_dir, 0, b"x") == 0

@@ -1,7 +1,8 @@
-"""What compaction keeps of any log, against a plain statement of LF-70 to LF-72; and the quick way against the other.
+"""The records that compaction retains of any log, against a direct statement of LF-70 to LF-72; and the fast path
+against the reference implementation.
 
-A log is made of commits, tombstones, transactions that are committed, aborted or open, and message sets of old brokers,
-compressed or not, with short and long keys.
+The logs have commits, tombstones, committed, aborted and open transactions, and message sets of old brokers, compressed
+or not, with short and long keys.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ RETENTION_MS = 1000
 KEYS = [b"a", b"b" * 30, b"c" * 64, b"d" * 65, b"d" * 66, b"e" * 300]
 
 
-class Made(NamedTuple):
-    """A batch, and what it is."""
+class Built(NamedTuple):
+    """A batch with its kind and records."""
 
-    octets: bytes
+    data: bytes
     kind: str
     records: list[Record]
     producer_id: int = -1
@@ -46,16 +47,16 @@ class Made(NamedTuple):
         return self.records[0].offset
 
 
-def make_log(chance: random.Random, count: int) -> list[Made]:
-    """Some batches with rising offsets."""
-    made: list[Made] = []
+def make_log(chance: random.Random, count: int) -> list[Built]:
+    """Return batches with rising offsets."""
+    log: list[Built] = []
     offset = chance.choice([0, 100])
     for _ in range(count):
         kind = chance.choice(["plain"] * 6 + ["transactional"] * 3 + ["commit", "abort"] + ["message set"])
         producer_id = chance.randrange(3) if kind in ("transactional", "commit", "abort") else -1
         if kind in ("commit", "abort"):
             result = ControlType.COMMIT if kind == "commit" else ControlType.ABORT
-            octets = build_end_marker(
+            data = build_end_marker(
                 result,
                 offset=offset,
                 timestamp=NOW_MS + offset,
@@ -64,20 +65,20 @@ def make_log(chance: random.Random, count: int) -> list[Made]:
                 coordinator_epoch=2,
                 partition_leader_epoch=0,
             )
-            made.append(Made(octets, kind, [Record(b"", b"", offset=offset)], producer_id))
+            log.append(Built(data, kind, [Record(b"", b"", offset=offset)], producer_id))
             offset += 1
             continue
         records = list(some_records(chance, offset, kind))
         compression = chance.choice([Compression.NONE, Compression.NONE, Compression.GZIP, Compression.LZ4])
         if kind == "message set":
-            octets = build_message_set(records, magic=1, compression=compression)
-            if compression is Compression.NONE:  # then each is one by itself
-                made += [Made(build_message_set([one], magic=1), kind, [one]) for one in records]
+            data = build_message_set(records, magic=1, compression=compression)
+            if compression is Compression.NONE:  # each message is a batch of its own
+                log += [Built(build_message_set([one], magic=1), kind, [one]) for one in records]
             else:
-                made.append(Made(octets, kind, records))
+                log.append(Built(data, kind, records))
         else:
             has_append_time = chance.random() < 0.2
-            octets = build_record_batch(
+            data = build_record_batch(
                 records,
                 base_offset=offset,
                 last_offset=records[-1].offset + chance.choice([0, 0, 2]),
@@ -91,9 +92,9 @@ def make_log(chance: random.Random, count: int) -> list[Made]:
             )
             if has_append_time:
                 records = [record._replace(timestamp=NOW_MS + 999) for record in records]
-            made.append(Made(octets, kind, records, producer_id))
+            log.append(Built(data, kind, records, producer_id))
         offset = records[-1].offset + 3
-    return made
+    return log
 
 
 def some_records(chance: random.Random, offset: int, kind: str) -> Iterator[Record]:
@@ -106,80 +107,80 @@ def some_records(chance: random.Random, offset: int, kind: str) -> Iterator[Reco
 
 class Expected(NamedTuple):
     end_offset: int | None
-    """Where a transaction begins that has not ended; what is there or behind it is not asked."""
-    kept: dict[int, list[Record]]
-    """By base offset; batches of which nothing stays are not there."""
+    """The first offset of an open transaction: compaction ends there."""
+    retained: dict[int, list[Record]]
+    """The retained records of each batch by its base offset, without batches that go."""
 
 
-def expected_of(log: list[Made]) -> Expected:
-    """Say it as plainly as it can be said."""
+def expected_of(log: list[Built]) -> Expected:
+    """Return the retained records, computed in the most direct way."""
     result: dict[int, str] = {}
-    waiting: dict[int, list[Made]] = {}
-    for made in log:
-        if made.kind == "transactional":
-            waiting.setdefault(made.producer_id, []).append(made)
-        elif made.kind in ("commit", "abort"):
-            result |= {one.base_offset: made.kind for one in waiting.pop(made.producer_id, [])}
-    end_offset = min((made.base_offset for batches in waiting.values() for made in batches), default=None)
+    open_batches: dict[int, list[Built]] = {}
+    for built in log:
+        if built.kind == "transactional":
+            open_batches.setdefault(built.producer_id, []).append(built)
+        elif built.kind in ("commit", "abort"):
+            result |= {one.base_offset: built.kind for one in open_batches.pop(built.producer_id, [])}
+    end_offset = min((built.base_offset for batches in open_batches.values() for built in batches), default=None)
     newest: dict[bytes, int] = {}
-    for made in log:
-        if made.kind in ("plain", "message set") or result.get(made.base_offset) == "commit":
-            for record in made.records:
-                if record.key is not None and (record.value is not None or made.kind != "transactional"):
+    for built in log:
+        if built.kind in ("plain", "message set") or result.get(built.base_offset) == "commit":
+            for record in built.records:
+                if record.key is not None and (record.value is not None or built.kind != "transactional"):
                     newest[record.key] = max(record.offset, newest.get(record.key, 0))
-    kept: dict[int, list[Record]] = {}
-    for made in log:
-        stay = [r for r in made.records if r.key is None or newest.get(r.key, r.offset) <= r.offset]
-        if made.kind == "message set" and stay:
-            stay = made.records
-        if result.get(made.base_offset) != "abort" and (stay or made.kind in ("commit", "abort")):
-            kept[made.base_offset] = stay
-    return Expected(end_offset, kept)
+    retained: dict[int, list[Record]] = {}
+    for built in log:
+        records = [r for r in built.records if r.key is None or newest.get(r.key, r.offset) <= r.offset]
+        if built.kind == "message set" and records:
+            records = built.records
+        if result.get(built.base_offset) != "abort" and (records or built.kind in ("commit", "abort")):
+            retained[built.base_offset] = records
+    return Expected(end_offset, retained)
 
 
-def run(survivors: RetainedRecords, log: list[bytes]) -> list[bytes | None]:
-    """Both passes over a log; what becomes of each batch that may be touched."""
-    for octets in log:
-        for _ in survivors.note(octets):
-            """A step."""
+def run(passes: RetainedRecords, log: list[bytes]) -> list[bytes | None]:
+    """Run both passes over a log; return the result for each batch."""
+    for data in log:
+        for _ in passes.add_to_offset_map(data):
+            """One step."""
     found = []
-    for octets in log:
-        steps = survivors.what_stays(octets)
+    for data in log:
+        steps = passes.filter_batch(data)
         while True:
             try:
                 next(steps)
-            except StopIteration as over:
-                found.append(over.value)
+            except StopIteration as end:
+                found.append(end.value)
                 break
     return found
 
 
 @given(st.integers(0, 2**32), st.integers(1, 25))
-def test_what_stays(seed: int, count: int) -> None:
+def test_the_retained_records_are_the_expected_ones(seed: int, count: int) -> None:
     log = make_log(random.Random(seed), count)  # noqa: S311 - test data
     expected = expected_of(log)
-    survivors = RetainedRecords(NOW_MS, RETENTION_MS)
-    found = run(survivors, [made.octets for made in log])
-    assert survivors.first_open == expected.end_offset
-    for made, becomes in zip(log, found, strict=True):
-        if expected.end_offset is not None and made.base_offset >= expected.end_offset:
+    passes = RetainedRecords(NOW_MS, RETENTION_MS)
+    found = run(passes, [built.data for built in log])
+    assert passes.first_unstable_offset == expected.end_offset
+    for built, result in zip(log, found, strict=True):
+        if expected.end_offset is not None and built.base_offset >= expected.end_offset:
             break
-        stays = made.octets if becomes is None else becomes
-        if made.base_offset not in expected.kept:
-            assert stays == b""
+        remaining = built.data if result is None else result
+        if built.base_offset not in expected.retained:
+            assert remaining == b""
             continue
-        (batch,) = read_batches(stays)
-        if made.kind in ("commit", "abort"):
+        (batch,) = read_batches(remaining)
+        if built.kind in ("commit", "abort"):
             assert batch.is_control
             continue
-        assert batch.records() == expected.kept[made.base_offset]
+        assert batch.records() == expected.retained[built.base_offset]
         if isinstance(batch, RecordBatch):
-            check_header(made, batch)
+            check_header(built, batch)
 
 
-def check_header(made: Made, batch: RecordBatch) -> None:
-    """LF-72, and bit 6 where there are tombstones."""
-    (before,) = read_batches(made.octets)
+def check_header(built: Built, batch: RecordBatch) -> None:
+    """Check LF-72, and the delete horizon of a batch with tombstones."""
+    (before,) = read_batches(built.data)
     assert isinstance(before, RecordBatch)
     has_tombstones = any(record.value is None for record in batch.records())
     assert batch.delete_horizon_ms == (NOW_MS + RETENTION_MS if has_tombstones else None)
@@ -191,24 +192,24 @@ def check_header(made: Made, batch: RecordBatch) -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 25))
-def test_a_second_time_after_a_while(seed: int, count: int) -> None:
-    """Tombstones go, and markers without records; all else stays as it is. Before that time nothing does anything."""
+def test_a_second_compaction_after_the_delete_horizon(seed: int, count: int) -> None:
+    """It drops tombstones, and markers without records; one before the delete horizon drops nothing."""
     log = make_log(random.Random(seed), count)  # noqa: S311 - test data
     if expected_of(log).end_offset is not None:
         return
     first = RetainedRecords(NOW_MS, RETENTION_MS)
     once = [
-        made.octets if stays is None else stays for made, stays in zip(log, run(first, octets_of(log)), strict=True)
+        built.data if result is None else result for built, result in zip(log, run(first, data_of(log)), strict=True)
     ]
-    once = [octets for octets in once if octets]
+    once = [data for data in once if data]
     assert run(RetainedRecords(NOW_MS + RETENTION_MS - 1, RETENTION_MS), once) == [None] * len(once)
     twice = run(RetainedRecords(NOW_MS + RETENTION_MS, RETENTION_MS), once)
     left: dict[int, int] = {}
-    for octets, stays in zip(once, twice, strict=True):
-        (batch,) = read_batches(octets)
-        after = list(read_batches(octets if stays is None else stays))
+    for data, result in zip(once, twice, strict=True):
+        (batch,) = read_batches(data)
+        after = list(read_batches(data if result is None else result))
         if not isinstance(batch, RecordBatch):
-            assert stays is None
+            assert result is None
         elif batch.is_control:
             had_records = left.pop(batch.header.producer_id, 0)
             assert bool(after) == (had_records > 0 or batch.delete_horizon_ms is None)
@@ -219,20 +220,20 @@ def test_a_second_time_after_a_while(seed: int, count: int) -> None:
                 left[batch.header.producer_id] = left.get(batch.header.producer_id, 0) + len(values)
 
 
-def octets_of(log: list[Made]) -> list[bytes]:
-    return [made.octets for made in log]
+def data_of(log: list[Built]) -> list[bytes]:
+    return [built.data for built in log]
 
 
-def directory_of(log: list[Made], chance: random.Random, first_dirty: int) -> LogDir:
-    """A data directory whose log has these batches in several segments, and an empty newest one."""
+def directory_of(log: list[Built], chance: random.Random, first_dirty: int) -> LogDir:
+    """Return a data directory whose log has these batches in several segments, and an empty active one."""
     disk = SimulatedDisk()
     disk.make_directory("t-0")
     base, content = log[0].base_offset, b""
-    for made in log:
+    for built in log:
         if content and chance.random() < 0.3:
             write_segment(disk, base, content)
-            base, content = made.base_offset, b""
-        content += made.octets
+            base, content = built.base_offset, b""
+        content += built.data
     write_segment(disk, base, content)
     write_segment(disk, log[-1].records[-1].offset + 100, b"")
     log_dir = LogDir(disk, durability="os", segment_bytes=4000)
@@ -248,7 +249,7 @@ def write_segment(disk: SimulatedDisk, base_offset: int, content: bytes) -> None
 
 
 def compacted(log_dir: LogDir, *, keys_max: int = 10_000) -> dict[str, bytes]:
-    """Compact a log; return its segments."""
+    """Compact the log; return the content of its segments by name."""
     log = log_dir.logs["t", 0]
     one = Compaction(
         log_dir.disk, log, log_dir.writer, CompactionSettings(RETENTION_MS, 0.5), NOW_MS, keys_max=keys_max
@@ -265,29 +266,29 @@ def compacted(log_dir: LogDir, *, keys_max: int = 10_000) -> dict[str, bytes]:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 25), st.booleans())
-def test_the_quick_way_comes_to_the_same(seed: int, count: int, all_dirty: bool) -> None:
+def test_the_fast_path_has_the_result_of_the_reference_implementation(seed: int, count: int, all_dirty: bool) -> None:
     chance = random.Random(seed)  # noqa: S311 - test data
     log = make_log(chance, count)
     first_dirty = 0 if all_dirty else chance.choice(log).base_offset
     seed = chance.randrange(2**32)
-    quickly = compacted(directory_of(log, random.Random(seed), first_dirty))  # noqa: S311 - test data
+    fast = compacted(directory_of(log, random.Random(seed), first_dirty))  # noqa: S311 - test data
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FastRetainedRecords, "note", lambda way, held, start, until, first: start)
-        patch.setattr(FastRetainedRecords, "keep", lambda way, held, start, until, end: (start, []))
-        assert compacted(directory_of(log, random.Random(seed), first_dirty)) == quickly  # noqa: S311 - test data
+        patch.setattr(FastRetainedRecords, "note", lambda self, buffer, start, until, first: start)
+        patch.setattr(FastRetainedRecords, "keep", lambda self, buffer, start, until, end: (start, []))
+        assert compacted(directory_of(log, random.Random(seed), first_dirty)) == fast  # noqa: S311 - test data
 
 
-def test_more_keys_than_memory_takes() -> None:
-    """A log is compacted part by part, and at last as a whole."""
-    made = [
-        Made(
+def test_a_log_with_more_keys_than_the_offset_map_is_compacted_in_parts() -> None:
+    """The last compaction covers the whole log."""
+    built = [
+        Built(
             build_record_batch([Record(b"key %d" % (number % 50), b"%d" % number, offset=number)]),
             "plain",
             [Record(b"key %d" % (number % 50), b"%d" % number, offset=number)],
         )
         for number in range(300)
     ]
-    log_dir = directory_of(made, random.Random(1), 0)  # noqa: S311 - test data
+    log_dir = directory_of(built, random.Random(1), 0)  # noqa: S311 - test data
     ends: list[int] = []
     while not ends or ends[-1] < 300:
         compacted(log_dir, keys_max=20)
@@ -300,21 +301,23 @@ def test_more_keys_than_memory_takes() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 64, 65, 200, 1000, 1001])
-def test_commits_of_many_partitions_come_to_the_same(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offset deltas take two octets from the 65th record on; the last commit stays, whichever way is gone."""
+def test_the_fast_path_takes_batches_of_up_to_1000_records(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offset deltas have two bytes from the 65th record on. The last commit is retained in any case."""
 
-    def commit(number: int, base: int) -> Made:
+    def commit(number: int, base: int) -> Built:
         records = [Record(b"g1 t1 %d" % key, b"%d" % number, offset=base + key) for key in range(count)]
-        return Made(build_record_batch(records), "plain", records)
+        return Built(build_record_batch(records), "plain", records)
 
     log = [commit(number, number * count) for number in range(5)]
-    quickly = compacted(directory_of(log, random.Random(1), 0))  # noqa: S311 - test data
-    met = Counter[str]()
-    note = RetainedRecords.note
-    monkeypatch.setattr(RetainedRecords, "note", lambda self, batch: (met.update("b"), note(self, batch))[1])
-    assert compacted(directory_of(log, random.Random(1), 0)) == quickly  # noqa: S311 - test data
-    assert met.total() == (0 if count <= 1000 else len(log))
-    (left,) = [batch for content in quickly.values() for batch in read_batches(content)]
+    fast = compacted(directory_of(log, random.Random(1), 0))  # noqa: S311 - test data
+    calls = Counter[str]()
+    add = RetainedRecords.add_to_offset_map
+    monkeypatch.setattr(
+        RetainedRecords, "add_to_offset_map", lambda self, batch: (calls.update("b"), add(self, batch))[1]
+    )
+    assert compacted(directory_of(log, random.Random(1), 0)) == fast  # noqa: S311 - test data
+    assert calls.total() == (0 if count <= 1000 else len(log))
+    (left,) = [batch for content in fast.values() for batch in read_batches(content)]
     assert [(record.key, record.value) for record in left.records()] == [
         (record.key, record.value) for record in log[-1].records
     ]

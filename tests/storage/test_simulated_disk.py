@@ -1,6 +1,6 @@
-"""The simulated disk does what it says: each kind of harm happens, and nothing happens to what was synced.
+"""The simulated disk has every failure that it describes, and loses nothing that was synced.
 
-What a crash may leave is collected over many seeds, and has to be all that may be and nothing else.
+Each test collects the possible results of a crash over many seeds, and expects exactly the possible ones.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tests.storage.simulated_disk import Operation, PowerLost, SimulatedDisk
 SEEDS = range(400)
 
 
-def with_file(path: str, content: bytes, *, capacity: int | None = None) -> SimulatedDisk:
-    """A disk with a file that has survived everything."""
-    disk = SimulatedDisk(capacity=capacity)
+def with_file(path: str, content: bytes, *, capacity_bytes: int | None = None) -> SimulatedDisk:
+    """Return a disk with a durable file."""
+    disk = SimulatedDisk(capacity_bytes=capacity_bytes)
     file = disk.open(path, create=True)
     file.write_at(0, content)
     file.sync()
@@ -29,15 +29,15 @@ def with_file(path: str, content: bytes, *, capacity: int | None = None) -> Simu
 
 
 def after_crashes(make: Callable[[], SimulatedDisk], path: str) -> set[bytes | None]:
-    """What a file may be after a crash; None: it is not there."""
+    """Return the possible contents of a file after a crash; None for a missing file."""
     found = set()
     for seed in SEEDS:
-        disk = make().crash(random.Random(seed))  # noqa: S311 - the same each time
+        disk = make().crash(random.Random(seed))  # noqa: S311 - reproducible
         found.add(read_all(disk, path) if disk.exists(path) else None)
     return found
 
 
-def test_it_is_a_disk() -> None:
+def test_the_simulated_disk_has_the_protocol_of_a_disk() -> None:
     disk: Disk = SimulatedDisk()
     disk.make_directory("d")
     replace_file(disk, "d/f", b"content")
@@ -51,11 +51,11 @@ def test_it_is_a_disk() -> None:
     assert disk.names("") == []
 
 
-def test_what_was_synced_stays() -> None:
+def test_synced_content_survives() -> None:
     assert after_crashes(lambda: with_file("f", b"old"), "f") == {b"old"}
 
 
-def test_a_write_that_was_not_synced_is_there_up_to_any_octet() -> None:
+def test_an_unsynced_write_survives_up_to_any_byte() -> None:
     def make() -> SimulatedDisk:
         disk = with_file("f", b"old")
         disk.open("f").write_at(3, b"new")
@@ -65,7 +65,7 @@ def test_a_write_that_was_not_synced_is_there_up_to_any_octet() -> None:
 
 
 def test_blocks_reach_the_disk_in_any_order() -> None:
-    """A hole has zeros, and so does the end of a file whose last block came without the others."""
+    """A gap before a block contains zeros."""
 
     def make() -> SimulatedDisk:
         disk = with_file("f", b"")
@@ -77,7 +77,7 @@ def test_blocks_reach_the_disk_in_any_order() -> None:
     assert {b"a" * size for size in (0, 512)} < found
 
 
-def test_files_are_kept_or_lost_independently() -> None:
+def test_files_survive_independently() -> None:
     def make() -> SimulatedDisk:
         disk = with_file("f", b"old")
         replace_file(disk, "g", b"old")
@@ -88,12 +88,12 @@ def test_files_are_kept_or_lost_independently() -> None:
     found = {
         (read_all(disk, "f"), read_all(disk, "g"))
         for seed in SEEDS
-        for disk in [make().crash(random.Random(seed))]  # noqa: S311 - the same each time
+        for disk in [make().crash(random.Random(seed))]  # noqa: S311 - reproducible
     }
     assert {(b"old", b"new"), (b"new", b"old"), (b"old", b"old"), (b"new", b"new")} <= found
 
 
-def test_a_size_that_was_not_synced_may_be_the_old_one() -> None:
+def test_an_unsynced_size_can_be_lost() -> None:
     def shorter() -> SimulatedDisk:
         disk = with_file("f", b"content")
         disk.open("f").truncate(2)
@@ -108,8 +108,8 @@ def test_a_size_that_was_not_synced_may_be_the_old_one() -> None:
     assert after_crashes(longer, "f") == {b"c", b"c\0\0"}
 
 
-def test_a_name_without_content_and_content_without_a_name() -> None:
-    """A new file's name and its content are two things; syncing one says nothing of the other."""
+def test_a_name_and_its_content_survive_independently() -> None:
+    """A sync of the file does not cover its name, and a sync of the directory does not cover the content."""
 
     def make(*, syncs_file: bool, syncs_directory: bool) -> SimulatedDisk:
         disk = SimulatedDisk()
@@ -127,7 +127,7 @@ def test_a_name_without_content_and_content_without_a_name() -> None:
     assert after_crashes(lambda: make(syncs_file=True, syncs_directory=True), "f") == {b"new"}
 
 
-def test_a_rename_is_done_or_not() -> None:
+def test_a_rename_is_atomic() -> None:
     def make(*, syncs: bool) -> SimulatedDisk:
         disk = with_file("f", b"old")
         replace_file(disk, "g", b"other")
@@ -139,13 +139,13 @@ def test_a_rename_is_done_or_not() -> None:
     found = {
         (disk.exists("f"), read_all(disk, "g"))
         for seed in SEEDS
-        for disk in [make(syncs=False).crash(random.Random(seed))]  # noqa: S311 - the same each time
+        for disk in [make(syncs=False).crash(random.Random(seed))]  # noqa: S311 - reproducible
     }
     assert found == {(True, b"other"), (False, b"old")}
     assert after_crashes(lambda: make(syncs=True), "g") == {b"old"}
 
 
-def test_removals_are_done_or_not_in_any_order() -> None:
+def test_removals_survive_independently() -> None:
     def make() -> SimulatedDisk:
         disk = with_file("f", b"")
         replace_file(disk, "g", b"")
@@ -153,11 +153,11 @@ def test_removals_are_done_or_not_in_any_order() -> None:
         disk.remove("g")
         return disk
 
-    found = {tuple(make().crash(random.Random(seed)).names("")) for seed in SEEDS}  # noqa: S311 - the same each time
+    found = {tuple(make().crash(random.Random(seed)).names("")) for seed in SEEDS}  # noqa: S311 - reproducible
     assert found == {(), ("f",), ("g",), ("f", "g")}
 
 
-def test_what_is_in_a_directory_goes_with_its_name() -> None:
+def test_files_in_a_lost_directory_are_lost() -> None:
     def make() -> SimulatedDisk:
         disk = SimulatedDisk()
         disk.make_directory("d")
@@ -167,8 +167,8 @@ def test_what_is_in_a_directory_goes_with_its_name() -> None:
     assert after_crashes(make, "d/f") == {None, b"new"}
 
 
-def test_a_killed_process_leaves_all_that_it_wrote_still_unsynced() -> None:
-    """So that it may be lost when the power fails later."""
+def test_a_killed_process_leaves_its_writes_unsynced() -> None:
+    """A later power loss can lose them."""
 
     def make() -> SimulatedDisk:
         disk = with_file("f", b"old")
@@ -182,28 +182,28 @@ def test_a_killed_process_leaves_all_that_it_wrote_still_unsynced() -> None:
     assert after_crashes(make, "f") == {b"old", b"old!"}
 
 
-def failing(disk: SimulatedDisk, kind: str) -> None:
+def fail(disk: SimulatedDisk, kind: str) -> None:
     disk.fails = lambda operation: operation.kind == kind
 
 
-def test_a_write_that_fails_may_have_written_the_beginning() -> None:
+def test_a_failed_write_writes_a_prefix() -> None:
     found = set()
     for seed in SEEDS:
         disk = SimulatedDisk(seed=seed)
         file = disk.open("f", create=True)
-        failing(disk, "write")
+        fail(disk, "write")
         with pytest.raises(OSError, match="Input/output error"):
             file.write_at(0, b"new")
         found.add(file.read_at(0, 9))
     assert found == {b"", b"n", b"ne"}
 
 
-def test_after_a_failed_sync_a_second_one_covers_only_what_came_later() -> None:
+def test_a_sync_after_a_failed_sync_covers_only_later_writes() -> None:
     def make() -> SimulatedDisk:
         disk = with_file("f", b"....")
         file = disk.open("f")
         file.write_at(0, b"1")
-        failing(disk, "sync")
+        fail(disk, "sync")
         with pytest.raises(OSError, match="Input/output error"):
             file.sync()
         disk.fails = lambda operation: False
@@ -214,11 +214,11 @@ def test_after_a_failed_sync_a_second_one_covers_only_what_came_later() -> None:
     assert after_crashes(make, "f") == {b".2..", b"12.."}
 
 
-def test_after_a_failed_sync_of_a_directory_a_second_one_covers_all() -> None:
+def test_a_directory_sync_after_a_failed_one_covers_all_names() -> None:
     def make(*, syncs_again: bool) -> SimulatedDisk:
         disk = SimulatedDisk()
         disk.open("f", create=True).close()
-        failing(disk, "sync_directory")
+        fail(disk, "sync_directory")
         with pytest.raises(OSError, match="Input/output error"):
             disk.sync_directory("")
         disk.fails = lambda operation: False
@@ -231,11 +231,11 @@ def test_after_a_failed_sync_of_a_directory_a_second_one_covers_all() -> None:
 
 
 @pytest.mark.parametrize("kind", ["create", "make", "truncate", "preallocate", "rename", "remove"])
-def test_any_other_operation_that_fails_does_nothing(kind: str) -> None:
+def test_any_other_failed_operation_changes_nothing(kind: str) -> None:
     disk = with_file("f", b"old")
     file = disk.open("f")
     seen: list[Operation] = []
-    disk.fails = lambda operation: not seen.append(operation)  # type: ignore[func-returns-value]  # None: it fails
+    disk.fails = lambda operation: not seen.append(operation)  # type: ignore[func-returns-value]  # not None: fails
     attempts: dict[str, Callable[[], object]] = {
         "create": lambda: disk.open("g", create=True),
         "make": lambda: disk.make_directory("d"),
@@ -250,8 +250,8 @@ def test_any_other_operation_that_fails_does_nothing(kind: str) -> None:
     assert (disk.names(""), read_all(disk, "f")) == (["f"], b"old")
 
 
-def test_a_disk_fills_up_within_a_write_and_has_room_again() -> None:
-    disk = with_file("f", b"12345", capacity=8)
+def test_a_disk_fills_up_within_a_write_and_has_space_again() -> None:
+    disk = with_file("f", b"12345", capacity_bytes=8)
     file = disk.open("f")
     with pytest.raises(OSError, match="No space") as raised:
         file.write_at(5, b"67890")
@@ -267,12 +267,12 @@ def test_a_disk_fills_up_within_a_write_and_has_room_again() -> None:
         other.write_at(4, b"x")
     disk.remove("f")
     other.write_at(4, b"wxyz")
-    assert disk.used == 8
+    assert disk.used_bytes == 8
 
 
 @pytest.mark.parametrize("count", range(6))
 def test_the_power_fails_in_the_middle_of_an_operation(count: int) -> None:
-    """It may have been done; those before it were; those after it were not, and nothing goes on."""
+    """This operation can be done or not; earlier ones are done, and later ones raise."""
     found = set()
     for seed in SEEDS:
         disk = with_file("f", b"old")
@@ -281,17 +281,17 @@ def test_the_power_fails_in_the_middle_of_an_operation(count: int) -> None:
             replace_file(disk, "f", b"new")
         with pytest.raises(PowerLost):
             disk.names("")
-        after = disk.crash(random.Random(seed))  # noqa: S311 - the same each time
+        after = disk.crash(random.Random(seed))  # noqa: S311 - reproducible
         found.add(read_all(after, "f"))
     renamed = {b"old"} if count < 4 else {b"old", b"new"}
     assert found == renamed
 
 
-def test_a_seed_always_does_the_same() -> None:
+def test_a_seed_always_has_the_same_result() -> None:
     def result(seed: int) -> bytes:
         disk = with_file("f", b"")
         disk.open("f").write_at(0, bytes(range(250)) * 10)
-        return read_all(disk.crash(random.Random(seed)), "f")  # noqa: S311 - the same each time
+        return read_all(disk.crash(random.Random(seed)), "f")  # noqa: S311 - reproducible
 
     assert [result(seed) for seed in range(20)] == [result(seed) for seed in range(20)]
     assert len({result(seed) for seed in range(20)}) > 5

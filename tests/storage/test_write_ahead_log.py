@@ -1,160 +1,165 @@
-"""The journal by itself: what is read back of what was written, whatever is torn (`journal` tells its form)."""
+"""The write-ahead log by itself: the reader returns the written batches, whatever frame is torn (server/FORMAT.md)."""
 
 from __future__ import annotations
 
 import pytest
 
 from kproto_server.storage.checkpoints import LogPosition
+from kproto_server.storage.disk import read_all
 from kproto_server.storage.partition_log import PartitionLog
 from kproto_server.storage.write_ahead_log import NAMES, WriteAheadLog
 from kproto_server.storage.write_ahead_log_reader import WriteAheadLogContent, read_write_ahead_log
-from tests.storage.faulty_disk import FaultyDisk, Inode
-from tests.storage.log_data import batch, values
+from tests.storage.log_data import batch_of, batch_values, flip_bits, write_file
+from tests.storage.simulated_disk import SimulatedDisk
 
-SIZE = 1000
+SIZE_BYTES = 1000
 
 
-def log(disk: FaultyDisk, partition: int = 0) -> PartitionLog:
+def partition_log(disk: SimulatedDisk, partition: int = 0) -> PartitionLog:
     return PartitionLog(
         disk, "t", partition,
-        closed=[], active=None, next_offset=0, epoch=0, segment_bytes=1000, synced=LogPosition(0), unsynced=(),
+        closed=[], active=None, next_offset=0, epoch=0, segment_bytes=1000, recovery_point=LogPosition(0),
+        unsynced_paths=(),
     )  # fmt: skip
 
 
-def round_of(disk: FaultyDisk, *contents: bytes) -> list[tuple[PartitionLog, bytes]]:
-    return [(log(disk, partition), batch(content)[0]) for partition, content in enumerate(contents)]
+def batches(disk: SimulatedDisk, *values: bytes) -> list[tuple[PartitionLog, bytes]]:
+    """Return the batches of one group commit: one for each value, in partitions 0, 1, ..."""
+    return [(partition_log(disk, partition), batch_of(value)[0]) for partition, value in enumerate(values)]
 
 
-def made(disk: FaultyDisk, content: WriteAheadLogContent | None = None) -> WriteAheadLog:
+def open_wal(disk: SimulatedDisk, content: WriteAheadLogContent | None = None) -> WriteAheadLog:
     if content is None:
-        return WriteAheadLog(disk, size_bytes=SIZE)
-    return WriteAheadLog(disk, cycle=content.next_cycle, file_number=content.next_file_number, size_bytes=SIZE)
+        return WriteAheadLog(disk, size_bytes=SIZE_BYTES)
+    return WriteAheadLog(disk, cycle=content.next_cycle, file_number=content.next_file_number, size_bytes=SIZE_BYTES)
 
 
-def found(disk: FaultyDisk) -> list[tuple[str, bytes | None]]:
-    return [(one.directory, values(one.batch)[0][0]) for one in read_write_ahead_log(disk).batches]
+def read(disk: SimulatedDisk) -> list[tuple[str, bytes | None]]:
+    """Return directory and value of each batch in the write-ahead log."""
+    return [(logged.directory, batch_values(logged.batch)[0][0]) for logged in read_write_ahead_log(disk).batches]
 
 
-def test_rounds_are_read_in_their_order_with_the_directories_of_their_batches() -> None:
-    disk = FaultyDisk()
-    wal = made(disk)
-    wal.write(round_of(disk, b"a", b"b"))
-    wal.write(round_of(disk, b"c"))
-    assert found(disk) == [("t-0", b"a"), ("t-1", b"b"), ("t-0", b"c")]
+def test_batches_are_read_in_written_order_with_their_directories() -> None:
+    disk = SimulatedDisk()
+    wal = open_wal(disk)
+    wal.write(batches(disk, b"a", b"b"))
+    wal.write(batches(disk, b"c"))
+    assert read(disk) == [("t-0", b"a"), ("t-1", b"b"), ("t-0", b"c")]
     assert read_write_ahead_log(disk).batches[0].next_offset == 1
 
 
-def test_no_journal_and_a_new_one_have_nothing() -> None:
-    disk = FaultyDisk()
+def test_a_missing_and_a_new_write_ahead_log_are_empty() -> None:
+    disk = SimulatedDisk()
     assert read_write_ahead_log(disk) == WriteAheadLogContent(
         exists=False, batches=[], next_cycle=1, next_file_number=1
     )
-    made(disk)
+    open_wal(disk)
     assert read_write_ahead_log(disk).exists
-    assert found(disk) == []
+    assert read(disk) == []
 
 
-def test_what_the_other_file_has_is_needed_until_it_is_released() -> None:
-    disk = FaultyDisk()
-    wal = made(disk)
-    wal.write(round_of(disk, b"a"))
+def test_frames_of_the_other_file_are_needed_until_they_are_released() -> None:
+    disk = SimulatedDisk()
+    wal = open_wal(disk)
+    wal.write(batches(disk, b"a"))
     wal.turn(is_needed=True)
-    wal.write(round_of(disk, b"b"))
-    assert found(disk) == [("t-0", b"a"), ("t-0", b"b")]
+    wal.write(batches(disk, b"b"))
+    assert read(disk) == [("t-0", b"a"), ("t-0", b"b")]
     assert not wal.can_turn(1, 1)
     wal.release(wal.cycle)
     assert wal.can_turn(1, 1)
-    wal.write(round_of(disk, b"c"))
-    assert found(disk) == [("t-0", b"b"), ("t-0", b"c")]
+    wal.write(batches(disk, b"c"))
+    assert read(disk) == [("t-0", b"b"), ("t-0", b"c")]
 
 
-def test_a_late_release_frees_nothing_that_is_needed() -> None:
-    disk = FaultyDisk()
-    wal = made(disk)
-    wal.write(round_of(disk, b"a"))
+def test_a_late_release_keeps_the_frames_of_later_cycles() -> None:
+    disk = SimulatedDisk()
+    wal = open_wal(disk)
+    wal.write(batches(disk, b"a"))
     wal.turn(is_needed=True)
-    late = wal.cycle
-    wal.write(round_of(disk, b"b"))
+    late_cycle = wal.cycle
+    wal.write(batches(disk, b"b"))
     wal.turn(is_needed=False)
-    wal.write(round_of(disk, b"c"))
+    wal.write(batches(disk, b"c"))
     wal.turn(is_needed=True)
-    wal.release(late)
+    wal.release(late_cycle)
     assert not wal.can_turn(1, 1)
-    wal.write(round_of(disk, b"d"))
-    assert found(disk) == [("t-0", b"c"), ("t-0", b"d")]
+    wal.write(batches(disk, b"d"))
+    assert read(disk) == [("t-0", b"c"), ("t-0", b"d")]
 
 
-def test_a_voided_journal_has_nothing_even_if_what_follows_is_torn() -> None:
-    disk = FaultyDisk()
-    wal = made(disk)
-    for content in (b"a", b"b"):
-        wal.write(round_of(disk, content))
+def test_a_voided_write_ahead_log_stays_empty_if_the_next_frame_is_torn() -> None:
+    disk = SimulatedDisk()
+    wal = open_wal(disk)
+    for value in (b"a", b"b"):
+        wal.write(batches(disk, value))
         wal.turn(is_needed=True)
         wal.release(wal.cycle)
-    wal.write(round_of(disk, b"c"))
+    wal.write(batches(disk, b"c"))
     wal.void()
-    assert found(disk) == []
-    for _ in range(2):  # nothing is written between
+    assert read(disk) == []
+    for _ in range(2):  # without a write in between
         wal.turn(is_needed=False)
-    before = {name: bytes(disk.files[name].data) for name in NAMES}
-    wal.write(round_of(disk, b"d"))
-    after = {name: bytes(disk.files[name].data) for name in NAMES}
+    before = {name: read_all(disk, name) for name in NAMES}
+    wal.write(batches(disk, b"d"))
+    after = {name: read_all(disk, name) for name in NAMES}
     (changed,) = (name for name in NAMES if before[name] != after[name])
     for size in range(1, 120):
-        disk.files[changed] = Inode(after[changed][:size] + before[changed][size:])
-        assert found(disk) in ([], [("t-0", b"d")])
+        write_file(disk, changed, after[changed][:size] + before[changed][size:])
+        assert read(disk) in ([], [("t-0", b"d")])
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_a_journal_opened_again_does_not_write_over_the_newest_frames(rounds: int) -> None:
-    disk = FaultyDisk()
-    wal = made(disk)
-    for number in range(rounds):
-        wal.write(round_of(disk, b"old %d" % number))
+@pytest.mark.parametrize("group_commits", [1, 2, 3])
+def test_a_reopened_write_ahead_log_does_not_overwrite_the_newest_frames(group_commits: int) -> None:
+    disk = SimulatedDisk()
+    wal = open_wal(disk)
+    for number in range(group_commits):
+        wal.write(batches(disk, b"old %d" % number))
         if number == 1:
             wal.turn(is_needed=False)
-    before = found(disk)
+    before = read(disk)
     content = read_write_ahead_log(disk)
-    again = made(disk, content)
-    assert again.file.size == SIZE
-    written = bytes(disk.files[NAMES[content.next_file_number]].data)
-    again.write(round_of(disk, b"new"))
-    new = bytes(disk.files[NAMES[content.next_file_number]].data)
-    assert found(disk) == [("t-0", b"new")]
-    disk.files[NAMES[content.next_file_number]] = Inode(new[:30] + written[30:])
-    assert found(disk) == before, "torn"
+    reopened = open_wal(disk, content)
+    assert reopened.file.size == SIZE_BYTES
+    name = NAMES[content.next_file_number]
+    old = read_all(disk, name)
+    reopened.write(batches(disk, b"new"))
+    new = read_all(disk, name)
+    assert read(disk) == [("t-0", b"new")]
+    write_file(disk, name, new[:30] + old[30:])
+    assert read(disk) == before, "the new frame is torn"
     third = read_write_ahead_log(disk)
-    assert third.next_cycle > again.cycle - 1
+    assert third.next_cycle > reopened.cycle - 1
     assert third.next_file_number == content.next_file_number
 
 
-def test_a_broken_frame_does_not_hide_the_good_ones_behind_it() -> None:
-    disk = FaultyDisk()
-    wal = made(disk)
-    for content in (b"a", b"b", b"c"):
-        wal.write(round_of(disk, content))
-    size = wal.last_position // 2
-    disk.files[NAMES[0]].data[size + 60] ^= 1
-    assert found(disk) == [("t-0", b"a"), ("t-0", b"c")]
-    disk.files[NAMES[0]].data[2 * size + 60] ^= 1
-    assert found(disk) == [("t-0", b"a")]
+def test_a_corrupt_frame_does_not_hide_the_valid_frames_after_it() -> None:
+    disk = SimulatedDisk()
+    wal = open_wal(disk)
+    for value in (b"a", b"b", b"c"):
+        wal.write(batches(disk, value))
+    frame_size = wal.last_position // 2
+    flip_bits(disk, NAMES[0], frame_size + 60)
+    assert read(disk) == [("t-0", b"a"), ("t-0", b"c")]
+    flip_bits(disk, NAMES[0], 2 * frame_size + 60)
+    assert read(disk) == [("t-0", b"a")]
 
 
-def test_a_round_that_is_taken_back_is_not_there() -> None:
-    disk = FaultyDisk()
-    wal = made(disk)
-    wal.write(round_of(disk, b"a"))
-    wal.write(round_of(disk, b"b"))
-    wal.take_back()
-    assert found(disk) == [("t-0", b"a")]
-    wal.write(round_of(disk, b"c"))
-    assert found(disk) == [("t-0", b"a"), ("t-0", b"c")]
+def test_a_discarded_frame_is_not_read() -> None:
+    disk = SimulatedDisk()
+    wal = open_wal(disk)
+    wal.write(batches(disk, b"a"))
+    wal.write(batches(disk, b"b"))
+    wal.discard_last()
+    assert read(disk) == [("t-0", b"a")]
+    wal.write(batches(disk, b"c"))
+    assert read(disk) == [("t-0", b"a"), ("t-0", b"c")]
 
 
-def test_a_closed_journal_is_gone_unless_it_is_needed() -> None:
+def test_close_removes_the_files_unless_they_are_needed() -> None:
     for is_needed in (True, False):
-        disk = FaultyDisk()
-        wal = made(disk)
-        wal.write(round_of(disk, b"a"))
+        disk = SimulatedDisk()
+        wal = open_wal(disk)
+        wal.write(batches(disk, b"a"))
         wal.close(is_needed=is_needed)
         assert [disk.exists(name) for name in NAMES] == [is_needed] * 2

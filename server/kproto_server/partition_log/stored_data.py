@@ -106,8 +106,8 @@ class StoredData(PartitionData):
         log = self._log
         if self._log_version != log.version:
             self._begin_anew()
-        base, position, _ = log.place()
-        if self._indexed != (base, position):
+        end = log.end
+        if self._indexed != (end.base_offset, end.position):
             for segment in log.segments():
                 if segment.base_offset >= self._indexed[0]:
                     self._index(segment)
@@ -213,7 +213,7 @@ class OffsetsTopicData(StoredData):
 
     @property
     def next_offset(self) -> int:
-        return self._log.place()[2]
+        return self._log.end.offset
 
     @next_offset.setter
     def next_offset(self, offset: int) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kproto_server.partition_log.partition_data import PartitionData
     from kproto_server.partition_log.retention import Limits
     from kproto_server.partition_log.stored_data import TopicWriter
-    from kproto_server.storage.checkpoints import Offsets
+    from kproto_server.storage.checkpoints import PartitionOffsets
     from kproto_server.storage.log_dir import LogDir
     from kproto_server.storage.partition_log import PartitionLog
     from kproto_server.storage.segment_sync import SegmentSync
@@ -191,6 +191,6 @@ class TopicLogs:
                 replace_file(self._log_dir.disk, START_OFFSETS, write_offset_checkpoint(begin))
                 self._start_offsets = begin
 
-    def _read_start_offsets(self) -> Offsets:
+    def _read_start_offsets(self) -> PartitionOffsets:
         disk = self._log_dir.disk
         return read_offset_checkpoint(read_all(disk, START_OFFSETS)) if disk.exists(START_OFFSETS) else {}

@@ -1,1 +1,1 @@
-"""What is on disk: logs in Kafka's format, written by the round, recovered after a crash. Knows nothing of groups."""
+"""Storage: logs on disk in Kafka's format, group commit, recovery and compaction. Imports nothing of the broker."""

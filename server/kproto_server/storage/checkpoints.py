@@ -1,4 +1,8 @@
-"""The small text files of a data directory, in Kafka's form (LF-53 to LF-55): a version, a count, then lines."""
+"""Checkpoint files: small text files in Kafka's format (LF-53 to LF-55), with a version, a line count, and the lines.
+
+``kproto.recovery`` and ``kproto.clean`` are kproto's own (server/FORMAT.md has their bytes). A reader skips lines that
+it cannot parse, and files of another version: a missing entry costs a longer scan at the next start, never data.
+"""
 
 from __future__ import annotations
 
@@ -9,66 +13,71 @@ if TYPE_CHECKING:
 
 VERSION = "0"
 RECOVERY_POINTS = "kproto.recovery"
-"""Not by Kafka's name: a real broker would take indexes for right that it finds below these offsets."""
+"""Not Kafka's file name: a broker trusts its indexes below the offsets of its own file, and kproto writes no
+indexes."""
 CLEANER_POINTS = "cleaner-offset-checkpoint"
 
-Offsets = dict[tuple[str, int], int]
+PartitionOffsets = dict[tuple[str, int], int]
+"""An offset for each topic and partition."""
 EpochStarts = list[tuple[int, int]]
-"""Leader epochs, each with the offset with which it begins; both rise."""
+"""Leader epochs and the offset where each begins; both rise."""
 
 
 class LogPosition(NamedTuple):
-    """A place in a log: everything before it is on the disk."""
+    """A position between two batches of a log."""
 
     offset: int
+    """The lowest offset that the next batch can have."""
     base_offset: int = -1
-    """Of the segment in which it is; -1: not known."""
+    """Base offset of the segment; -1 if unknown."""
     position: int = 0
-    """Where in that segment."""
+    """Bytes from the beginning of the segment."""
 
 
 LogPositions = dict[tuple[str, int], LogPosition]
+"""A position for each topic and partition."""
 
 
-def write_log_positions(points: LogPositions) -> bytes:
-    """Return a file of the recovery point of each partition."""
+def write_log_positions(positions: LogPositions) -> bytes:
+    """Return the content of a checkpoint with a log position for each partition."""
     return _write(
-        f"{topic} {partition} {point.offset} {point.base_offset} {point.position}"
-        for (topic, partition), point in sorted(points.items())
+        f"{topic} {partition} {found.offset} {found.base_offset} {found.position}"
+        for (topic, partition), found in sorted(positions.items())
     )
 
 
 def read_log_positions(data: bytes) -> LogPositions:
-    """Read such a file; what is not of its form says nothing, as recovery points only save work."""
-    found: LogPositions = {}
-    for words in _lines(data):
-        if len(words) == 5 and all(map(_is_number, words[1:])):
-            found[words[0], int(words[1])] = LogPosition(int(words[2]), int(words[3]), int(words[4]))
-    return found
+    """Return the log positions of a checkpoint, without lines that do not have five fields."""
+    positions: LogPositions = {}
+    for fields in _lines(data):
+        if len(fields) == 5 and all(map(_is_number, fields[1:])):
+            positions[fields[0], int(fields[1])] = LogPosition(int(fields[2]), int(fields[3]), int(fields[4]))
+    return positions
 
 
-def write_offset_checkpoint(offsets: Offsets) -> bytes:
-    """Return a checkpoint of Kafka's, of an offset for each partition."""
+def write_offset_checkpoint(offsets: PartitionOffsets) -> bytes:
+    """Return the content of one of Kafka's checkpoints with an offset for each partition."""
     return _write(f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items()))
 
 
-def read_offset_checkpoint(data: bytes) -> Offsets:
-    """Read such a checkpoint; what is not of its form says nothing, as its offsets only save work."""
-    found: Offsets = {}
-    for words in _lines(data):
-        if len(words) == 3 and all(map(_is_number, words[1:])):
-            found[words[0], int(words[1])] = int(words[2])
-    return found
+def read_offset_checkpoint(data: bytes) -> PartitionOffsets:
+    """Return the offsets of one of Kafka's checkpoints, without lines that do not have three fields."""
+    offsets: PartitionOffsets = {}
+    for fields in _lines(data):
+        if len(fields) == 3 and all(map(_is_number, fields[1:])):
+            offsets[fields[0], int(fields[1])] = int(fields[2])
+    return offsets
 
 
 def write_epoch_checkpoint(epochs: EpochStarts) -> bytes:
-    """Return a ``leader-epoch-checkpoint``."""
+    """Return the content of a ``leader-epoch-checkpoint``."""
     return _write(f"{epoch} {start_offset}" for epoch, start_offset in epochs)
 
 
 def read_epoch_checkpoint(data: bytes) -> EpochStarts:
-    """Read a ``leader-epoch-checkpoint``; what is not of its form is left out."""
-    return [(int(words[0]), int(words[1])) for words in _lines(data) if len(words) == 2 and all(map(_is_number, words))]
+    """Return the epochs of a ``leader-epoch-checkpoint``, without lines that do not have two fields."""
+    lines = [fields for fields in _lines(data) if len(fields) == 2 and all(map(_is_number, fields))]
+    return [(int(epoch), int(start_offset)) for epoch, start_offset in lines]
 
 
 def _write(lines: Iterable[str]) -> bytes:
@@ -77,8 +86,10 @@ def _write(lines: Iterable[str]) -> bytes:
 
 
 def _lines(data: bytes) -> list[list[str]]:
-    return [line.split() for line in data.decode("utf-8", "replace").splitlines()[2:]]
+    """Return the fields of each line after version and count; none if the version is another."""
+    version, *lines = data.decode("utf-8", "replace").splitlines() or [""]
+    return [line.split() for line in lines[1:]] if version == VERSION else []
 
 
-def _is_number(word: str) -> bool:
-    return word.isascii() and word.isdigit()
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()

@@ -1,4 +1,4 @@
-"""Which log is compacted next: the one with the most to gain, if that is enough (`min.cleanable.dirty.ratio`)."""
+"""Choice of the next log to compact: the log with the most dirty bytes above `min.cleanable.dirty.ratio`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 def dirty_size(log: PartitionLog) -> tuple[int, float]:
-    """Return how much of a log's closed segments was written since it was compacted last: in bytes, and which part."""
+    """Return the dirty bytes in the closed segments of a log, and their share of all bytes there.
+
+    Dirty bytes are those written since the last compaction of the log.
+    """
     closed = log.closed_segments()
     total = sum(segment.size for segment in closed)
     dirty = sum(segment.size for segment in closed if segment.base_offset >= log.first_dirty_offset)
@@ -19,11 +22,11 @@ def dirty_size(log: PartitionLog) -> tuple[int, float]:
 
 
 def dirtiest(logs: Iterable[PartitionLog], min_dirty_ratio: float) -> PartitionLog | None:
-    """Return the log that is compacted next; None if none has to be.
+    """Return the next log to compact; None if all are below the ratio.
 
-    Of those above the ratio, the one with the most dirty bytes; Kafka takes the one with the highest ratio, and would
-    go from one small log to the next while a large one grows.
+    Kafka takes the log with the highest ratio. kproto takes the one with the most dirty bytes, so that a series of
+    small logs cannot delay the compaction of a large one that grows meanwhile.
     """
     sizes = [(*dirty_size(log), log) for log in logs]
-    worth = [(dirty, log) for dirty, ratio, log in sizes if dirty and ratio >= min_dirty_ratio]
-    return max(worth, key=lambda pair: pair[0])[1] if worth else None
+    candidates = [(dirty, log) for dirty, ratio, log in sizes if dirty and ratio >= min_dirty_ratio]
+    return max(candidates, key=lambda pair: pair[0])[1] if candidates else None

@@ -1,16 +1,26 @@
-"""Compaction: of every key the newest record stays, and what stays keeps its offset (LF-70 to LF-72).
+"""Compaction of one log: of each key the record with the highest offset stays, with its offset (LF-70 to LF-72).
 
-Theory of operation. Only closed segments are touched, and only what is on the disk for good: up to the recovery point,
-and up to the first transaction that has not ended. A first pass notes the keys of what was written since the last
-compaction, as many as memory may take; a second one goes through all segments from the first, and `Survivors` says what
-stays. Neighbours that are small are made one segment.
+Theory of operation. Compaction reads closed segments twice (`retained_records` has the rules) and writes the retained
+batches of one or several small segments to a new file, which then replaces them. The active segment is never touched.
 
-Cleaned content is written beside, synced, and takes the place of the old by a rename, the oldest segments first; so
-there is never a tombstone gone before what is older. Where several segments become one, their content first gets the
-name ``.swap``, durably; from then on a start does the rest (LF-63): removes the old ones, and gives it the name of the
-first. A crash at any moment leaves a log that says the same.
+*What may be compacted.* Offsets below `_end_offset`, the lowest of: the recovery point, the first offset of an open
+transaction, and the first key that memory has no room for. The recovery point matters for crashes: recovery reads only
+what comes after it, and would take a batch that compaction removed there for a lost one. For the same reason the
+recovery point is saved before the first segment changes.
 
-Work is done in steps of a millisecond or so. What blocks is yielded, for a thread to do.
+*Crash windows.* At every moment the segments on disk give the same newest value for each key:
+
+- The new file has the suffix ``.cleaned`` until it is complete and synced. A crash before leaves the old segments.
+- One segment is replaced by a rename, which is atomic. After a power loss the name has the old or the new content; both
+  are complete and durable.
+- Several segments are replaced in steps: rename to ``.swap``, sync the directory (from here on the new content is
+  valid, and a start finishes the rest), remove the old segments, rename to ``.log`` (`interrupted_compaction`).
+- Segments are replaced oldest first, and each replacement is durable before the next one begins. So a tombstone never
+  disappears before the older record that it deletes.
+
+*Concurrency.* Compaction runs in the event loop in steps of about a millisecond: `Compaction.run` is a generator that
+yields between steps. Work that blocks (syncs, removals) is yielded as a function, for the caller to run in a thread
+before it continues. Appends go on meanwhile; they do not touch closed segments.
 """
 
 from __future__ import annotations
@@ -35,16 +45,15 @@ if TYPE_CHECKING:
 
     Work = Callable[[], object]
 
-STEP_SIZE = 24 << 10
-"""Octets of the log that are gone through in one step: 250 small commits, at 2 microseconds each."""
-WRITE_SIZE = 128 << 10
+STEP_SIZE_BYTES = 24 << 10
+"""Bytes read in one step: 250 small commits, at 2 microseconds each."""
+WRITE_SIZE_BYTES = 128 << 10
 KEYS_MAX = 500_000
-"""Keys noted in one pass, at about 200 bytes each; where there are more, a pass ends sooner, and the next one goes on
-from there."""
+"""Keys in the offset map of one compaction, at about 200 bytes each. A log with more keys takes several compactions."""
 
 
 class CompactionSettings(NamedTuple):
-    """What the settings say."""
+    """Settings of the topic."""
 
     delete_retention_ms: int
     """`delete.retention.ms`."""
@@ -53,23 +62,23 @@ class CompactionSettings(NamedTuple):
 
 
 class CompactionResult(NamedTuple):
-    """What a compaction has done."""
+    """The effect of one compaction."""
 
     first_dirty_offset: int
-    """Up to where the log is clean now."""
+    """The log is compacted up to here."""
     size_before: int
     size_after: int
 
 
 class Compaction:
-    """One compaction of one log; `run` is a generator of its steps."""
+    """One compaction of one log."""
 
     def __init__(
         self,
         disk: Disk,
         log: PartitionLog,
         writer: LogWriter[Any],
-        terms: CompactionSettings,
+        settings: CompactionSettings,
         now_ms: int,
         *,
         keys_max: int = KEYS_MAX,
@@ -78,84 +87,86 @@ class Compaction:
         self._log = log
         self._writer = writer
         self._keys_max = keys_max
-        self._survivors = RetainedRecords(now_ms, terms.delete_retention_ms)
-        self._quick = FastRetainedRecords(self._survivors.newest)
+        self._retained = RetainedRecords(now_ms, settings.delete_retention_ms)
+        self._fast = FastRetainedRecords(self._retained.offset_map)
         self._end_offset = 0
-        """What is at it or after it is left as it is."""
+        """Batches from this offset on are not changed."""
         self.result: CompactionResult | None = None
+        """Set at the end of `run`; None if nothing could be compacted."""
 
     def run(self) -> Generator[Work | None]:
-        """Go through all of it; yields None between small steps, and work that blocks, to be done before the next.
+        """Compact the log; yield None between steps, or blocking work to run before the next step.
+
+        Closing the generator early is safe: the next start, or the next compaction of the log, removes its files.
 
         Raises:
-            DecodeError: while iterating: a segment is damaged. This and all others leave the log saying what it said.
+            DecodeError: while iterating: a segment is damaged. After any exception the log has its old meaning.
             MissingPackage: while iterating: a compression needs a package that is not installed.
-            OSError: while iterating: something can't be read or written.
+            OSError: while iterating: a file cannot be read or written.
         """
         log = self._log
         yield partial(finish_compaction, self._disk, log.directory)
-        sync = self._writer.begin_sync(log) if log.closed_segments() else None
-        if sync is not None:
-            yield sync.run
-            if not self._writer.end_sync(sync):
+        segment_sync = self._writer.begin_sync(log) if log.closed_segments() else None
+        if segment_sync is not None:
+            yield segment_sync.run
+            if not self._writer.end_sync(segment_sync):
                 return
-        # Recovery looks at nothing below the recovery point: it would miss in a segment what compaction took out.
-        self._end_offset = min(log.base_offset, log.synced.offset)
+        self._end_offset = min(log.base_offset, log.recovery_point.offset)
         closed = [segment for segment in log.closed_segments() if segment.base_offset < self._end_offset]
         if not closed:
             return
-        yield lambda: self._writer.points.note({(log.topic, log.partition): log.synced})
-        before = log.size
-        yield from self._note_keys(closed)
+        yield lambda: self._writer.points.advance({(log.topic, log.partition): log.recovery_point})
+        size_before = log.size
+        yield from self._build_offset_map(closed)
         for group in self._groups(closed):
             yield from self._clean(group)
-        self.result = CompactionResult(self._end_offset, before, log.size)
+        self.result = CompactionResult(self._end_offset, size_before, log.size)
 
-    # The first pass.
+    # First pass: the offset map.
 
-    def _note_keys(self, closed: list[Segment]) -> Iterator[None]:
+    def _build_offset_map(self, closed: list[Segment]) -> Iterator[None]:
         first_dirty = self._log.first_dirty_offset
-        following = [segment.base_offset for segment in closed[1:]] + [self._end_offset]
-        for segment, end in zip(closed, following, strict=True):
-            if end > first_dirty:
-                is_over = yield from self._note_segment(segment, first_dirty)
-                if is_over:
+        next_bases = [segment.base_offset for segment in closed[1:]] + [self._end_offset]
+        for segment, next_base in zip(closed, next_bases, strict=True):
+            if next_base > first_dirty:
+                is_full = yield from self._add_segment(segment, first_dirty)
+                if is_full:
                     break
-        self._quick.settle()
-        first_open = self._survivors.first_open
-        if first_open is not None:
-            self._end_offset = min(self._end_offset, first_open)
+        self._fast.settle()
+        first_unstable_offset = self._retained.first_unstable_offset
+        if first_unstable_offset is not None:
+            self._end_offset = min(self._end_offset, first_unstable_offset)
 
-    def _note_segment(self, segment: Segment, first_dirty: int) -> Generator[None, None, bool]:
-        """Return whether there is no room for more keys."""
-        survivors = self._survivors
+    def _add_segment(self, segment: Segment, first_dirty: int) -> Generator[None, None, bool]:
+        """Add the keys of a segment; return whether the offset map is full."""
+        retained = self._retained
         reader = SegmentReader(self._disk, segment.path, segment.size)
         try:
             while reader.has_more():
                 begin = reader.start
-                if survivors.key_count >= self._keys_max:
-                    self._end_offset = first_offset(reader.held[begin:])
+                if retained.key_count >= self._keys_max:
+                    self._end_offset = first_offset(reader.buffer[begin:])
                     return True
-                reader.start = self._quick.note(reader.held, begin, begin + STEP_SIZE, first_dirty)
+                reader.start = self._fast.note(reader.buffer, begin, begin + STEP_SIZE_BYTES, first_dirty)
                 if reader.start == begin:
                     batch = reader.take()
                     if first_offset(batch) >= first_dirty:
-                        yield from survivors.note(batch)
+                        yield from retained.add_to_offset_map(batch)
                 yield
         finally:
             reader.close()
         return False
 
-    # The second pass.
+    # Second pass: the new segments.
 
     def _groups(self, closed: list[Segment]) -> Iterator[list[Segment]]:
-        """Yield the segments that are made one."""
+        """Yield groups of neighboring segments, each small enough for one new segment even if all records stay."""
         group: list[Segment] = []
         size = 0
-        for number, segment in enumerate(closed):
+        for index, segment in enumerate(closed):
             if segment.base_offset >= self._end_offset:
                 break
-            end = closed[number + 1].base_offset if number + 1 < len(closed) else self._log.base_offset
+            end = closed[index + 1].base_offset if index + 1 < len(closed) else self._log.base_offset
             is_far = bool(group) and end - group[0].base_offset > RELATIVE_OFFSET_MAX
             if group and (size + segment.size > self._log.segment_bytes or is_far):
                 yield group
@@ -166,71 +177,75 @@ class Compaction:
             yield group
 
     def _clean(self, group: list[Segment]) -> Iterator[Work | None]:
-        """Rewrite a group of segments, if it has to be."""
-        output = _Output(self._disk, group[0].path + CLEANED_SUFFIX)
+        """Write the retained batches of a group of segments, and replace the group, unless nothing would change."""
+        cleaned = _CleanedFile(self._disk, group[0].path + CLEANED_SUFFIX)
         try:
-            changed = yield from self._rewrite(group, output)
-            if not changed:
+            is_changed = yield from self._write_retained(group, cleaned)
+            if not is_changed:
                 return
-            if output.size:
-                output.flush()
-                yield output.sync
+            if cleaned.size:
+                cleaned.flush()
+                # Before any rename: a name with content that is not durable would replace durable segments.
+                yield cleaned.sync
         except Exception:
-            output.discard()
+            cleaned.discard()
             raise
         finally:
-            output.close()
-        if not output.size:
-            yield from self._drop(group)
+            cleaned.close()
+        if not cleaned.size:
+            yield from self._remove(group)
         elif len(group) == 1:
-            yield from self._replace(group[0], output)
+            yield from self._replace_one(group[0], cleaned)
         else:
-            yield from self._merge(group, output)
+            yield from self._replace_several(group, cleaned)
 
-    def _rewrite(self, group: list[Segment], output: _Output) -> Generator[None, None, bool]:
-        """Write what stays; return whether that is anything else than what there was."""
+    def _write_retained(self, group: list[Segment], cleaned: _CleanedFile) -> Generator[None, None, bool]:
+        """Write the retained batches; return False if a single segment stays as it is.
+
+        The file is created at the first change, and gets the unchanged beginning of the segment then. A compacted
+        segment at the beginning of a log, which rarely changes, is so read and not written.
+        """
         if len(group) > 1:
-            output.open()
+            cleaned.open()
         for segment in group:
             reader = SegmentReader(self._disk, segment.path, segment.size)
             try:
                 while reader.has_more():
                     position, begin = reader.position, reader.start
-                    stays = yield from self._step(reader)
-                    if stays is not None and not output.is_open:
-                        output.open()
-                        yield from self._copy(segment, position, output)
-                    if output.is_open:
-                        output.put(reader.held[begin : reader.start] if stays is None else stays)
+                    retained = yield from self._filter_next(reader)
+                    if retained is not None and not cleaned.is_open:
+                        cleaned.open()
+                        yield from self._copy_beginning(segment, position, cleaned)
+                    if cleaned.is_open:
+                        cleaned.put(reader.buffer[begin : reader.start] if retained is None else retained)
                     yield
             finally:
                 reader.close()
-        return output.is_open
+        return cleaned.is_open
 
-    def _step(self, reader: SegmentReader) -> Generator[None, None, bytes | None]:
-        """Go through some batches, or one; return what becomes of them, None: they stay as they are."""
-        survivors, begin, held = self._survivors, reader.start, reader.held
-        stop, ranges = self._quick.keep(held, begin, begin + STEP_SIZE, self._end_offset)
+    def _filter_next(self, reader: SegmentReader) -> Generator[None, None, bytes | None]:
+        """Read the next batches; return their retained bytes, or None if they stay as they are."""
+        begin, buffer = reader.start, reader.buffer
+        stop, ranges = self._fast.keep(buffer, begin, begin + STEP_SIZE_BYTES, self._end_offset)
         if stop > begin:
             reader.start = stop
-            return None if ranges == [(begin, stop)] else b"".join([held[start:end] for start, end in ranges])
+            return None if ranges == [(begin, stop)] else b"".join([buffer[start:end] for start, end in ranges])
         batch = reader.take()
         if first_offset(batch) >= self._end_offset:
             return None
-        return (yield from survivors.what_stays(batch))
+        return (yield from self._retained.filter_batch(batch))
 
-    def _copy(self, segment: Segment, size: int, output: _Output) -> Iterator[None]:
-        """Write the beginning of a segment, which stays as it is."""
+    def _copy_beginning(self, segment: Segment, size: int, cleaned: _CleanedFile) -> Iterator[None]:
         file = self._disk.open(segment.path)
         try:
-            for position in range(0, size, WRITE_SIZE):
-                output.put(file.read_at(position, min(WRITE_SIZE, size - position)))
+            for position in range(0, size, WRITE_SIZE_BYTES):
+                cleaned.put(file.read_at(position, min(WRITE_SIZE_BYTES, size - position)))
                 yield
         finally:
             file.close()
 
-    def _drop(self, group: list[Segment]) -> Iterator[Work]:
-        """Nothing is left of these."""
+    def _remove(self, group: list[Segment]) -> Iterator[Work]:
+        """Remove segments without a retained record."""
         disk, log = self._disk, self._log
         with suppress(FileNotFoundError):
             disk.remove(group[0].path + CLEANED_SUFFIX)
@@ -240,33 +255,34 @@ class Compaction:
             log.replace_closed(segment, 0)
         yield partial(disk.sync_directory, log.directory)
 
-    def _replace(self, segment: Segment, output: _Output) -> Iterator[Work]:
-        self._disk.rename(output.path, segment.path)
-        self._log.replace_closed(segment, output.size)
+    def _replace_one(self, segment: Segment, cleaned: _CleanedFile) -> Iterator[Work]:
+        self._disk.rename(cleaned.path, segment.path)
+        self._log.replace_closed(segment, cleaned.size)
         yield partial(self._disk.sync_directory, self._log.directory)
 
-    def _merge(self, group: list[Segment], output: _Output) -> Iterator[Work]:
-        """Have one segment take the place of several; nobody reads them meanwhile."""
+    def _replace_several(self, group: list[Segment], cleaned: _CleanedFile) -> Iterator[Work]:
+        """Replace several segments by one. No step in between yields to a reader of the segments."""
         disk, directory = self._disk, self._log.directory
         swap = group[0].path + SWAP_SUFFIX
-        disk.rename(output.path, swap)
+        disk.rename(cleaned.path, swap)
+        # From here on a start finishes the replacement, so the old segments may go.
         yield partial(disk.sync_directory, directory)
         for segment in group[1:]:
             self._log.replace_closed(segment, 0)
-        self._log.replace_closed(group[0], output.size)
+        self._log.replace_closed(group[0], cleaned.size)
         yield partial(finish_swap, disk, directory, swap, [segment.path for segment in group])
 
 
-class _Output:
-    """The file that cleaned content is written to; made when there is some."""
+class _CleanedFile:
+    """The file for retained batches; `open` creates it."""
 
     def __init__(self, disk: Disk, path: str) -> None:
         self.path = path
         self.size = 0
         self._disk = disk
         self._file: File | None = None
-        self._waiting: list[bytes] = []
-        self._waiting_size = 0
+        self._buffer: list[bytes] = []
+        self._buffer_size = 0
 
     @property
     def is_open(self) -> bool:
@@ -276,25 +292,25 @@ class _Output:
         self._file = self._disk.open(self.path, create=True)
         self._file.truncate(0)
 
-    def put(self, octets: bytes) -> None:
-        self._waiting.append(octets)
-        self._waiting_size += len(octets)
-        self.size += len(octets)
-        if self._waiting_size >= WRITE_SIZE:
+    def put(self, data: bytes) -> None:
+        self._buffer.append(data)
+        self._buffer_size += len(data)
+        self.size += len(data)
+        if self._buffer_size >= WRITE_SIZE_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        assert self._file is not None, "it is open"
-        octets = b"".join(self._waiting)
-        self._file.write_at(self.size - len(octets), octets)
-        self._waiting, self._waiting_size = [], 0
+        assert self._file is not None, "the file is open"
+        data = b"".join(self._buffer)
+        self._file.write_at(self.size - len(data), data)
+        self._buffer, self._buffer_size = [], 0
 
     def sync(self) -> None:
-        assert self._file is not None, "it is open"
+        assert self._file is not None, "the file is open"
         self._file.sync()
 
     def discard(self) -> None:
-        """Remove the file, if that can be done; the next start does it."""
+        """Remove the file; if that fails, the next start does it."""
         if self._file is not None:
             with suppress(OSError):
                 self._disk.remove(self.path)

@@ -1,7 +1,7 @@
-"""A disk as the log sees it: files and directories, what reaches them, and what may go wrong.
+"""The disk as storage uses it: protocols for files and directories, and their implementation by the operating system.
 
-Everything above works over these protocols, so that tests can put a disk below that forgets what was not synced, tears
-what was being written, and fills up. Paths are relative to the data directory, with "/" between names.
+Storage knows only the protocols, so tests run it on a simulated disk that loses unsynced changes, tears writes, fails
+operations and fills up. Paths are relative to the data directory, with ``/`` between names.
 """
 
 from __future__ import annotations
@@ -14,43 +14,44 @@ from typing import Protocol
 from kproto_server.storage.errors import DirectoryInUse
 
 LOCK_NAME = ".lock"
+"""Kafka's lock file, so that a real broker and kproto exclude each other."""
 IN_USE = "{} is in use by another broker; stop it, or use another directory"
 _LOCKED: set[tuple[int, int]] = set()
-"""Lock files that this process has locked, by device and number."""
+"""Lock files locked by this process, by device and inode number."""
 
 
 class File(Protocol):
     """An open file."""
 
     size: int
-    """Bytes, as this process knows it."""
+    """Bytes."""
 
     def write_at(self, position: int, data: bytes) -> None:
         """Write all of the data.
 
         Raises:
-            OSError: some of it may have been written; the caller truncates.
+            OSError: part of the data may be written; the caller truncates the file.
         """
         ...
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Read so many bytes, or those that there are."""
+        """Return up to ``size`` bytes, fewer only at the end of the file."""
         ...
 
     def truncate(self, size: int) -> None:
-        """Cut the file off."""
+        """Set the size of the file."""
         ...
 
     def preallocate(self, size: int) -> None:
-        """Make the file this large, with zeros, and reserve the space.
+        """Extend the file with zeros to this size, and reserve the space.
 
         Raises:
-            OSError: there is not so much.
+            OSError: the disk has not enough space.
         """
         ...
 
     def sync(self) -> None:
-        """Have what was written survive power loss (fdatasync)."""
+        """Make the content and size durable (fdatasync)."""
         ...
 
     def close(self) -> None: ...
@@ -60,17 +61,19 @@ class Disk(Protocol):
     """The files of one data directory."""
 
     def names(self, directory: str) -> list[str]:
-        """Return what is in a directory, in order; nothing if there is no such directory."""
+        """Return the sorted names in a directory; an empty list if it does not exist."""
         ...
 
     def make_directory(self, directory: str) -> None:
-        """Make a directory, unless it exists."""
+        """Create a directory, unless it exists."""
         ...
 
-    def open(self, path: str, *, create: bool = False) -> File: ...
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Open a file for reading and writing; the caller closes it."""
+        ...
 
     def rename(self, path: str, to: str) -> None:
-        """Give a file another name; one that had it is replaced."""
+        """Rename a file; replace an existing one of the new name in the same step."""
         ...
 
     def remove(self, path: str) -> None:
@@ -78,7 +81,7 @@ class Disk(Protocol):
         ...
 
     def sync_directory(self, directory: str) -> None:
-        """Have the names in a directory survive power loss."""
+        """Make the names in a directory durable: created, renamed and removed files."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -87,7 +90,7 @@ class Disk(Protocol):
 
 
 def read_all(disk: Disk, path: str) -> bytes:
-    """Return a file's content."""
+    """Return the content of a file."""
     file = disk.open(path)
     try:
         return file.read_at(0, file.size)
@@ -96,21 +99,25 @@ def read_all(disk: Disk, path: str) -> bytes:
 
 
 def replace_file(disk: Disk, path: str, data: bytes) -> None:
-    """Give a file new content, all of it or none: write beside, sync, rename, sync the directory."""
-    extra_logs = f"{path}.tmp"
-    file = disk.open(extra_logs, create=True)
+    """Replace the content of a file; after a crash the file has its old or its new content.
+
+    The new content is durable before the rename, since the name can reach the disk before the content. The sync of the
+    directory makes the rename durable.
+    """
+    temporary = f"{path}.tmp"
+    file = disk.open(temporary, create=True)
     try:
         file.truncate(0)
         file.write_at(0, data)
         file.sync()
     finally:
         file.close()
-    disk.rename(extra_logs, path)
+    disk.rename(temporary, path)
     disk.sync_directory(directory_of(path))
 
 
 def directory_of(path: str) -> str:
-    """Return the directory of a path; "" is the data directory itself."""
+    """Return the directory of a path; an empty string is the data directory itself."""
     return path.rpartition("/")[0]
 
 
@@ -199,18 +206,19 @@ class RealDisk:
         return os.stat(self._path(path)).st_size
 
     def lock(self) -> None:
-        """Keep others out, as Kafka does, for as long as this process lives or until `unlock`.
+        """Lock the directory against other brokers until `unlock` or the end of the process, as Kafka does.
 
         Raises:
-            DirectoryInUse: somebody is in: another process, ours or a real broker's, or another broker in this one.
-            OSError: the directory can't be written.
+            DirectoryInUse: another broker has locked it: a kproto or a real broker, in this process or another.
+            OSError: the directory is not writable.
         """
         path = self._path(LOCK_NAME)
-        # The operating system's lock keeps out other processes only, and is gone if this one closes the file once.
+        # POSIX record locks belong to the process: a second broker of this process would get the lock, and closing its
+        # file would release the first one's. So this process looks into its own set first, without opening the file.
         if os.path.exists(path) and _identity(os.stat(path)) in _LOCKED:
             raise DirectoryInUse(IN_USE.format(self._root))
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        if not _locked(fd):
+        if not _try_lock(fd):
             os.close(fd)
             raise DirectoryInUse(IN_USE.format(self._root))
         identity = _identity(os.fstat(fd))
@@ -218,7 +226,7 @@ class RealDisk:
         self._lock = fd, identity
 
     def unlock(self) -> None:
-        """Let others in."""
+        """Release the lock, if this disk has it."""
         if self._lock is not None:
             fd, identity = self._lock
             self._lock = None
@@ -230,8 +238,8 @@ def _identity(stat: os.stat_result) -> tuple[int, int]:
     return stat.st_dev, stat.st_ino
 
 
-def _locked(fd: int) -> bool:
-    """Lock a file; return whether that was possible."""
+def _try_lock(fd: int) -> bool:
+    """Lock a file without waiting; return whether that succeeded."""
     try:
         import fcntl
     except ImportError:  # pragma: no cover - Windows has no such locks

@@ -1,7 +1,14 @@
-"""The quick way through compaction for the most common batches, which takes half a microsecond a record.
+"""Fast path of compaction for the most common batches: half a microsecond for each record.
 
-These have magic 2, are not compressed, of no transaction and without a time for tombstones, and their numbers are
-small. Whatever is not so, or not right, is left to `Survivors`, which comes to the same of all batches.
+These batches have magic 2, no compression, no transaction and no delete horizon, and varints of at most two bytes. All
+other batches, and batches that fail any check here, go to `RetainedRecords`, the reference implementation, which comes
+to the same result for every batch.
+
+Theory of operation. A consumer commits the same partitions again and again, so most batches of an offsets partition
+have the same keys at the same positions as an earlier batch. `Layouts` recognizes such a batch with one unpacking, and
+`note` only stores its base offset as the newest of that layout, instead of one entry in the offset map for each key.
+`settle` moves these into the offset map after the first pass. In the second pass `keep` drops such a batch with one
+comparison if its layout has a newer batch.
 """
 
 from __future__ import annotations
@@ -14,120 +21,128 @@ from kproto_server.storage.batch_layouts import Layout, Layouts
 
 HEAD = Struct(">qi4xbIh34xi")
 """Base offset, length, magic, checksum, attributes, record count."""
-RECORDS_MAX = 1000
-"""Their offset deltas take two octets at most."""
+RECORD_COUNT_MAX = 1000
+"""Offset deltas of more records can take three bytes."""
 
 Range = tuple[int, int]
+"""Start and end position."""
 Keys = tuple[tuple[bytes, int], ...]
+"""Keys and offset deltas."""
 
 
 class FastRetainedRecords:
-    """What is known of one log's batches in one compaction, beside what `Survivors` has noted."""
+    """The fast path of one compaction of one log; it shares the offset map of its `RetainedRecords`."""
 
-    def __init__(self, newest: dict[bytes, int]) -> None:
-        """``newest``: the newest offset of each key that is noted; those of `Survivors`."""
-        self._newest = newest
+    def __init__(self, offset_map: dict[bytes, int]) -> None:
+        self._offset_map = offset_map
         self._layouts = Layouts()
 
-    def note(self, held: bytes, start: int, until: int, first_dirty: int) -> int:
-        """Note the keys of batches from ``start`` on, of those that are dirty; `settle` comes after the last.
+    def note(self, buffer: bytes, start: int, until: int, first_dirty: int) -> int:
+        """Note the keys of the dirty batches from ``start`` on.
 
         Returns:
-            where the first one begins that is not of this kind, or not whole, or not before ``until``.
+            the position of the first batch that the fast path does not take, that is not complete, or that begins at
+            ``until`` or later.
         """
         find = self._layouts.find
-        while start < until and (head := _whole(held, start)) is not None:
+        while start < until and (head := _whole_batch(buffer, start)) is not None:
             base, end, count = head
             if base >= first_dirty:
-                records = held[start + HEADER_SIZE : end]
+                records = buffer[start + HEADER_SIZE : end]
                 layout = find(records, count)
                 if layout is not None:
                     layout.newest = base
-                elif not self._meet(records, base, count):
+                elif not self._add_layout(records, base, count):
                     return start
             start = end
         return start
 
-    def _meet(self, records: bytes, base: int, count: int) -> bool:
-        """Note a batch whose layout is not known yet; return whether it is of this kind."""
-        found = _keys(records, count)
-        if found is None:
+    def _add_layout(self, records: bytes, base: int, count: int) -> bool:
+        """Note a batch of a new layout; return False if the fast path does not take it."""
+        parsed = _parse_records(records, count)
+        if parsed is None:
             return False
-        keys, values = found
-        self._newest.update([(key, base + delta) for key, delta in keys])
+        keys, values = parsed
+        self._offset_map.update([(key, base + delta) for key, delta in keys])
         layout = self._layouts.add(records, keys, values)
         if layout is not None:
             layout.newest = base
         return True
 
     def settle(self) -> None:
-        """Have what was noted of layouts stand with what was noted of keys."""
-        newest = self._newest
+        """Add the newest batch of each layout to the offset map, after the first pass."""
+        offset_map = self._offset_map
         for layout in self._layouts.all:
             base = layout.newest
             for key, delta in layout.keys:
-                if newest[key] < base + delta:
-                    newest[key] = base + delta
+                # A batch of another layout can have a newer record of the same key.
+                if offset_map[key] < base + delta:
+                    offset_map[key] = base + delta
 
-    def keep(self, held: bytes, start: int, until: int, end_offset: int) -> tuple[int, list[Range]]:
-        """Go through batches like `note`, and up to ``end_offset``; return where it ends, and which ranges stay.
+    def keep(self, buffer: bytes, start: int, until: int, end_offset: int) -> tuple[int, list[Range]]:
+        """Return the end position of the batches that the fast path takes, and the ranges of retained bytes.
 
-        It ends before a batch that has tombstones, or of which only some records stay.
+        Like `note` it ends at a batch that it does not take, and also at ``end_offset``, at a batch with tombstones,
+        and at a batch of which only some records are retained.
         """
         find = self._layouts.find
         ranges: list[Range] = []
         begin = start
-        while start < until and (head := _whole(held, start)) is not None:
+        while start < until and (head := _whole_batch(buffer, start)) is not None:
             base, end, count = head
             if base >= end_offset:
                 break
-            records = held[start + HEADER_SIZE : end]
+            records = buffer[start + HEADER_SIZE : end]
             layout = find(records, count)
-            stay = 0 if layout is not None and layout.newest > base else self._staying(layout, records, base, count)
-            if stay == 0:
+            is_superseded = layout is not None and layout.newest > base
+            retained = 0 if is_superseded else self._retained_count(layout, records, base, count)
+            if retained == 0:
                 if begin < start:
                     ranges.append((begin, start))
                 begin = end
-            elif stay != count:
+            elif retained != count:
                 break
             start = end
         if begin < start:
             ranges.append((begin, start))
         return start, ranges
 
-    def _staying(self, layout: Layout | None, records: bytes, base: int, count: int) -> int:
-        """Return how many records of a batch stay; -1: it is not of this kind."""
+    def _retained_count(self, layout: Layout | None, records: bytes, base: int, count: int) -> int:
+        """Return the number of retained records of a batch; -1 if the fast path does not take it."""
         if layout is not None:
             keys = layout.keys
         else:
-            found = _keys(records, count)
-            if found is None:
+            parsed = _parse_records(records, count)
+            if parsed is None:
                 return -1
-            keys = found[0]
-        get = self._newest.get
+            keys = parsed[0]
+        get = self._offset_map.get
         return sum([get(key, 0) <= base + delta for key, delta in keys])
 
 
-def _whole(held: bytes, start: int) -> tuple[int, int, int] | None:
-    """Return base offset, end and record count of the batch that begins here; None: it is not whole, or of the kind."""
-    if start + HEADER_SIZE > len(held):
+def _whole_batch(buffer: bytes, start: int) -> tuple[int, int, int] | None:
+    """Return base offset, end position and record count of a batch; None if the fast path does not take it."""
+    if start + HEADER_SIZE > len(buffer):
         return None
-    base, length, magic, crc, attributes, count = HEAD.unpack_from(held, start)
+    base, length, magic, crc, attributes, count = HEAD.unpack_from(buffer, start)
     end = start + LOG_OVERHEAD + length
     if (
-        end > len(held)
+        end > len(buffer)
         or magic != MAGIC
         or attributes
         or length < LENGTH_MIN
-        or not 0 < count <= RECORDS_MAX
-        or crc32c(held[start + CHECKED_FROM : end]) != crc
+        or not 0 < count <= RECORD_COUNT_MAX
+        or crc32c(buffer[start + CHECKED_FROM : end]) != crc
     ):
         return None
     return base, end, count
 
 
-def _keys(records: bytes, count: int) -> tuple[Keys, list[Range]] | None:
-    """Return keys and offsets of records, and where their values are; None: one is not of the kind."""
+def _parse_records(records: bytes, count: int) -> tuple[Keys, list[Range]] | None:
+    """Return keys with offset deltas, and the ranges of the values; None if the fast path does not take the batch.
+
+    Varints of one and two bytes are decoded in place, which a call for each would make three times as slow.
+    """
     keys: list[tuple[bytes, int]] = []
     values: list[Range] = []
     p, end = 0, len(records)
@@ -139,8 +154,9 @@ def _keys(records: bytes, count: int) -> tuple[Keys, list[Range]] | None:
                 if records[p] > 0x7F:
                     return None
                 size = size & 0x7F | records[p] << 7
-            behind = p + 1 + (size >> 1)
-            # Behind the size: attributes, timestamp delta, offset delta, size of the key, key, size of the value.
+            record_end = p + 1 + (size >> 1)
+            # After the size: attributes, timestamp delta, offset delta, size of the key, key, size of the value. The
+            # timestamp delta has one byte: all records of a commit have the same timestamp.
             delta, key = records[p + 3], p + 5
             if delta > 0x7F:
                 if records[p + 4] > 0x7F:
@@ -148,6 +164,7 @@ def _keys(records: bytes, count: int) -> tuple[Keys, list[Range]] | None:
                 delta = delta & 0x7F | records[p + 4] << 7
                 key += 1
             key_size = records[key - 1]
+            # An odd zigzag size is negative: a null key. Keys of more than 63 bytes have a size of two bytes.
             if records[p + 2] > 0x7F or key_size > 0x7F or key_size & 1:
                 return None
             value = key + (key_size >> 1)
@@ -159,11 +176,12 @@ def _keys(records: bytes, count: int) -> tuple[Keys, list[Range]] | None:
                     return None
                 value_size = value_size & 0x7F | records[value] << 7
                 value += 1
-            behind_value = value + (value_size >> 1)
-            if value_size & 1 or behind_value >= behind:
+            value_end = value + (value_size >> 1)
+            # An odd size is a tombstone. Headers follow the value, at least their count.
+            if value_size & 1 or value_end >= record_end:
                 return None
-            values.append((value, behind_value))
-            p = behind
+            values.append((value, value_end))
+            p = record_end
     except IndexError:
         return None
     return (tuple(keys), values) if p == end and len(keys) == count else None

@@ -1,9 +1,16 @@
-"""What an interrupted compaction, or removal, has left: finished by the next start, or the next compaction.
+"""Completion of an interrupted compaction, by the next start or before the next compaction of the log (LF-63).
 
-Theory of operation. Content that is to take the place of several segments has the suffix ``.cleaned`` while it is
-written, and ``.swap`` when it is complete and on the disk. From then on it counts: the segments between its first and
-its last offset are removed, and then it is renamed. A segment of that range that has nothing left in the new content
-may come back if this is interrupted; all that it says has been superseded by what is behind it (LF-63).
+Theory of operation. Compaction replaces one or several segments by one, in three durable steps. The suffix of the new
+file says which of them were done:
+
+``.cleaned``  being written. The old segments are valid; the file is removed.
+``.swap``     complete and durable. The new file is valid: the old segments between its first and its last offset are
+              removed, and it is renamed to the ``.log`` name of the first of them. This is done here, any number of
+              times: each step of `finish_swap` that was already done is skipped or repeated without effect.
+``.log``      done.
+
+A ``.swap`` file says nothing about old segments after its last offset that compaction emptied. Such a segment can stay
+after a crash; every record in it is superseded by a later one, so the log has the same meaning.
 """
 
 from __future__ import annotations
@@ -23,10 +30,13 @@ CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX = ".cleaned", ".swap", ".deleted"
 
 
 def finish_swap(disk: Disk, directory: str, swap: str, replaced: list[str]) -> None:
-    """Put a durable ``.swap`` in the place of the segments of which it has the content, the first of which may be gone.
+    """Replace segments by a durable ``.swap`` file; the first of them may be missing.
+
+    The removal is made durable before the rename. In the other order a power loss could leave the new segment beside
+    old segments with the same offsets, and without the ``.swap`` name nothing would say that those are obsolete.
 
     Raises:
-        OSError: it is not done yet.
+        OSError: some steps are not done.
     """
     for path in replaced[1:]:
         disk.remove(path)
@@ -37,18 +47,18 @@ def finish_swap(disk: Disk, directory: str, swap: str, replaced: list[str]) -> N
 
 
 def finish_compaction(disk: Disk, directory: str) -> None:
-    """Do what an interrupted compaction, or removal, has left to do.
+    """Remove unfinished files of compaction and of Kafka's deletions, and finish complete ones.
 
     Raises:
-        CorruptLog: what was to take the place of others is damaged.
-        OSError: it is not done yet.
+        CorruptLog: a ``.swap`` file is damaged.
+        OSError: some steps are not done.
     """
     names = disk.names(directory)
     cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
-    left = [*cleaned, *(name for name in names if name.endswith(DELETED_SUFFIX))]
-    for name in left:
+    obsolete = [*cleaned, *(name for name in names if name.endswith(DELETED_SUFFIX))]
+    for name in obsolete:
         disk.remove(f"{directory}/{name}")
-    if left:
+    if obsolete:
         disk.sync_directory(directory)
     for name in names:
         final = name.removesuffix(SWAP_SUFFIX)
@@ -56,18 +66,22 @@ def finish_compaction(disk: Disk, directory: str) -> None:
             continue
         base_offset = segment_base_offset(final)
         if base_offset is None or any(other <= final + CLEANED_SUFFIX for other in cleaned):
+            # Kafka splits a segment into several files: it renames them to .swap from the highest base offset down, so
+            # a .cleaned file with a lower or equal one means that the .swap files are incomplete together.
             disk.remove(f"{directory}/{name}")
             disk.sync_directory(directory)
             continue
-        disk.sync_directory(directory)  # else the power may take its name, and what is removed for it too
+        # The .swap name can be new and not durable (the process was killed, not the machine). A power loss after the
+        # removals below could then take the new content and the old.
+        disk.sync_directory(directory)
         swap = f"{directory}/{name}"
         last = _last_offset(disk, swap)
-        covered = [one for one in names if base_offset < (segment_base_offset(one) or 0) <= last]
-        finish_swap(disk, directory, swap, [f"{directory}/{one}" for one in (final, *covered)])
+        covered = [other for other in names if base_offset < (segment_base_offset(other) or 0) <= last]
+        finish_swap(disk, directory, swap, [f"{directory}/{other}" for other in (final, *covered)])
 
 
 def _last_offset(disk: Disk, path: str) -> int:
-    """Return the last offset of a segment's batches; -1: it has none."""
+    """Return the last offset of the batches of a segment; -1 if it is empty."""
     reader = SegmentReader(disk, path, disk.size_of(path))
     last = -1
     try:

@@ -1,73 +1,77 @@
-"""What a real broker leaves in a data directory, and what it must not find there when it comes back.
+"""Files of a real broker in a data directory: detect that one ran here, and make one that comes back rebuild its state.
 
-A broker that starts reads a segment only from its recovery point on, and only if it was not stopped in order; for all
-else it believes its indexes. So what we write to would be served by indexes that know nothing of it. Therefore, when a
-directory is opened, the mark of its orderly end goes, and the recovery points of our logs; then it looks at all of
-them, and makes their indexes anew. Each segment has an empty index: of one without, 2.8 complains.
+Theory of operation. A broker that starts reads a segment only from its recovery point on, and not at all after a clean
+shutdown; for the rest it trusts its indexes. If kproto appended to a segment, those indexes would hide the new batches.
+So when kproto opens a directory, it removes the broker's clean shutdown marker, the recovery points of its logs and the
+indexes. A broker that comes back then reads every segment and builds new indexes. Each segment gets an empty
+``.index``: 2.8 logs an error for a segment without one (LF-52).
 
-The same files tell that a broker has run here since we last did. Then our own notes of where logs end are no longer
-true, nor is a journal that was left by a crash: that broker has decided what the logs have.
+The same files show that a broker ran here since kproto did. Then kproto's own files about the end of the logs are out
+of date, and so is a write-ahead log from before: the broker has decided what the logs contain.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.records.segment_files import LOG_SUFFIX
+from kproto.records.segment_files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from kproto_server.storage.checkpoints import read_offset_checkpoint, write_offset_checkpoint
 from kproto_server.storage.disk import read_all, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kproto_server.storage.checkpoints import Offsets
+    from kproto_server.storage.checkpoints import PartitionOffsets
     from kproto_server.storage.disk import Disk
 
-CLEAN_END = ".kafka_cleanshutdown"
-RECOVERY_POINTS = "recovery-point-offset-checkpoint"
-INDEX_SUFFIX = ".index"
-DERIVED_SUFFIXES = (INDEX_SUFFIX, ".timeindex", ".txnindex", ".snapshot")
-"""What Kafka makes again from the segments, and would believe of a segment that has changed."""
+KAFKA_CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+KAFKA_RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+DERIVED_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, ".txnindex", ".snapshot")
+"""Files that a broker builds from segments, and trusts after the segment has changed."""
 
 
 def was_used_by_kafka(disk: Disk, directories: Iterable[str]) -> bool:
-    """Return whether a real broker has run since we opened these partitions' directories, or before we ever did.
+    """Return whether a real broker ran here since kproto last opened these partition directories.
 
-    One that was stopped in order says so; one that was not has left indexes of its newest segments, which are never
-    empty while it runs (LF-51). Ours always are, and we have no snapshots.
+    A clean shutdown leaves a marker. A crash leaves preallocated indexes of the active segments, which are never empty
+    while a broker runs (LF-51); kproto's indexes are always empty, and it writes no snapshots.
     """
-    return disk.exists(CLEAN_END) or any(
+    return disk.exists(KAFKA_CLEAN_SHUTDOWN) or any(
         name.endswith(DERIVED_SUFFIXES) and disk.size_of(f"{directory}/{name}")
         for directory in directories
         for name in disk.names(directory)
     )
 
 
-def recovery_points(disk: Disk) -> Offsets:
-    """Return up to where a real broker knows its logs to be on the disk."""
-    return read_offset_checkpoint(read_all(disk, RECOVERY_POINTS)) if disk.exists(RECOVERY_POINTS) else {}
+def kafka_recovery_points(disk: Disk) -> PartitionOffsets:
+    """Return the broker's recovery point of each partition."""
+    if not disk.exists(KAFKA_RECOVERY_POINTS):
+        return {}
+    return read_offset_checkpoint(read_all(disk, KAFKA_RECOVERY_POINTS))
 
 
-def take_over(disk: Disk, logs: Iterable[tuple[str, int]]) -> None:
-    """Have a real broker look at all of these logs when it starts again; what it has of other topics stays.
+def require_kafka_recovery(disk: Disk, logs: Iterable[tuple[str, int]]) -> None:
+    """Make a real broker recover these logs at its next start; recovery points of other partitions stay.
 
     Raises:
-        OSError: it may believe what is no longer so.
+        OSError: a broker may trust indexes that are out of date.
     """
-    points = recovery_points(disk)
-    ours = points.keys() & set(logs)
-    if ours:
-        replace_file(disk, RECOVERY_POINTS, write_offset_checkpoint({key: points[key] for key in points.keys() - ours}))
-    if disk.exists(CLEAN_END):
-        disk.remove(CLEAN_END)
+    points = kafka_recovery_points(disk)
+    opened = points.keys() & set(logs)
+    if opened:
+        others = {key: points[key] for key in points.keys() - opened}
+        replace_file(disk, KAFKA_RECOVERY_POINTS, write_offset_checkpoint(others))
+    # The marker goes last: while it exists, a start of kproto repeats all of this.
+    if disk.exists(KAFKA_CLEAN_SHUTDOWN):
+        disk.remove(KAFKA_CLEAN_SHUTDOWN)
         disk.sync_directory("")
 
 
 def remove_derived_files(disk: Disk, directory: str) -> None:
-    """Remove all that is made of segments, durably, and give each segment an empty index.
+    """Remove indexes and snapshots of a partition durably, and give each segment an empty index.
 
     Raises:
-        OSError: not all of it is removed.
+        OSError: some files are still there.
     """
     names = disk.names(directory)
     segments = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
@@ -86,26 +90,26 @@ def remove_derived_files(disk: Disk, directory: str) -> None:
 
 
 def add_index(disk: Disk, segment_path: str) -> None:
-    """Give a segment an index without entries, unless it has one.
+    """Create an empty index of a segment, unless there is one.
 
     Raises:
-        OSError: it can't be made.
+        OSError: the index was not created.
     """
-    path = _index_of(segment_path)
+    path = _index_path(segment_path)
     if not disk.exists(path):
         disk.open(path, create=True).close()
 
 
 def remove_index(disk: Disk, segment_path: str) -> None:
-    """Remove the index of a segment that is gone: a real broker complains of one without a segment.
+    """Remove the index of a removed segment: a real broker logs an error for an index without a segment.
 
     Raises:
-        OSError: it can't be removed.
+        OSError: the index is still there.
     """
-    path = _index_of(segment_path)
+    path = _index_path(segment_path)
     if disk.exists(path):
         disk.remove(path)
 
 
-def _index_of(segment_path: str) -> str:
+def _index_path(segment_path: str) -> str:
     return segment_path.removesuffix(LOG_SUFFIX) + INDEX_SUFFIX

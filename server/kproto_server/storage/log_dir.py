@@ -1,11 +1,26 @@
-"""A data directory: its topics, the logs of their partitions, and what was written to them last.
+"""A data directory (Kafka's log.dir): its topics, the logs of their partitions, and the writer of these logs.
 
-topics.json                       names, ids, partitions, configs
-__consumer_offsets-N/             Kafka's own: segments, leader-epoch-checkpoint
-kproto.recovery                   up to where each log is known to be on the disk
-kproto.journal.0, .1              what the segments may lack after a power loss (``fsync``)
-kproto.clean                      after an orderly end: where each log ends, so that nothing has to be looked for
-.lock                             held by the process that has the directory, ours or a real broker
+Files, with the page that has their format:
+
+=============================  ===================================================  ==================
+file                           content                                              format
+=============================  ===================================================  ==================
+topics.json                    names, ids, replicas and configs of the topics       server/FORMAT.md
+TOPIC-N/                       segments, indexes and leader epochs of a partition   Kafka's
+kproto.journal.0, .1           the write-ahead log (``fsync`` mode)                 server/FORMAT.md
+kproto.recovery                the recovery point of each log                       server/FORMAT.md
+kproto.clean                   the end of each log, after a clean shutdown          server/FORMAT.md
+cleaner-offset-checkpoint      the first dirty offset of each log                   Kafka's
+.lock                          locked by the broker that uses the directory         Kafka's, empty
+=============================  ===================================================  ==================
+
+Theory of operation. Opening goes from the files that say what can be trusted to the logs: was a real broker here, which
+topics are there, what is in the write-ahead log, where did each log end. Two steps have to be durable before the
+directory may change:
+
+- the clean shutdown marker is removed before anything is written, or a crash would leave a marker of an older state;
+- the segments are synced before the old write-ahead log is emptied, since until then it has the only durable copy of
+  acknowledged batches.
 """
 
 from __future__ import annotations
@@ -25,10 +40,10 @@ from kproto_server.storage.checkpoints import (
     write_offset_checkpoint,
 )
 from kproto_server.storage.disk import read_all, replace_file
-from kproto_server.storage.kafka_files import recovery_points, take_over, was_used_by_kafka
+from kproto_server.storage.kafka_files import kafka_recovery_points, require_kafka_recovery, was_used_by_kafka
 from kproto_server.storage.log_writer import UNSYNCED_MAX_BYTES, LogWriter
 from kproto_server.storage.recovery import Recovery, RecoveryInputs
-from kproto_server.storage.segment_sync import START, RecoveryPoints
+from kproto_server.storage.segment_sync import LOG_START, RecoveryPoints
 from kproto_server.storage.topics_file import partition_directories, read_topics, write_topics
 from kproto_server.storage.write_ahead_log import NAMES, SIZE_BYTES, WriteAheadLog, remove_write_ahead_log
 from kproto_server.storage.write_ahead_log_reader import read_write_ahead_log
@@ -36,18 +51,18 @@ from kproto_server.storage.write_ahead_log_reader import read_write_ahead_log
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from kproto_server.storage.checkpoints import Offsets
+    from kproto_server.storage.checkpoints import PartitionOffsets
     from kproto_server.storage.disk import Disk
     from kproto_server.storage.log_writer import Durability
     from kproto_server.storage.partition_log import PartitionLog
     from kproto_server.storage.topics_file import StoredTopic
     from kproto_server.storage.write_ahead_log_reader import LoggedBatch, WriteAheadLogContent
 
-CLEAN_END = "kproto.clean"
+CLEAN_SHUTDOWN = "kproto.clean"
 
 
 class LogDir:
-    """An open data directory."""
+    """An open data directory. The caller owns it, closes it, and holds the lock of the directory."""
 
     def __init__(
         self,
@@ -64,58 +79,61 @@ class LogDir:
         extra_logs: Collection[str] = (),
         progress: Callable[[int, int], object] = lambda done, total: None,
     ) -> None:
-        """Open the directory, and bring its logs to their valid ends.
+        """Open the directory, and recover its logs.
 
         Args:
-            unsynced_max_bytes: in ``os`` mode, of segments, until a sync in the background is due.
-            keeps: whether the logs of a topic are opened, and made.
-            if_there: whether those of its logs are opened that there are.
-            beside: names of logs that belong to no topic; each has one partition, and is opened if it is there.
-            progress: told how many logs of how many are open.
+            repair: truncate damaged logs instead of raising `CorruptLog`.
+            unsynced_max_bytes: bytes written in ``os`` mode between two background syncs.
+            opens: whether the logs of a topic are opened, and created if they do not exist.
+            opens_existing: whether those logs of a topic are opened that exist.
+            extra_logs: names of logs with one partition and without a topic; opened if they exist.
+            progress: called with the number of opened logs and of all logs.
 
         Raises:
-            LogError: it is damaged.
-            OSError: it can't be read or written.
+            LogError: the directory is damaged.
+            OSError: a file cannot be read or written.
         """
         self.disk = disk
         self._recovery = Recovery(disk, segment_bytes=segment_bytes, repair=repair)
         self.on_roll: Callable[[], object] | None = None
-        """Told when a segment of a log was closed."""
+        """Called when a segment of a log was closed."""
         self.logs: dict[tuple[str, int], PartitionLog] = {}
-        self.was_used_by_kafka = self._forget_if_kafka_was_here(lambda topic: opens(topic) or opens_existing(topic))
-        """Whether a real broker has run here since we last did."""
-        self.topics: list[StoredTopic] = read_topics(disk, of_directories=self.was_used_by_kafka)
-        self.topics = [topic for topic in self.topics if topic.name not in extra_logs]
+        self.was_used_by_kafka = self._forget_state_if_kafka_was_here(
+            lambda topic: opens(topic) or opens_existing(topic)
+        )
+        """Whether a real broker ran here since kproto did."""
+        topics = read_topics(disk, include_directories=self.was_used_by_kafka)
+        self.topics: list[StoredTopic] = [topic for topic in topics if topic.name not in extra_logs]
         content = read_write_ahead_log(disk)
-        there = {*disk.names(""), *(batch.directory for batch in content.batches)}
-        wanted = [
+        existing = {*disk.names(""), *(batch.directory for batch in content.batches)}
+        keys = [
             (topic.name, number)
             for topic in self.topics
             for number in range(topic.partition_count)
-            if opens(topic.name) or (opens_existing(topic.name) and f"{topic.name}-{number}" in there)
+            if opens(topic.name) or (opens_existing(topic.name) and f"{topic.name}-{number}" in existing)
         ]
-        wanted += [(name, 0) for name in extra_logs if disk.names(f"{name}-0")]
-        known = self._all_known(wanted, content)
-        take_over(disk, wanted)
-        self._remove(CLEAN_END)
-        for number, key in enumerate(wanted):
-            progress(number, len(wanted))
-            self.logs[key] = self._recovery.open(*key, known[key])
-            self.logs[key].on_roll = self._rolled
-        self._restore_cleaner_points()
-        self.recovery_points = RecoveryPoints(disk, {key: log.synced for key, log in self.logs.items()})
+        keys += [(name, 0) for name in extra_logs if disk.names(f"{name}-0")]
+        inputs = self._recovery_inputs(keys, content)
+        require_kafka_recovery(disk, keys)
+        self._remove(CLEAN_SHUTDOWN)
+        for number, key in enumerate(keys):
+            progress(number, len(keys))
+            self.logs[key] = self._recovery.open(*key, inputs[key])
+            self.logs[key].on_roll = self._segment_closed
+        self._load_cleaner_points()
+        self.recovery_points = RecoveryPoints(disk, {key: log.recovery_point for key, log in self.logs.items()})
         self._wal: WriteAheadLog | None = None
         limits = {"batch_size_max_bytes": batch_size_max_bytes, "unsynced_max_bytes": unsynced_max_bytes}
-        self.writer: LogWriter[Any] = self._log_writer(durability, content, wal_size_bytes, limits)
+        self.writer: LogWriter[Any] = self._new_writer(durability, content, wal_size_bytes, limits)
 
-    def _log_writer(
-        self,
-        durability: Durability,
-        content: WriteAheadLogContent,
-        wal_size_bytes: int,
-        limits: dict[str, int],
+    def _new_writer(
+        self, durability: Durability, content: WriteAheadLogContent, wal_size_bytes: int, limits: dict[str, int]
     ) -> LogWriter[Any]:
-        """Return the writing side. Whatever was acknowledged as synced is so before the journal is written anew."""
+        """Sync what recovery restored, then begin a new write-ahead log or remove the old one; return the writer.
+
+        A killed process can have left acknowledged batches in the memory of the operating system only. The sync before
+        the new write-ahead log covers those, in ``os`` mode too if the process before ran in ``fsync`` mode.
+        """
         points = self.recovery_points
         if durability == "fsync" or content.exists:
             LogWriter(self.disk, None, self.logs, points, **limits).sync_everything()
@@ -132,67 +150,65 @@ class LogDir:
 
     @property
     def report(self) -> list[str]:
-        """What recovery dropped, and what it put back: a line each."""
+        """One line for each thing that recovery truncated or restored."""
         return self._recovery.report
 
-    def _forget_if_kafka_was_here(self, opens: Callable[[str], bool]) -> bool:
-        """Where a real broker has run, our notes are no longer true: that broker has decided what the logs have."""
+    def _forget_state_if_kafka_was_here(self, is_opened: Callable[[str], bool]) -> bool:
+        """Return whether a real broker ran here; if so, remove kproto's files about the ends of the logs."""
         disk = self.disk
-        found = [directory for topic, _, directory in partition_directories(disk) if opens(topic)]
-        if not was_used_by_kafka(disk, found):
+        directories = [directory for topic, _, directory in partition_directories(disk) if is_opened(topic)]
+        if not was_used_by_kafka(disk, directories):
             return False
-        self._remove(CLEAN_END, RECOVERY_POINTS, *NAMES)
+        self._remove(CLEAN_SHUTDOWN, RECOVERY_POINTS, *NAMES)
         return True
 
-    def _all_known(
-        self, wanted: Iterable[tuple[str, int]], content: WriteAheadLogContent
+    def _recovery_inputs(
+        self, keys: Iterable[tuple[str, int]], content: WriteAheadLogContent
     ) -> dict[tuple[str, int], RecoveryInputs]:
-        ends = self._points(CLEAN_END)
-        points = {key: LogPosition(offset) for key, offset in recovery_points(self.disk).items()} | self._points(
-            RECOVERY_POINTS
-        )
+        clean_ends = self._read_positions(CLEAN_SHUTDOWN)
+        kafka_points = {key: LogPosition(offset) for key, offset in kafka_recovery_points(self.disk).items()}
+        points = kafka_points | self._read_positions(RECOVERY_POINTS)
         by_directory: dict[str, list[LoggedBatch]] = {}
         for batch in content.batches:
             by_directory.setdefault(batch.directory, []).append(batch)
         return {
             (topic, partition): RecoveryInputs(
-                ends.get((topic, partition)),
-                points.get((topic, partition), START),
+                clean_ends.get((topic, partition)),
+                points.get((topic, partition), LOG_START),
                 by_directory.get(f"{topic}-{partition}", ()),
                 has_wal=content.exists,
                 was_used_by_kafka=self.was_used_by_kafka,
             )
-            for topic, partition in wanted
+            for topic, partition in keys
         }
 
-    def _points(self, name: str) -> LogPositions:
+    def _read_positions(self, name: str) -> LogPositions:
         return read_log_positions(read_all(self.disk, name)) if self.disk.exists(name) else {}
 
     def _remove(self, *names: str) -> None:
-        """Remove those of our files that are there, durably."""
-        there = [name for name in names if self.disk.exists(name)]
-        for name in there:
+        """Remove those of these files that exist, durably."""
+        existing = [name for name in names if self.disk.exists(name)]
+        for name in existing:
             self.disk.remove(name)
-        if there:
+        if existing:
             self.disk.sync_directory("")
 
     def create_logs(self, topic: str, partition_count: int) -> None:
-        """Make the logs that a topic lacks.
+        """Create the logs that a topic lacks. They are durable when `save_topics` has returned.
 
-        They have no `partition.metadata`: it would tell a real broker that gets them that they are of another topic.
-        Power loss may take what is made here, until `save_topics` has returned.
+        They get no ``partition.metadata``: a real broker refuses a directory whose topic id it does not know (LF-54).
 
         Raises:
-            OSError: not all of them could be made.
+            OSError: some logs were not created.
         """
         for partition in range(partition_count):
             self.create_log(topic, partition)
 
     def create_log(self, topic: str, partition: int) -> None:
-        """Make one log, unless it is there.
+        """Create one log, unless it exists.
 
         Raises:
-            OSError: it could not be made.
+            OSError: the log was not created.
         """
         disk = self.disk
         if (topic, partition) in self.logs:
@@ -207,19 +223,21 @@ class LogDir:
             finally:
                 file.close()
         log = self.logs[topic, partition] = self._recovery.open(topic, partition)
-        log.on_roll = self._rolled
+        log.on_roll = self._segment_closed
 
-    def _rolled(self) -> None:
+    def _segment_closed(self) -> None:
         if self.on_roll is not None:
             self.on_roll()
 
     def remove_logs(self, topic: str) -> None:
-        """Remove all logs of a topic; nothing may be queued, or under way.
+        """Remove all logs of a topic. The writer must have no queued batches and no group commit in flight.
 
         Raises:
-            OSError: not all of them could be removed.
+            OSError: some logs are still there.
         """
-        self.writer.sync_everything()  # else the journal would give its batches to a topic of the same name
+        # The write-ahead log names directories: its batches of this topic would be restored into a later topic of the
+        # same name. The sync empties it first.
+        self.writer.sync_everything()
         for key in [key for key in self.logs if key[0] == topic]:
             log = self.logs.pop(key)
             log.close()
@@ -229,40 +247,46 @@ class LogDir:
         self.recovery_points.forget(topic)
 
     def save_topics(self, topics: Iterable[StoredTopic]) -> None:
-        """Remember these topics; returns when they survive power loss.
+        """Write ``topics.json``; return when it is durable.
 
         Raises:
-            OSError: what was remembered before still is.
+            OSError: the file has its old content.
         """
         write_topics(self.disk, topics)
 
-    def _restore_cleaner_points(self) -> None:
-        cleaned = self._cleaner_points()
+    def _load_cleaner_points(self) -> None:
+        cleaned = self._read_cleaner_points()
         for key, log in self.logs.items():
             log.first_dirty_offset = min(cleaned.get(key, 0), log.base_offset)
 
-    def _cleaner_points(self) -> Offsets:
+    def _read_cleaner_points(self) -> PartitionOffsets:
         return read_offset_checkpoint(read_all(self.disk, CLEANER_POINTS)) if self.disk.exists(CLEANER_POINTS) else {}
 
     def save_cleaner_points(self) -> None:
-        """Note how far each log is compacted; what a real broker noted of other topics stays."""
-        offsets = self._cleaner_points()
+        """Save the first dirty offset of each log; lines of a real broker for other logs stay.
+
+        Raises:
+            OSError: the file has its old content.
+        """
+        offsets = self._read_cleaner_points()
         offsets.update((key, log.first_dirty_offset) for key, log in self.logs.items() if log.first_dirty_offset)
         replace_file(self.disk, CLEANER_POINTS, write_offset_checkpoint(offsets))
 
     def close(self) -> None:
-        """An orderly end: everything written, synced, and noted. Nothing may be queued, or under way.
+        """Shut down cleanly: sync all logs, write the clean shutdown marker, and close the files.
+
+        The writer must have no queued batches and no group commit in flight.
 
         Raises:
-            OSError: not everything could be; the next start looks for the ends of the logs.
+            OSError: the files are closed, but the next start has to recover the logs.
         """
         try:
             if self.writer.failure is None:
                 self.writer.sync_everything()
-                ends = {key: log.synced for key, log in self.logs.items()}
-                replace_file(self.disk, CLEAN_END, write_log_positions(ends))
+                ends = {key: log.recovery_point for key, log in self.logs.items()}
+                replace_file(self.disk, CLEAN_SHUTDOWN, write_log_positions(ends))
         finally:
             for log in self.logs.values():
                 log.close()
             if self._wal is not None:
-                self._wal.close(is_needed=not self.disk.exists(CLEAN_END))
+                self._wal.close(is_needed=not self.disk.exists(CLEAN_SHUTDOWN))

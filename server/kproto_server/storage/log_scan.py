@@ -1,4 +1,11 @@
-"""Finding the valid end of a segment: batch after batch, each with its checksum (LF-60, LF-61)."""
+"""Log scan: find the end of the valid batches of a log, with checksums (LF-60, LF-61).
+
+Theory of operation. A `LogScan` goes over the segments of one log, oldest first, and carries the next expected offset
+and the newest leader epoch from one segment to the next. Segments are read in slices, so a segment may be larger than
+memory. Nearly all batches have the current message format version (magic 2) and are valid: `_valid_batches` checks
+those in one loop. The first batch that does not pass there is looked at again by `_other_batch`, which accepts message
+sets of magic 0 and 1 and otherwise states the problem.
+"""
 
 from __future__ import annotations
 
@@ -17,67 +24,71 @@ if TYPE_CHECKING:
     from kproto_server.storage.checkpoints import EpochStarts
     from kproto_server.storage.disk import File
 
-SLICE_SIZE = 1 << 20
+SLICE_SIZE_BYTES = 1 << 20
 HEAD = Struct(">qiibI2xi")
 """Base offset, length, leader epoch, magic, checksum, last offset delta."""
-TORN_SIZE_MAX = 16 << 20
-"""Octets behind the last good batch that may be one that was torn: more than any commit has."""
+TORN_SIZE_MAX_BYTES = 16 << 20
+"""A longer tail is not a torn write: no commit is that large."""
+INCOMPLETE = "incomplete batch"
 
 
-class ValidEnd(NamedTuple):
-    """Where a segment's valid batches end."""
+class ScanResult(NamedTuple):
+    """The end of the valid batches of a segment."""
 
     position: int
     next_offset: int
     problem: str | None
-    """What is wrong with what stands there; None: nothing does."""
+    """Why the batch at ``position`` is not valid; None at the end of the segment."""
 
 
 class LogScan:
-    """A pass over the batches of one log, segment after segment."""
+    """A scan of the segments of one log."""
 
-    def __init__(self, next_offset: int, expected: Mapping[int, int] | None = None) -> None:
-        """``expected``: checksums of batches, by base offset, that are known to be in the log."""
+    def __init__(self, next_offset: int, expected_crcs: Mapping[int, int] | None = None) -> None:
+        """``expected_crcs``: checksums of batches of the write-ahead log, by base offset."""
         self.next_offset = next_offset
-        """The least offset that the next batch can have."""
-        self._expected = expected or {}
+        """The lowest valid base offset of the next batch."""
+        self._expected_crcs = expected_crcs or {}
         self.epochs: EpochStarts = []
-        """The leader epochs of the batches, as they rise."""
+        """Leader epochs of the batches and the offset where each begins."""
         self._epoch = -1
 
-    def segment(self, file: File, size: int, base_offset: int, position: int = 0) -> ValidEnd:
-        """Return where the valid batches of a segment end, from a place where one begins."""
+    def segment(self, file: File, size: int, base_offset: int, position: int = 0) -> ScanResult:
+        """Return the end of the valid batches of a segment; ``position`` is where a batch begins."""
         self.next_offset = max(self.next_offset, base_offset)
         offset_max = base_offset + RELATIVE_OFFSET_MAX
-        held = b""
+        buffer = b""
         start = 0
         while True:
-            start += self._good_batches(held, start, offset_max)
-            missing = _missing(held, start)
+            start += self._valid_batches(buffer, start, offset_max)
+            missing = _missing_bytes(buffer, start)
             if missing:
                 position += start
-                at = position + len(held) - start
-                more = file.read_at(at, min(max(SLICE_SIZE, missing), size - at))
+                read_position = position + len(buffer) - start
+                more = file.read_at(read_position, min(max(SLICE_SIZE_BYTES, missing), size - read_position))
                 if not more:
-                    return ValidEnd(position, self.next_offset, "not whole" if held[start:] else None)
-                held, start = held[start:] + more, 0
+                    return ScanResult(position, self.next_offset, INCOMPLETE if buffer[start:] else None)
+                buffer, start = buffer[start:] + more, 0
                 continue
-            found = self._other_batch(held, start, offset_max)
+            found = self._other_batch(buffer, start, offset_max)
             if isinstance(found, str):
-                return ValidEnd(position + start, self.next_offset, found)
+                return ScanResult(position + start, self.next_offset, found)
             start += found
 
-    def _good_batches(self, held: bytes, start: int, offset_max: int) -> int:
-        """Go through whole batches of the present form as long as nothing is wrong; return how many octets they are.
+    def _valid_batches(self, buffer: bytes, start: int, offset_max: int) -> int:
+        """Return the size in bytes of the valid whole batches of magic 2 from ``start`` on.
 
-        This is where a start after a crash spends its time: half a microsecond a batch.
+        A start after a crash spends most of its time here: half a microsecond for each batch.
         """
-        unpack, size, newest_epoch, next_offset = HEAD.unpack_from, len(held), self._epoch, self.next_offset
-        expected = self._expected
+        unpack, size, newest_epoch, next_offset = HEAD.unpack_from, len(buffer), self._epoch, self.next_offset
+        expected_crcs = self._expected_crcs
         begin = start
         while start + HEADER_SIZE <= size:
-            base, length, epoch, magic, crc, delta = unpack(held, start)
+            base, length, epoch, magic, crc, delta = unpack(buffer, start)
             end = start + LOG_OVERHEAD + length
+            # No checksum covers base offset, length, epoch and magic: each is checked against its neighbors. The
+            # write-ahead log decides over the checksum: a batch of a failed group commit can be whole, and have the
+            # offset of a batch that was acknowledged after it.
             if (
                 end > size
                 or length < LENGTH_MIN
@@ -85,8 +96,8 @@ class LogScan:
                 or base < next_offset
                 or delta < 0
                 or base + delta > offset_max
-                or crc32c(held[start + CHECKED_FROM : end]) != crc
-                or (expected and expected.get(base, crc) != crc)
+                or crc32c(buffer[start + CHECKED_FROM : end]) != crc
+                or (expected_crcs and expected_crcs.get(base, crc) != crc)
             ):
                 break
             if epoch > newest_epoch:
@@ -96,61 +107,64 @@ class LogScan:
         self._epoch, self.next_offset = newest_epoch, next_offset
         return start - begin
 
-    def _other_batch(self, held: bytes, start: int, offset_max: int) -> int | str:
-        """Return the size of a batch of an earlier form, or what is wrong."""
-        if held[start + MAGIC_POSITION] == MAGIC:
-            return self._problem(held, start, offset_max)
+    def _other_batch(self, buffer: bytes, start: int, offset_max: int) -> int | str:
+        """Return the size of a message set of magic 0 or 1, or the problem of an invalid batch."""
+        if buffer[start + MAGIC_POSITION] == MAGIC:
+            return self._problem(buffer, start, offset_max)
         try:
-            found = read_batch(held, start)
+            found = read_batch(buffer, start)
         except DecodeError as error:
             return error.reason
         if found is None:
-            return "not whole"
+            return INCOMPLETE
         batch, end = found
         if isinstance(batch, RecordBatch) or not self.next_offset <= batch.last_offset <= offset_max:
-            return f"offset {batch.last_offset}, {self.next_offset} comes next"
+            return f"offset {batch.last_offset}, expected {self.next_offset} or higher"
         self.next_offset = batch.last_offset + 1
         return end - start
 
-    def _problem(self, held: bytes, start: int, offset_max: int) -> str:
-        length = _length(held, start)
+    def _problem(self, buffer: bytes, start: int, offset_max: int) -> str:
+        length = _length(buffer, start)
         if not LENGTH_MIN <= length <= BATCH_SIZE_MAX:
-            return f"size {length}"
-        base, _, _, _, crc, delta = HEAD.unpack_from(held, start)
+            return f"batch size {length}"
+        base, _, _, _, crc, delta = HEAD.unpack_from(buffer, start)
         if base < self.next_offset or delta < 0 or base + delta > offset_max:
-            return f"offsets {base} to {base + delta}, {self.next_offset} comes next"
-        if self._expected.get(base, crc) != crc:
-            return f"the journal has another batch of offset {base}"
-        return "its checksum is not that of its content"
+            return f"offsets {base} to {base + delta}, expected {self.next_offset} or higher"
+        if self._expected_crcs.get(base, crc) != crc:
+            return f"the write-ahead log has another batch of offset {base}"
+        return "the checksum does not match the content"
 
 
-def _missing(held: bytes, start: int) -> int:
-    """Return how many octets more are needed to judge the batch that begins here."""
-    there = len(held) - start
-    if there <= MAGIC_POSITION:
-        return MAGIC_POSITION + 1 - there
-    return max(0, LOG_OVERHEAD + min(_length(held, start), BATCH_SIZE_MAX) - there)
+def _missing_bytes(buffer: bytes, start: int) -> int:
+    """Return how many more bytes are needed to check the batch that begins here."""
+    available = len(buffer) - start
+    if available <= MAGIC_POSITION:
+        return MAGIC_POSITION + 1 - available
+    return max(0, LOG_OVERHEAD + min(_length(buffer, start), BATCH_SIZE_MAX) - available)
 
 
-def _length(held: bytes, start: int) -> int:
-    return int.from_bytes(held[start + SIZE_POSITION : start + LOG_OVERHEAD], "big", signed=True)
+def _length(buffer: bytes, start: int) -> int:
+    return int.from_bytes(buffer[start + SIZE_POSITION : start + LOG_OVERHEAD], "big", signed=True)
 
 
-def torn_tail(file: File, size: int, base_offset: int, end: ValidEnd) -> str | None:
-    """Say what stands behind the last good batch of a log, if a crash may have left it: zeros, or one batch."""
-    if _is_zeros(file, end.position, size):
+def torn_tail(file: File, size: int, base_offset: int, result: ScanResult) -> str | None:
+    """Return what the tail of a log is if a crash during its last write can leave it; None: something else.
+
+    A file system can write the new size of a file before its content, which then reads as zeros.
+    """
+    if _is_zeros(file, result.position, size):
         return "zeros"
-    if size - end.position > TORN_SIZE_MAX:
+    if size - result.position > TORN_SIZE_MAX_BYTES:
         return None
-    rest = file.read_at(end.position, size - end.position)
-    if torn_beginning(rest, base_offset, end.next_offset) and whole_batch_within(rest, end.next_offset) is None:
-        return "of a batch that was not written to its end"
+    rest = file.read_at(result.position, size - result.position)
+    if torn_beginning(rest, base_offset, result.next_offset) and whole_batch_within(rest, result.next_offset) is None:
+        return INCOMPLETE
     return None
 
 
 def _is_zeros(file: File, position: int, size: int) -> bool:
     while position < size:
-        data = file.read_at(position, min(SLICE_SIZE, size - position))
+        data = file.read_at(position, min(SLICE_SIZE_BYTES, size - position))
         if not data or data.count(0) != len(data):
             return False
         position += len(data)

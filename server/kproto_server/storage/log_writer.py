@@ -1,16 +1,28 @@
-"""All logs of a data directory, written and synced by the round: however many batches wait, one sync serves them.
+"""The writer of all logs of a data directory: group commit, background syncs of segments, and failures.
 
-Theory of operation. `append` queues a batch in its partition's log. `begin` writes what is queued, a write a log, and
-makes a round of it; in ``fsync`` mode it also writes all of the round's batches to the journal, whose one sync stands
-for those of all the logs (`Journal` says why). `Round.sync` may be run in a thread; `finish` says of each batch, in the
-order in which they were appended, whether it is in the log, and what is not is as if it never had been.
+Theory of operation. `append` queues a batch in the log of its partition. `begin` writes all queues, one write for each
+log, and returns the `GroupCommit` of those batches; `GroupCommit.sync` makes it durable, in any thread; `finish`
+returns the result of each batch in append order. One group commit is in flight at a time. Batches appended meanwhile
+wait for the next one, so groups grow with the latency of the disk, and one sync serves all of them (OS-27).
 
-Segments are synced now and then, so that a journal file is free when it has its turn again, and a start after a crash
-has little to look at. That takes long: whoever has a thread to spare asks for the work (`background`) after each round
-and runs it there, beside the rounds. If nobody does, the round that finds no room in the journal does it.
+How a group commit becomes durable:
 
-After a failed sync nobody knows what has reached the disk, and a page that could not be written once may be taken for
-written the next time. So the log takes nothing any more until it is opened again.
+- ``os`` mode, without a write-ahead log: not at all, the write is enough.
+- ``fsync`` mode: its batches are written to the segments and once more to the write-ahead log, and only that file is
+  synced (`write_ahead_log` has the figures).
+- If the write-ahead log has no room or cannot be written, or if a log refused its part of the group commit: all
+  segments are synced instead (`GroupCommit.segment_sync`). The refused part matters because its truncation may not be
+  durable: after a power loss the refused batches could come back, unless a sync or the write-ahead log covers the
+  place.
+
+*Background syncs.* A file of the write-ahead log can be used again when the segments with its batches are synced. In
+``os`` mode the segments are synced after a number of written bytes, which bounds the work of the next start. The caller
+takes this work with `begin_background_sync`, runs it in a thread beside the group commits, and hands it to
+`end_background_sync`. If the caller is too slow, the group commit that finds no room syncs all segments itself.
+
+*Failures.* A failed write affects only the batches of its log. After a failed sync it is unknown what is on the disk,
+and the operating system can report a later sync of the same pages as successful although they were never written. So
+after one failed sync the writer refuses all batches until the data directory is opened again.
 """
 
 from __future__ import annotations
@@ -18,12 +30,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from kproto.codes import ErrorCode
-from kproto.records.record_batch import CHECKED_FROM
-from kproto_server.storage.segment_sync import SegmentSync, begin_syncs
+from kproto.records.checksum import crc32c
+from kproto.records.record_batch import CHECKED_FROM, LOG_OVERHEAD, MAGIC, UNCHECKED
+from kproto_server.storage.segment_sync import SegmentSync, begin_log_syncs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from kproto_server.storage.checkpoints import LogPosition
     from kproto_server.storage.disk import Disk, File
     from kproto_server.storage.partition_log import LogSync, PartitionLog
     from kproto_server.storage.segment_sync import RecoveryPoints
@@ -35,43 +49,42 @@ Item = TypeVar("Item")
 STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
 TOO_LARGE = int(ErrorCode.MESSAGE_TOO_LARGE)
 UNSYNCED_MAX_BYTES = 64 << 20
-"""Written and not synced in ``os`` mode, until the background syncs it: a second's work for a start after a crash."""
+"""Bytes written in ``os`` mode between two background syncs: a start after a crash reads them in a second."""
 
 
-def _tell_nobody(reason: str) -> None:
-    """Nobody has asked."""
+def _ignore_failure(reason: str) -> None:
+    """Default callback: does nothing."""
 
 
 class GroupCommit(Generic[Item]):
-    """Batches that are written together."""
+    """Batches that are written and synced together."""
 
-    __slots__ = ("checkpoint", "entries", "failure", "file", "places", "refused")
+    __slots__ = ("entries", "failed_logs", "failure", "file", "old_ends", "segment_sync")
 
     def __init__(self, entries: list[tuple[PartitionLog, Item]]) -> None:
         self.entries = entries
-        """Log and item of each batch, in the order in which they were appended."""
-        self.places: dict[PartitionLog, tuple[int, int, int]] = {}
-        """Where each log ended before."""
-        self.refused: set[PartitionLog] = set()
+        """Log and item of each batch, in append order."""
+        self.old_ends: dict[PartitionLog, LogPosition] = {}
+        """The end of each log before the group commit."""
+        self.failed_logs: set[PartitionLog] = set()
         """Logs that could not be written."""
         self.failure: str | None = None
-        """Why nothing of it counts."""
+        """Why the whole group commit failed; None if it did not."""
         self.file: File | None = None
-        """That of the journal in which it stands."""
-        self.checkpoint: SegmentSync | None = None
-        """What is synced in place of the journal, which is everything: where that has no room or can't be written, and
-        where a segment can't: what was cut off there may come back after a power loss until it is synced."""
+        """The file of the write-ahead log with the batches."""
+        self.segment_sync: SegmentSync | None = None
+        """The sync of all segments that replaces the sync of `file`."""
 
     @property
     def needs_sync(self) -> bool:
-        """Whether it has to be synced before it counts."""
-        return self.file is not None or self.checkpoint is not None
+        """Whether `sync` has to be called before `finish`."""
+        return self.file is not None or self.segment_sync is not None
 
     def sync(self) -> None:
-        """Have the round survive power loss; a failure is noted. For any thread."""
-        if self.checkpoint is not None:
-            self.checkpoint.run()
-            self.failure = self.checkpoint.failure
+        """Make the group commit durable; store a failure instead of raising. Blocks; any thread may call it."""
+        if self.segment_sync is not None:
+            self.segment_sync.run()
+            self.failure = self.segment_sync.failure
         elif self.file is not None:
             try:
                 self.file.sync()
@@ -80,7 +93,7 @@ class GroupCommit(Generic[Item]):
 
 
 class LogWriter(Generic[Item]):
-    """The writing side of a data directory."""
+    """Writes the logs of a data directory. `LogDir` owns it."""
 
     def __init__(
         self,
@@ -92,37 +105,32 @@ class LogWriter(Generic[Item]):
         batch_size_max_bytes: int,
         unsynced_max_bytes: int = UNSYNCED_MAX_BYTES,
     ) -> None:
-        """``journal``: that of ``fsync`` mode; None: the operating system's memory is safe enough."""
+        """``wal``: the write-ahead log of ``fsync`` mode; None in ``os`` mode."""
         self.failure: str | None = None
-        """Why nothing can be written any more, until the directory is opened again."""
-        self.on_failure: Callable[[str], object] = _tell_nobody
-        """Told that, once."""
+        """Why all batches are refused until the data directory is opened again; None while writing is possible."""
+        self.on_failure: Callable[[str], object] = _ignore_failure
+        """Called once with `failure`."""
+        self.points = points
         self._disk = disk
         self._wal = wal
-        self.points = points
         self._logs = logs
         self._batch_size_max_bytes = batch_size_max_bytes
         self._unsynced_max_bytes = unsynced_max_bytes
         self._unsynced_bytes = 0
         self._queue: list[tuple[PartitionLog, Item]] = []
         self._in_flight = False
-        self._held: list[LogSync] | None = None
-        """What has to be synced for the journal's other file to be free; nobody does it yet."""
-        self._background: SegmentSync | None = None
-        """What somebody is syncing."""
+        self._due_log_syncs: list[LogSync] | None = None
+        """The syncs that free the other file of the write-ahead log, until a background sync takes them."""
+        self._background_sync: SegmentSync | None = None
+        """The background sync in progress."""
 
     @property
-    def needs_syncs(self) -> bool:
-        """Whether a round has to be synced before it counts."""
-        return self._wal is not None
-
-    @property
-    def waiting(self) -> bool:
-        """Whether something is queued."""
-        return bool(self._queue)
+    def queued(self) -> list[tuple[PartitionLog, Item]]:
+        """Log and item of each batch that waits for the next group commit, in append order."""
+        return self._queue
 
     def append(self, log: PartitionLog, batch: bytes, record_count: int, item: Item) -> int:
-        """Queue a batch; return 0, or Kafka's error if it is refused. The item comes back from `finish`."""
+        """Queue a batch for the next group commit; return 0 or an error code. `finish` returns the item."""
         if self.failure is not None:
             return STORAGE_ERROR
         if len(batch) > self._batch_size_max_bytes and not log.skips_size_check:
@@ -131,120 +139,118 @@ class LogWriter(Generic[Item]):
         self._queue.append((log, item))
         return 0
 
-    @property
-    def queued(self) -> list[tuple[PartitionLog, Item]]:
-        """What waits for the next round, in its order."""
-        return self._queue
-
     def write(self, log: PartitionLog, batch: bytes, record_count: int) -> int:
-        """Write a batch at once, where the operating system's memory is safe enough; return 0, or Kafka's error."""
+        """Write a batch without a group commit, in ``os`` mode; return 0 or an error code."""
         if self.failure is not None:
             return STORAGE_ERROR
         size = len(batch)
         if size > self._batch_size_max_bytes and not log.skips_size_check:
             return TOO_LARGE
-        log.append(batch, record_count)
         try:
-            log.write()
+            log.append_now(batch, record_count)
         except OSError:
             return STORAGE_ERROR
         self._unsynced_bytes += size
         return 0
 
     def write_checked(self, log: PartitionLog, checked: bytes, record_count: int) -> int:
-        """As `write`, for a batch of which this is what the checksum covers."""
-        if self.failure is not None:
-            return STORAGE_ERROR
-        if CHECKED_FROM + len(checked) > self._batch_size_max_bytes and not log.skips_size_check:
-            return TOO_LARGE
-        try:
-            self._unsynced_bytes += log.write_now(checked, record_count)
-        except OSError:
-            return STORAGE_ERROR
-        return 0
+        """Write a batch given as the bytes that its checksum covers, in ``os`` mode; return 0 or an error code."""
+        length = CHECKED_FROM - LOG_OVERHEAD + len(checked)
+        return self.write(log, UNCHECKED.pack(0, length, 0, MAGIC, crc32c(checked)) + checked, record_count)
 
     def begin(self) -> GroupCommit[Item] | None:
-        """Write what is queued; None if there is nothing, or a round is under way."""
+        """Write the queued batches; return their group commit, or None if there are none or one is in flight."""
         if not self._queue or self._in_flight:
             return None
         entries, self._queue = self._queue, []
-        made = GroupCommit(entries)
+        group_commit = GroupCommit(entries)
         self._in_flight = True
         logs = dict.fromkeys(log for log, _ in entries)
         if self.failure is not None:
-            made.failure = self.failure
+            # Queued before the failure was known.
+            group_commit.failure = self.failure
             for log in logs:
                 log.drop_queue()
-            return made
+            return group_commit
+        # Room first: turning to the other file takes a snapshot of the segments to sync. It must not contain batches
+        # of this group commit, which can still fail and be truncated: the recovery point would be past the end.
         has_room = self._wal is None or self._make_room(self._wal, logs, len(entries))
-        batches = self._write(made, logs)
+        batches = self._write(group_commit, logs)
         if self._wal is None:
             self._unsynced_bytes += sum(len(batch) for _, batch in batches)
-        elif made.refused or not has_room or not self._note(made, self._wal, batches):
-            made.checkpoint = self._everything()
-        return made
+        elif group_commit.failed_logs or not has_room or not self._write_ahead(group_commit, self._wal, batches):
+            group_commit.segment_sync = self._sync_of_everything()
+        return group_commit
 
     def _make_room(self, wal: WriteAheadLog, logs: Mapping[PartitionLog, None], count: int) -> bool:
-        """Have the journal take a round, if it can. Before the round is written: what its turn holds was synced."""
+        """Turn to the other file of the write-ahead log if needed; return whether the group commit has room."""
         size = sum(log.queued_size for log in logs)
         if wal.fits(size, count):
             return True
         if not wal.can_turn(size, count):
             return False
-        self._held = begin_syncs(self._logs.values())
+        self._due_log_syncs = begin_log_syncs(self._logs.values())
         wal.turn(is_needed=True)
         return True
 
-    def _everything(self) -> SegmentSync:
-        """Return what to sync so that nothing written so far is needed in the journal."""
-        self._held = None
-        return SegmentSync(self._disk, self.points, begin_syncs(self._logs.values()))
+    def _sync_of_everything(self) -> SegmentSync:
+        """Return the sync after which no batch written so far is needed in the write-ahead log."""
+        self._due_log_syncs = None
+        return SegmentSync(self._disk, self.points, begin_log_syncs(self._logs.values()))
 
-    def _write(self, made: GroupCommit[Item], logs: Mapping[PartitionLog, None]) -> list[tuple[PartitionLog, bytes]]:
-        """Write each log's queue; return the batches that are written."""
+    def _write(
+        self, group_commit: GroupCommit[Item], logs: Mapping[PartitionLog, None]
+    ) -> list[tuple[PartitionLog, bytes]]:
+        """Write the queue of each log; return the written batches."""
         batches: list[tuple[PartitionLog, bytes]] = []
         for log in logs:
-            made.places[log] = log.place()
+            group_commit.old_ends[log] = log.end
             queued = [(log, batch) for batch in log.queued]
             try:
                 log.write()
             except OSError:
-                made.refused.add(log)
+                group_commit.failed_logs.add(log)
             else:
                 batches += queued
         return batches
 
-    def _note(self, made: GroupCommit[Item], wal: WriteAheadLog, batches: list[tuple[PartitionLog, bytes]]) -> bool:
-        """Write the round to the journal; return whether it stands there."""
+    def _write_ahead(
+        self, group_commit: GroupCommit[Item], wal: WriteAheadLog, batches: list[tuple[PartitionLog, bytes]]
+    ) -> bool:
+        """Write the batches to the write-ahead log; return whether that succeeded."""
         try:
             wal.write(batches)
         except OSError:
-            wal.take_back()
+            wal.discard_last()
             return False
-        made.file = wal.file
+        group_commit.file = wal.file
         return True
 
-    def finish(self, made: GroupCommit[Item]) -> list[tuple[Item, int]]:
-        """Return the items of a round that was synced, in their order, with 0 or an error."""
+    def finish(self, group_commit: GroupCommit[Item]) -> list[tuple[Item, int]]:
+        """End a synced group commit; return its items in append order, each with 0 or an error code."""
         self._in_flight = False
-        if made.failure is not None:
-            self._take_back(made)
-            return [(item, STORAGE_ERROR) for _, item in made.entries]
-        if made.checkpoint is not None and self._wal is not None:
-            made.checkpoint.end()
+        if group_commit.failure is not None:
+            self._undo(group_commit)
+            return [(item, STORAGE_ERROR) for _, item in group_commit.entries]
+        if group_commit.segment_sync is not None and self._wal is not None:
+            group_commit.segment_sync.end()
             self._wal.turn(is_needed=False)
-        refused = made.refused
-        return [(item, STORAGE_ERROR if log in refused else 0) for log, item in made.entries]
+        failed_logs = group_commit.failed_logs
+        return [(item, STORAGE_ERROR if log in failed_logs else 0) for log, item in group_commit.entries]
 
-    def _take_back(self, made: GroupCommit[Item]) -> None:
-        """Nothing of a failed round counts. What was queued meanwhile has offsets behind it, and is refused with it."""
-        if made.needs_sync:
-            self._fail(made.failure)
-        if made.file is not None and self._wal is not None:
-            self._wal.take_back()
-        for log, place in made.places.items():
-            if log not in made.refused:
-                log.truncate_to(place)
+    def _undo(self, group_commit: GroupCommit[Item]) -> None:
+        """Remove the batches of a failed group commit from the logs.
+
+        Batches queued meanwhile have offsets after them. They fail in the next group commit, because the writer has
+        failed, and until then they keep their offsets.
+        """
+        if group_commit.needs_sync:
+            self._fail(group_commit.failure)
+        if group_commit.file is not None and self._wal is not None:
+            self._wal.discard_last()
+        for log, end in group_commit.old_ends.items():
+            if log not in group_commit.failed_logs:
+                log.truncate_to(end)
 
     def _fail(self, reason: str | None) -> None:
         if self.failure is None and reason is not None:
@@ -252,49 +258,49 @@ class LogWriter(Generic[Item]):
             self.on_failure(reason)
 
     def begin_background_sync(self) -> SegmentSync | None:
-        """Return work that is due; None: nothing is, or it is under way.
+        """Return a sync to run beside group commits; None if none is needed or one is in progress.
 
-        It is run in a thread, beside rounds, and then comes back to `end_background`.
+        The caller runs it in a thread and then calls `end_background_sync`.
         """
-        if self._background is not None or self.failure is not None:
+        if self._background_sync is not None or self.failure is not None:
             return None
-        if self._held is not None and self._wal is not None:
-            works, self._held = self._held, None
-            self._background = SegmentSync(self._disk, self.points, works, self._wal.cycle)
+        if self._due_log_syncs is not None and self._wal is not None:
+            log_syncs, self._due_log_syncs = self._due_log_syncs, None
+            self._background_sync = SegmentSync(self._disk, self.points, log_syncs, self._wal.cycle)
         elif self._unsynced_bytes >= self._unsynced_max_bytes:
             self._unsynced_bytes = 0
-            self._background = SegmentSync(self._disk, self.points, begin_syncs(self._logs.values()))
-        return self._background
+            self._background_sync = SegmentSync(self._disk, self.points, begin_log_syncs(self._logs.values()))
+        return self._background_sync
 
     def end_background_sync(self) -> None:
-        """Take note of the end of the work that `background` returned."""
-        done, self._background = self._background, None
-        assert done is not None, "work was given out"
-        if self.end_sync(done) and self._wal is not None:
-            self._wal.release(done.cycle)
+        """Take the result of the background sync in progress."""
+        segment_sync, self._background_sync = self._background_sync, None
+        assert segment_sync is not None, "a background sync is in progress"
+        if self.end_sync(segment_sync) and self._wal is not None:
+            self._wal.release(segment_sync.cycle)
 
     def begin_sync(self, log: PartitionLog) -> SegmentSync | None:
-        """Return what is to be synced of one log, to be run and to come back to `end_sync`; None: nothing."""
-        work = log.begin_sync()
-        return None if work is None else SegmentSync(self._disk, self.points, [work])
+        """Return the sync of one log, for the caller to run and to give to `end_sync`; None if the log is durable."""
+        log_sync = log.begin_sync()
+        return None if log_sync is None else SegmentSync(self._disk, self.points, [log_sync])
 
-    def end_sync(self, done: SegmentSync) -> bool:
-        """Take note of the end of a sync; return whether it has succeeded. If not, nothing can be written any more."""
-        if done.failure is not None:
-            self._fail(done.failure)
+    def end_sync(self, segment_sync: SegmentSync) -> bool:
+        """Take the result of a sync; return whether it succeeded. If not, all later batches are refused."""
+        if segment_sync.failure is not None:
+            self._fail(segment_sync.failure)
             return False
-        done.end()
+        segment_sync.end()
         return True
 
     def sync_everything(self) -> None:
-        """Sync all logs, and begin the journal anew; takes long.
+        """Sync all logs and empty the write-ahead log. Blocks.
 
         Raises:
-            OSError: nobody knows what has reached the disk; the log takes nothing any more.
+            OSError: it is unknown what is on the disk; all later batches are refused.
         """
-        done = self._everything()
-        done.run()
-        if not self.end_sync(done):
-            raise OSError(done.failure)
+        segment_sync = self._sync_of_everything()
+        segment_sync.run()
+        if not self.end_sync(segment_sync):
+            raise OSError(segment_sync.failure)
         if self._wal is not None:
             self._wal.void()

@@ -1,9 +1,18 @@
-"""The log of one partition: batches appended to its newest segment, in Kafka's files (LF-50, LF-56).
+"""The log of one partition on disk: segments in Kafka's file format, appended to at the end (LF-50, LF-56).
 
-Theory of operation. `append` gives a batch its place in the log and queues it; `write` writes what is queued, with one
-write, behind what the newest segment has. A write that fails changes nothing: the segment is cut off where it was, and
-the offsets are given out again. Which segments have writes that may not be on the disk is noted, so that a sync syncs
-no more than it must, and directories too where files were made.
+Theory of operation. An append has two steps. `append` gives a batch its base offset and leader epoch and queues it;
+`write` writes the whole queue with one write to the active segment. `append_now` does both for one batch.
+
+*Failed writes.* A write that fails changes nothing: the segment is truncated to its old size, and the offsets of the
+queue are free again. If the truncation fails too (a full or failing disk), it is repeated before the next write,
+because a whole batch of the failed write could otherwise follow a shorter, later batch and be read as valid.
+
+*Syncs.* A log notes which segment files have writes that are not durable yet, and whether its directory has new names.
+`begin_sync` takes a snapshot of both as a `LogSync`, which a thread runs while the event loop goes on writing;
+`end_sync` marks them durable. Syncs of one log can overlap and can fail, so every dirty file carries the number of
+syncs that had begun before its last write: a sync makes a file clean only if no write came after the sync began.
+
+*Threads.* Everything except `LogSync.run` belongs to the event loop.
 """
 
 from __future__ import annotations
@@ -11,8 +20,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.records.checksum import crc32c
-from kproto.records.record_batch import CHECKED_FROM, LOG_OVERHEAD, MAGIC, UNCHECKED
+from kproto.records.record_batch import LOG_OVERHEAD
 from kproto.records.segment import RELATIVE_OFFSET_MAX
 from kproto.records.segment_files import LEADER_EPOCHS, segment_name
 from kproto_server.storage.checkpoints import LogPosition, read_epoch_checkpoint, write_epoch_checkpoint
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk, File
 
 EPOCH_END = 16
-pack_unchecked = UNCHECKED.pack
+"""Position after the leader epoch in a batch header."""
 NO_NEW_FILES = -1
 
 
@@ -36,69 +44,49 @@ class Segment(NamedTuple):
     path: str
     size: int
     is_active: bool
-    """Whether it is the newest, which is appended to."""
+    """Whether it is the newest segment, which batches are appended to."""
 
 
 class LogSync(NamedTuple):
-    """What is to be synced of one log; `run` may be called in a thread of its own."""
+    """One sync of one log. `run` may be called in another thread."""
 
     log: PartitionLog
     paths: tuple[str, ...]
     has_new_files: bool
-    point: LogPosition
-    """Where the log ended when this was taken."""
+    end: LogPosition
+    """The end of the log when this was made."""
     number: int
-    """How many syncs of the log were begun before."""
+    """Number of syncs of the log that began before this one."""
 
     def run(self, disk: Disk) -> None:
-        """Sync.
+        """Sync the segments, then the directory. Blocks.
 
         Raises:
-            OSError: nobody knows what has reached the disk.
+            OSError: it is unknown what is on the disk.
         """
         for path in self.paths:
-            with suppress(FileNotFoundError):  # it was removed, or compaction has put another one, synced, in its place
+            # The segment may be gone: removed by retention, or replaced by compaction, which syncs its result.
+            with suppress(FileNotFoundError):
                 file = disk.open(path)
                 try:
                     file.sync()
                 finally:
                     file.close()
         if self.has_new_files:
+            # The content of a new file survives a power loss only if its name does.
             with suppress(FileNotFoundError):
                 disk.sync_directory(self.log.directory)
 
 
 class PartitionLog:
-    """One partition's log on disk. Made by `Recovery`, which knows what is there."""
+    """The log of one partition. `Recovery.open` makes it, and its owner closes it."""
 
     __slots__ = (
-        "_closed",
-        "_dirty",
-        "_disk",
-        "_epoch_bytes",
-        "_file",
-        "_is_active_dirty",
-        "_must_truncate",
-        "_new_files_number",
-        "_next_written",
-        "_position",
-        "_queue",
-        "_sync_number",
-        "base_offset",
-        "directory",
-        "directory_bytes",
-        "epoch",
-        "first_dirty_offset",
-        "next_offset",
-        "on_roll",
-        "partition",
-        "queued_size",
-        "segment_bytes",
-        "skips_size_check",
-        "start_offset",
-        "synced",
-        "topic",
-        "version",
+        "_closed", "_dirty", "_disk", "_epoch_bytes", "_file", "_is_active_dirty", "_must_truncate",
+        "_new_files_number", "_next_written", "_position", "_queue", "_sync_count",
+        "base_offset", "directory", "directory_bytes", "epoch", "first_dirty_offset", "next_offset", "on_roll",
+        "partition", "queued_size", "recovery_point", "segment_bytes", "skips_size_check", "start_offset",
+        "topic", "version",
     )  # fmt: skip
 
     def __init__(
@@ -112,83 +100,83 @@ class PartitionLog:
         next_offset: int,
         epoch: int,
         segment_bytes: int,
-        synced: LogPosition,
-        unsynced: Iterable[str],
+        recovery_point: LogPosition,
+        unsynced_paths: Iterable[str],
     ) -> None:
-        """``synced``: up to where the log is known to be on the disk; ``unsynced``: segments with more than that."""
         self._disk = disk
         self.topic = topic
         self.partition = partition
         self.directory = f"{topic}-{partition}"
         self.directory_bytes = self.directory.encode()
         self.epoch = epoch
-        """The leader epoch that batches get: the newest in the partition's checkpoint."""
+        """The leader epoch of new batches: the newest in the partition's ``leader-epoch-checkpoint``."""
         self._epoch_bytes = epoch.to_bytes(4, "big")
         self.segment_bytes = segment_bytes
         self._closed = closed
         self.version = 0
-        """Rises when segments are rewritten or removed: their content stands elsewhere then."""
+        """Rises when closed segments are rewritten or removed: positions in them are no longer valid."""
         self.skips_size_check = False
-        """Whether batches are of a size that was judged before."""
+        """Whether the caller has checked the size of batches."""
         self.first_dirty_offset = 0
-        """Everything below it was compacted."""
+        """Compaction covered everything below this offset."""
         self.on_roll: Callable[[], object] | None = None
-        """Told when a segment was closed."""
+        """Called when a segment was closed."""
         self.start_offset = closed[0].base_offset if closed else (active.base_offset if active else next_offset)
         self.next_offset = next_offset
-        """The one that the next record gets, with what is queued."""
+        """The offset of the next record, after the queued batches."""
         self._next_written = next_offset
+        """The offset of the next record, after the written batches."""
         self.base_offset = active.base_offset if active else next_offset
         self._file: File | None = None
+        """The active segment, opened at the first write."""
         self._position = active.size if active else 0
-        self.synced = synced
-        """Up to where the log is known to be on the disk."""
+        self.recovery_point = recovery_point
+        """The log is durable up to here."""
         self._queue: list[bytes] = []
         self.queued_size = 0
-        self._sync_number = 0
-        """How many syncs were begun. They may overlap, and some never end: what each covers is dirty until one has."""
-        self._dirty = dict.fromkeys(unsynced, 0)
-        """Paths of segments with writes that are not synced, and how many syncs were begun before the last of them."""
+        self._sync_count = 0
+        """Number of syncs that were begun."""
+        self._dirty = dict.fromkeys(unsynced_paths, 0)
+        """Paths of segments with unsynced writes, each with `_sync_count` at its last write."""
         self._new_files_number = 0 if active is None or self._dirty else NO_NEW_FILES
-        """The same of the names in the directory."""
+        """`_sync_count` when the last file was created, if its name is not durable yet."""
         self._is_active_dirty = self.active_path in self._dirty
-        """Whether the next sync covers the newest segment anyway."""
+        """Whether `_dirty` has the active segment with the current `_sync_count`: saves a look-up for each write."""
         self._must_truncate = False
-        """Whether something stands behind the end of the newest segment that could not be cut off."""
+        """Whether a failed write left bytes after the end of the active segment."""
 
     @property
     def active_path(self) -> str:
-        return f"{self.directory}/{segment_name(self.base_offset)}"
-
-    @property
-    def synced_offset(self) -> int:
-        """Everything below it is on the disk."""
-        return self.synced.offset
+        return self.segment_path(self.base_offset)
 
     @property
     def is_dirty(self) -> bool:
-        """Whether something was written that is not synced."""
+        """Whether there are unsynced writes."""
         return bool(self._dirty) or self._new_files_number != NO_NEW_FILES
 
     def append(self, batch: bytes, record_count: int) -> int:
-        """Queue a batch; return its base offset. Neither it nor the leader epoch is covered by the checksum."""
+        """Queue a batch; return its base offset."""
         base_offset = self.next_offset
-        placed = base_offset.to_bytes(8, "big") + batch[8:LOG_OVERHEAD] + self._epoch_bytes + batch[EPOCH_END:]
+        placed = self._placed(batch)
         self._queue.append(placed)
         self.queued_size += len(placed)
         self.next_offset = base_offset + record_count
         return base_offset
 
+    def _placed(self, batch: bytes) -> bytes:
+        """Return a batch with the next base offset and the leader epoch, which its checksum does not cover."""
+        return self.next_offset.to_bytes(8, "big") + batch[8:LOG_OVERHEAD] + self._epoch_bytes + batch[EPOCH_END:]
+
     @property
     def queued(self) -> list[bytes]:
-        """The batches that `write` will write."""
+        """The queued batches."""
         return self._queue
 
     def write(self) -> None:
-        """Write what is queued, all of it to one segment.
+        """Write the queue to one segment with one write.
 
         Raises:
-            OSError: nothing was; the queue is dropped, and its offsets are free again.
+            OSError: nothing was written; the queue is dropped, and its offsets are free again.
         """
         if not self._queue:
             return
@@ -200,28 +188,28 @@ class PartitionLog:
             if self._position + size > self.segment_bytes or self.next_offset - self.base_offset > RELATIVE_OFFSET_MAX:
                 self._roll_unless_empty()
             file = self._file or self._open()
+            # Before the write: a failed write may have changed the file.
             if not self._is_active_dirty:
                 self._is_active_dirty = True
-                self._dirty[self.active_path] = self._sync_number
+                self._dirty[self.active_path] = self._sync_count
             file.write_at(self._position, queue[0] if len(queue) == 1 else b"".join(queue))
         except OSError:
-            self._take_back_write()
+            self._undo_write()
             raise
         self._position += size
         self._next_written = self.next_offset
 
-    def write_now(self, checked: bytes, record_count: int) -> int:
-        """Append and write one batch, of which this is what the checksum covers: the same with less to do.
+    def append_now(self, batch: bytes, record_count: int) -> None:
+        """Append a batch and write it.
 
-        Return the size of the batch.
+        Fast path of `append` and `write` for a log without a queue, which is every log in ``os`` mode: without the
+        queue a batch costs a quarter less.
 
         Raises:
-            OSError: it is as if it never had been.
+            OSError: nothing was written.
         """
-        base_offset, position, file = self.next_offset, self._position, self._file
-        size = CHECKED_FROM + len(checked)
-        next_offset, end = base_offset + record_count, position + size
-        batch = pack_unchecked(base_offset, size - LOG_OVERHEAD, self.epoch, MAGIC, crc32c(checked)) + checked
+        file, end = self._file, self._position + len(batch)
+        next_offset = self.next_offset + record_count
         if (
             file is None
             or end > self.segment_bytes
@@ -232,42 +220,44 @@ class PartitionLog:
         ):
             self.append(batch, record_count)
             self.write()
-            return size
+            return
         try:
-            file.write_at(position, batch)
+            file.write_at(self._position, self._placed(batch))
         except OSError:
-            self._take_back_write()
+            self._undo_write()
             raise
         self._position = end
         self.next_offset = self._next_written = next_offset
-        return size
 
-    def _take_back_write(self) -> None:
+    def _undo_write(self) -> None:
         self.next_offset = self._next_written
-        with suppress(OSError):  # then it is tried again before the next write
+        with suppress(OSError):  # `_must_truncate` is set then, and the next write truncates first
             self._truncate_tail()
 
     def drop_queue(self) -> None:
-        """Forget what is queued; its offsets are free again."""
+        """Drop the queued batches; their offsets are free again."""
         self._queue, self.queued_size = [], 0
         self.next_offset = self._next_written
 
-    def place(self) -> tuple[int, int, int]:
-        """Return where the log ends, for `undo_to`."""
-        return self.base_offset, self._position, self._next_written
+    @property
+    def end(self) -> LogPosition:
+        """The end of the written batches."""
+        return LogPosition(self._next_written, self.base_offset, self._position)
 
-    def truncate_to(self, place: tuple[int, int, int]) -> None:
-        """Take back what was written since `place` gave this, as far as that can be done; what is queued is kept."""
-        base_offset, size, next_offset = place
-        self._position = size if base_offset == self.base_offset else 0
+    def truncate_to(self, end: LogPosition) -> None:
+        """Remove the batches written since `end` had this value, as far as the disk allows; keep the queue.
+
+        If a segment was rolled meanwhile, its file stays and becomes empty.
+        """
+        self._position = end.position if end.base_offset == self.base_offset else 0
         if not self._queue:
-            self.next_offset = next_offset
-        self._next_written = next_offset
+            self.next_offset = end.offset
+        self._next_written = end.offset
         with suppress(OSError):
             self._truncate_tail()
 
     def _truncate_tail(self) -> None:
-        """Cut off what stands behind the end. What a failed write leaves there must not be taken for a batch later."""
+        """Truncate the active segment to its valid end: nothing after it may ever be read as a batch."""
         if self._file is not None:
             self._must_truncate = True
             self._file.truncate(self._position)
@@ -278,23 +268,26 @@ class PartitionLog:
             self._roll()
 
     def _roll(self) -> None:
-        """Close the newest segment and begin the next one, which is named by its first offset."""
-        path = f"{self.directory}/{segment_name(self._next_written)}"
-        made = self._disk.open(path, create=True)
+        """Close the active segment and create the next one, which is named by its first offset.
+
+        The new file is created first: if that fails, the old segment stays the active one and nothing has changed.
+        """
+        path = self.segment_path(self._next_written)
+        created = self._disk.open(path, create=True)
         try:
-            made.truncate(0)
+            created.truncate(0)
             add_index(self._disk, path)
         except OSError:
-            made.close()
-            with suppress(OSError):  # it is empty, and recovery removes it
+            created.close()
+            with suppress(OSError):  # recovery removes an empty segment
                 self._disk.remove(path)
             raise
         self._closed.append(Segment(self.base_offset, self.active_path, self._position, is_active=False))
         if self._file is not None:
             self._file.close()
         self.base_offset = self._next_written
-        self._file, self._position = made, 0
-        self._dirty[path] = self._new_files_number = self._sync_number
+        self._file, self._position = created, 0
+        self._dirty[path] = self._new_files_number = self._sync_count
         self._is_active_dirty = True
         if self.on_roll is not None:
             self.on_roll()
@@ -302,62 +295,62 @@ class PartitionLog:
     def _open(self) -> File:
         path = self.active_path
         if not self._disk.exists(path):
-            self._new_files_number = self._sync_number
+            self._new_files_number = self._sync_count
         self._file = self._disk.open(path, create=True)
         add_index(self._disk, path)
         return self._file
 
     def begin_sync(self) -> LogSync | None:
-        """Return what is to be synced for everything written so far to survive power loss; None if it does."""
+        """Return the sync that makes all writes so far durable; None if they are."""
         if not self.is_dirty:
             return None
-        point = LogPosition(self._next_written, self.base_offset, self._position)
         has_new_files = self._new_files_number != NO_NEW_FILES
-        work = LogSync(self, tuple(self._dirty), has_new_files, point, self._sync_number)
-        self._sync_number += 1
+        log_sync = LogSync(self, tuple(self._dirty), has_new_files, self.end, self._sync_count)
+        self._sync_count += 1
+        # The next write has to enter the segment with the new count, or `end_sync` would take it for durable.
         self._is_active_dirty = False
-        return work
+        return log_sync
 
-    def end_sync(self, work: LogSync) -> None:
-        """Take note of a sync that has succeeded."""
-        self.synced = max(self.synced, work.point)
-        for path in work.paths:
-            if self._dirty.get(path, work.number + 1) <= work.number:
+    def end_sync(self, log_sync: LogSync) -> None:
+        """Mark what a successful sync covered as durable."""
+        self.recovery_point = max(self.recovery_point, log_sync.end)
+        for path in log_sync.paths:
+            if self._dirty.get(path, log_sync.number + 1) <= log_sync.number:
                 del self._dirty[path]
-        if self._new_files_number <= work.number:
+        if self._new_files_number <= log_sync.number:
             self._new_files_number = NO_NEW_FILES
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the active segment, without a sync."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def roll(self) -> None:
-        """Close the newest segment, if it has anything, so that it can be compacted.
+        """Close the active segment, unless it is empty, so that it can be compacted or removed.
 
         Raises:
-            OSError: it goes on to be the newest.
+            OSError: it stays the active segment.
         """
         if self._must_truncate:
             self._truncate_tail()
         self._roll_unless_empty()
 
     def closed_segments(self) -> list[Segment]:
-        """Return the segments that are appended to no more, the oldest first."""
+        """Return all segments but the active one, oldest first."""
         return list(self._closed)
 
     def replace_closed(self, segment: Segment, size: int) -> None:
-        """A closed segment was rewritten and has another size; none: it is gone."""
+        """Take note that a closed segment was rewritten and has this size now; 0: it was removed."""
         self.version += 1
         index = self._closed.index(segment)
         self._closed[index : index + 1] = [segment._replace(size=size)] if size else []
 
     def drop_oldest(self) -> Segment:
-        """Remove the oldest closed segment.
+        """Remove the oldest closed segment, and return it.
 
         Raises:
-            OSError: it stays.
+            OSError: the segment is still there.
         """
         segment = self._closed[0]
         self._disk.remove(segment.path)
@@ -369,10 +362,10 @@ class PartitionLog:
         return segment
 
     def begin_epoch(self, epoch: int) -> None:
-        """Give batches a newer leader epoch from now on, and note where it begins (LF-53).
+        """Give new batches a newer leader epoch, and save where it begins (LF-53).
 
         Raises:
-            OSError: it goes on with the one it had.
+            OSError: new batches get the old epoch.
         """
         path = f"{self.directory}/{LEADER_EPOCHS}"
         epochs = read_epoch_checkpoint(read_all(self._disk, path)) if self._disk.exists(path) else []
@@ -384,7 +377,7 @@ class PartitionLog:
         return f"{self.directory}/{segment_name(base_offset)}"
 
     def segments(self) -> list[Segment]:
-        """Return the segments, the oldest first."""
+        """Return all segments, oldest first."""
         return [*self._closed, Segment(self.base_offset, self.active_path, self._position, is_active=True)]
 
     @property

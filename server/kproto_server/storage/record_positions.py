@@ -1,6 +1,6 @@
-"""Where the records of a batch begin and end, with as much of each as compaction asks for.
+"""Positions of the records of a batch, with the fields that compaction needs.
 
-Compaction leaves out records and changes nothing in those that stay, so it puts their octets together again.
+Compaction drops records and does not change the others, so it copies their bytes instead of decoding and encoding them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ class RecordPosition(NamedTuple):
     """One record in the uncompressed records of a batch."""
 
     start: int
-    behind_timestamp: int
-    """Where its offset begins."""
+    timestamp_end: int
+    """Where the timestamp delta ends and the offset delta begins."""
     end: int
     timestamp_delta: int
     offset_delta: int
@@ -29,57 +29,57 @@ _new: Any = tuple.__new__
 
 
 def record_positions(data: bytes, position: int, count: int) -> tuple[list[RecordPosition], int]:
-    """Return the places of the next records, and where they end.
+    """Return the positions of the next ``count`` records, and the end of the last one.
 
     Raises:
-        DecodeError: they are cut off, or their sizes do not fit.
+        DecodeError: the records end early, or their sizes do not match.
     """
-    places: list[RecordPosition] = []
+    positions: list[RecordPosition] = []
     try:
         for _ in range(count):
-            place = _place(data, position)
-            places.append(place)
-            position = place[2]
+            record = _record_position(data, position)
+            positions.append(record)
+            position = record[2]
     except FAILURES:
-        raise DecodeError("record", position, "its sizes do not fit") from None
-    return places, position
+        raise DecodeError("record", position, "its sizes do not match") from None
+    return positions, position
 
 
-def _place(data: bytes, p: int) -> RecordPosition:
+def _record_position(data: bytes, p: int) -> RecordPosition:
     start = p
     size = data[p]
     p += 1
     if size > 0x7F:
         size, p = more_uvarint(data, p, size)
     end = p + (size >> 1)
-    timestamp = data[p + 1]  # the octet before it has the record's attributes
+    timestamp = data[p + 1]  # after the attributes of the record
     p += 2
     if timestamp > 0x7F:
         timestamp, p = more_varlong(data, p, timestamp)
-    behind_timestamp = p
+    timestamp_end = p
     offset = data[p]
     p += 1
     if offset > 0x7F:
         offset, p = more_uvarint(data, p, offset)
-    size_of_key = data[p]
+    key_size = data[p]
     p += 1
-    if size_of_key > 0x7F:
-        size_of_key, p = more_uvarint(data, p, size_of_key)
+    if key_size > 0x7F:
+        key_size, p = more_uvarint(data, p, key_size)
     key = None
-    if not size_of_key & 1:
-        key = data[p : p + (size_of_key >> 1)]
-        p += size_of_key >> 1
-    is_tombstone = bool(data[p] & 1)  # the low bit of a zigzag number tells that it is negative
+    if not key_size & 1:
+        key = data[p : p + (key_size >> 1)]
+        p += key_size >> 1
+    is_tombstone = bool(data[p] & 1)  # the sign bit of the zigzag size of the value: -1 is null
     if size & 1 or p >= end or end > len(data):
         malformed()
     delta = (timestamp >> 1) ^ -(timestamp & 1)
     offset_delta = (offset >> 1) ^ -(offset & 1)
-    place: RecordPosition = _new(RecordPosition, (start, behind_timestamp, end, delta, offset_delta, key, is_tombstone))
-    return place
+    record: RecordPosition = _new(RecordPosition, (start, timestamp_end, end, delta, offset_delta, key, is_tombstone))
+    return record
 
 
-def with_timestamp_delta(data: bytes, place: RecordPosition, delta: int) -> bytes:
-    """Return a record with another timestamp delta."""
-    moment = varlong(delta)
-    rest = data[place.behind_timestamp : place.end]
-    return b"".join((varint(1 + len(moment) + len(rest)), b"\0", moment, rest))
+def with_timestamp_delta(data: bytes, record: RecordPosition, delta: int) -> bytes:
+    """Return the bytes of a record with another timestamp delta."""
+    encoded_delta = varlong(delta)
+    rest = data[record.timestamp_end : record.end]
+    return b"".join((varint(1 + len(encoded_delta) + len(rest)), b"\0", encoded_delta, rest))

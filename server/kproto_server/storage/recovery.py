@@ -1,12 +1,39 @@
-"""Opening one partition's log: leftovers removed, the end found, what the journal has put back (LF-60 to LF-64).
+"""Recovery: open the log of one partition, truncate an invalid tail, restore batches from the write-ahead log.
 
-Theory of operation. Below its recovery point a log is on the disk, and is not looked at: whoever loads it sees its
-checksums. From there on, batch after batch is checked, up to the first that is not good. What a crash may leave there
-is the beginning of a batch, or zeros, behind the last whole one, at the end of the newest segment: it is cut off, and
-said. Where the power failed, anything of what was not synced may be missing, in any order. With a journal that is no
-harm: what was acknowledged stands there, and takes the place of what is broken and of all behind it; what does not was
-never acknowledged. Without one, anything else than a torn end is damage, which is refused: cutting it off would lose
-what was acknowledged, and only a user can want that (``repair``).
+Theory of operation. A log is segments, a segment is batches back to back, and batches are only ever appended to the
+newest segment. So everything a crash can damage lies after the *recovery point*, the position up to which the log is
+known to be durable. Recovery reads nothing before it (the loader checks those checksums when it reads the values) and
+checks every batch after it: whole, with the right checksum, with rising offsets (`LogScan`). The first batch that fails
+this check ends the valid part of the log. The rest, the *tail*, has one of these causes:
+
+===============================  =============================================================  =======================
+tail                             cause                                                          action
+===============================  =============================================================  =======================
+zeros, or the beginning of a     the process or the machine stopped during the last write (the  truncate
+batch, in the newest segment     file grew before its content was written: zeros)
+overlaps a logged batch          power loss: unsynced blocks reach the disk in any order or     truncate, restore the
+                                 not at all                                                     batches from the
+                                                                                                write-ahead log
+anything else, in a directory    power loss during a group commit that was never acknowledged   truncate
+with a write-ahead log
+anything else                    a damaged disk, or power loss in ``os`` mode                   refuse (`CorruptLog`),
+                                                                                                or truncate if the user
+                                                                                                asks for ``repair``
+===============================  =============================================================  =======================
+
+The third row is safe because of one invariant: in ``fsync`` mode every acknowledged batch is below the recovery point
+or in the write-ahead log. The fourth row must not be truncated silently: the tail can contain acknowledged batches.
+
+Order of the durable steps, for a crash during recovery itself:
+
+1. Leftovers of an interrupted compaction are finished, so that each offset is in one segment.
+2. Segments are removed from the newest to the oldest, so that a crash leaves a shorter log and never a gap.
+3. A truncated segment is synced before anything is appended. Otherwise the old tail could reappear after a power loss,
+   behind new batches.
+4. Restored batches are appended. `LogDir` syncs them before it begins a new write-ahead log, so the old one is complete
+   until nothing needs it.
+
+Every step can be repeated: recovery of a recovered log changes nothing.
 """
 
 from __future__ import annotations
@@ -15,54 +42,54 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX, segment_base_offset, segment_name
 from kproto_server.storage.checkpoints import LogPosition, read_epoch_checkpoint, write_epoch_checkpoint
-from kproto_server.storage.disk import read_all, replace_file
+from kproto_server.storage.disk import directory_of, read_all, replace_file
 from kproto_server.storage.errors import corrupt_segment
 from kproto_server.storage.interrupted_compaction import finish_compaction
 from kproto_server.storage.kafka_files import add_index, remove_derived_files, remove_index
-from kproto_server.storage.log_scan import SLICE_SIZE, LogScan, torn_tail
+from kproto_server.storage.log_scan import SLICE_SIZE_BYTES, LogScan, torn_tail
 from kproto_server.storage.partition_log import PartitionLog, Segment
-from kproto_server.storage.segment_sync import START
+from kproto_server.storage.segment_sync import LOG_START
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kproto_server.storage.checkpoints import EpochStarts
     from kproto_server.storage.disk import Disk, File
-    from kproto_server.storage.log_scan import ValidEnd
+    from kproto_server.storage.log_scan import ScanResult
     from kproto_server.storage.write_ahead_log_reader import LoggedBatch
 
 
 class RecoveryInputs(NamedTuple):
-    """What is known of a log before it is looked at."""
+    """What the data directory knows of a log before recovery reads it."""
 
-    end: LogPosition | None = None
-    """Where it ends, after an orderly end."""
-    synced: LogPosition = START
-    """The recovery point."""
+    clean_end: LogPosition | None = None
+    """The end of the log at the last clean shutdown; None after a crash."""
+    recovery_point: LogPosition = LOG_START
     logged_batches: Sequence[LoggedBatch] = ()
-    """Its batches in the journal, in their order."""
+    """The log's batches in the write-ahead log, in written order."""
     has_wal: bool = False
-    """Whether all that was acknowledged is synced or in the journal."""
+    """Whether every acknowledged batch is below the recovery point or in ``logged_batches``."""
     was_used_by_kafka: bool = False
-    """Whether a real broker has written it."""
+    """Whether a real broker wrote the log since kproto did."""
 
 
 NO_INPUTS = RecoveryInputs()
 
 
-class _Found(NamedTuple):
-    """What was found of a log."""
+class _RecoveredLog(NamedTuple):
+    """The valid part of a log."""
 
     segments: list[Segment]
     next_offset: int
-    synced: LogPosition
-    unsynced: list[str]
-    """Paths of segments with something that may not be on the disk, from there on."""
+    scan_start: LogPosition
+    """Where the scan began: everything before is durable."""
+    unsynced_paths: list[str]
+    """Paths of segments with content after ``scan_start`` that may not be durable."""
     epochs: EpochStarts
 
 
 class Recovery:
-    """Opens logs, and tells what it found in `report`."""
+    """Opens the logs of a data directory; `report` has one line for each thing that was truncated or restored."""
 
     def __init__(self, disk: Disk, *, segment_bytes: int, repair: bool) -> None:
         self._disk = disk
@@ -70,222 +97,248 @@ class Recovery:
         self._repair = repair
         self.report: list[str] = []
 
-    def open(self, topic: str, partition: int, known: RecoveryInputs = NO_INPUTS) -> PartitionLog:
-        """Open a log; make it, if there is none.
+    def open(self, topic: str, partition: int, inputs: RecoveryInputs = NO_INPUTS) -> PartitionLog:
+        """Open a log, or create it. The caller owns the log and closes it.
 
         Raises:
-            CorruptLog: it is damaged, and ``repair`` was not asked for.
-            OSError: it can't be read or written.
+            CorruptLog: the log is damaged, and ``repair`` is False.
+            OSError: a file cannot be read or written.
         """
         disk, directory = self._disk, f"{topic}-{partition}"
         disk.make_directory(directory)
         finish_compaction(disk, directory)
-        segments = self._segments(directory)
-        is_orderly = known.end is not None and _is_end(known.end, segments)
-        if segments and not is_orderly:
-            disk.sync_directory(directory)  # what an earlier start removed must not come back among what is new
+        segments = self._list_segments(directory)
+        is_clean = inputs.clean_end is not None and _is_at_end(inputs.clean_end, segments)
+        if segments and not is_clean:
+            # An earlier start may have removed segments and stopped before its sync. Without this sync a power loss
+            # could bring those segments back after new batches with the same offsets were acknowledged.
+            disk.sync_directory(directory)
         epochs_path = f"{directory}/{LEADER_EPOCHS}"
         epochs = read_epoch_checkpoint(read_all(disk, epochs_path)) if disk.exists(epochs_path) else []
-        synced = known.end if known.end is not None and is_orderly else known.synced
-        pending = [batch for batch in known.logged_batches if batch.next_offset > synced.offset]
+        recovery_point = inputs.clean_end if inputs.clean_end is not None and is_clean else inputs.recovery_point
+        logged = [batch for batch in inputs.logged_batches if batch.next_offset > recovery_point.offset]
         if self._repair or (segments and not epochs):
-            synced = START
-        found = self._scanned(segments, pending, synced, known, is_orderly=is_orderly)
+            # Repair checks all batches. Without the checkpoint the epochs come from the headers of all batches.
+            recovery_point = LOG_START
+        recovered = self._recover(segments, logged, recovery_point, inputs, is_clean=is_clean)
         remove_derived_files(disk, directory)
-        if not found.segments:
-            add_index(disk, f"{directory}/{segment_name(found.next_offset)}")
+        if not recovered.segments:
+            add_index(disk, f"{directory}/{segment_name(recovered.next_offset)}")
         log = PartitionLog(
             disk,
             topic,
             partition,
-            closed=found.segments[:-1],
-            active=found.segments[-1] if found.segments else None,
-            next_offset=found.next_offset,
-            epoch=self._keep_epochs(epochs_path, epochs, found),
+            closed=recovered.segments[:-1],
+            active=recovered.segments[-1] if recovered.segments else None,
+            next_offset=recovered.next_offset,
+            epoch=self._save_epochs(epochs_path, epochs, recovered),
             segment_bytes=self._segment_bytes,
-            synced=found.synced,
-            unsynced=found.unsynced,
+            recovery_point=recovered.scan_start,
+            unsynced_paths=recovered.unsynced_paths,
         )
-        self._replay(log, pending)
+        self._restore(log, logged)
         return log
 
-    def _segments(self, directory: str) -> list[Segment]:
+    def _list_segments(self, directory: str) -> list[Segment]:
+        """Return the segments, oldest first; remove closed segments without content."""
         disk = self._disk
         bases = sorted(base for name in disk.names(directory) if (base := segment_base_offset(name)) is not None)
-        found = []
+        segments = []
         for base in bases:
             path = f"{directory}/{base:020}{LOG_SUFFIX}"
             segment = Segment(base, path, disk.size_of(path), is_active=base == bases[-1])
             if segment.size or segment.is_active:
-                found.append(segment)
-            else:  # begun, and given up
+                segments.append(segment)
+            else:
+                # A roll created the file and failed before the first batch; a later roll took another base offset.
                 self._remove([segment])
-        return found
+        return segments
 
-    def _keep_epochs(self, path: str, epochs: EpochStarts, found: _Found) -> int:
-        """Return the newest leader epoch; have the checkpoint tell those that the log has, and no others (LF-53)."""
-        start_offset = found.segments[0].base_offset if found.segments else 0
-        kept = [(epoch, start) for epoch, start in epochs or found.epochs if start <= found.next_offset]
+    def _save_epochs(self, path: str, epochs: EpochStarts, recovered: _RecoveredLog) -> int:
+        """Remove epochs after the end of the log from the checkpoint; return the newest epoch (LF-53)."""
+        start_offset = recovered.segments[0].base_offset if recovered.segments else 0
+        kept = [(epoch, start) for epoch, start in epochs or recovered.epochs if start <= recovered.next_offset]
         kept = kept or [(0, start_offset)]
         if kept != epochs:
             replace_file(self._disk, path, write_epoch_checkpoint(kept))
         return kept[-1][0]
 
-    def _scanned(
+    def _recover(
         self,
         segments: list[Segment],
-        pending: Sequence[LoggedBatch],
-        synced: LogPosition,
-        known: RecoveryInputs,
+        logged: Sequence[LoggedBatch],
+        recovery_point: LogPosition,
+        inputs: RecoveryInputs,
         *,
-        is_orderly: bool,
-    ) -> _Found:
-        """Find the log's valid end, and cut off what is behind it."""
-        if segments and pending and pending[0].base_offset < segments[0].base_offset > synced.offset:
+        is_clean: bool,
+    ) -> _RecoveredLog:
+        """Scan the segments from the recovery point on, and truncate the log at the end of its valid part."""
+        if segments and logged and logged[0].base_offset < segments[0].base_offset > recovery_point.offset:
+            # Power loss: the file of the first segment never got its name on disk, and the names of later segments
+            # did. All offsets from the recovery point on are in the write-ahead log.
             size = sum(segment.size for segment in segments)
-            self.report.append(f"{segments[0].path}: {size} bytes have lost what was before; the journal has that")
+            self.report.append(
+                f"{segments[0].path}: removed {size} bytes, the batches before them are missing; the write-ahead log "
+                f"has all of them"
+            )
             self._remove(segments)
             segments = []
-        first, begin = self._start(segments, synced)
-        position = begin.position
-        scan = LogScan(begin.offset, {batch.base_offset: batch.crc for batch in pending})
-        unsynced: list[str] = []
-        for number, segment in enumerate(segments[first:], first):
+        first, scan_start = self._scan_start(segments, recovery_point)
+        position = scan_start.position
+        scan = LogScan(scan_start.offset, {batch.base_offset: batch.crc for batch in logged})
+        unsynced_paths: list[str] = []
+        for index, segment in enumerate(segments[first:], first):
             file = self._disk.open(segment.path)
             try:
-                end = scan.segment(file, segment.size, segment.base_offset, position)
-                if not is_orderly or segment.size > position or number > first:
-                    unsynced.append(segment.path)
-                if not (is_orderly or known.was_used_by_kafka):
-                    _write_again(file, position, end.position)
+                result = scan.segment(file, segment.size, segment.base_offset, position)
+                if not is_clean or segment.size > position or index > first:
+                    unsynced_paths.append(segment.path)
+                if not (is_clean or inputs.was_used_by_kafka):
+                    _rewrite(file, position, result.position)
                 position = 0
-                later = segments[number + 1 :]
-                lost = _lost_behind(end, later, pending)
-                if end.problem is None and not lost:
+                later = segments[index + 1 :]
+                if result.problem is None and not _has_lost_its_end(result, later, logged):
                     continue
-                torn = (
-                    None if any(one.size for one in later) else torn_tail(file, segment.size, segment.base_offset, end)
-                )
-                self._judge(segment, end, later, pending, torn, has_wal=known.has_wal)
+                torn = None
+                if not any(one.size for one in later):
+                    torn = torn_tail(file, segment.size, segment.base_offset, result)
+                self._report_tail(segment, result, later, logged, torn, has_wal=inputs.has_wal)
+                # Later segments go first: a crash in between leaves the invalid tail, which the next start finds again.
+                # With the tail truncated first, that start could take a later segment for the continuation of the log.
                 self._remove(later)
-                file.truncate(end.position)
+                file.truncate(result.position)
                 file.sync()
             finally:
                 file.close()
-            cut = segment._replace(size=end.position, is_active=True)
-            return _Found([*segments[:number], cut], end.next_offset, begin, unsynced, scan.epochs)
+            newest = segment._replace(size=result.position, is_active=True)
+            return _RecoveredLog(
+                [*segments[:index], newest], result.next_offset, scan_start, unsynced_paths, scan.epochs
+            )
         if len(segments) > 1 and not segments[-1].size and segments[-1].base_offset < scan.next_offset:
-            self._remove(segments[-1:])  # begun, and given up
-            unsynced = [path for path in unsynced if path != segments[-1].path]
+            # A roll created the newest file and failed, and the log went on in the segment before. Its name is lower
+            # than the next offset, so the segment cannot become the active one.
+            self._remove(segments[-1:])
+            unsynced_paths = [path for path in unsynced_paths if path != segments[-1].path]
             segments = [*segments[:-2], segments[-2]._replace(is_active=True)]
-        return _Found(segments, scan.next_offset, begin, unsynced, scan.epochs)
+        return _RecoveredLog(segments, scan.next_offset, scan_start, unsynced_paths, scan.epochs)
 
-    def _start(self, segments: list[Segment], synced: LogPosition) -> tuple[int, LogPosition]:
-        """Return where to begin, and the number of that segment: where all before is on the disk."""
+    def _scan_start(self, segments: list[Segment], recovery_point: LogPosition) -> tuple[int, LogPosition]:
+        """Return the index of the first segment to scan, and the position in it: the recovery point if it is valid.
+
+        Otherwise the scan begins at the segment that contains the offset of the recovery point.
+        """
         first = 0
-        last_base = synced.base_offset if synced.base_offset >= 0 else synced.offset
-        for number, segment in enumerate(segments):
-            if segment.base_offset == synced.base_offset and self._is_place(segment, synced):
-                return number, synced
+        last_base = recovery_point.base_offset if recovery_point.base_offset >= 0 else recovery_point.offset
+        for index, segment in enumerate(segments):
+            if segment.base_offset == recovery_point.base_offset and self._is_valid(segment, recovery_point):
+                return index, recovery_point
             if segment.base_offset <= last_base:
-                first = number
-        base_offset = segments[first].base_offset if segments else synced.offset
+                first = index
+        base_offset = segments[first].base_offset if segments else recovery_point.offset
         return first, LogPosition(base_offset, base_offset, 0)
 
-    def _is_place(self, segment: Segment, synced: LogPosition) -> bool:
-        """Whether the recovery point is where it says; not, if the segment was removed and made anew meanwhile."""
-        if synced.position == 0 or synced.position > segment.size:
+    def _is_valid(self, segment: Segment, recovery_point: LogPosition) -> bool:
+        """Return whether a batch with the offset of the recovery point begins at its position.
+
+        Compaction, or deleting and creating the topic, gives the segment of this name other content.
+        """
+        if recovery_point.position == 0 or recovery_point.position > segment.size:
             return False
-        if synced.position == segment.size:
+        if recovery_point.position == segment.size:
             return True
         file = self._disk.open(segment.path)
         try:
-            return file.read_at(synced.position, 8) == synced.offset.to_bytes(8, "big")
+            return file.read_at(recovery_point.position, 8) == recovery_point.offset.to_bytes(8, "big")
         finally:
             file.close()
 
     def _remove(self, segments: list[Segment]) -> None:
-        """Remove the last segments of a log, the newest first: there is never a gap."""
+        """Remove the newest segments of a log, the newest of all first: a crash never leaves a gap."""
         for segment in reversed(segments):
             self._disk.remove(segment.path)
             remove_index(self._disk, segment.path)
         if segments:
-            self._disk.sync_directory(segments[0].path.rpartition("/")[0])
+            self._disk.sync_directory(directory_of(segments[0].path))
 
-    def _judge(
+    def _report_tail(
         self,
         segment: Segment,
-        end: ValidEnd,
+        result: ScanResult,
         later: list[Segment],
-        pending: Sequence[LoggedBatch],
+        logged: Sequence[LoggedBatch],
         torn: str | None,
         *,
         has_wal: bool,
     ) -> None:
-        """Say what becomes of what stands behind the last good batch.
+        """Report why the log is truncated after its last valid batch: the table of the module's docstring.
 
         Raises:
-            CorruptLog: it is no torn write, there is no journal to tell, and nobody asked to repair it.
+            CorruptLog: the tail may contain acknowledged batches, and ``repair`` is False.
         """
-        place = f"{segment.path} at byte {end.position}"
-        size = segment.size - end.position + sum(one.size for one in later)
-        if any(batch.base_offset <= end.next_offset < batch.next_offset for batch in pending):
-            self.report.append(f"{place}: {size} bytes are not what was acknowledged; the journal has that")
+        place = f"{segment.path} at byte {result.position}"
+        size = segment.size - result.position + sum(one.size for one in later)
+        if any(batch.base_offset <= result.next_offset < batch.next_offset for batch in logged):
+            self.report.append(
+                f"{place}: truncated {size} bytes, the write-ahead log has the batches that belong there"
+            )
         elif torn is not None:
-            self.report.append(f"{place}: dropped {size} bytes {torn}")
+            self.report.append(f"{place}: truncated {size} bytes: {torn}")
         elif has_wal:
-            self.report.append(f"{place}: dropped {size} bytes that were never acknowledged ({end.problem})")
+            self.report.append(f"{place}: truncated {size} bytes that were never acknowledged ({result.problem})")
         elif not self._repair:
-            raise corrupt_segment(segment.path, end.position, end.problem or "")
+            raise corrupt_segment(segment.path, result.position, result.problem or "")
         else:
             self.report.append(
-                f"{place}: {end.problem}; repaired: the log ends with offset {end.next_offset - 1} now, {size} bytes "
-                f"are lost"
+                f"{place}: {result.problem}; repaired: the log now ends with offset {result.next_offset - 1}, {size} "
+                f"bytes are lost"
             )
 
-    def _replay(self, log: PartitionLog, pending: Sequence[LoggedBatch]) -> None:
-        """Append what the journal has and the segments have not.
+    def _restore(self, log: PartitionLog, logged: Sequence[LoggedBatch]) -> None:
+        """Append the batches of the write-ahead log that the segments lack.
 
         Raises:
-            CorruptLog: there is a gap between them.
+            CorruptLog: offsets are missing between the two, and ``repair`` is False.
         """
         count = 0
-        for batch in pending:
+        for batch in logged:
             if batch.next_offset <= log.next_offset:
                 continue
             if batch.base_offset != log.next_offset:
                 if not self._repair:
-                    reason = f"it ends before offset {log.next_offset}, and the journal goes on at {batch.base_offset}"
+                    reason = (
+                        f"it ends before offset {log.next_offset}, the write-ahead log goes on at {batch.base_offset}"
+                    )
                     raise corrupt_segment(log.active_path, log.size, reason)
                 self.report.append(
-                    f"{log.active_path}: repaired: offsets from {log.next_offset} on are lost, with those that the "
-                    f"journal has from {batch.base_offset} on"
+                    f"{log.active_path}: repaired: offsets from {log.next_offset} on are lost, also those from "
+                    f"{batch.base_offset} on in the write-ahead log"
                 )
                 break
             log.append(batch.batch, batch.next_offset - batch.base_offset)
             count += 1
         if count:
             log.write()
-            self.report.append(f"{log.directory}: {count} batches came from the journal")
+            self.report.append(f"{log.directory}: restored {count} batches from the write-ahead log")
 
 
-def _write_again(file: File, start: int, end: int) -> None:
-    """Have what stands there be written when the file is synced.
+def _rewrite(file: File, start: int, end: int) -> None:
+    """Write the bytes between two positions again, so that the next sync covers them.
 
-    After a sync that failed the operating system may take for written what is not; to sync it once more does nothing.
+    After a failed sync the operating system can mark pages clean that are not on disk. A second sync does nothing for
+    such pages, so a process that was restarted after a failed sync must not rely on it.
     """
-    for position in range(start, end, SLICE_SIZE):
-        file.write_at(position, file.read_at(position, min(SLICE_SIZE, end - position)))
+    for position in range(start, end, SLICE_SIZE_BYTES):
+        file.write_at(position, file.read_at(position, min(SLICE_SIZE_BYTES, end - position)))
 
 
-def _is_end(end: LogPosition, segments: list[Segment]) -> bool:
-    """Whether a log is as it was left at an orderly end."""
-    return bool(segments) and (end.base_offset, end.position) == (segments[-1].base_offset, segments[-1].size)
+def _is_at_end(position: LogPosition, segments: list[Segment]) -> bool:
+    """Return whether a log still ends where it ended at the clean shutdown."""
+    return bool(segments) and (position.base_offset, position.position) == (segments[-1].base_offset, segments[-1].size)
 
 
-def _lost_behind(end: ValidEnd, later: list[Segment], pending: Sequence[LoggedBatch]) -> bool:
-    """Whether the journal has batches that should stand between this segment's last one and the next segment.
+def _has_lost_its_end(result: ScanResult, later: list[Segment], logged: Sequence[LoggedBatch]) -> bool:
+    """Return whether batches of the write-ahead log belong between this segment's last batch and the next segment.
 
-    Gaps alone mean nothing: compaction leaves some.
+    A gap in the offsets alone is not damage: compaction removes batches.
     """
-    return bool(later) and any(end.next_offset <= batch.base_offset < later[0].base_offset for batch in pending)
+    return bool(later) and any(result.next_offset <= batch.base_offset < later[0].base_offset for batch in logged)

@@ -1,18 +1,32 @@
-"""Which records compaction keeps (LF-70 to LF-72); pure.
+"""The records that compaction retains (LF-70 to LF-72). Pure: batches in, batches out.
 
-Theory of operation. All batches from the first one that was not compacted yet are noted, in their order; then all
-batches from the log's beginning are asked what stays of them. A record stays if it is the newest of its key among those
-noted, or if none of its key was. Keys are noted as they are, longer ones by 64 octets of their BLAKE2b hash; Kafka
-notes 16 octets of MD5, and takes keys with the same hash for one.
+Theory of operation. Compaction reads a log twice, as Kafka's cleaner does:
 
-A tombstone has to be seen by whoever reads the log from its beginning, so it outlives the first pass that finds nothing
-older by `delete.retention.ms`: the time when it may go stands in its batch, in place of the first timestamp (attribute
-bit 6). The same holds for the marker of a transaction, once no record of that is left.
+1. `add_to_offset_map` gets every batch that was written since the last compaction, in order, and builds the offset map:
+   the newest offset of each key.
+2. `filter_batch` gets every batch from the beginning of the log and returns what compaction retains of it: records
+   whose key has no newer offset in the map, and records without a key.
 
-A record of a transaction counts when its marker is noted: not if it says ABORT; then it goes. Where no marker has come,
-nothing can be said of what is behind, and compaction ends before (`first_open`). A tombstone of a transaction removes
-nothing: coordinators do not agree on what it says (LF-34). Message sets stay whole if anything of them does, and their
-tombstones until there is something newer: they have no place for a time (Kafka asks the file's).
+The map may cover less than the log, if memory allows no more keys. Then the caller ends both passes at the same offset.
+
+*Keys.* The map has keys of up to 64 bytes as they are, which includes nearly all keys of the offsets topic, and a
+64-byte BLAKE2b hash of longer ones. Kafka stores 16 bytes of MD5, and takes two keys with the same hash for one.
+
+*Tombstones.* A consumer that reads the log from the beginning must see a tombstone, or it would keep the value that the
+tombstone deletes. So a tombstone stays for `delete.retention.ms` after the first compaction that found it the newest
+record of its key. That compaction writes the time when it may go, the *delete horizon*, into the batch: attribute bit
+6, and the time in place of the base timestamp. A later compaction after that time drops the tombstone.
+
+*Transactions.* A record of a transaction counts from its marker on. COMMIT moves the keys of the transaction into the
+map; ABORT marks its batches for removal. The records after the beginning of an open transaction cannot be decided, so
+the caller ends at `first_unstable_offset`. A marker stays while records of its transaction do, and for
+`delete.retention.ms` after that, with a delete horizon like a tombstone. A tombstone in a transaction removes nothing:
+coordinators of different versions read it differently (LF-34).
+
+*Message sets* of magic 0 and 1 are retained whole or not at all, and their tombstones until there is a newer record:
+they have no attribute for a delete horizon (Kafka uses the modification time of the file).
+
+Both passes are generators, which yield inside large batches, so that the event loop is not blocked.
 """
 
 from __future__ import annotations
@@ -43,10 +57,10 @@ if TYPE_CHECKING:
     from kproto_server.storage.record_positions import RecordPosition
 
 HEADER = Struct(">qiibIhiqqqhii")
-KEY_SIZE_MAX = 64
-"""Octets of a key that is noted as it is: about as long are those of offsets."""
-RECORDS_AT_ONCE = 250
-"""Of one batch, before others have their turn."""
+KEY_SIZE_MAX_BYTES = 64
+"""Longer keys are hashed. Keys of committed offsets are about this long."""
+RECORDS_PER_STEP = 250
+"""Records between two yields."""
 
 
 class Header(NamedTuple):
@@ -67,144 +81,148 @@ class Header(NamedTuple):
     record_count: int
 
     def encode(self, payload: bytes) -> bytes:
-        """Return it in front of its records, with the right length and checksum."""
+        """Return a batch of this header and payload, with the right length and checksum."""
         packed = HEADER.pack(*self._replace(length=LENGTH_MIN + len(payload), crc=0))
         checked = packed[CHECKED_FROM:] + payload
         return packed[: CHECKED_FROM - 4] + crc32c(checked).to_bytes(4, "big") + checked
 
 
 class _Transaction:
-    """One that has not ended yet."""
+    """A transaction without a marker so far."""
 
-    __slots__ = ("bases", "newest")
+    __slots__ = ("base_offsets", "offset_map")
 
     def __init__(self) -> None:
-        self.bases: list[int] = []
-        self.newest: dict[bytes, int] = {}
+        self.base_offsets: list[int] = []
+        self.offset_map: dict[bytes, int] = {}
 
 
 class RetainedRecords:
-    """What stays of one log."""
+    """The two passes over one log: reference implementation of `FastRetainedRecords`."""
 
     def __init__(self, now_ms: int, delete_retention_ms: int) -> None:
         self._now_ms = now_ms
-        self._horizon_ms = now_ms + delete_retention_ms
-        self.newest: dict[bytes, int] = {}
-        """The newest offset of each key that is noted."""
-        self._open: dict[int, _Transaction] = {}
-        """By producer."""
+        self._delete_horizon_ms = now_ms + delete_retention_ms
+        self.offset_map: dict[bytes, int] = {}
+        """The newest offset of each key."""
+        self._open_transactions: dict[int, _Transaction] = {}
+        """By producer id."""
         self._aborted: set[int] = set()
-        """Base offsets of batches whose transaction was aborted."""
-        self._kept: set[int] = set()
-        """Producers of whose present transaction something stays."""
+        """Base offsets of the batches of aborted transactions."""
+        self._producers_with_records: set[int] = set()
+        """Ids of producers with a retained record since their last marker."""
 
     @property
     def key_count(self) -> int:
-        """How many keys are noted."""
-        return len(self.newest) + sum(len(transaction.newest) for transaction in self._open.values())
+        """Number of keys in memory."""
+        return len(self.offset_map) + sum(len(each.offset_map) for each in self._open_transactions.values())
 
     @property
-    def first_open(self) -> int | None:
-        """The first offset of a transaction that has not ended; None: there is none."""
-        return min((transaction.bases[0] for transaction in self._open.values()), default=None)
+    def first_unstable_offset(self) -> int | None:
+        """The first offset of an open transaction; None if there is none."""
+        return min((each.base_offsets[0] for each in self._open_transactions.values()), default=None)
 
-    # The first pass.
+    # First pass.
 
-    def note(self, batch: bytes) -> Iterator[None]:
-        """Note the next batch; yields now and then."""
+    def add_to_offset_map(self, batch: bytes) -> Iterator[None]:
+        """Add the keys of the next batch to the offset map."""
         if batch[16] != MAGIC:
             for record in read_legacy_batch(batch, check_crc=False)[0].records():
                 if record.key is not None:
-                    self.newest[_key(record.key)] = record.offset
+                    self.offset_map[_map_key(record.key)] = record.offset
             return
         header = Header._make(HEADER.unpack_from(batch))
         if header.attributes & CONTROL:
             self._end_transaction(header, batch)
             return
-        newest, base = self.newest, header.base_offset
+        offset_map, base = self.offset_map, header.base_offset
         is_transactional = header.attributes & TRANSACTIONAL
         if is_transactional:
-            transaction = self._open.setdefault(header.producer_id, _Transaction())
-            transaction.bases.append(base)
-            newest = transaction.newest
+            transaction = self._open_transactions.setdefault(header.producer_id, _Transaction())
+            transaction.base_offsets.append(base)
+            offset_map = transaction.offset_map
         data, position = _records(batch, header)
-        for left in range(header.record_count, 0, -RECORDS_AT_ONCE):
-            places, position = record_positions(data, position, min(left, RECORDS_AT_ONCE))
-            for _, _, _, _, offset_delta, key, is_tombstone in places:
+        for left in range(header.record_count, 0, -RECORDS_PER_STEP):
+            records, position = record_positions(data, position, min(left, RECORDS_PER_STEP))
+            for _, _, _, _, offset_delta, key, is_tombstone in records:
                 if key is not None and not (is_transactional and is_tombstone):
-                    newest[key if len(key) <= KEY_SIZE_MAX else _key(key)] = base + offset_delta
-            if left > RECORDS_AT_ONCE:
+                    offset_map[key if len(key) <= KEY_SIZE_MAX_BYTES else _map_key(key)] = base + offset_delta
+            if left > RECORDS_PER_STEP:
                 yield
 
     def _end_transaction(self, header: Header, batch: bytes) -> None:
-        transaction = self._open.pop(header.producer_id, None)
+        transaction = self._open_transactions.pop(header.producer_id, None)
         if transaction is None:
+            # Its records were compacted before, or it had none in this partition.
             return
         if _is_abort(header, batch):
-            self._aborted.update(transaction.bases)
+            self._aborted.update(transaction.base_offsets)
             return
-        newest = self.newest
-        for key, offset in transaction.newest.items():
-            newest[key] = max(offset, newest.get(key, offset))
+        # A key of the transaction can also have a newer record outside of it, between its records and its marker.
+        offset_map = self.offset_map
+        for key, offset in transaction.offset_map.items():
+            offset_map[key] = max(offset, offset_map.get(key, offset))
 
-    # The second pass.
+    # Second pass.
 
-    def what_stays(self, batch: bytes) -> Generator[None, None, bytes | None]:
-        """Return what the next batch becomes: nothing, or something else; None: it stays. Yields like `note`."""
+    def filter_batch(self, batch: bytes) -> Generator[None, None, bytes | None]:
+        """Return the retained part of the next batch: None for all of it unchanged, or empty bytes for nothing."""
         if batch[16] != MAGIC:
             records = read_legacy_batch(batch, check_crc=False)[0].records()
-            stays = any(record.key is None or self._is_newest(record.key, record.offset) for record in records)
-            return None if stays else b""
+            is_retained = any(record.key is None or self._is_newest(record.key, record.offset) for record in records)
+            return None if is_retained else b""
         header = Header._make(HEADER.unpack_from(batch))
         if header.attributes & CONTROL:
-            return self._marker(header, batch)
+            return self._filter_marker(header, batch)
         if header.base_offset in self._aborted:
             return b""
         data, position = _records(batch, header)
         has_horizon = header.attributes & DELETE_HORIZON
-        is_over = has_horizon and header.base_timestamp <= self._now_ms
-        stay: list[RecordPosition] = []
+        is_past_horizon = has_horizon and header.base_timestamp <= self._now_ms
+        retained: list[RecordPosition] = []
         has_tombstones = False
-        for left in range(header.record_count, 0, -RECORDS_AT_ONCE):
-            places, position = record_positions(data, position, min(left, RECORDS_AT_ONCE))
-            for place in places:
-                key = place[5]
-                if (is_over and place[6]) or not (key is None or self._is_newest(key, header[0] + place[4])):
+        for left in range(header.record_count, 0, -RECORDS_PER_STEP):
+            positions, position = record_positions(data, position, min(left, RECORDS_PER_STEP))
+            for record in positions:
+                key = record[5]
+                if (is_past_horizon and record[6]) or not (key is None or self._is_newest(key, header[0] + record[4])):
                     continue
-                stay.append(place)
-                has_tombstones = has_tombstones or place[6]
-            if left > RECORDS_AT_ONCE:
+                retained.append(record)
+                has_tombstones = has_tombstones or record[6]
+            if left > RECORDS_PER_STEP:
                 yield
-        if stay and header.attributes & TRANSACTIONAL:
-            self._kept.add(header.producer_id)
+        if retained and header.attributes & TRANSACTIONAL:
+            self._producers_with_records.add(header.producer_id)
         gets_horizon = has_tombstones and not has_horizon
-        if len(stay) == header.record_count and not gets_horizon:
+        if len(retained) == header.record_count and not gets_horizon:
             return None
-        if not stay:
+        if not retained:
             return b""
-        return _rebuilt(header, data, stay, self._horizon_ms if gets_horizon else None)
+        return _rebuild(header, data, retained, self._delete_horizon_ms if gets_horizon else None)
 
     def _is_newest(self, key: bytes, offset: int) -> bool:
-        return self.newest.get(key if len(key) <= KEY_SIZE_MAX else _key(key), offset) <= offset
+        # A key that is not in the map has no record in the dirty part of the log: its old record is the newest.
+        return self.offset_map.get(key if len(key) <= KEY_SIZE_MAX_BYTES else _map_key(key), offset) <= offset
 
-    def _marker(self, header: Header, batch: bytes) -> bytes | None:
-        """A marker goes some time after the last record of its transaction (LF-71)."""
-        if header.producer_id in self._kept:
-            self._kept.remove(header.producer_id)
+    def _filter_marker(self, header: Header, batch: bytes) -> bytes | None:
+        """Return what becomes of a marker: it goes some time after the last record of its transaction (LF-71)."""
+        if header.producer_id in self._producers_with_records:
+            self._producers_with_records.remove(header.producer_id)
             return None
         if not header.attributes & DELETE_HORIZON:
             data, position = _records(batch, header)
-            return _rebuilt(header, data, record_positions(data, position, header.record_count)[0], self._horizon_ms)
+            records = record_positions(data, position, header.record_count)[0]
+            return _rebuild(header, data, records, self._delete_horizon_ms)
         return b"" if header.base_timestamp <= self._now_ms else None
 
 
-def _key(key: bytes) -> bytes:
-    """Return what stands for a key: never the same for two."""
-    return key if len(key) <= KEY_SIZE_MAX else b"\0" + blake2b(key).digest()
+def _map_key(key: bytes) -> bytes:
+    """Return the key of the offset map for a key. A hash has 65 bytes, more than any key that is stored as it is."""
+    return key if len(key) <= KEY_SIZE_MAX_BYTES else b"\0" + blake2b(key).digest()
 
 
 def _records(batch: bytes, header: Header) -> tuple[bytes, int]:
-    """Return the uncompressed records, and where they begin."""
+    """Return bytes with the uncompressed records of a batch, and the position of the first record."""
     compression = compression_of(header.attributes, "RecordBatch.attributes", CHECKED_FROM)
     if compression is Compression.NONE:
         return batch, HEADER_SIZE
@@ -213,25 +231,28 @@ def _records(batch: bytes, header: Header) -> tuple[bytes, int]:
 
 def _is_abort(header: Header, batch: bytes) -> bool:
     data, position = _records(batch, header)
-    places, _ = record_positions(data, position, header.record_count)
-    return any(control_type(place.key) == ControlType.ABORT for place in places)
+    records, _ = record_positions(data, position, header.record_count)
+    return any(control_type(record.key) == ControlType.ABORT for record in records)
 
 
-def _rebuilt(header: Header, data: bytes, stay: list[RecordPosition], horizon_ms: int | None) -> bytes:
-    """Return a batch of these records, or one that tells when its tombstones may go; its offsets stay (LF-72)."""
+def _rebuild(header: Header, data: bytes, retained: list[RecordPosition], horizon_ms: int | None) -> bytes:
+    """Return a batch of the retained records, with a delete horizon unless None; offsets stay (LF-72)."""
     base_timestamp = header.base_timestamp
     attributes = header.attributes
     if horizon_ms is None:
-        payload = b"".join([data[place.start : place.end] for place in stay])
+        payload = b"".join([data[record.start : record.end] for record in retained])
     else:
-        later_ms = horizon_ms - base_timestamp
-        payload = b"".join([with_timestamp_delta(data, place, place.timestamp_delta - later_ms) for place in stay])
+        # The horizon takes the place of the base timestamp, so all timestamp deltas shift.
+        shift_ms = horizon_ms - base_timestamp
+        payload = b"".join(
+            [with_timestamp_delta(data, record, record.timestamp_delta - shift_ms) for record in retained]
+        )
         attributes |= DELETE_HORIZON
     if not attributes & APPEND_TIME:
-        header = header._replace(max_timestamp=base_timestamp + max(place.timestamp_delta for place in stay))
+        header = header._replace(max_timestamp=base_timestamp + max(record.timestamp_delta for record in retained))
     changed = header._replace(
         base_timestamp=base_timestamp if horizon_ms is None else horizon_ms,
         attributes=attributes,
-        record_count=len(stay),
+        record_count=len(retained),
     )
     return changed.encode(compress(Compression(attributes & COMPRESSION_MASK), payload))

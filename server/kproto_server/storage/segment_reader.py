@@ -1,4 +1,4 @@
-"""The batches of a segment, one after the other, as they stand there."""
+"""Segment reader: the batches of a segment file, one after the other, as bytes."""
 
 from __future__ import annotations
 
@@ -13,61 +13,64 @@ from kproto.records.segment import BATCH_SIZE_MAX
 if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk
 
-SLICE_SIZE = 64 << 10
+SLICE_SIZE_BYTES = 64 << 10
 
 
 class SegmentReader:
-    """A segment's batches, held a slice at a time. Positions of errors count from the segment's beginning."""
+    """Reads the batches of a segment in slices. Positions in errors count from the beginning of the segment."""
 
     def __init__(self, disk: Disk, path: str, size: int) -> None:
-        """Open the segment; whoever reads it closes it."""
-        self.held = b""
+        """Open the segment; the caller closes the reader."""
+        self.buffer = b""
+        """The current slice. It begins before or at the next batch."""
         self.start = 0
-        """Where in what is held the next batch begins; who has gone through some sets it on."""
+        """Position of the next batch in `buffer`; a caller that has read batches from `buffer` moves it forward."""
         self._path = path
         self._size = size
         self._origin = 0
+        """Position of `buffer` in the segment."""
         self._file = disk.open(path)
 
     @property
     def position(self) -> int:
-        """Where in the segment the next batch begins."""
+        """Position of the next batch in the segment."""
         return self._origin + self.start
 
     def has_more(self) -> bool:
-        """Hold the next batch as a whole; return False if there is none.
+        """Read the next batch completely into `buffer`; return False at the end of the segment.
 
         Raises:
-            DecodeError: what is there announces a size that no batch has, or is cut off.
-            OSError: it can't be read.
+            DecodeError: the segment ends within a batch, or the size of a batch is impossible.
+            OSError: the file cannot be read.
         """
-        while (missing := self.start + self._next_size() - len(self.held)) > 0:
-            at = self._origin + len(self.held)
-            more = self._file.read_at(at, min(max(SLICE_SIZE, missing), self._size - at))
+        while (missing := self.start + self._next_size() - len(self.buffer)) > 0:
+            read_position = self._origin + len(self.buffer)
+            more = self._file.read_at(read_position, min(max(SLICE_SIZE_BYTES, missing), self._size - read_position))
             if not more:
-                if self.start < len(self.held) or at < self._size:
-                    raise DecodeError(self._path, self.position, "cut off")
+                if self.start < len(self.buffer) or read_position < self._size:
+                    raise DecodeError(self._path, self.position, "the segment ends within a batch")
                 return False
             self._origin += self.start
-            self.held, self.start = self.held[self.start :] + more, 0
+            self.buffer, self.start = self.buffer[self.start :] + more, 0
         return True
 
     def _next_size(self) -> int:
-        """Return the size of the next batch; where its head is not held, more than what is."""
-        if len(self.held) - self.start < LOG_OVERHEAD:
+        """Return the size of the next batch, or the least size of a batch if its length is not in `buffer`."""
+        if len(self.buffer) - self.start < LOG_OVERHEAD:
             return LOG_OVERHEAD + SIZE_MIN
-        size = int.from_bytes(self.held[self.start + SIZE_POSITION : self.start + LOG_OVERHEAD], "big", signed=True)
+        length = self.buffer[self.start + SIZE_POSITION : self.start + LOG_OVERHEAD]
+        size = int.from_bytes(length, "big", signed=True)
         if not SIZE_MIN <= size <= BATCH_SIZE_MAX:
-            raise DecodeError(self._path, self.position, f"size {size}")
+            raise DecodeError(self._path, self.position, f"batch size {size}")
         return LOG_OVERHEAD + size
 
     def take(self) -> bytes:
-        """Return the next batch, which is held, its checksum checked.
+        """Return the next batch, after `has_more` returned True.
 
         Raises:
-            DecodeError: it is none.
+            DecodeError: the checksum does not match, or the bytes are no batch.
         """
-        batch = self.held[self.start : self.start + self._next_size()]
+        batch = self.buffer[self.start : self.start + self._next_size()]
         _check(self._path, self.position, batch)
         self.start += len(batch)
         return batch
@@ -83,15 +86,15 @@ def _check(path: str, position: int, batch: bytes) -> None:
         except DecodeError as error:
             raise type(error)(path, position + error.position, error.reason) from None
     elif len(batch) < HEADER_SIZE or crc32c(batch[CHECKED_FROM:]) != int.from_bytes(batch[17:CHECKED_FROM], "big"):
-        raise CorruptBatch(path, position, "the checksum is not that of the content")
+        raise CorruptBatch(path, position, "the checksum does not match the content")
 
 
 def last_offset(batch: bytes) -> int:
-    """Return the last offset of a batch, as its header says it."""
+    """Return the last offset of a batch."""
     offset = int.from_bytes(batch[:8], "big")
     return offset + int.from_bytes(batch[23:27], "big") if batch[MAGIC_POSITION] == MAGIC else offset
 
 
 def first_offset(batch: bytes) -> int:
-    """Return the first offset of a batch; of a compressed message set, that of its last message."""
+    """Return the first offset of a batch; for a compressed message set, the offset of its last message."""
     return int.from_bytes(batch[:8], "big")

@@ -1,4 +1,4 @@
-"""Syncing segments, of some logs or of all: what lets the journal forget, and a start after a crash skip."""
+"""Segment sync: make the segments of logs durable, so that recovery can skip them and the write-ahead log free them."""
 
 from __future__ import annotations
 
@@ -15,70 +15,77 @@ if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk
     from kproto_server.storage.partition_log import LogSync, PartitionLog
 
-START = LogPosition(0)
+LOG_START = LogPosition(0)
 
 
 class RecoveryPoints:
-    """The file that says up to where each log is on the disk. It may be written by several threads."""
+    """The file ``kproto.recovery``: up to which position each log is durable. Several threads may use it."""
 
-    def __init__(self, disk: Disk, points: LogPositions) -> None:
+    def __init__(self, disk: Disk, positions: LogPositions) -> None:
         self._disk = disk
-        self._points = dict(points)
+        self._positions = dict(positions)
         self._lock = Lock()
 
-    def note(self, points: LogPositions) -> None:
-        """Have these be the least; returns when they survive power loss.
+    def advance(self, positions: LogPositions) -> None:
+        """Move recovery points forward, never back; return when the file is durable.
 
         Raises:
-            OSError: what was noted before still is.
+            OSError: the file has its old content.
         """
         with self._lock:
-            raised = {key: max(point, self._points.get(key, START)) for key, point in points.items()}
-            merged = self._points | raised
+            # Two syncs of one log can end in either order; the later position stays.
+            advanced = {key: max(found, self._positions.get(key, LOG_START)) for key, found in positions.items()}
+            merged = self._positions | advanced
             replace_file(self._disk, RECOVERY_POINTS, write_log_positions(merged))
-            self._points = merged
+            self._positions = merged
 
     def forget(self, topic: str) -> None:
-        """Note that the logs of a topic are gone.
+        """Remove the recovery points of a deleted topic; return when the file is durable.
 
         Raises:
-            OSError: not durably.
+            OSError: the file may have its old content.
         """
         with self._lock:
-            self._points = {key: point for key, point in self._points.items() if key[0] != topic}
-            replace_file(self._disk, RECOVERY_POINTS, write_log_positions(self._points))
+            self._positions = {key: found for key, found in self._positions.items() if key[0] != topic}
+            replace_file(self._disk, RECOVERY_POINTS, write_log_positions(self._positions))
 
 
 class SegmentSync:
-    """Segments that are to be synced, and the recovery points that hold when they are."""
+    """One sync of the segments of some logs.
 
-    def __init__(self, disk: Disk, points: RecoveryPoints, works: Iterable[LogSync], cycle: int = 0) -> None:
-        """``cycle``: that of the journal which begins with what is not synced by this."""
-        self.works = list(works)
+    The event loop makes it, `run` does the blocking part in any thread, and `LogWriter.end_sync` takes the result in
+    the event loop again.
+    """
+
+    def __init__(self, disk: Disk, points: RecoveryPoints, log_syncs: Iterable[LogSync], cycle: int = 0) -> None:
+        """``cycle``: the cycle of the write-ahead log that began when this sync was made."""
+        self.log_syncs = list(log_syncs)
         self.cycle = cycle
         self.failure: str | None = None
-        """Why it can't be known what is on the disk."""
+        """Why it is unknown what is on the disk; None if the sync succeeded."""
         self._disk = disk
         self._points = points
 
     def run(self) -> None:
-        """Sync, and note how far each log is synced; a failure is noted. Takes long, and may be run in a thread."""
+        """Sync, and save the recovery points; store a failure instead of raising. Blocks."""
         try:
-            for work in self.works:
-                work.run(self._disk)
+            for log_sync in self.log_syncs:
+                log_sync.run(self._disk)
         except OSError as error:
             self.failure = f"sync failed: {error}"
             return
-        with suppress(OSError):  # with older points the next start has more to look at
-            self._points.note({(work.log.topic, work.log.partition): work.point for work in self.works})
+        # The file must not name a position before it is durable, so it is written last. If that fails, the segments
+        # are durable all the same, and the next start reads more than it has to.
+        with suppress(OSError):
+            self._points.advance({(sync.log.topic, sync.log.partition): sync.end for sync in self.log_syncs})
 
     def end(self) -> None:
-        """Take note of the success, where the logs are used."""
-        for work in self.works:
-            work.log.end_sync(work)
+        """Mark what a successful sync covered as durable, in the logs."""
+        for log_sync in self.log_syncs:
+            log_sync.log.end_sync(log_sync)
 
 
-def begin_syncs(logs: Iterable[PartitionLog]) -> list[LogSync]:
-    """Return what is to be synced of some logs."""
-    works = [log.begin_sync() for log in logs]
-    return [work for work in works if work is not None]
+def begin_log_syncs(logs: Iterable[PartitionLog]) -> list[LogSync]:
+    """Return the syncs that make all writes to these logs durable."""
+    log_syncs = [log.begin_sync() for log in logs]
+    return [log_sync for log_sync in log_syncs if log_sync is not None]

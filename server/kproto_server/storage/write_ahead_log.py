@@ -1,15 +1,35 @@
-"""The journal of ``fsync`` mode: the batches of a round in one write and one sync, whatever logs they belong to.
+"""The write-ahead log (WAL) of ``fsync`` mode: the batches of a group commit in one write and one sync.
 
-Theory of operation. A round of commits touches as many of the 50 partitions as its groups hash to. So the segments are
-only written, into the operating system's memory, and their batches stand a second time in the journal, whose one sync
-stands for them all. There are two files, of a fixed size whose space is reserved: syncing them writes no metadata. When
-one is full the other takes its turn, while the segments are synced in the background; then the full one is free again.
+Theory of operation. A group commit touches as many of the 50 offsets partitions as its groups hash to, and a sync of
+each of their segments would take up to a millisecond. So the segments are only written, into the memory of the
+operating system, and their batches are written a second time to the write-ahead log. Its one sync makes the group
+commit durable.
 
-Measured, microseconds a round (least and median) of one batch of 120 octets in each of N segments, ext4 on a virtual
-disk, two cores:
+There are two files of a fixed size, preallocated, so that a sync writes no metadata. They take turns: when one is full,
+writing goes on in the other, while a background sync makes the segments durable; after that the full one is free.
+
+*Frames and cycles.* A file is a sequence of frames, one for each group commit (server/FORMAT.md has the bytes). A cycle
+is one filling of one file, from its beginning to the next turn; cycle numbers only rise. Every frame has the number of
+its cycle and of the oldest cycle that recovery still needs. Files are never cleared: a reader stops at the first frame
+of another cycle, which is left from an earlier filling of the file.
+
+Invariants, which the reader relies on:
+
+1. A frame is written only after the frame before it in the same cycle is durable or was discarded. So a corrupt frame
+   between two valid frames of one cycle means that the disk lost it, not that the write-ahead log ends there.
+2. A new cycle never begins in the file with the newest frames. If the first frame of a new cycle is torn, the newest
+   frame of the other file still says which cycles are needed.
+3. A batch leaves the needed cycles only after its segment is durable (`release`, or ``is_needed=False``).
+
+Crash windows. During the write of a frame: the frame fails its checksum, and its group commit was not acknowledged.
+Between sync and acknowledgment: recovery restores the batches, as a client that got no response must expect. After
+`turn` and before the first frame of the new cycle: all frames of the other file are still needed, by their own numbers.
+
+Measured: microseconds for each group commit (minimum and median) of one batch of 120 bytes in each of N segments, ext4
+on a virtual disk, two cores:
 
 ===  ==================  =======================  =========================  =========================
-N    journal, reserved   journal, growing         N syncs, one thread        N syncs, 16 threads
+N    WAL, preallocated   WAL, growing             N syncs, one thread        N syncs, 16 threads
 ===  ==================  =======================  =========================  =========================
 1    25, 33              35, 46                   34, 46                     36, 45
 8    29, 45              41, 55                   215, 233                   173, 262
@@ -17,13 +37,7 @@ N    journal, reserved   journal, growing         N syncs, one thread        N s
 50   85, 109             91, 149                  1292, 1436                 994, 1375
 ===  ==================  =======================  =========================  =========================
 
-Writing zeros beforehand instead of reserving space changes nothing; 4 or 50 threads neither.
-
-Frame of a round: int32 size of the content, uint32 CRC-32 of all that follows, int64 cycle, int64 the oldest cycle
-that is still needed, content; in it, for each batch, int16 size and name of the partition's directory, then the batch.
-A cycle is one filling of one file, and has a number above those before. What is left of an earlier cycle, or was torn,
-has another number or another checksum, and ends the journal. A new cycle never begins in the file that has the newest:
-if its first frame is torn, the one before still says what is needed.
+Writing zeros instead of preallocating makes no difference, nor do 4 or 50 threads.
 """
 
 from __future__ import annotations
@@ -41,31 +55,35 @@ if TYPE_CHECKING:
 
 NAMES = ("kproto.journal.0", "kproto.journal.1")
 SIZE_BYTES = 16 << 20
-"""Of each file: 100,000 small commits."""
+"""Size of each file: about 100,000 small commits."""
 SIZE_MIN_BYTES = 256 << 10
-FRAME = Struct(">iIqq")
-HEAD, CYCLES = Struct(">iI"), Struct(">qq")
-CHECKED_FROM = HEAD.size
+FRAME_HEADER = Struct(">iIqq")
+"""Content size, checksum, cycle, oldest needed cycle."""
+CHECKED_FROM = 8
+"""Position in a frame after the checksum: it covers the cycles and the content."""
+CYCLES = Struct(">qq")
+UNCHECKED = Struct(">iI")
 NAME_SIZE = Struct(">H")
-NAME_SIZE_MAX = 260
-"""Octets of the longest name of a partition's directory."""
+NAME_SIZE_MAX_BYTES = 260
+"""The longest name of a partition's directory."""
 
 
 class WriteAheadLog:
-    """The journal of a data directory, open for writing."""
+    """The write-ahead log of a data directory, open for writing. `LogDir` owns and closes it."""
 
     def __init__(self, disk: Disk, *, cycle: int = 0, file_number: int = 0, size_bytes: int = SIZE_BYTES) -> None:
-        """Open or make the files; nothing that they have is needed any more.
+        """Open or create the files, whose content must not be needed any more.
 
         Args:
-            cycle: above that of anything in the files, and ``file_number`` the one to begin with: `read_journal` tells.
+            cycle: a number above every cycle in the files; `read_write_ahead_log` returns it with ``file_number``, the
+                file that does not have the newest frames.
 
         Raises:
-            OSError: there is no room for it.
+            OSError: the disk has no space.
         """
         self._disk = disk
-        self._files, self._size_bytes = _reserve(disk, size_bytes)
-        self._number = file_number
+        self._files, self._size_bytes = _preallocate(disk, size_bytes)
+        self._file_number = file_number
         self._cycle = self._needed_from = cycle
         self._position = 0
         self._is_other_free = True
@@ -74,28 +92,29 @@ class WriteAheadLog:
 
     @property
     def file(self) -> File:
-        """The one that is written, and has to be synced after."""
-        return self._files[self._number]
+        """The file of the last frame, for the caller to sync."""
+        return self._files[self._file_number]
 
     @property
     def cycle(self) -> int:
         return self._cycle
 
     def fits(self, size: int, count: int) -> bool:
-        """Whether a round of so many octets in so many batches has room where the last one was written."""
-        return self._position + _frame_size(size, count) <= self._size_bytes
+        """Return whether the current file has room for so many bytes in so many batches."""
+        return self._position + _frame_size_max(size, count) <= self._size_bytes
 
     def can_turn(self, size: int, count: int) -> bool:
-        """Whether such a round has room in the other file."""
-        return self._is_other_free and _frame_size(size, count) <= self._size_bytes
+        """Return whether the other file is free and has room for so many bytes in so many batches."""
+        return self._is_other_free and _frame_size_max(size, count) <= self._size_bytes
 
     def turn(self, *, is_needed: bool) -> None:
-        """Go on in the other file, with a new cycle; what was written before is needed until `release`, or not.
+        """Begin a new cycle in the other file; the frames so far are needed until `release`, or not at all.
 
-        Where this one has got nothing yet the newest frames are still in the other: then it goes on here.
+        If the current file has no frame of this cycle, the newest frames are in the other file, and the new cycle
+        begins in the current one (invariant 2).
         """
         if self._position:
-            self._number = 1 - self._number
+            self._file_number = 1 - self._file_number
         self._cycle += 1
         self._position = 0
         self._is_other_free = not is_needed
@@ -103,26 +122,30 @@ class WriteAheadLog:
             self._needed_from = self._cycle
 
     def release(self, cycle: int) -> None:
-        """All that was written before this cycle began is synced in its segments."""
+        """Take note that all batches written before this cycle began are durable in their segments.
+
+        The oldest needed cycle reaches the disk with the next frame. Until then recovery reads batches that the
+        segments also have, and skips them.
+        """
         self._needed_from = max(self._needed_from, cycle)
         if cycle == self._cycle:
             self._is_other_free = True
 
     def void(self) -> None:
-        """Have nothing that was written before be taken for true again, after a power loss neither.
+        """Make all frames so far unneeded, durably: a frame without content names the new cycle as the oldest needed.
 
         Raises:
-            OSError: it may be.
+            OSError: recovery may still read the frames.
         """
         self.turn(is_needed=False)
         self.write(())
         self.file.sync()
 
     def write(self, batches: Sequence[tuple[PartitionLog, bytes]]) -> None:
-        """Write a round's batches.
+        """Write a frame with these batches; the caller syncs `file`.
 
         Raises:
-            OSError: the next round is written over what there is of this one.
+            OSError: the next frame overwrites what was written.
         """
         parts: list[bytes] = []
         for log, batch in batches:
@@ -130,19 +153,19 @@ class WriteAheadLog:
             parts += (NAME_SIZE.pack(len(name)), name, batch)
         content = b"".join(parts)
         cycles = CYCLES.pack(self._cycle, self._needed_from)
-        head = HEAD.pack(len(content), zlib.crc32(content, zlib.crc32(cycles)))
+        crc = zlib.crc32(content, zlib.crc32(cycles))
         self.last_position = self._position
-        self.file.write_at(self._position, head + cycles + content)
-        self._position += FRAME.size + len(content)
+        self.file.write_at(self._position, UNCHECKED.pack(len(content), crc) + cycles + content)
+        self._position += FRAME_HEADER.size + len(content)
 
-    def take_back(self) -> None:
-        """Make the last frame none, as far as that can be done: its round was refused."""
+    def discard_last(self) -> None:
+        """Overwrite the header of the last frame with zeros, as far as the disk allows: its group commit failed."""
         self._position = self.last_position
-        with suppress(OSError):  # then the round may come back; its clients were told that nobody knows
-            self.file.write_at(self._position, bytes(FRAME.size))
+        with suppress(OSError):  # recovery may restore the batches: the result of a failed commit is unknown to clients
+            self.file.write_at(self._position, bytes(FRAME_HEADER.size))
 
     def close(self, *, is_needed: bool) -> None:
-        """Close the files; remove them if all logs are synced."""
+        """Close the files, and remove them if all logs are durable."""
         for file in self._files:
             file.close()
         if not is_needed:
@@ -150,20 +173,23 @@ class WriteAheadLog:
 
 
 def remove_write_ahead_log(disk: Disk) -> None:
-    """Remove the files that there are, durably."""
-    there = [name for name in NAMES if disk.exists(name)]
-    for name in there:
+    """Remove the files that exist, durably."""
+    existing = [name for name in NAMES if disk.exists(name)]
+    for name in existing:
         disk.remove(name)
-    if there:
+    if existing:
         disk.sync_directory("")
 
 
-def _frame_size(size: int, count: int) -> int:
-    return FRAME.size + size + count * (NAME_SIZE.size + NAME_SIZE_MAX)
+def _frame_size_max(size: int, count: int) -> int:
+    return FRAME_HEADER.size + size + count * (NAME_SIZE.size + NAME_SIZE_MAX_BYTES)
 
 
-def _reserve(disk: Disk, size_bytes: int) -> tuple[list[File], int]:
-    """Open both files and reserve their space: on a small disk, less."""
+def _preallocate(disk: Disk, size_bytes: int) -> tuple[list[File], int]:
+    """Open both files and reserve their space, an eighth of it on a small disk and so on; return files and size.
+
+    The files and their names are synced here, once, so that the sync of a frame has no metadata to write.
+    """
     are_new = not all(map(disk.exists, NAMES))
     files = [disk.open(name, create=True) for name in NAMES]
     while True:

@@ -1,4 +1,4 @@
-"""What a journal has after a crash: the batches that segments may lack (`journal` tells how it is written)."""
+"""Reader of the write-ahead log: the batches that segments may lack after a crash (server/FORMAT.md has the bytes)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.record_batch import LOG_OVERHEAD
-from kproto_server.storage.write_ahead_log import CHECKED_FROM, FRAME, NAME_SIZE, NAMES
+from kproto_server.storage.write_ahead_log import CHECKED_FROM, FRAME_HEADER, NAME_SIZE, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ NO_CYCLE = -1
 
 
 class LoggedBatch(NamedTuple):
-    """A batch as the journal has it."""
+    """A batch in the write-ahead log."""
 
     directory: str
     batch: bytes
@@ -32,53 +32,62 @@ class LoggedBatch(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """The offset behind its last record."""
+        """The offset after the last record."""
         return self.base_offset + int.from_bytes(self.batch[23:27], "big") + 1
 
 
 class WriteAheadLogContent(NamedTuple):
-    """What was found."""
+    """The batches that recovery needs, and where the next write-ahead log begins."""
 
     exists: bool
-    """Whether there is a journal: what was acknowledged is in it, or in segments that were synced."""
+    """Whether there is a write-ahead log: acknowledged batches are in it or in durable segments."""
     batches: list[LoggedBatch]
-    """In the order in which they were written."""
+    """In written order."""
     next_cycle: int
-    """For who writes on: above that of anything there."""
+    """A number above every cycle in the files."""
     next_file_number: int
 
 
-class _Filling(NamedTuple):
-    """What one file has of its newest cycle."""
+class _FileContent(NamedTuple):
+    """The frames of the newest cycle in one file."""
 
     cycle: int
     needed_from: int
     contents: list[bytes]
 
 
+class _Frame(NamedTuple):
+    """A frame; ``content`` is None if the checksum does not match."""
+
+    size: int
+    cycle: int
+    needed_from: int
+    content: bytes | None
+
+
 def read_write_ahead_log(disk: Disk) -> WriteAheadLogContent:
-    """Read the journal, from the oldest cycle that is needed to its end."""
-    fillings = [_read_file(disk, name) for name in NAMES]
-    newest = max((0, 1), key=lambda number: fillings[number].cycle)
-    cycle, needed_from, _ = fillings[newest]
+    """Return the batches from the oldest needed cycle on."""
+    files = [_read_file(disk, name) for name in NAMES]
+    newest = max((0, 1), key=lambda number: files[number].cycle)
+    cycle, needed_from, _ = files[newest]
     contents = [
         content
-        for filling in sorted(fillings, key=lambda filling: filling.cycle)
-        if filling.cycle >= max(needed_from, 0)
-        for content in filling.contents
+        for file in sorted(files, key=lambda file: file.cycle)
+        if file.cycle >= max(needed_from, 0)
+        for content in file.contents
     ]
-    # Where the newest cycle's first frame is torn its number is not known: it is one above the last that is.
     return WriteAheadLogContent(
         exists=any(map(disk.exists, NAMES)),
         batches=[batch for content in contents for batch in _batches(content)],
+        # If the first frame of the newest cycle is torn, its number cannot be read. It is the last readable one plus 1.
         next_cycle=cycle + 2,
         next_file_number=1 - newest,
     )
 
 
-def _read_file(disk: Disk, name: str) -> _Filling:
+def _read_file(disk: Disk, name: str) -> _FileContent:
     if not disk.exists(name):
-        return _Filling(NO_CYCLE, NO_CYCLE, [])
+        return _FileContent(NO_CYCLE, NO_CYCLE, [])
     file = disk.open(name)
     try:
         return _read_frames(file)
@@ -86,41 +95,43 @@ def _read_file(disk: Disk, name: str) -> _Filling:
         file.close()
 
 
-def _read_frames(file: File) -> _Filling:
+def _read_frames(file: File) -> _FileContent:
+    """Return the valid frames of the first cycle in a file."""
     contents: list[bytes] = []
     cycle = needed_from = NO_CYCLE
     position = 0
-    while (found := _read_frame(file, position)) is not None:
-        size, of_cycle, needed, content = found
-        if content is None:
-            behind = _read_frame(file, position + FRAME.size + size)
-            if behind is None or behind[3] is None or behind[1] != cycle:
+    while (frame := _read_frame(file, position)) is not None:
+        if frame.content is None:
+            # The end of the cycle, unless a valid frame of the same cycle follows: frames are written one after the
+            # other is durable, so then the disk has lost this one. Its batches may still be in their segments; if
+            # not, recovery finds a gap before the batches of the next frame and reports the damage.
+            following = _read_frame(file, position + FRAME_HEADER.size + frame.size)
+            if following is None or following.content is None or following.cycle != cycle:
                 break
-        elif cycle in (NO_CYCLE, of_cycle):
-            cycle, needed_from = of_cycle, needed
-            contents.append(content)
+        elif cycle in (NO_CYCLE, frame.cycle):
+            cycle, needed_from = frame.cycle, frame.needed_from
+            contents.append(frame.content)
         else:
+            # A frame of an earlier filling of this file.
             break
-        position += FRAME.size + size
-    return _Filling(cycle, needed_from, contents)
+        position += FRAME_HEADER.size + frame.size
+    return _FileContent(cycle, needed_from, contents)
 
 
-def _read_frame(file: File, position: int) -> tuple[int, int, int, bytes | None] | None:
-    """Return size, cycle, oldest cycle needed and content of a frame; without content if its checksum is wrong.
+def _read_frame(file: File, position: int) -> _Frame | None:
+    """Return the frame at a position; None if there is no frame header with a possible size and cycle.
 
-    A round is written when the one before it is synced, so a good frame behind a wrong one tells that the disk has lost
-    what it had; its batches may still be in their segments, and if not, what follows shows the gap.
+    Zeros are not a header: files are preallocated with zeros, and a discarded frame has zeros there.
     """
-    head = file.read_at(position, FRAME.size)
-    if len(head) < FRAME.size:
+    header = file.read_at(position, FRAME_HEADER.size)
+    if len(header) < FRAME_HEADER.size:
         return None
-    size, crc, cycle, needed_from = FRAME.unpack(head)
-    if not 0 <= size <= file.size - position - FRAME.size or cycle < 0 or not any(head):
+    size, crc, cycle, needed_from = FRAME_HEADER.unpack(header)
+    if not 0 <= size <= file.size - position - FRAME_HEADER.size or cycle < 0 or not any(header):
         return None
-    content = file.read_at(position + FRAME.size, size)
-    if len(content) < size or zlib.crc32(content, zlib.crc32(head[CHECKED_FROM:])) != crc:
-        return size, cycle, needed_from, None
-    return size, cycle, needed_from, content
+    content = file.read_at(position + FRAME_HEADER.size, size)
+    is_valid = len(content) == size and zlib.crc32(content, zlib.crc32(header[CHECKED_FROM:])) == crc
+    return _Frame(size, cycle, needed_from, content if is_valid else None)
 
 
 def _batches(content: bytes) -> Iterator[LoggedBatch]:
