@@ -141,14 +141,15 @@ class Subjects:
         return sum(path.stat().st_size for path in self._segments(1)) / part
 
     def _decode(self, decoder: str, share: int) -> int:
-        from kproto.spark.decode.files import find_partitions
-        from kproto.spark.decode.reading import Range, RangeReader
-        from kproto.spark.decode.tables import View
+        from kproto.arrow.decoding import View
+        from kproto.arrow.reading import RangeReader
+        from kproto.logs.files import find_partitions
+        from kproto.logs.ranges import OffsetRange
 
         records = 0
         for path in self._segments(share):
             (partition,) = find_partitions(str(path))
-            reader = RangeReader(Range(partition, 0, None), View.COMMITS, decoder=decoder)
+            reader = RangeReader(OffsetRange(partition, 0, None), View.COMMITS, decoder=decoder)
             for _ in reader:
                 pass  # rows are made, and given away
             records += reader.counts.records

@@ -1,18 +1,15 @@
-"""A segment of a log, read from slices of its bytes: one batch after the other, and each one's place.
+"""The end of a segment: limits of its batches, and how to tell a torn batch from damage (LF-50, LF-62).
 
-Theory of operation. A segment is batches back to back (LF-50), and it may be larger than memory. Whoever has the file
-feeds slices of any size; what is kept is the batch that is not whole yet. What is left when the slices end is the
-beginning of a batch that was never written to its end (LF-62), or something that is no batch: `torn_beginning` tells.
+Pure functions; `kproto.logs.blocks` and the broker's recovery read the files.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from kproto.errors import DecodeError
 from kproto.framing import FRAME_SIZE_MAX
-from kproto.records.batches import LOG_OVERHEAD, MAGIC_POSITION, SIZE_MIN, SIZE_POSITION, Batch, batch_end, read_batch
+from kproto.records.batches import LOG_OVERHEAD, MAGIC_POSITION, SIZE_MIN, SIZE_POSITION, read_batch
 from kproto.records.checksum import crc32c
 from kproto.records.record_batch import CHECKED_FROM, HEADER_SIZE, MAGIC
 
@@ -20,78 +17,6 @@ BATCH_SIZE_MAX = FRAME_SIZE_MAX
 """Octets: a batch comes to a broker in one request. A flipped size must not make a reader take in a whole segment."""
 RELATIVE_OFFSET_MAX = 2**31 - 1
 """Offsets in a segment's indexes are int32, counted from its name (LF-56)."""
-
-
-class PlacedBatch(NamedTuple):
-    """A batch, and where in its segment it begins."""
-
-    position: int
-    batch: Batch
-
-    @property
-    def end(self) -> int:
-        """Where the next one begins."""
-        return self.position + self.batch.size
-
-
-class SegmentReader:
-    """Makes batches of slices; the positions of errors count from the segment's beginning."""
-
-    def __init__(self, *, check_crc: bool = True) -> None:
-        self._check_crc = check_crc
-        self._data = b""
-        self._start = 0
-        self._origin = 0
-        """Where in the segment ``_data`` begins."""
-
-    @property
-    def position(self) -> int:
-        """Where in the segment the next batch begins."""
-        return self._origin + self._start
-
-    @property
-    def rest(self) -> bytes:
-        """What was fed and is no whole batch."""
-        return self._data[self._start :]
-
-    @property
-    def missing(self) -> int:
-        """Octets that the next batch lacks, as far as one can tell: at least 1."""
-        held = len(self._data) - self._start
-        if held < LOG_OVERHEAD:
-            return LOG_OVERHEAD - held
-        return max(1, LOG_OVERHEAD + self._announced() - held)
-
-    def feed(self, data: bytes) -> None:
-        """Take the next slice."""
-        self._origin += self._start
-        self._data = self._data[self._start :] + data
-        self._start = 0
-
-    def next_batch(self) -> PlacedBatch | None:
-        """Return the next batch, or None if it is not whole yet.
-
-        Raises:
-            CorruptBatch: the checksum is not that of the content.
-            DecodeError: an unknown magic, or lengths and counts that can't be. `position` is still the batch's.
-        """
-        try:
-            if len(self._data) - self._start >= LOG_OVERHEAD and self._announced() > BATCH_SIZE_MAX:
-                reason = f"size {self._announced()}, {BATCH_SIZE_MAX} is the most"
-                raise DecodeError("batch", self._start + SIZE_POSITION, reason)
-            if batch_end(self._data, self._start) is None:
-                return None
-            found = read_batch(self._data, self._start, check_crc=self._check_crc)
-        except DecodeError as error:
-            raise type(error)(error.path, self._origin + error.position, error.reason) from None
-        assert found is not None, "the batch is whole"
-        placed = PlacedBatch(self.position, found[0])
-        self._start = found[1]
-        return placed
-
-    def _announced(self) -> int:
-        start = self._start + SIZE_POSITION
-        return int.from_bytes(self._data[start : start + 4], "big", signed=True)
 
 
 def torn_beginning(rest: bytes, base_offset: int, next_offset: int) -> bool:

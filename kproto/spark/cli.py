@@ -87,7 +87,7 @@ def _check(asked: Namespace) -> None:
     for package in ("pyspark", "pyarrow", "numpy"):
         if find_spec(package) is None:
             raise CommandLineError(f"kproto.spark: needs {package}: pip install 'kproto[spark]'")
-    from kproto.spark.decode.files import find_partitions
+    from kproto.logs.files import find_partitions
     from kproto.spark.inputs import is_tables
 
     if asked.job == "versions":

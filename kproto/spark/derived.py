@@ -13,21 +13,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto.arrow.schemas import LATEST, Table
 from kproto.spark.commands import JOBS
 from kproto.spark.inputs import TablesInput
 from kproto.spark.output import ordered, parquet_as_declared
 from kproto.spark.publish import Publication
-from kproto.spark.schemas import (
-    GROUP_EXPIRY,
-    HOT_PARTITIONS,
-    LAG,
-    LATEST,
-    RATES,
-    RETENTION_AUDIT,
-    REWINDS,
-    STALLED,
-    Table,
-)
+from kproto.spark.schemas import GROUP_EXPIRY, HOT_PARTITIONS, LAG, RATES, RETENTION_AUDIT, REWINDS, STALLED
 
 if TYPE_CHECKING:
     from argparse import Namespace

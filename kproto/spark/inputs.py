@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from kproto.errors import NoLog
+from kproto.logs.files import find_partitions, local_path, survey
+from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark import tables
-from kproto.spark.decode.files import find_partitions, local_path, survey
-from kproto.spark.jobs.common import OFFSETS_TOPIC
 from kproto.spark.publish import Publication
-from kproto.spark.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, TABLES
+from kproto.spark.schemas import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.spark.decode.files import OFFSETS_TOPIC
-from kproto.spark.schemas import COMMITS
+from kproto.arrow.schemas import COMMITS
+from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.spark.schemas import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -66,15 +67,15 @@ def read_commits(
     ``producer_id`` null, since the connector does not hand on what it knows. Records about groups are left out.
 
     Raises:
-        Damaged: while it runs: a key or value does not have its layout.
+        BadKey, BadValue: while it runs: a key or value is malformed.
     """
     given = {"kafka.isolation.level": "read_committed", **(options or {})}
     rows = read_topic(spark, servers, OFFSETS_TOPIC, streaming=streaming, options=given)
-    return rows.select(*COLUMNS).mapInArrow(_commits, COMMITS.spark())
+    return rows.select(*COLUMNS).mapInArrow(_commits, spark_schema(COMMITS))
 
 
 def _commits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from kproto.spark.decode.pairs import commits_of_pairs
+    from kproto.arrow.key_value_pairs import commits_of_pairs
 
     for batch in batches:
         yield from commits_of_pairs(batch).to_batches()

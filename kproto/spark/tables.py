@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from kproto.spark.jobs.common import OFFSETS_TOPIC
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
+from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark.output import parquet_as_declared
 from kproto.spark.publish import Publication, TablesError
-from kproto.spark.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES, Table
+from kproto.spark.schemas import select_columns, spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -81,7 +82,11 @@ def read(spark: SparkSession, root: Path, table: Table) -> DataFrame:
     if not Publication(root).state():
         raise TablesError(f"{root}: no tables of kproto are in it")
     place = root / table.name
-    return table.of(_parquet(spark, table, place)) if place.exists() else spark.createDataFrame([], table.spark())
+    return (
+        select_columns(table, _parquet(spark, table, place))
+        if place.exists()
+        else spark.createDataFrame([], spark_schema(table))
+    )
 
 
 def write_parquet(spark: SparkSession, source: Source, root: Path) -> dict[str, Added]:
@@ -160,7 +165,7 @@ def _by_date(grown: Growing, rows: DataFrame) -> DataFrame:
 
 
 def _parquet(spark: SparkSession, table: Table, place: Path) -> DataFrame:
-    return spark.read.schema(table.spark()).parquet(place.absolute().as_uri())
+    return spark.read.schema(spark_schema(table)).parquet(place.absolute().as_uri())
 
 
 def _later(spark: SparkSession, grown: Growing, source: Source, marks: Marks) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Copies of real logs, and made ones, for tests."""
+"""Copies of recorded logs, and logs made by tests."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ NOW = 1700000000000
 
 
 def copy_of(release: str, folder: Path) -> Path:
-    """A log.dir of this release that a test may damage."""
+    """Return a copy of the recorded log.dir of a release."""
     return Path(shutil.copytree(golden_log(release), folder / release))
 
 
 def commit(offset: int, group: str = "g1", version: int = 3, metadata: str = "") -> Record:
-    """A record of `__consumer_offsets`."""
+    """Return an offset commit."""
     key = encode_key(OffsetCommitKey(group=group, topic="t", partition=offset % 16))
     value = OffsetCommitValue(offset=offset, metadata=metadata, commit_timestamp=NOW)
     return Record(key, encode_value(value, version), timestamp=NOW, offset=offset)
 
 
 def partition_folder(log_dir: Path, segments: dict[int, bytes], *, partition: int = 0, epochs: str = "0 0\n") -> Path:
-    """A directory of a partition with these segments by their first offset."""
+    """Make the directory of a partition with these segments, by base offset; return it."""
     folder = log_dir / f"__consumer_offsets-{partition}"
     folder.mkdir(parents=True)
     for base_offset, data in segments.items():

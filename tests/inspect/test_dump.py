@@ -1,4 +1,4 @@
-"""`kproto log dump` on logs of 2.0.1, 2.1.1 and 4.4.0, held against what Kafka's own tool printed of them."""
+"""`kproto log dump` prints logs of 2.0.1, 2.1.1 and 4.4.0 as Kafka's own dump tool does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ADDED = {
     *("topicId", "metadataHash", "version", "assignmentEpochs", "assignmentTimestamp", "classicMemberMetadata"),
     *("previousProducerId", "nextProducerId", "nextProducerEpoch", "clientTransactionVersion"),
 }
-"""Fields that Kafka's tool leaves out at their default, and the version of what a member said."""
+"""Fields that Kafka's tool omits at their default, and the version of a member's subscription and assignment."""
 each_release = pytest.mark.parametrize("release", RELEASES)
 each_topic = pytest.mark.parametrize("topic", [OFFSETS, TRANSACTIONS])
 
@@ -39,12 +39,12 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text_of(path, "jsonl").splitlines()]
 
 
-def told_by_kafka(release: str, topic: str, name: str = "dump.txt") -> Iterator[Line]:
+def printed_by_kafka(release: str, topic: str, name: str = "dump.txt") -> Iterator[Line]:
     return lines_of((golden_log(release) / topic / name).read_text())
 
 
-def facts(row: dict[str, Any], batch: dict[str, Any]) -> dict[str, str]:
-    """What Kafka's tool says of a batch or record, in lower case, from our lines."""
+def kafka_fields(row: dict[str, Any], batch: dict[str, Any]) -> dict[str, str]:
+    """Return the fields of our lines under the names that Kafka's tool prints, in lower case."""
     horizon = batch["delete_horizon_ms"]
     found = {
         "baseoffset": batch["base_offset"],
@@ -95,74 +95,74 @@ def with_batches(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], d
         yield row, batch
 
 
-def assert_says(ours: Any, theirs: Any) -> None:
-    """Every field that Kafka's tool prints is in ours, and nothing else but what it leaves out at its default."""
+def assert_equal_fields(ours: Any, theirs: Any) -> None:
+    """Check that our fields are those that Kafka's tool prints, and fields that it omits at their default."""
     if isinstance(theirs, dict):
         ours = {camel(name): value for name, value in ours.items()}
         assert ours.keys() - theirs.keys() <= ADDED
         assert theirs.keys() <= ours.keys()
         for name, value in theirs.items():
-            assert_says(ours[name], value)
+            assert_equal_fields(ours[name], value)
     elif isinstance(theirs, list):
         for our, their in zip(ours, theirs, strict=True):
-            assert_says(our, their)
+            assert_equal_fields(our, their)
     else:
         assert ours == theirs
 
 
 @each_topic
 def test_each_field_of_the_dump_by_4_4_0(topic: str) -> None:
-    theirs = told_by_kafka("4.4.0", topic)
+    theirs = printed_by_kafka("4.4.0", topic)
     for row, batch in with_batches(rows_of(golden_log("4.4.0") / topic)):
         line = next(theirs)
-        assert line.facts.items() <= facts(row, batch).items()
+        assert line.facts.items() <= kafka_fields(row, batch).items()
         if line.key is None:
             assert row["type"] == "batch" or "marker" in row
             continue
         assert line.payload is not None
         key = json.loads(line.key)
         assert str(row["key"]["type"]) == key["type"]
-        assert_says(row["key"]["data"], key["data"])
+        assert_equal_fields(row["key"]["data"], key["data"])
         assert row["tombstone"] == (line.payload == "<DELETE>") == (row["value"] is None)
         if not row["tombstone"]:
             payload = json.loads(line.payload)
             assert str(row["value"]["version"]) == payload["version"]
-            assert_says(row["value"]["data"], payload["data"])
+            assert_equal_fields(row["value"]["data"], payload["data"])
     assert list(theirs) == []
 
 
 @pytest.mark.parametrize("release", ["2.0.1", "2.1.1"])
 def test_each_field_of_the_dump_by_2_8_2(release: str) -> None:
-    theirs = told_by_kafka(release, OFFSETS, "dump-by-2.8.2.txt")
+    theirs = printed_by_kafka(release, OFFSETS, "dump-by-2.8.2.txt")
     for row, batch in with_batches(rows_of(golden_log(release) / OFFSETS)):
         line = next(theirs)
-        assert line.facts.items() <= facts(row, batch).items()
+        assert line.facts.items() <= kafka_fields(row, batch).items()
         if line.key is not None:
             assert line.payload is not None
-            assert (line.key, line.payload.split(",")[0].split(":")[0]) == as_2_8_says(row)
+            assert (line.key, line.payload.split(",")[0].split(":")[0]) == as_2_8_prints(row)
     assert list(theirs) == []
 
 
-def as_2_8_says(row: dict[str, Any]) -> tuple[str, str]:
+def as_2_8_prints(row: dict[str, Any]) -> tuple[str, str]:
     key, value = row["key"], row["value"]
     if key["name"] == "GroupMetadata":
-        subject, told = f"group_metadata::group={key['data']['group']}", '{"protocolType"'
+        subject, payload = f"group_metadata::group={key['data']['group']}", '{"protocolType"'
     else:
         data = key["data"]
         subject = f"offset_commit::group={data['group']},partition={data['topic']}-{data['partition']}"
-        told = "" if value is None else f"offset={value['data']['offset']}"
-    return subject, "<DELETE>" if value is None else told
+        payload = "" if value is None else f"offset={value['data']['offset']}"
+    return subject, "<DELETE>" if value is None else payload
 
 
 @pytest.mark.parametrize("release", ["2.0.1", "2.1.1"])
 @each_topic
 def test_each_field_of_the_dump_by_the_release_itself(release: str, topic: str) -> None:
-    """That of the offsets ends where the tool died: at the first group with members."""
+    """The dump of the offsets topic ends at the first group with members, where the old tool fails."""
     ours = [(r, b) for r, b in with_batches(rows_of(golden_log(release) / topic)) if r["type"] == "record"]
-    theirs = list(told_by_kafka(release, topic))
+    theirs = list(printed_by_kafka(release, topic))
     assert len(theirs) >= 8
     for line, (row, batch) in zip(theirs, ours, strict=False):
-        assert line.facts.items() <= facts(row, batch).items()
+        assert line.facts.items() <= kafka_fields(row, batch).items()
         if line.key is not None and topic == OFFSETS:
             data, value = row["key"]["data"], row["value"]["data"]
             metadata = f":{value['metadata']}" if value["metadata"] else ""
@@ -188,7 +188,7 @@ def test_text_has_a_line_for_each_line_of_json(release: str, topic: str) -> None
             assert "UNREADABLE" not in line
 
 
-def test_a_whole_log_directory_is_dumped_topic_after_topic() -> None:
+def test_a_log_dir_is_dumped_topic_by_topic() -> None:
     rows = rows_of(golden_log("4.4.0"))
     assert [row["topic"] for row in rows] == sorted(row["topic"] for row in rows)
     assert {row["topic"] for row in rows} == {"__consumer_offsets", "__transaction_state"}
@@ -210,18 +210,18 @@ def test_text_of_each_kind_of_record(tmp_path: Path) -> None:
         Record(key, b"\0\x09", timestamp=NOW, offset=5),
     ]
     text, rows = dumped(tmp_path, build_record_batch(records, producer_id=7, producer_epoch=1))
-    told = [line.removesuffix(" (producer 7 epoch 1)") for line in text[1:]]
+    printed = [line.removesuffix(" (producer 7 epoch 1)") for line in text[1:]]
     subject = 'OffsetCommit group="g1" topic="t" partition=0'
     quoted = r'"a \"quoted\"\u001b[31m"'
-    assert told[:4] == [
+    assert printed[:4] == [
         f"  0 2023-11-14T22:13:20.000Z {subject} -> v3 offset=0 leader_epoch=-1 metadata={quoted} "
         f"commit_timestamp={NOW}",
         f"  1 2023-11-14T22:13:20.000Z {subject} -> tombstone",
         "  2 2023-11-14T22:13:20.000Z type 32767, unknown: f/8/ -> IQ==",
         "  3 (no time) type 32767, unknown: f/8/ -> tombstone",
     ]
-    assert told[4].startswith(f"  4 {2**62} UNREADABLE record key at byte 0: null; key None, value dg== (base64)")
-    assert "UNREADABLE OffsetCommitValue at byte 0: version 9, only 0 to 4 are known" in told[5]
+    assert printed[4].startswith(f"  4 {2**62} UNREADABLE record key at byte 0: null; key None, value dg== (base64)")
+    assert "UNREADABLE OffsetCommitValue at byte 0: version 9, only 0 to 4 are known" in printed[5]
     assert rows[3]["key"] == {"type": 32767, "base64": "f/8/"}
     assert rows[3]["value"] == {"base64": "IQ=="}
     assert rows[5]["error"] == "record key at byte 0: null"
@@ -262,24 +262,24 @@ def test_message_sets(tmp_path: Path, magic: int, compression: Compression) -> N
     batches = [row for row in rows if row["type"] == "batch"]
     assert len(batches) == (2 if compression is Compression.NONE else 1)
     assert batches[0]["base_offset"] is batches[0]["producer_id"] is batches[0]["record_count"] is None
-    told = [row for row in rows if row["type"] == "record"]
-    assert [row["offset"] for row in told] == [0, 1]
-    assert {row["timestamp"] for row in told} == {NOW if magic else -1}
+    found = [row for row in rows if row["type"] == "record"]
+    assert [row["offset"] for row in found] == [0, 1]
+    assert {row["timestamp"] for row in found} == {NOW if magic else -1}
     assert f"magic {magic}" in text[0]
 
 
-def test_what_stands_before_damage_is_written(tmp_path: Path) -> None:
+def test_records_before_damage_are_printed(tmp_path: Path) -> None:
     good, bad = build_record_batch([commit(0)]), bytearray(build_record_batch([commit(1)]))
     bad[-1] ^= 1
     folder = partition_folder(tmp_path, {0: good + bytes(bad)})
     lines: list[str] = []
-    with pytest.raises(CorruptLog, match=f"at byte {len(good)}, offset 1: RecordBatch.crc"):
+    with pytest.raises(CorruptLog, match=f"at byte {len(good)}, offset 1: BadChecksum: RecordBatch.crc"):
         dump(find_logs(str(folder)), "text", write=lines.append, note=pytest.fail)
     assert len(lines) == 2
 
 
-def test_records_that_do_not_have_their_layout_are_damage(tmp_path: Path) -> None:
+def test_malformed_records_are_damage(tmp_path: Path) -> None:
     batch, _ = read_record_batch(build_record_batch([commit(0)]))
     folder = partition_folder(tmp_path, {0: seal(batch.header, batch.payload[:-1])})
-    with pytest.raises(CorruptLog, match=r"offset 0: records\[0\] at byte 0: its sizes do not fit"):
+    with pytest.raises(CorruptLog, match=r"offset 0: BadRecords: records\[0\]: its sizes do not fit"):
         dump(find_logs(str(folder)), "text", write=lambda line: None, note=pytest.fail)

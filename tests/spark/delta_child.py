@@ -10,10 +10,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.offsets_log import append_commits
+from kproto.arrow.schemas import COMMITS, LOG_BATCHES
 from kproto.spark import session
 from kproto.spark.cli import DELTA_CONFIG
 from kproto.spark.inputs import LogInput
-from kproto.spark.schemas import COMMITS, LOG_BATCHES
+from kproto.spark.schemas import select_columns
 from kproto.spark.tables import Marks, Source, write_delta
 
 SETTINGS = {
@@ -49,7 +50,7 @@ def facts(spark: SparkSession, log_dir: str, root: str) -> dict[str, Any]:
     found = {}
     for kind in (COMMITS, LOG_BATCHES):
         written = spark.read.format("delta").load(f"{root}/{kind.name}")
-        there = rows(kind.of(written))
+        there = rows(select_columns(kind, written))
         days = len(set(written.select("date").toArrow()["date"].to_pylist()))
         same = there == rows(LogInput(spark, log_dir).table(kind.name))
         found[kind.name] = {"rows": len(there), "same": same, "days": days}

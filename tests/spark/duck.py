@@ -9,7 +9,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.testing import assertDataFrameEqual
 
-from kproto.spark.schemas import Table
+from kproto.arrow.schemas import Table
+from kproto.spark.schemas import spark_schema
 
 
 def answer(table: Table, query: str, **frames: DataFrame) -> pa.Table:
@@ -32,5 +33,5 @@ def assert_same(actual: DataFrame, table: Table, query: str, **frames: DataFrame
 
 def assert_rows(actual: DataFrame, table: Table, expected: Any) -> None:
     """Compare what a job found with rows, in any order."""
-    assert actual.schema.simpleString() == table.spark().simpleString()  # whether null is possible aside
-    assertDataFrameEqual(actual, actual.sparkSession.createDataFrame(expected, table.spark()))
+    assert actual.schema.simpleString() == spark_schema(table).simpleString()  # whether null is possible aside
+    assertDataFrameEqual(actual, actual.sparkSession.createDataFrame(expected, spark_schema(table)))

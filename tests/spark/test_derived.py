@@ -15,7 +15,7 @@ from kproto.spark.arguments import parse
 from kproto.spark.commands import JOBS
 from kproto.spark.derived import DERIVED, derive_parquet, place_of
 from kproto.spark.inputs import Input
-from kproto.spark.schemas import RATES
+from kproto.spark.schemas import RATES, spark_schema
 from kproto.spark.tables import Marks
 from tests.spark.rows import Log, at, group
 from tests.spark.test_publish import Died, Steps
@@ -47,7 +47,7 @@ def assert_answers(spark: SparkSession, log: Frames, root: Path) -> None:
     """Each table is one file that has what its job says of the log."""
     for job, table in DERIVED.items():
         assert [path.name for path in (root / table.name).iterdir()] == [f"{table.name}.parquet"]
-        found = spark.read.schema(table.spark()).parquet((root / table.name).as_uri())
+        found = spark.read.schema(spark_schema(table)).parquet((root / table.name).as_uri())
         assertDataFrameEqual(found, JOBS[job].run(Made(spark, log), ASKED))
 
 

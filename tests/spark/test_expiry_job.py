@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA
 from kproto.spark import jobs
-from kproto.spark.schemas import COMMITS, GROUP_EXPIRY, GROUP_METADATA, WHAT_IF
+from kproto.spark.schemas import GROUP_EXPIRY, WHAT_IF
 from tests.spark.duck import assert_rows
 from tests.spark.rows import Row, at, commit, frame, group, group_gone
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from kproto.spark import jobs
 from kproto.spark.jobs.versions import read_reports
-from kproto.spark.schemas import COMMITS, GROUP_METADATA, HOT_PARTITIONS, LAG, LOG_BATCHES, REBALANCES, VERSIONS
+from kproto.spark.schemas import HOT_PARTITIONS, LAG, REBALANCES, VERSIONS
 from tests.spark.duck import assert_rows
 from tests.spark.rows import Log, Row, at, batch, frame, group, group_gone
 

@@ -118,6 +118,6 @@ def test_workers_run_this_python_and_times_are_utc(spark: SparkSession) -> None:
 
 def test_an_error_is_told_in_one_line_whoever_wraps_it() -> None:
     assert one_line(KprotoError("what is wrong")) == "what is wrong"
-    wrapped = "trace\nkproto.spark.decode.errors.BadKey: BadKey: a.log at byte 7: no key\n\tat org.apache"
-    assert one_line(RuntimeError(wrapped)) == "BadKey: a.log at byte 7: no key"
+    wrapped = "trace\nkproto.logs.errors.BadKey: a.log at byte 7: BadKey: no key\n\tat org.apache"
+    assert one_line(RuntimeError(wrapped)) == "a.log at byte 7: BadKey: no key"
     assert one_line(RuntimeError("anything else")) is None

@@ -12,18 +12,16 @@ from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
 from bench.offsets_log import make_log
-from kproto.records.partitioning import partition_for as broker_partition_for
+from kproto.logs.files import find_partitions
+from kproto.records.partitioning import partition_for
 from kproto.spark import one_line, register
-from kproto.spark.decode.files import find_partitions
-from kproto.spark.decode.partitioning import partition_for
 from kproto.spark.source import options as options_module
 from kproto.spark.source.batch import NarrowingReader
 from kproto.spark.source.options import OptionError, read_options
 from kproto.spark.source.plan import Task
 from kproto.spark.source.pruning import Wanted, partition_count, pruned
-from tests.spark import golden
-from tests.spark.living_log import LivingLog
-from tests.spark.made_logs import TEXTS
+from tests.arrow import golden
+from tests.arrow.living_log import LivingLog
 
 COMMITS = 20_000
 
@@ -96,7 +94,7 @@ def test_a_segment_is_split_and_small_ones_are_put_together(spark: SparkSession,
 
 def test_the_plain_decoder_is_the_one_that_runs_when_it_is_asked_for(spark: SparkSession, big_log: str) -> None:
     one = next(path for path in sorted(Path(big_log).iterdir()) if any(file.stat().st_size for file in path.iterdir()))
-    assertDataFrameEqual(load(spark, one, decoder="plain"), load(spark, one))
+    assertDataFrameEqual(load(spark, one, decoder="reference"), load(spark, one))
     with pytest.raises(OptionError, match="decoder"):
         read_options({"path": "x", "decoder": "quick"})
 
@@ -130,7 +128,8 @@ def test_a_filter_on_a_group_reads_its_partition_only(spark: SparkSession, big_l
         load(spark, broken, pushdown="false").where(F.col("group_id") == group).count()
     line = one_line(caught.value)
     assert line is not None
-    assert line.startswith("BadChecksum: __consumer_offsets-")
+    assert line.startswith("__consumer_offsets-")
+    assert ": BadChecksum: " in line
 
 
 def test_the_number_of_partitions_is_only_believed_if_the_groups_agree(big_log: str, tmp_path: Path) -> None:
@@ -142,12 +141,6 @@ def test_the_number_of_partitions_is_only_believed_if_the_groups_agree(big_log: 
     assert len(pruned(found, Wanted(frozenset(["g"])), count=None, of_batches=False)) == 1
     assert len(pruned(found[:7], Wanted(frozenset(["g"])), count=None, of_batches=False)) == 7
     assert len(pruned(found[:7], Wanted(frozenset(["g"])), count=50, of_batches=False)) == 1
-
-
-def test_groups_are_looked_for_where_brokers_put_them() -> None:
-    for group in (*TEXTS, "polygenelubricants", "\U0001f600"):
-        for count in (1, 3, 50):
-            assert partition_for(group, count) == broker_partition_for(group, count)
 
 
 def test_filters_narrow_each_other() -> None:
@@ -166,14 +159,14 @@ def test_options_bound_the_offsets_that_are_read(spark: SparkSession, tmp_path: 
 
 
 ERRORS = {
-    "an option that does not exist": ({"viev": "records"}, "there is no option 'viev'"),
-    "a view that does not exist": ({"view": "all"}, "option view: 'all' is none of records"),
-    "a size that is none": ({"taskBytes": "0"}, "option taskBytes: '0' is not a whole number above 0"),
-    "offsets that are none": ({"startingOffsets": "{]"}, "option startingOffsets"),
-    "offsets below zero": ({"endingOffsets": '{"0": -1}'}, "option endingOffsets"),
-    "a flag that is none": ({"checkCrc": "maybe"}, "option checkCrc: 'maybe' is none of true, false"),
-    "the end of a stream as a beginning": ({"startingOffsets": "latest"}, "latest is for streams"),
-    "another topic": ({"topic": "orders"}, "no directories like orders-0 in it; it has partitions of __consumer_off"),
+    "an unknown option": ({"viev": "records"}, "no option 'viev'"),
+    "an unknown view": ({"view": "all"}, "option view: 'all' is not one of records"),
+    "a size of zero": ({"taskBytes": "0"}, "option taskBytes: '0' is not a whole number above 0"),
+    "offsets that are not JSON": ({"startingOffsets": "{]"}, "option startingOffsets"),
+    "a negative offset": ({"endingOffsets": '{"0": -1}'}, "option endingOffsets"),
+    "an invalid flag": ({"checkCrc": "maybe"}, "option checkCrc: 'maybe' is not one of true, false"),
+    "latest outside of a stream": ({"startingOffsets": "latest"}, "only a stream can start at latest"),
+    "another topic": ({"topic": "orders"}, "no directories like orders-0; it holds partitions of __consumer_off"),
 }
 
 
@@ -188,7 +181,7 @@ def test_a_mistake_is_told_in_a_line(spark: SparkSession, big_log: str, error: s
 def test_an_empty_log_is_an_error_unless_it_may_be_empty(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "__consumer_offsets-0").mkdir()
     (tmp_path / "__consumer_offsets-0" / f"{0:020}.log").touch()
-    with pytest.raises(Exception, match="1 partitions with 1 segments, all empty: not a single record"):
+    with pytest.raises(Exception, match="1 partitions with 1 segments, all empty"):
         load(spark, tmp_path).count()
     assert load(spark, tmp_path, allowEmpty="true").count() == 0
     assert load(spark, tmp_path / "nowhere", allowEmpty="true").count() == 0

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from kproto.records.control import ControlType
 from kproto.spark import one_line
-from tests.spark.living_log import LivingLog
+from tests.arrow.living_log import LivingLog
 from tests.spark.stream_child import start
 
 NAMES = map("stream_{}".format, count())
@@ -61,7 +61,7 @@ def test_each_record_comes_once_whatever_happens_to_segments(spark: SparkSession
     with streamed(spark, log.directory.parent) as stream:
         assert stream.offsets() == list(range(60))
         log.append()
-        log.append(octets=40)
+        log.append(size=40)
         assert stream.offsets() == list(range(70))
         log.truncate(-40)
         log.append()

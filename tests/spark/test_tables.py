@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
+from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.spark import tables
-from kproto.spark.jobs.common import OFFSETS_TOPIC
 from kproto.spark.publish import Publication, TablesError
-from kproto.spark.schemas import COMMITS, GROUP_METADATA, LOG_BATCHES
 from tests.spark.rows import Log, Row, at, batch, commit, frame, group
 
 Frames = dict[str, DataFrame]

@@ -95,7 +95,7 @@ def test_segments_roll_at_their_size_and_are_named_by_their_first_offset(
     reopened = reopen(tmp_path, durability, segment_bytes=300)
     assert values(reopened) == before
     reopened.close()
-    checked = verify(find_logs(str(tmp_path)), note=lambda text: None, read=lambda size: None, partitions=1)
+    checked = verify(find_logs(str(tmp_path)), note=lambda text: None, progress=lambda size: None, partitions=1)
     assert checked.records == 24
 
 

@@ -14,7 +14,6 @@ KEY = ("group_id", "topic", "partition")
 """What an offset belongs to. All of a group is in one log partition, so the order of its records is that of their
 log offsets."""
 
-OFFSETS_TOPIC = "__consumer_offsets"
 MINUTE_MS = 60_000
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from kproto.spark.jobs.deadlines import NEWEST, deadlines
-from kproto.spark.schemas import GROUP_EXPIRY
+from kproto.spark.schemas import GROUP_EXPIRY, select_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,9 +43,10 @@ def expiry(
     after = by_time.rowsBetween(1, Window.unboundedFollowing)
     left = F.coalesce(F.sum("offsets_lost").over(after), F.lit(0))
     never = F.col("deadline").isNull()
-    return GROUP_EXPIRY.of(
+    return select_columns(
+        GROUP_EXPIRY,
         steps.withColumn("offsets_left", left)
         .withColumn("offsets_left", F.when(never, F.col("offsets_lost")).otherwise(F.col("offsets_left")))
         .withColumn("offsets_lost", F.when(never, F.lit(0)).otherwise(F.col("offsets_lost")))
-        .withColumnRenamed("deadline", "expires_ts")
+        .withColumnRenamed("deadline", "expires_ts"),
     )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kproto.spark.jobs.common import OFFSETS_TOPIC
-from kproto.spark.schemas import HOT_PARTITIONS
+from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.spark.schemas import HOT_PARTITIONS, select_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,8 +53,9 @@ def hot_partitions(commits: DataFrame, log_batches: DataFrame) -> DataFrame:
     # A few rows: together in one, as a window over all would be, but without Spark's warning about those.
     rows = F.collect_list(F.struct(*partitions.columns))
     together = partitions.agg(F.sum("commits").alias("all_commits"), rows.alias("rows"))
-    return HOT_PARTITIONS.of(
+    return select_columns(
+        HOT_PARTITIONS,
         together.select("all_commits", F.inline("rows"))
         .withColumn("share", F.try_divide("commits", "all_commits"))
-        .withColumn("top_share", F.try_divide("top_commits", "commits"))
+        .withColumn("top_share", F.try_divide("top_commits", "commits")),
     )

@@ -8,7 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from kproto.spark.jobs.common import KEY, applied, behind
-from kproto.spark.schemas import LAG
+from kproto.spark.schemas import LAG, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,9 @@ def lag(commits: DataFrame, log_batches: DataFrame, *, moments: Sequence[datetim
         .withColumn("log_end", F.max("log_end").over(last.partitionBy(*place)))
     )
     rows = held.join(ended, [*place, "moment"], "left")
-    return LAG.of(rows.withColumn("committed_offset", F.col("then.committed_offset")).withColumn("lag", behind()))
+    return select_columns(
+        LAG, rows.withColumn("committed_offset", F.col("then.committed_offset")).withColumn("lag", behind())
+    )
 
 
 def _first_from(timestamp: str, moments: Sequence[datetime]) -> Column:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from kproto.arrow.schemas import LATEST
 from kproto.spark.jobs.common import KEY, applied
-from kproto.spark.schemas import LATEST
+from kproto.spark.schemas import select_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,4 +35,4 @@ def latest(commits: DataFrame) -> DataFrame:
         .groupBy(*KEY)
         .agg(*(F.max_by(name, "log_offset").alias(name) for name in _KEPT), F.max("log_offset").alias("log_offset"))
     )
-    return LATEST.of(last.where(~F.col("tombstone")))
+    return select_columns(LATEST, last.where(~F.col("tombstone")))

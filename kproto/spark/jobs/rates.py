@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from kproto.spark.jobs.common import went_back, with_previous
-from kproto.spark.schemas import RATES
+from kproto.spark.schemas import RATES, select_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,4 +26,4 @@ def rates(commits: DataFrame) -> DataFrame:
         most of it: of a cleaned segment only the last commit of each key is left, so both counts are lower bounds.
     """
     by_hour = with_previous(commits).groupBy("group_id", "topic", F.date_trunc("hour", "log_ts").alias("hour"))
-    return RATES.of(by_hour.agg(F.count("*").alias("commits"), F.count_if(went_back()).alias("rewinds")))
+    return select_columns(RATES, by_hour.agg(F.count("*").alias("commits"), F.count_if(went_back()).alias("rewinds")))

@@ -8,7 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from kproto.spark.jobs.common import ms_between
-from kproto.spark.schemas import REBALANCES
+from kproto.spark.schemas import REBALANCES, select_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -43,12 +43,13 @@ def rebalances(group_metadata: DataFrame) -> DataFrame:
         .otherwise("rebalanced")
     )
     about_groups = group_metadata.where(F.col("member_id").isNull())
-    return REBALANCES.of(
+    return select_columns(
+        REBALANCES,
         about_groups.withColumn("event", event)
         .withColumn("members", F.when(~gone, F.col("member_count")))
         .withColumn("members_before", before("member_count"))
         .withColumn("leader_changed", F.col("leader") != before("leader"))
         .withColumn("before_ts", before("log_ts"))
         .withColumn("seconds_since", ms_between("before_ts", "log_ts") / 1000)
-        .withColumn("ts", F.col("log_ts"))
+        .withColumn("ts", F.col("log_ts")),
     )

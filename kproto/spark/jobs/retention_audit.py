@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from kproto.spark.jobs.common import MINUTE_MS, ms_between
-from kproto.spark.schemas import RETENTION_AUDIT
+from kproto.spark.schemas import RETENTION_AUDIT, select_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,6 +47,6 @@ def retention_audit(commits: DataFrame, *, retention_minutes: int) -> DataFrame:
         )
     )
     rounded_up = F.ceil(F.col("max_override_ms") / MINUTE_MS)
-    return RETENTION_AUDIT.of(
-        groups.withColumn("recommended_minutes", F.greatest(rounded_up, F.lit(retention_minutes)))
+    return select_columns(
+        RETENTION_AUDIT, groups.withColumn("recommended_minutes", F.greatest(rounded_up, F.lit(retention_minutes)))
     )

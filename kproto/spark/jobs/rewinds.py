@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from kproto.spark.jobs.common import went_back, with_previous
-from kproto.spark.schemas import REWINDS
+from kproto.spark.schemas import REWINDS, select_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,9 +27,10 @@ def rewinds(commits: DataFrame) -> DataFrame:
         be lower than the offset that the group really came from.
     """
     back = with_previous(commits).where(went_back())
-    return REWINDS.of(
+    return select_columns(
+        REWINDS,
         back.withColumn("ts", F.col("log_ts"))
         .withColumn("from_offset", F.col("previous_offset"))
         .withColumn("to_offset", F.col("committed_offset"))
-        .withColumn("rewound", F.col("previous_offset") - F.col("committed_offset"))
+        .withColumn("rewound", F.col("previous_offset") - F.col("committed_offset")),
     )

@@ -8,7 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from kproto.spark.jobs.common import KEY, MINUTE_MS, applied, behind, log_ends
-from kproto.spark.schemas import STALLED
+from kproto.spark.schemas import STALLED, select_columns
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -48,11 +48,12 @@ def stalled(commits: DataFrame, log_batches: DataFrame, *, at: datetime, minutes
     names = ("committed_offset", "since_ts", "last_commit_ts", "commits")
     last = stands.groupBy(*KEY).agg(*(F.max_by(name, "run").alias(name) for name in names))
     age_ms = F.unix_millis(F.lit(at)) - F.unix_millis("since_ts")
-    return STALLED.of(
+    return select_columns(
+        STALLED,
         last.where(F.col("committed_offset").isNotNull())
         .withColumn("stalled_minutes", F.floor(age_ms / MINUTE_MS))
         .where(F.col("stalled_minutes") >= minutes)
         .join(log_ends(log_batches), ["topic", "partition"], "left")
         .withColumn("lag", behind())
-        .where(F.col("lag").isNull() | (F.col("lag") > 0))
+        .where(F.col("lag").isNull() | (F.col("lag") > 0)),
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from kproto.spark.schemas import VERSIONS
+from kproto.spark.schemas import VERSIONS, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,4 +65,4 @@ def versions(reports: DataFrame) -> DataFrame:
         F.max(F.to_timestamp("started_at")).alias("last_seen"),
     )
     one_client = F.when(F.col("least") == F.col("greatest"), F.col("least"))
-    return VERSIONS.of(counted.withColumn("client_id", one_client))
+    return select_columns(VERSIONS, counted.withColumn("client_id", one_client))

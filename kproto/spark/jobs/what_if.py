@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from kproto.spark.jobs.common import KEY
 from kproto.spark.jobs.deadlines import NEWEST, deadlines
-from kproto.spark.schemas import WHAT_IF
+from kproto.spark.schemas import WHAT_IF, select_columns
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,12 +43,13 @@ def what_if(
     now = deadlines(commits, group_metadata, retention_minutes=current_minutes, release=release)
     other = deadlines(commits, group_metadata, retention_minutes=retention_minutes, release=release)
     both = now.select(*KEY, "deadline").join(other.select(*KEY, F.col("deadline").alias("other_deadline")), list(KEY))
-    return WHAT_IF.of(
+    return select_columns(
+        WHAT_IF,
         both.groupBy("group_id").agg(
             F.count("*").alias("offsets"),
             F.min("deadline").alias("expires_ts"),
             F.min("other_deadline").alias("what_if_expires_ts"),
             F.count_if(F.col("deadline") <= F.lit(at)).alias("lost"),
             F.count_if(F.col("other_deadline") <= F.lit(at)).alias("what_if_lost"),
-        )
+        ),
     )

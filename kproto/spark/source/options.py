@@ -1,4 +1,4 @@
-"""Options of the data source: their names, what they mean, and refusing everything else in one line."""
+"""Options of the data source: names, meanings and validation, with one line for each mistake."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kproto.arrow.reading import DECODERS
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LATEST, LOG_BATCHES, Table
 from kproto.errors import UsageError
-from kproto.spark.decode.files import OFFSETS_TOPIC
-from kproto.spark.decode.reading import DECODERS
-from kproto.spark.schemas import COMMITS, COVERAGE, GROUP_METADATA, LATEST, LOG_BATCHES, Table
+from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.spark.schemas import COVERAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,56 +25,65 @@ VIEWS: dict[str, Table] = {
 }
 STREAMED_VIEWS = ("records", "batches", "groups")
 TASK_BYTES = 32 << 20
-"""Bytes of segments that one task reads: some seconds of work, so that starting it costs little beside it."""
+"""Bytes of segments that one task reads: some seconds of work, beside which the start of a task costs little."""
 EARLIEST, LATEST_OFFSET = "earliest", "latest"
 
 
 class OptionError(UsageError):
-    """An option that does not exist, or has a value that it can't have; the text is one line for the user."""
+    """An option is unknown, or has an invalid value; the text is one line for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What is asked of the source. Names in Spark are in camel case: ``task_bytes`` is ``taskBytes``."""
+    """The options of one read. Spark's names are in camel case: ``task_bytes`` is ``taskBytes``."""
 
     path: str
-    """A log.dir, the directory of one partition, or one segment; ``file:`` URLs too. Each worker has to see it."""
+    """A log.dir, the directory of one partition, or one segment; also as a ``file:`` URL. Each worker opens it."""
     view: str = "records"
-    """records: a row for each record about an offset (schema `commits`). groups: for each record about a group
-    (`group_metadata`). batches: for each batch of any topic, by its header (`log_batches`). latest: the offsets that
-    there are at the end of the log (`latest`); one task reads all of a partition. candidates: rows of records, of each
-    key the last one of each task: what is needed to get latest by a job that splits partitions. coverage: what was
-    read, for each task's part of a partition (`coverage`)."""
+    """The rows to return:
+
+    - records: a row for each record about one offset (schema `commits`)
+    - groups: a row for each record about a group (`group_metadata`)
+    - batches: a row for each batch of any topic, from its header (`log_batches`)
+    - latest: the offsets that are valid at the end of the log (`latest`); one task reads all of a partition
+    - candidates: of the rows of records, the last one of each key in each task; enough to compute latest in a job that
+      splits partitions
+    - coverage: counts of what was read, a row for each part of a partition that a task read (`coverage`)
+    """
     topic: str | None = OFFSETS_TOPIC
-    """Whose partitions are read; by default the offsets topic, of view batches all. ``*``: all."""
+    """The topic whose partitions are read, ``*`` for all. Default: the offsets topic; all topics for view batches."""
     starting_offsets: str | Mapping[str, int] = EARLIEST
-    """earliest, latest, or JSON ``{"0": 1200, "orders-3": 0}``: offsets by partition of the topic, or by directory;
-    partitions that are not named are read from the beginning."""
+    """earliest, latest, or JSON ``{"0": 1200, "orders-3": 0}``: offsets by partition of the offsets topic, or by
+    directory. Partitions that are not named are read from the beginning."""
     ending_offsets: str | Mapping[str, int] = LATEST_OFFSET
-    """latest, or JSON as of ``startingOffsets``: the first offsets that are not read. Not of streams."""
+    """latest, or JSON as of ``startingOffsets``: the first offsets that are not read. Not for streams."""
     task_bytes: int = TASK_BYTES
-    """Segments are cut and put together to tasks of about so many bytes."""
+    """Segments are split and combined to tasks of about this size."""
     decoder: str = "fast"
-    """fast or plain (`kproto.spark.decode`)."""
+    """fast or reference (`kproto.arrow`)."""
     check_crc: bool = True
-    """Whether checksums are held against the content. View batches never does."""
+    """Whether checksums are verified. View batches never verifies them."""
     allow_empty: bool = False
-    """Whether a log without a single byte, or a path without partitions, is no error."""
+    """Whether an empty log or a path without partitions gives no rows instead of an error."""
     pushdown: bool = True
     """Whether filters on group_id, log_partition, topic and partition decide what is read. Needs Spark's
     ``spark.sql.python.filterPushdown.enabled``, which `kproto.spark.register` sets."""
     partitions: int | None = None
-    """How many partitions the offsets topic has; by default what the directories and their groups tell. Decides in
-    which partition a group is looked for."""
+    """The partition count of the offsets topic, which decides in which partition a group is looked for. Default: found
+    out from the directories and the groups in them."""
     open_transactions: str = "wait"
-    """Of streams. wait: what follows the first record of a transaction without end stays for a later batch, as for a
-    consumer that reads committed records, so that each row has its final txn_state. emit: rows are as they are found,
-    and a pending one is never told of again."""
+    """For streams. wait: rows after the first record of an open transaction wait for its end, as in a consumer with
+    read_committed isolation, so that each row has its final txn_state. emit: rows are returned at once, and a pending
+    one never again with its final state."""
     fail_on_data_loss: bool = True
-    """Of streams: whether the query ends when offsets that were not read yet are gone. false: it goes on with what
-    there is."""
+    """For streams: whether the query fails when offsets that it has not read are gone. false: it goes on."""
     max_offsets_per_trigger: int | None = None
-    """Of streams: offsets that a micro-batch covers at most, over all partitions."""
+    """For streams: the most offsets that a micro-batch covers, over all partitions."""
+
+    @property
+    def topics(self) -> tuple[str, ...] | None:
+        """The topics to read; None: all."""
+        return None if self.topic is None else (self.topic,)
 
     @property
     def table(self) -> Table:
@@ -82,23 +92,23 @@ class Options:
 
 
 def read_options(given: Mapping[str, str]) -> Options:
-    """Return the options that Spark was given.
+    """Return the options of a read from Spark's strings.
 
     Raises:
-        OptionError: one is not known, has no such value, or the path is missing.
+        OptionError: an option is unknown or has an invalid value, or the path is missing.
     """
     values: dict[str, Any] = {}
     for name, text in given.items():
         known = _READERS.get(name.lower())
         if known is None:
-            raise OptionError(f"there is no option {name!r}: {', '.join(known for known, _ in _READERS.values())}")
+            raise OptionError(f"no option {name!r}; there are {', '.join(known for known, _ in _READERS.values())}")
         written, read = known
         try:
             values[_snake(written)] = read(text)
         except ValueError as error:
             raise OptionError(f"option {written}: {error}") from None
     if "path" not in values:
-        raise OptionError('no path: spark.read.format("kproto").load("DIR"), a log.dir or the directory of a partition')
+        raise OptionError('no path given: write .load("DIR"), a log.dir or the directory of a partition')
     if "topic" not in values and values.get("view") == "batches":
         values["topic"] = None
     return Options(**values)
@@ -111,7 +121,7 @@ def _snake(name: str) -> str:
 def _one_of(*names: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in names:
-            raise ValueError(f"{text!r} is none of {', '.join(names)}")
+            raise ValueError(f"{text!r} is not one of {', '.join(names)}")
         return text
 
     return read

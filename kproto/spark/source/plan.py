@@ -1,7 +1,7 @@
-"""Cutting logs into tasks: parts of segments, small ones put together, so that no partition bounds a cluster.
+"""Cut logs into tasks: large segments are split and small ones combined, so that no partition bounds a cluster.
 
-A part is a range of offsets (`kproto.spark.decode.reading.Range`), not of a file: whoever reads it finds the segment
-that has it then. Positions in indexes only tell where about equal parts begin.
+A part is a range of offsets (`OffsetRange`), not a range of a file: the worker that reads it finds the segment that
+holds it at that time. Index positions only decide where parts of about equal size begin.
 """
 
 from __future__ import annotations
@@ -10,26 +10,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql.datasource import InputPartition
 
-from kproto.spark.decode.files import OFFSETS_TOPIC, OffsetIndex, SegmentFile, size_of
-from kproto.spark.decode.reading import Range
+from kproto.errors import NoLog
+from kproto.logs.files import SegmentFile, find_partitions, size_of, survey
+from kproto.logs.index import OffsetIndex
+from kproto.logs.ranges import OffsetRange
+from kproto.records.partitioning import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from kproto.spark.decode.files import Partition
+    from kproto.logs.files import PartitionDirectory
+    from kproto.spark.source.options import Options
 
 
 class Part(NamedTuple):
-    """A range, and about how many bytes it has."""
+    """A range and its approximate size in bytes."""
 
-    range: Range
+    range: OffsetRange
     size: int
 
 
 class Task(InputPartition):
-    """What one Spark task reads: ranges of one or more partitions."""
+    """The ranges that one Spark task reads, of one or more partitions."""
 
-    def __init__(self, ranges: tuple[Range, ...]) -> None:
+    def __init__(self, ranges: tuple[OffsetRange, ...]) -> None:
         super().__init__(None)
         self.ranges = ranges
 
@@ -37,47 +41,67 @@ class Task(InputPartition):
         return f"Task({self.ranges!r})"
 
 
-def key_of(partition: Partition) -> str:
-    """Return how offsets name a partition: by number in the offsets topic, by directory in others."""
+def partitions_of(options: Options) -> list[PartitionDirectory]:
+    """Return the partitions that the options select; an empty list only with ``allowEmpty``.
+
+    Raises:
+        NoLog: there are no partitions, or all of them are empty.
+        OSError: a directory cannot be read.
+    """
+    try:
+        found = find_partitions(options.path, options.topics)
+    except NoLog:
+        if options.allow_empty:
+            return []
+        raise
+    counted = survey(found)
+    if not counted.size and not options.allow_empty:
+        reason = f"{counted.partitions} partitions with {counted.files} segments, all empty"
+        raise NoLog(f"{options.path}: {reason} (option allowEmpty returns no rows instead of this error)")
+    return found
+
+
+def key_of(partition: PartitionDirectory) -> str:
+    """Return the name of a partition in offsets: its number in the offsets topic, its directory in other topics."""
     if partition.topic == OFFSETS_TOPIC and partition.number is not None:
         return str(partition.number)
     return partition.path.name
 
 
-def offset_for(offsets: Mapping[str, int], partition: Partition) -> int | None:
-    """Return the offset that is given for a partition, by number or by directory."""
+def offset_for(offsets: Mapping[str, int], partition: PartitionDirectory) -> int | None:
+    """Return the offset given for a partition, by number or by directory."""
     return offsets.get(key_of(partition), offsets.get(partition.path.name))
 
 
-def parts_of(wanted: Range, part_size: int) -> Iterator[Part]:
-    """Yield the parts of a range: at most a segment each, and about ``part_size`` bytes.
+def parts_of(wanted: OffsetRange, part_size: int) -> Iterator[Part]:
+    """Yield the parts of a range: at most one segment each, and about ``part_size`` bytes.
 
     Raises:
-        OSError: while iterating: the directory can't be read.
+        OSError: while iterating: the directory cannot be read.
     """
     start, end = wanted.start_offset, wanted.end_offset
     segments = wanted.partition.segments()
     if not segments:
-        return  # a partition that nothing was written to yet
+        return  # nothing has been written to the partition yet
     limits: list[int | None] = [*(segment.base_offset for segment in segments[1:]), None]
     for segment, limit in zip(segments, limits, strict=True):
         if (limit is not None and limit <= start) or (end is not None and segment.base_offset >= end):
             continue
         last = end if limit is None or (end is not None and end < limit) else limit
         first = start if start > segment.base_offset or segment is segments[0] else segment.base_offset
-        yield from _parts_of_segment(segment, Range(wanted.partition, first, last), part_size)
+        yield from _parts_of_segment(segment, OffsetRange(wanted.partition, first, last), part_size)
 
 
-def _parts_of_segment(segment: SegmentFile, wanted: Range, part_size: int) -> Iterator[Part]:
+def _parts_of_segment(segment: SegmentFile, wanted: OffsetRange, part_size: int) -> Iterator[Part]:
     size = size_of(segment)
     with OffsetIndex(segment) as index:
-        begin = index.before(wanted.start_offset, column=0)
+        begin = index.last_up_to(wanted.start_offset, column=0)
         position = 0 if begin is None else begin[1]
-        if wanted.end_offset is not None and (end := index.before(wanted.end_offset, column=0)) is not None:
-            size = min(size, end[1] + part_size // 16)  # what is behind the entry is small beside a part
+        if wanted.end_offset is not None and (end := index.last_up_to(wanted.end_offset, column=0)) is not None:
+            size = min(size, end[1] + part_size // 16)  # index entries are close together beside the size of a part
         start = wanted.start_offset
         while size - position > 2 * part_size:
-            cut = index.before(position + part_size, column=1)
+            cut = index.last_up_to(position + part_size, column=1)
             if cut is None or cut[1] <= position or cut[0] <= start:
                 break
             yield Part(wanted._replace(start_offset=start, end_offset=cut[0]), cut[1] - position)
@@ -86,12 +110,12 @@ def _parts_of_segment(segment: SegmentFile, wanted: Range, part_size: int) -> It
 
 
 def tasks_of(parts: Iterable[Part], task_bytes: int) -> list[Task]:
-    """Put parts together to tasks of about so many bytes, in order.
+    """Combine parts, in order, to tasks of about ``task_bytes``.
 
-    There is always one: of no tasks, Spark makes one of its own, without any ranges.
+    There is always one task: of an empty list Spark makes a task of its own, which has no ranges.
     """
     tasks: list[Task] = []
-    ranges: list[Range] = []
+    ranges: list[OffsetRange] = []
     size = 0
     for part in parts:
         if ranges and size + part.size > task_bytes:

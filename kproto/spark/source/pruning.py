@@ -1,8 +1,8 @@
-"""Filters that decide which partitions are read at all: a group lives in one partition of the offsets topic (LF-40).
+"""Filters that decide which partitions are read: all records of a group are in one partition (LF-40).
 
-Spark applies each filter again to what is read, so nothing here has to be complete; it only must not lose rows. A group
-is looked for in one partition only if the number of partitions is known: from the option, or if the directories are
-the first N of the topic and the groups at the beginning of each are where N puts them.
+Spark applies each filter again to the rows it gets, so pruning may read too much but must not lose rows. A group is
+looked for in one partition only if the partition count of the offsets topic is known: from the option, or if the
+directories are the first N partitions of the topic and the first groups in each are where N puts them.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql.datasource import EqualTo, Filter, In
 
-from kproto.spark.decode.blocks import SegmentBlocks
-from kproto.spark.decode.errors import Damaged
-from kproto.spark.decode.fast import decode_block
-from kproto.spark.decode.files import OFFSETS_TOPIC
-from kproto.spark.decode.partitioning import partition_for
-from kproto.spark.decode.tables import NONE, Job, View
+from kproto.arrow.decoding import DecodeRequest, View
+from kproto.arrow.fast import decode_block
+from kproto.errors import CorruptLog
+from kproto.logs.blocks import SegmentBlocks
+from kproto.logs.transactions import NONE
+from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kproto.spark.decode.files import Partition
+    from kproto.logs.files import PartitionDirectory
 
 SAMPLE_SIZE = 16 << 10
-"""Bytes at each partition's beginning whose groups are held against the partition's number."""
+"""Bytes at the beginning of each partition whose groups are compared with the partition's number."""
 
 
 class Wanted(NamedTuple):
-    """Values to which filters narrow columns; None: not narrowed."""
+    """The values to which filters restrict columns; None: not restricted."""
 
     group_id: frozenset[str] | None = None
     log_partition: frozenset[int] | None = None
@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
     partition: frozenset[int] | None = None
 
     def narrowed(self, filters: Iterable[Filter]) -> Wanted:
-        """Return what is left with these filters too."""
+        """Return the values that also pass these filters."""
         found = self
         for one in filters:
             if not isinstance(one, EqualTo | In) or len(one.attribute) != 1:
@@ -50,14 +50,16 @@ class Wanted(NamedTuple):
         return found
 
 
-def pruned(partitions: list[Partition], wanted: Wanted, *, count: int | None, of_batches: bool) -> list[Partition]:
+def pruned(
+    partitions: list[PartitionDirectory], wanted: Wanted, *, count: int | None, of_batches: bool
+) -> list[PartitionDirectory]:
     """Return the partitions that can have wanted rows.
 
-    ``count`` is the number of partitions of the offsets topic, if it was told. Of view batches, topic and partition
-    are the log's; of the others they are what was committed, and tell nothing.
+    ``count`` is the partition count of the offsets topic, if the options give it. In view batches, the columns topic
+    and partition are those of the log; in other views they are of the committed offset and decide nothing.
 
     Raises:
-        OSError: a segment can't be read.
+        OSError: a segment cannot be read.
     """
     if of_batches:
         return [
@@ -70,16 +72,16 @@ def pruned(partitions: list[Partition], wanted: Wanted, *, count: int | None, of
     if wanted.group_id is not None:
         count = count or partition_count(partitions)
         if count is not None:
-            homes = frozenset(partition_for(group, count) for group in wanted.group_id)
-            numbers = homes if numbers is None else numbers & homes
+            of_groups = frozenset(partition_for(group, count) for group in wanted.group_id)
+            numbers = of_groups if numbers is None else numbers & of_groups
     return [one for one in partitions if numbers is None or one.number is None or one.number in numbers]
 
 
-def partition_count(partitions: list[Partition]) -> int | None:
-    """Return how many partitions the offsets topic has, if these tell.
+def partition_count(partitions: list[PartitionDirectory]) -> int | None:
+    """Return the partition count of the offsets topic, if these partitions show it.
 
-    A log.dir has the first N of them by chance where its broker shares them with others. Then the groups in them tell
-    otherwise; or N divides the real number, and a group that is here is where N puts it all the same.
+    A log.dir of one broker of many can hold the first N partitions by chance. Then the groups in them contradict N; or
+    N divides the real count, and each group that is here is also where N puts it.
     """
     numbers = {partition.number for partition in partitions}
     count = len(partitions)
@@ -89,16 +91,18 @@ def partition_count(partitions: list[Partition]) -> int | None:
     return count if fits else None
 
 
-def _first_groups(partition: Partition) -> set[str]:
+def _first_groups(partition: PartitionDirectory) -> set[str]:
     for segment in partition.segments()[:1]:
         with open(segment.path, "rb") as file:
             head = io.BytesIO(file.read(SAMPLE_SIZE))
-        job = Job(view=View.COMMITS, log_partition=partition.number, outcomes=lambda pairs: [NONE] * len(pairs))
+        request = DecodeRequest(
+            view=View.COMMITS, log_partition=partition.number, outcomes=lambda pairs: [NONE] * len(pairs)
+        )
         blocks = SegmentBlocks(head, segment.label, base_offset=segment.base_offset, is_newest=True)
         try:
             for block in blocks:
-                rows = decode_block(block, job).rows
+                rows = decode_block(block, request).rows
                 return set() if rows is None else set(rows["group_id"].unique().to_pylist())
-        except Damaged:  # who reads this partition will be told
+        except CorruptLog:  # the task that reads this partition raises it again
             return set()
     return set()

@@ -1,4 +1,4 @@
-"""Rows of a task, by view: what Spark's workers run."""
+"""The rows of a task, by view. This code runs on Spark's workers."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kproto.spark.decode.header_rows import header_rows
-from kproto.spark.decode.last_rows import LastRows
-from kproto.spark.decode.reading import Range, RangeBlocks, RangeReader
-from kproto.spark.decode.tables import View
+from kproto.arrow.batch_rows import batch_rows
+from kproto.arrow.decoding import View
+from kproto.arrow.last_rows import LastRows
+from kproto.arrow.reading import RangeReader
 from kproto.spark.schemas import COVERAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kproto.logs.ranges import OffsetRange
     from kproto.spark.source.options import Options
     from kproto.spark.source.plan import Task
 
@@ -25,10 +26,10 @@ DECODER_VIEWS = {"records": View.COMMITS, "candidates": View.COMMITS, "latest": 
 
 
 def task_rows(task: Task, options: Options, groups: frozenset[str] | None = None) -> Batches:
-    """Yield the rows of a task, of these groups if any are given.
+    """Yield the rows of a task, of ``groups`` only if given.
 
     Raises:
-        Damaged, NoLog, MissingPackage, OSError: while iterating, as `kproto.spark.decode.reading.RangeReader`.
+        CorruptLog, NoLog, MissingPackage, OSError: while iterating: as `kproto.arrow.reading.RangeReader`.
     """
     match options.view:
         case "batches":
@@ -36,7 +37,7 @@ def task_rows(task: Task, options: Options, groups: frozenset[str] | None = None
                 yield from batch_rows(wanted)
         case "coverage":
             for wanted in task.ranges:
-                yield coverage_row(wanted, options)
+                yield _coverage_row(wanted, options)
         case "latest" | "candidates":
             yield from _last_rows(task, options, groups)
         case _:
@@ -44,23 +45,13 @@ def task_rows(task: Task, options: Options, groups: frozenset[str] | None = None
                 yield from _decoded(wanted, options, groups)
 
 
-def _decoded(wanted: Range, options: Options, groups: frozenset[str] | None) -> Batches:
+def _decoded(wanted: OffsetRange, options: Options, groups: frozenset[str] | None) -> Batches:
     view = DECODER_VIEWS[options.view]
     for decoded in RangeReader(wanted, view, decoder=options.decoder, check_crc=options.check_crc):
         rows = decoded.rows
         if rows is not None and groups is not None:
             rows = rows.filter(pc.is_in(rows["group_id"], pa.array(sorted(groups), pa.string())))
         if rows is not None and len(rows):
-            yield rows
-
-
-def batch_rows(wanted: Range) -> Batches:
-    """Yield the rows of a range's batches."""
-    blocks = RangeBlocks(wanted)
-    for block in blocks:
-        start = max(wanted.start_offset, blocks.next_offset)
-        rows = header_rows(block, wanted.partition.topic, wanted.partition.number, start, wanted.end_offset)
-        if len(rows):
             yield rows
 
 
@@ -73,11 +64,11 @@ def _last_rows(task: Task, options: Options, groups: frozenset[str] | None) -> B
     yield from table.to_batches()
 
 
-def coverage_row(wanted: Range, options: Options) -> pa.RecordBatch:
-    """Read all of a range, and check it; return the row that says what it holds."""
+def _coverage_row(wanted: OffsetRange, options: Options) -> pa.RecordBatch:
+    """Read and check all of a range; return the row that counts it."""
     reader = RangeReader(wanted, View.NOTHING, decoder=options.decoder, check_crc=options.check_crc)
     for _ in reader:
-        pass  # what was decoded is counted
+        pass  # the reader counts
     counts, blocks = reader.counts, reader.blocks
     skipped = [f"{kind}: {number}" for kind, number in sorted(counts.skipped.items())]
     row = {
@@ -86,7 +77,7 @@ def coverage_row(wanted: Range, options: Options) -> pa.RecordBatch:
         "first_offset": blocks.first_offset,
         "last_offset": None if blocks.first_offset is None else blocks.next_offset - 1,
         "bytes": blocks.size,
-        "torn_bytes": blocks.torn_size,
+        "torn_bytes": 0 if blocks.torn is None else blocks.torn.size,
         "batches": counts.batches,
         "records": counts.records,
         "commits": counts.commits,

@@ -1,12 +1,12 @@
-"""What Spark calls for ``spark.readStream.format("kproto")``.
+"""Spark's entry points for ``spark.readStream.format("kproto")``.
 
-Theory of operation. A place in the stream is Kafka's: for each partition the next offset, never a byte, since the
-cleaner and retention move bytes. Spark writes the end of each micro-batch down before it runs, and runs it again with
-the same ends after a crash; the same offsets give the same rows, however the segments were cut meanwhile. What the
-cleaner took away between two runs is gone from both, as it is for a consumer.
+Theory of operation. A position in the stream is, as in Kafka, the next offset of each partition, never a byte: the
+cleaner and retention move bytes. Spark stores the end of each micro-batch before it runs, and after a crash runs it
+again with the same ends. The same offsets give the same rows, however the segments were cut meanwhile. Records that the
+cleaner removed between two runs are missing from the second one, as they are for a consumer.
 
-Ends are only ever at the ends of batches, and not behind a transaction without end, so a row is read once, in its
-final state. Nothing has to be remembered beyond the offsets: the rest is found in the log again.
+An end is always the end of a batch, and never after the first record of an open transaction. A row is therefore read
+once, in its final state. Offsets are the only state that is stored; everything else is found in the log again.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kproto.errors import LogError
-from kproto.spark.decode.files import find_partitions
-from kproto.spark.decode.reading import Range
+from kproto.logs.files import find_partitions
+from kproto.logs.ranges import OffsetRange
 from kproto.spark.source.options import EARLIEST, LATEST_OFFSET, STREAMED_VIEWS, OptionError, Options
-from kproto.spark.source.plan import Part, Task, key_of, offset_for, parts_of, tasks_of
+from kproto.spark.source.plan import Part, Task, key_of, offset_for, partitions_of, parts_of, tasks_of
 from kproto.spark.source.rows import task_rows
 from kproto.spark.source.tail import LogTail
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from kproto.spark.decode.files import Partition
+    from kproto.logs.files import PartitionDirectory
 
     Offsets = dict[str, int]
 
 
 class DataLoss(LogError):
-    """Offsets that the stream has not read are gone, or its place is behind the end of the log."""
+    """Offsets that the stream has not read are gone, or the stream's position is after the end of the log."""
 
 
 class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -43,20 +43,18 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: Options) -> None:
         if options.view not in STREAMED_VIEWS:
-            raise OptionError(
-                f"option view: {options.view} is of a whole log; streams have {', '.join(STREAMED_VIEWS)}"
-            )
+            views = ", ".join(STREAMED_VIEWS)
+            raise OptionError(f"option view: {options.view} needs a whole log; views of streams are {views}")
         if not isinstance(options.ending_offsets, str):
-            raise OptionError(
-                "option endingOffsets: a stream has no end; Trigger.AvailableNow ends it where the log does"
-            )
+            reason = "a stream has no end offsets; Trigger.AvailableNow ends at the current end of the log"
+            raise OptionError(f"option endingOffsets: {reason}")
         self.options = options
         self._tails: dict[str, LogTail] = {}
         self._target: Offsets | None = None
-        """Where Trigger.AvailableNow is to end."""
+        """The end for Trigger.AvailableNow."""
 
     def initialOffset(self) -> Offsets:
-        """Return where a new query begins.
+        """Return the position of a new query.
 
         Raises:
             NoLog: there are no partitions, unless ``allowEmpty``.
@@ -76,11 +74,11 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        """Return where the next micro-batch ends.
+        """Return the end of the next micro-batch.
 
         Raises:
-            Damaged: what was appended is no batch.
-            DataLoss: the log ends before the stream's place, unless it is to go on.
+            CorruptLog: appended bytes are not a batch.
+            DataLoss: the log ends before the stream's position, unless ``failOnDataLoss`` is false.
         """
         ends = self._ends(start) if self._target is None else {**start, **self._target}
         for key, offset in start.items():
@@ -90,23 +88,23 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _limited(start, ends, limit.max_rows) if isinstance(limit, ReadMaxRows) else ends
 
     def reportLatestOffset(self) -> Offsets | None:
-        """Return the ends as they were seen last."""
+        """Return None: the ends are not reported to Spark's metrics."""
         return None
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Fix where the query is to end."""
+        """Fix the current end of the log as the end of the query."""
         self._target = self._ends({})
 
     def partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
         """Return the tasks of a micro-batch.
 
         Raises:
-            DataLoss: offsets of it were deleted unread, unless the query is to go on.
+            DataLoss: offsets of it were deleted unread, unless ``failOnDataLoss`` is false.
         """
         parts: list[Part] = []
         for partition in self._partitions():
             key = key_of(partition)
-            wanted = Range(partition, start.get(key, 0), end.get(key, 0))
+            wanted = OffsetRange(partition, start.get(key, 0), end.get(key, 0))
             if wanted.end_offset is None or wanted.start_offset >= wanted.end_offset:
                 continue
             first = self._tail(partition, wanted.start_offset).start()
@@ -117,24 +115,21 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task."""
-        assert isinstance(partition, Task), "Spark hands out what `partitions` returned"
+        assert isinstance(partition, Task), "Spark passes what `partitions` returned"
         return task_rows(partition, self.options)
 
     def commit(self, end: Offsets) -> None:
-        """Do nothing: the log keeps itself."""
+        """Do nothing: reading does not change the log."""
 
     def stop(self) -> None:
         """Do nothing: no file stays open between two calls."""
 
-    def _partitions(self) -> list[Partition]:
+    def _partitions(self) -> list[PartitionDirectory]:
         options = self.options
-        if options.allow_empty:
-            from kproto.spark.source.batch import partitions_of
+        # A stream may begin on partitions that are still empty, so it does not use the check of `partitions_of`.
+        return partitions_of(options) if options.allow_empty else find_partitions(options.path, options.topics)
 
-            return partitions_of(options)
-        return find_partitions(options.path, options.topic)
-
-    def _tail(self, partition: Partition, start_offset: int) -> LogTail:
+    def _tail(self, partition: PartitionDirectory, start_offset: int) -> LogTail:
         return self._tails.setdefault(key_of(partition), LogTail(partition, start_offset))
 
     def _ends(self, start: Offsets) -> Offsets:
@@ -146,17 +141,17 @@ class KprotoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _lost(self, what: str) -> None:
         if self.options.fail_on_data_loss:
-            reason = "the option failOnDataLoss = false goes on with what there is"
-            raise DataLoss(f"{self.options.path}: {what}: records were deleted unread, or it is another log ({reason})")
+            reason = "records were deleted unread, or it is another log (option failOnDataLoss = false goes on)"
+            raise DataLoss(f"{self.options.path}: {what}: {reason}")
 
 
-def _limited(start: Offsets, ends: Offsets, most: int) -> Offsets:
-    """Return ends so that about ``most`` offsets are covered, shared by how much each partition has."""
-    waiting = {key: end - start.get(key, 0) for key, end in ends.items()}
-    total = sum(max(0, count) for count in waiting.values())
-    if total <= most:
+def _limited(start: Offsets, ends: Offsets, limit: int) -> Offsets:
+    """Return ends that cover about ``limit`` offsets, shared in proportion to what each partition has left."""
+    left = {key: end - start.get(key, 0) for key, end in ends.items()}
+    total = sum(max(0, count) for count in left.values())
+    if total <= limit:
         return ends
     return {
-        key: ends[key] if count <= 0 else start.get(key, 0) + max(1, count * most // total)
-        for key, count in waiting.items()
+        key: ends[key] if count <= 0 else start.get(key, 0) + max(1, count * limit // total)
+        for key, count in left.items()
     }

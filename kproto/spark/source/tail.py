@@ -1,44 +1,44 @@
-"""Where the end of a growing log is, for a stream: looked at again and again, each time only what is new.
+"""The end of a growing log, for a stream. Each look reads only what was appended since the one before.
 
-The end that counts is, as for a consumer that reads committed records, before the first record of a transaction that
-has no end yet: behind it a row's txn_state could still change.
+As for a consumer with read_committed isolation, the stable end is before the first record of an open transaction: after
+it, the txn_state of a row could still change.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.spark.decode.reading import Range, RangeBlocks
-from kproto.spark.decode.transactions import Begun, transactional_events
+from kproto.logs.ranges import OffsetRange, RangeBlocks
+from kproto.logs.transactions import TransactionalBatch, transactional_events
 
 if TYPE_CHECKING:
-    from kproto.spark.decode.files import Partition
-    from kproto.spark.decode.reading import Place
+    from kproto.logs.files import PartitionDirectory
+    from kproto.logs.ranges import FilePosition
 
 
 class LogTail:
-    """The end of one partition's log, from an offset on that is before no open transaction.
+    """The end of one partition's log, from a start offset on that is before every open transaction.
 
-    What it remembers only saves reading: it begins anew wherever it is told to.
+    All state is a cache: a new `LogTail` from the same offset returns the same ends.
     """
 
-    def __init__(self, partition: Partition, start_offset: int) -> None:
+    def __init__(self, partition: PartitionDirectory, start_offset: int) -> None:
         self._partition = partition
         self._next_offset = start_offset
         self._open: dict[int, int] = {}
-        """Producer id -> first offset of its transaction."""
-        self._place: Place | None = None
+        """First offset of each open transaction, by producer id."""
+        self._resume: FilePosition | None = None
         self._listed: list[tuple[int, int]] = []
         """Base offsets and sizes of the segments at the last look."""
 
     def end(self, *, stable: bool) -> int:
-        """Return the offset behind the last whole batch; if ``stable``, not behind an open transaction's first.
+        """Return the offset after the last whole batch; if ``stable``, at most the first offset of an open transaction.
 
         Raises:
-            Damaged: a batch's size can't be, or a marker can't be read.
-            OSError: the log can't be read.
+            CorruptLog: a batch has an impossible size, or a marker cannot be decoded.
+            OSError: the log cannot be read.
         """
-        listed = [(one.base_offset, size) for one, size in self._partition.sizes()]
+        listed = [(segment.base_offset, size) for segment, size in self._partition.sizes()]
         if listed != self._listed:
             self._advance()
             self._listed = listed
@@ -49,11 +49,11 @@ class LogTail:
         return next((segment.base_offset for segment in self._partition.segments()), 0)
 
     def _advance(self) -> None:
-        blocks = RangeBlocks(Range(self._partition, self._next_offset, None), self._place)
+        blocks = RangeBlocks(OffsetRange(self._partition, self._next_offset, None), self._resume)
         for block in blocks:
             for event in transactional_events(block, blocks.next_offset):
-                if isinstance(event, Begun):
+                if isinstance(event, TransactionalBatch):
                     self._open.setdefault(event.producer_id, event.offset)
                 else:
                     self._open.pop(event.producer_id, None)
-        self._next_offset, self._place = blocks.next_offset, blocks.place
+        self._next_offset, self._resume = blocks.next_offset, blocks.end

@@ -21,6 +21,11 @@ def write(stream: TextIO | None, text: str) -> None:
         stream.write(text)
         stream.flush()
     except OSError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())  # else Python writes the rest again when it exits, and reports the error
-        os.close(nowhere)
+        discard(stream)
+
+
+def discard(stream: TextIO) -> None:
+    """Discard what could not be written; else Python writes it again when it exits, and reports the error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -1,1 +1,1 @@
-"""Logs on disk, as real Kafka writes them: found, read in bounded memory, dumped, verified."""
+"""Tools that read logs: `kproto log dump`, `verify` and `export`. Logs are read with `kproto.logs`, never written."""

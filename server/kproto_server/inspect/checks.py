@@ -1,40 +1,28 @@
-"""What must hold for a log's batches and records; pure (LF-80, and what other sections say of a log's form).
+"""The invariants of batches and records that `kproto log verify` checks; pure (LF-80 and the sections it refers to).
 
-Nothing asks that all records of a commit are there: compaction takes them one by one (LF-73).
+No check requires that all records of a commit are present: compaction removes them one by one (LF-73).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.errors import DecodeError, KprotoError
-from kproto.records.control import read_end_marker
+from kproto.errors import CorruptLog, DecodeError
+from kproto.logs.errors import BadOffset
 from kproto.records.coordinator import UnknownRecord
 from kproto.records.partitioning import partition_for
 from kproto.records.record_batch import NO_PRODUCER_ID, RecordBatch
-from kproto.records.segment import RELATIVE_OFFSET_MAX
 from kproto_server.inspect.content import owner_of, reader_of, value_fields
 
 if TYPE_CHECKING:
-    from kproto.records.batches import Batch
+    from kproto.logs.batches import PlacedBatch
+    from kproto.logs.files import SegmentFile
     from kproto.records.record import Record
-    from kproto.records.segment import PlacedBatch
     from kproto.records.segment_files import LeaderEpochs
 
-NEVER = -1
 
-
-class Broken(KprotoError):
-    """An invariant does not hold, at this offset of the log."""
-
-    def __init__(self, offset: int, reason: str) -> None:
-        super().__init__(reason)
-        self.offset = offset
-        self.reason = reason
-
-
-class Extent(NamedTuple):
-    """What a batch covers, for those who check what points at it."""
+class BatchExtent(NamedTuple):
+    """The bytes and offsets of a batch, for the checks of index entries."""
 
     position: int
     end: int
@@ -44,7 +32,7 @@ class Extent(NamedTuple):
 
 
 class PartitionCheck:
-    """Checks the batches of one partition, in order."""
+    """Checks the segments and batches of one partition, in order."""
 
     def __init__(
         self, topic: str, partition: int | None, partition_count: int | None, epochs: LeaderEpochs | None
@@ -53,100 +41,71 @@ class PartitionCheck:
         self._partition = partition
         self._partition_count = partition_count
         self._epochs = epochs
-        self._last_offset = NEVER
-        self._segment_base = 0
+        self._next_offset = 0
         self.batch_count = self.record_count = 0
         self.unknown_types: set[int] = set()
 
-    def begin_segment(self, base_offset: int) -> None:
-        """Go on with the next segment.
+    def begin_segment(self, segment: SegmentFile) -> None:
+        """Continue with the next segment.
 
         Raises:
-            Broken: its name is not above what came before.
+            BadOffset: its base offset is not above the offsets before it.
         """
-        if base_offset <= self._last_offset:
-            raise Broken(base_offset, f"the segment before it ends with offset {self._last_offset}")
-        self._segment_base = base_offset
+        base_offset = segment.base_offset
+        if base_offset < self._next_offset:
+            reason = f"the segment before it ends with offset {self._next_offset - 1}"
+            raise BadOffset(segment.label, 0, base_offset, reason)
+        self._next_offset = base_offset
 
-    def batch(self, placed: PlacedBatch) -> Extent:
+    def batch(self, placed: PlacedBatch) -> BatchExtent:
         """Check the next batch and its records.
 
         Raises:
-            Broken: something does not hold.
-            MissingPackage: its compression needs a package that is not installed.
+            CorruptLog: an invariant does not hold.
+            MissingPackage: the compression needs a package that is not installed.
         """
+        records = placed.records()
+        placed.check_offsets(records, self._next_offset)
         batch = placed.batch
-        try:
-            records = batch.records()
-        except DecodeError as error:
-            raise Broken(batch.last_offset, str(error)) from None
-        extent = _extent(placed, records)
-        self._check_offsets(extent, records)
+        max_timestamp = batch.message.timestamp if not isinstance(batch, RecordBatch) else batch.header.max_timestamp
         if isinstance(batch, RecordBatch):
-            self._check_header(batch, records)
+            self._check_header(placed, batch, len(records))
         for record in records:
-            self._check_record(batch, record)
-        self._last_offset = extent.last_offset
+            if batch.is_control:
+                placed.end_marker(record)
+            else:
+                self._check_content(placed, record)
+        self._next_offset = batch.last_offset + 1
         self.batch_count += 1
         self.record_count += len(records)
-        return extent
+        return BatchExtent(placed.position, placed.end, placed.first_offset(records), batch.last_offset, max_timestamp)
 
-    def _check_offsets(self, extent: Extent, records: list[Record]) -> None:
-        base, last = extent.base_offset, extent.last_offset
-        if base < self._segment_base:
-            raise Broken(base, f"its segment's name says that it begins with offset {self._segment_base}")
-        if base <= self._last_offset:
-            raise Broken(base, f"offset {self._last_offset} comes before it: offsets must rise")
-        if last - self._segment_base > RELATIVE_OFFSET_MAX:
-            raise Broken(last, f"more than {RELATIVE_OFFSET_MAX} above its segment's first offset")
-        before = base - 1
-        for record in records:
-            if not before < record.offset <= last:
-                reason = f"a record of a batch of offsets {base} to {last} follows offset {before}"
-                raise Broken(record.offset, reason)
-            before = record.offset
-
-    def _check_header(self, batch: RecordBatch, records: list[Record]) -> None:
+    def _check_header(self, placed: PlacedBatch, batch: RecordBatch, record_count: int) -> None:
         header = batch.header
         if self._epochs is not None:
             problem = self._epochs.problem(header.partition_leader_epoch, batch.base_offset, batch.last_offset)
             if problem is not None:
-                raise Broken(batch.base_offset, problem)
+                raise placed.damage(CorruptLog, problem)
         if batch.is_transactional and header.producer_id == NO_PRODUCER_ID:
-            raise Broken(batch.base_offset, "transactional, but without a producer id")
-        if batch.is_control and (len(records) > 1 or not batch.is_transactional):
-            raise Broken(batch.base_offset, "a control batch that is not one marker of a transaction")
+            raise placed.damage(CorruptLog, "a transactional batch without a producer id")
+        if batch.is_control and (record_count > 1 or not batch.is_transactional):
+            raise placed.damage(CorruptLog, "a control batch that is not one end marker of a transaction")
 
-    def _check_record(self, batch: Batch, record: Record) -> None:
+    def _check_content(self, placed: PlacedBatch, record: Record) -> None:
         try:
-            if batch.is_control:
-                read_end_marker(record)
-            else:
-                self._check_content(record)
+            found = self._read(record.key, record.value)
+            if isinstance(found, UnknownRecord):
+                self.unknown_types.add(found.record_type)
+                return
+            if found.value is not None:
+                value_fields(found)  # decodes fields that are decoded on demand only
         except DecodeError as error:
-            raise Broken(record.offset, str(error)) from None
-
-    def _check_content(self, record: Record) -> None:
-        found = self._read(record.key, record.value)
-        if isinstance(found, UnknownRecord):
-            self.unknown_types.add(found.record_type)
-            return
-        if found.value is not None:
-            value_fields(found)  # reads what is only read on demand
+            raise placed.damage(CorruptLog, str(error), record.offset) from None
         count = self._partition_count
         if count is None or self._partition is None:
             return
         owner = owner_of(found.key)
         partition = partition_for(owner, count)
         if partition != self._partition:
-            reason = f"{owner!r} belongs to partition {partition} of {count} (--partitions N if there are others)"
-            raise Broken(record.offset, reason)
-
-
-def _extent(placed: PlacedBatch, records: list[Record]) -> Extent:
-    batch = placed.batch
-    if isinstance(batch, RecordBatch):
-        base, greatest = batch.base_offset, batch.header.max_timestamp
-    else:
-        base, greatest = records[0].offset, batch.message.timestamp
-    return Extent(placed.position, placed.end, base, batch.last_offset, greatest)
+            reason = f"{owner!r} belongs to partition {partition} of {count} (--partitions N sets another count)"
+            raise placed.damage(CorruptLog, reason, record.offset)

@@ -1,6 +1,6 @@
-"""What the records of the coordinators' logs say, as plain values: `kproto log dump` prints them.
+"""The records of the coordinators' logs as plain values, for `kproto log dump` and `verify`.
 
-Names are Kafka's, in snake case. A field that the record's version lacks is left out; one that it has is always there.
+Names are Kafka's, in snake case. A field that the version of a record does not have is left out.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.declaration import Struct, fields_of
 from kproto.errors import DecodeError
+from kproto.logs.files import TRANSACTIONS_TOPIC
 from kproto.records.consumer_group_records import ConsumerGroupMemberMetadataValue
 from kproto.records.consumer_protocol import PROTOCOL_TYPE, read_assignment, read_subscription
 from kproto.records.coordinator import CoordinatorKey, CoordinatorRecord, UnknownRecord
 from kproto.records.group_records import GroupMetadataValue
 from kproto.records.offsets_topic import read_offsets_record
 from kproto.records.transaction_state import read_transaction_record
-from kproto_server.inspect.directory import TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,21 +24,24 @@ if TYPE_CHECKING:
     from kproto.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
     Read = Callable[[bytes | None, bytes | None], CoordinatorRecord | UnknownRecord]
-    Said = tuple[int, ConsumerProtocolSubscription | ConsumerProtocolAssignment]
+    ProtocolMessage = tuple[int, ConsumerProtocolSubscription | ConsumerProtocolAssignment]
 
-NEWEST_MEMBER_VERSION = 3
-MEMBERS_SAY: dict[str, Callable[[bytes], Said]] = {"subscription": read_subscription, "assignment": read_assignment}
+NEWEST_PROTOCOL_VERSION = 3
+PROTOCOL_FIELDS: dict[str, Callable[[bytes], ProtocolMessage]] = {
+    "subscription": read_subscription,
+    "assignment": read_assignment,
+}
 """Fields of a classic group's members that hold a message of the consumer protocol."""
 
 
 def reader_of(topic: str) -> Read:
-    """Return the function that reads the keys and values of a topic."""
+    """Return the function that decodes keys and values of a topic."""
     return read_transaction_record if topic == TRANSACTIONS_TOPIC else read_offsets_record
 
 
 def owner_of(key: CoordinatorKey) -> str:
-    """Return the id by which a record is put in a partition: of its group, or its transactional id."""
-    owner: str = key[0]  # type: ignore[index]  # a struct is a tuple underneath, and each key begins with it
+    """Return the group id or transactional id that decides a record's partition."""
+    owner: str = key[0]  # type: ignore[index]  # a struct is a tuple, and each key begins with its owner
     return owner
 
 
@@ -48,7 +51,7 @@ def type_name(key: CoordinatorKey) -> str:
 
 
 def key_content(found: CoordinatorRecord | UnknownRecord) -> dict[str, Any]:
-    """Return type, name and fields of a key; of a type that is not known, its octets."""
+    """Return type, name and fields of a key; its bytes if the type is unknown."""
     if isinstance(found, UnknownRecord):
         return {"type": found.record_type, "base64": in_base64(found.key)}
     return {"type": type(found.key)._record_type, "name": type_name(found.key), "data": content(found.key, 0)}
@@ -64,13 +67,19 @@ def value_content(found: CoordinatorRecord | UnknownRecord) -> dict[str, Any] | 
 
 
 def value_fields(found: CoordinatorRecord) -> dict[str, Any]:
-    """Return the fields of a value that is there; what members of consumers' groups said is taken apart."""
+    """Return the fields of a value that is not null, with the consumer protocol's messages of members decoded.
+
+    Raises:
+        DecodeError: a field that is decoded on demand is malformed.
+    """
     value = found.value
     assert value is not None, "a tombstone has no fields"
     fields = content(value, found.value_version)
     if isinstance(value, GroupMetadataValue) and value.protocol_type == PROTOCOL_TYPE:
-        for member, told in zip(value.members, fields["members"], strict=True):
-            told |= {name: _said(read, getattr(member, name)) for name, read in MEMBERS_SAY.items()}
+        for member, member_fields in zip(value.members, fields["members"], strict=True):
+            member_fields |= {
+                name: _protocol_message(read, getattr(member, name)) for name, read in PROTOCOL_FIELDS.items()
+            }
     if isinstance(value, ConsumerGroupMemberMetadataValue):
         fields.pop("unknown_tagged_fields", None)
         classic = value.classic_member_metadata
@@ -92,9 +101,9 @@ def content(value: Struct, version: int) -> dict[str, Any]:
     return found
 
 
-def in_base64(octets: bytes | None) -> str | None:
-    """Return octets as text; null stays null."""
-    return None if octets is None else base64.b64encode(octets).decode()
+def in_base64(data: bytes | None) -> str | None:
+    """Return bytes as base64 text; None for None."""
+    return None if data is None else base64.b64encode(data).decode()
 
 
 def _plain(name: str, value: Any, version: int) -> Any:
@@ -102,15 +111,15 @@ def _plain(name: str, value: Any, version: int) -> Any:
         return content(value, version)
     if isinstance(value, tuple):
         return [_plain(name, item, version) for item in value]
-    if isinstance(value, bytes):  # topic ids in the form that Kafka's tools have
+    if isinstance(value, bytes):  # topic ids as Kafka's tools print them
         return base64.urlsafe_b64encode(value).decode().rstrip("=") if name.endswith("_id") else in_base64(value)
     return value
 
 
-def _said(read: Callable[[bytes], Said], octets: bytes) -> Any:
-    """Return version and fields of what a member said; if it is not of its layout, the octets, as for other types."""
+def _protocol_message(read: Callable[[bytes], ProtocolMessage], data: bytes) -> Any:
+    """Return version and fields of a message of the consumer protocol; base64 if it cannot be decoded."""
     try:
-        version, said = read(octets)
+        version, message = read(data)
     except DecodeError:
-        return in_base64(octets)
-    return {"version": version, **content(said, min(version, NEWEST_MEMBER_VERSION))}
+        return in_base64(data)
+    return {"version": version, **content(message, min(version, NEWEST_PROTOCOL_VERSION))}

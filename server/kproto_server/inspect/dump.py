@@ -1,4 +1,4 @@
-"""`kproto log dump`: every batch and record of a log, as text or lines of JSON (server/LOG.md tells their fields)."""
+"""`kproto log dump`: print every batch and record of a log, as text or JSON lines (fields: server/INSPECT.md)."""
 
 from __future__ import annotations
 
@@ -10,87 +10,88 @@ from kproto.errors import DecodeError
 from kproto.records.control import read_end_marker
 from kproto.records.record import NO_TIMESTAMP
 from kproto.records.record_batch import NO_PRODUCER_ID, RecordBatch
+from kproto_server.inspect.batches import SegmentBatches
 from kproto_server.inspect.content import in_base64, key_content, reader_of, value_content
-from kproto_server.inspect.walk import SegmentWalk
+from kproto_server.inspect.directory import segments_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from kproto.logs.batches import PlacedBatch
+    from kproto.logs.files import PartitionDirectory, SegmentFile
     from kproto.records.batches import Batch
     from kproto.records.record import Record
-    from kproto.records.segment import PlacedBatch
     from kproto_server.inspect.content import Read
-    from kproto_server.inspect.directory import PartitionLog, Segment
 
     Line = dict[str, Any]
 
 FORMATS = ("text", "jsonl")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-HEADER_FACTS = (
+HEADER_FIELDS = (
     "base_offset", "record_count", "crc", "base_timestamp", "max_timestamp", "partition_leader_epoch",
     "producer_id", "producer_epoch", "base_sequence",
 )  # fmt: skip
 
 
 def dump(
-    logs: Iterable[PartitionLog], form: str, *, write: Callable[[str], object], note: Callable[[str], None]
+    logs: Iterable[PartitionDirectory], form: str, *, write: Callable[[str], object], note: Callable[[str], None]
 ) -> None:
-    """Write what the logs hold; ``note`` is told of torn tails.
+    """Write the content of the logs; ``note`` receives torn tails.
 
     Raises:
-        CorruptLog: what comes next is no batch; all before it was written.
+        CorruptLog: the next bytes are not a valid batch; everything before them was written.
         MissingPackage: a compression needs a package that is not installed.
-        OSError: a file can't be read, or nothing more be written.
+        OSError: a file cannot be read, or the output cannot be written.
     """
     show = as_text if form == "text" else as_json
     for log in logs:
         read = reader_of(log.topic)
-        for segment in log.segments:
-            walk = SegmentWalk(segment)
-            for line in _lines(log, segment, read, walk):
+        for segment in segments_of(log):
+            batches = SegmentBatches(segment)
+            for line in _lines(log, segment, read, batches):
                 write(show(line))
-            if walk.torn is not None:
-                note(str(walk.torn))
+            if batches.torn is not None:
+                note(str(batches.torn))
 
 
-def _lines(log: PartitionLog, segment: Segment, read: Read, walk: SegmentWalk) -> Iterator[Line]:
-    place = {"topic": log.topic, "partition": log.partition, "segment": segment.path.name}
-    for placed in walk:
-        yield {"type": "batch", **place, **batch_line(placed)}
-        try:
-            records = placed.batch.records()
-        except DecodeError as error:
-            raise walk.corrupt(placed.position, placed.batch.last_offset, str(error)) from None
-        for record in records:
-            yield {"type": "record", **place, "position": placed.position, **record_line(placed.batch, record, read)}
+def _lines(log: PartitionDirectory, segment: SegmentFile, read: Read, batches: SegmentBatches) -> Iterator[Line]:
+    common = {"topic": log.topic, "partition": log.number, "segment": segment.path.name}
+    for placed in batches:
+        yield {"type": "batch", **common, **batch_line(placed)}
+        for record in placed.records():
+            yield {"type": "record", **common, "position": placed.position, **record_line(placed.batch, record, read)}
 
 
 def batch_line(placed: PlacedBatch) -> Line:
-    """Return the facts of a batch; those that message sets lack are null there."""
+    """Return the fields of a batch; fields that message sets do not have are null.
+
+    Raises:
+        BadCompression: the compression is unknown.
+    """
     batch = placed.batch
     return {
         "position": placed.position,
         "size": batch.size,
         "magic": batch.magic,
         "last_offset": batch.last_offset,
-        "compression": batch.compression.name.lower(),
+        "compression": placed.compression().name.lower(),
         "timestamp_type": "append" if batch.has_append_time else "create",
         "transactional": batch.is_transactional,
         "control": batch.is_control,
-        **_header_facts(batch),
+        **_header_fields(batch),
     }
 
 
-def _header_facts(batch: Batch) -> Line:
+def _header_fields(batch: Batch) -> Line:
     if isinstance(batch, RecordBatch):
-        facts = {name: getattr(batch.header, name) for name in HEADER_FACTS}
-        return {**facts, "delete_horizon_ms": batch.delete_horizon_ms}
-    told = {"crc": batch.message.crc, "max_timestamp": batch.message.timestamp}
-    return {**dict.fromkeys((*HEADER_FACTS, "delete_horizon_ms")), **told}
+        fields = {name: getattr(batch.header, name) for name in HEADER_FIELDS}
+        return {**fields, "delete_horizon_ms": batch.delete_horizon_ms}
+    known = {"crc": batch.message.crc, "max_timestamp": batch.message.timestamp}
+    return {**dict.fromkeys((*HEADER_FIELDS, "delete_horizon_ms")), **known}
 
 
 def record_line(batch: Batch, record: Record, read: Read) -> Line:
-    """Return the facts of a record: offset and timestamp, its key and value taken apart or what a marker says."""
+    """Return the fields of a record: offset, timestamp, and its decoded key and value or end marker."""
     header = batch.header if isinstance(batch, RecordBatch) else None
     line: Line = {
         "offset": record.offset,
@@ -121,12 +122,12 @@ def _content(record: Record, read: Read) -> Line:
 
 
 def as_json(line: Line) -> str:
-    """Return a line of JSON, in ASCII whatever the terminal."""
+    """Return a line of JSON, in ASCII for every terminal."""
     return json.dumps(line, separators=(",", ":")) + "\n"
 
 
 def as_text(line: Line) -> str:
-    """Return a line for people; strings are quoted and escaped, as a client may have put anything in them."""
+    """Return a line of text. Strings are quoted and escaped: clients choose them."""
     return _batch_text(line) if line["type"] == "batch" else _record_text(line)
 
 
@@ -134,29 +135,29 @@ def _batch_text(line: Line) -> str:
     base = line["base_offset"]
     offsets = f"{'..' if base is None else base}{'' if base is None else '..'}{line['last_offset']}"
     number = "?" if line["partition"] is None else line["partition"]
-    facts = [
+    parts = [
         f"{line['topic']}-{number}/{line['segment']} at {line['position']}: offsets {offsets}",
         f"{line['size']} bytes, magic {line['magic']}, crc {line['crc']:08x}, {line['compression']}",
     ]
     if line["record_count"] is not None:
-        facts.append(f"{line['record_count']} records, leader epoch {line['partition_leader_epoch']}")
-        facts.append(f"sequence {line['base_sequence']}")
+        parts.append(f"{line['record_count']} records, leader epoch {line['partition_leader_epoch']}")
+        parts.append(f"sequence {line['base_sequence']}")
     if line["timestamp_type"] == "append":
-        facts.append("append time")
+        parts.append("append time")
     if line["delete_horizon_ms"] is not None:
-        facts.append(f"delete horizon {_moment(line['delete_horizon_ms'])}")
-    return ", ".join(facts) + "\n"
+        parts.append(f"delete horizon {_time(line['delete_horizon_ms'])}")
+    return ", ".join(parts) + "\n"
 
 
 def _record_text(line: Line) -> str:
-    words = [f"  {line['offset']}", _moment(line["timestamp"]), _content_text(line)]
+    parts = [f"  {line['offset']}", _time(line["timestamp"]), _content_text(line)]
     if line["transactional"]:
-        words.append(f"(transactional, producer {line['producer_id']} epoch {line['producer_epoch']})")
+        parts.append(f"(transactional, producer {line['producer_id']} epoch {line['producer_epoch']})")
     elif line["producer_id"] not in (None, NO_PRODUCER_ID):
-        words.append(f"(producer {line['producer_id']} epoch {line['producer_epoch']})")
+        parts.append(f"(producer {line['producer_id']} epoch {line['producer_epoch']})")
     if line["headers"]:
-        words.append(f"headers {json.dumps(line['headers'])}")
-    return " ".join(words) + "\n"
+        parts.append(f"headers {json.dumps(line['headers'])}")
+    return " ".join(parts) + "\n"
 
 
 def _content_text(line: Line) -> str:
@@ -176,8 +177,8 @@ def _fields(data: Line) -> str:
     return " ".join(f"{name}={json.dumps(value)}" for name, value in data.items())
 
 
-def _moment(timestamp: int) -> str:
-    """Return UTC in milliseconds; a timestamp that no calendar has stays a number."""
+def _time(timestamp: int) -> str:
+    """Return a timestamp as UTC with milliseconds; as a number if it is outside of the years 1 to 9999."""
     if timestamp == NO_TIMESTAMP:
         return "(no time)"
     try:

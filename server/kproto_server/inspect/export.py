@@ -1,7 +1,6 @@
-"""`kproto log export`: the rows of a log as a file of Parquet or Arrow, for DuckDB, polars or pandas.
+"""`kproto log export`: write the rows of a log to a Parquet or Arrow file, for DuckDB, polars or pandas.
 
-The decoder is that of `kproto.spark`, which works on many records at once; neither Spark nor Java is needed, but numpy
-and pyarrow are. Tables and columns are those of `kproto.spark.schemas`.
+`kproto.arrow` decodes the log and declares the tables. It needs numpy and pyarrow (extra ``kproto[arrow]``).
 """
 
 from __future__ import annotations
@@ -13,29 +12,31 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kproto.errors import NoLog
-from kproto.spark.decode import files
-from kproto.spark.decode.last_rows import LastRows
-from kproto.spark.decode.reading import Range, RangeBlocks, RangeReader
-from kproto.spark.decode.tables import View
-from kproto.spark.schemas import COMMITS, GROUP_METADATA, LATEST, LOG_BATCHES
-from kproto.spark.source.rows import batch_rows
+from kproto.arrow.batch_rows import batch_rows
+from kproto.arrow.decoding import View
+from kproto.arrow.last_rows import LastRows
+from kproto.arrow.reading import RangeReader
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA, LATEST, LOG_BATCHES
+from kproto.logs.files import find_partitions
+from kproto.logs.ranges import OffsetRange
+from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto_server.inspect.directory import with_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kproto.spark.decode.files import Partition
+    from kproto.logs.files import PartitionDirectory
 
-    Told = Callable[[str], None]
+    Notify = Callable[[str], None]
 
 TABLES = {table.name: table for table in (COMMITS, GROUP_METADATA, LOG_BATCHES, LATEST)}
-READ_AS = {COMMITS.name: View.COMMITS, LATEST.name: View.COMMITS, GROUP_METADATA.name: View.GROUPS}
+VIEWS = {COMMITS.name: View.COMMITS, LATEST.name: View.COMMITS, GROUP_METADATA.name: View.GROUPS}
 PARQUET, ARROW = ".parquet", ".arrow"
 ENDINGS = (PARQUET, ARROW)
 
 
 class Exported(NamedTuple):
-    """What was written."""
+    """Counts of what was written."""
 
     table: str
     rows: int
@@ -47,39 +48,32 @@ class Exported(NamedTuple):
         return f"{self.rows} rows of {self.table}, from {partitions}, in {self.output}"
 
 
-def export(name: str, table: str, partition: int | None, output: str, note: Told) -> Exported:
-    """Write the rows of a log to a file, whose ending tells the format; ``note`` is told of what no row is made of.
+def export(path: str, table: str, partition: int | None, output: str, note: Notify) -> Exported:
+    """Write the rows of a log to a file, whose ending gives the format; ``note`` receives what no table has.
 
     Raises:
-        CorruptLog: the log is not as it must be; no file is left.
+        CorruptLog: the log is invalid; no file is left.
         NoLog: there is no log, or not that partition.
         MissingPackage: a compression needs a package that is not installed.
-        OSError: a file can't be read or written.
+        OSError: a file cannot be read or written.
     """
-    found = _partitions(name, table, partition)
+    topics = None if table == LOG_BATCHES.name else (OFFSETS_TOPIC,)
+    logs = with_number(find_partitions(path, topics), path, partition)
     with _writer(Path(output), TABLES[table].arrow()) as writer:
         rows = 0
-        for batch in _rows(found, table, note):
+        for batch in _rows(logs, table, note):
             writer.write_batch(batch)
             rows += len(batch)
-    return Exported(table, rows, len(found), output)
+    return Exported(table, rows, len(logs), output)
 
 
-def _partitions(name: str, table: str, partition: int | None) -> list[Partition]:
-    found = files.find_partitions(name, None if table == LOG_BATCHES.name else files.OFFSETS_TOPIC)
-    chosen = [one for one in found if partition in (None, one.number)]
-    if not chosen:
-        raise NoLog(f"{name!r} holds no partition {partition}")
-    return chosen
-
-
-def _rows(partitions: list[Partition], table: str, note: Told) -> Iterator[pa.RecordBatch]:
-    for partition in partitions:
-        whole = Range(partition, 0, None)
+def _rows(logs: list[PartitionDirectory], table: str, note: Notify) -> Iterator[pa.RecordBatch]:
+    for log in logs:
+        whole = OffsetRange(log, 0, None)
         if table == LOG_BATCHES.name:
             yield from batch_rows(whole)
             continue
-        reader = RangeReader(whole, READ_AS[table])
+        reader = RangeReader(whole, VIEWS[table])
         if table == LATEST.name:
             last = LastRows()
             for decoded in reader:
@@ -87,20 +81,15 @@ def _rows(partitions: list[Partition], table: str, note: Told) -> Iterator[pa.Re
             yield from last.latest().to_batches()
         else:
             yield from (decoded.rows for decoded in reader)
-        _tell_of(partition, reader, reader.blocks, note)
-
-
-def _tell_of(partition: Partition, reader: RangeReader, blocks: RangeBlocks, note: Told) -> None:
-    label = partition.path.name
-    if blocks.torn_size:
-        note(f"torn tail: {label}: {blocks.torn_size} bytes behind the last batch")
-    for kind, count in sorted(reader.counts.skipped.items()):
-        note(f"{label}: {count} records of type {kind}, which no table has")
+        if reader.blocks.torn is not None:
+            note(str(reader.blocks.torn))
+        for kind, count in sorted(reader.counts.skipped.items()):
+            note(f"{log.path.name}: {count} records of type {kind}, which no table has")
 
 
 @contextmanager
 def _writer(output: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter | pa.RecordBatchFileWriter]:
-    """Write beside the file, and put it there when it is whole."""
+    """Write to a file beside ``output``, and rename it when it is complete."""
     beside = output.with_name(f"{output.name}.part")
     with open(beside, "wb") as file:  # opened here, so that an error names the file
         try:

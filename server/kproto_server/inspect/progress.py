@@ -1,4 +1,4 @@
-"""A bar on a terminal for those who wait."""
+"""A progress bar on a terminal."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 LARGE = 32 * 1024 * 1024
-"""Bytes from which on one has to wait long enough to wonder."""
+"""Bytes from which on reading takes long enough for a progress bar."""
 WIDTH = 40
 MEGABYTE = 1_000_000
 
 
 class Progress:
-    """Redrawn at each percent; draws nothing where nobody looks, or where there is little to read."""
+    """A bar that is redrawn at each percent; nothing is drawn for small logs or if ``stream`` is not a terminal."""
 
     def __init__(self, total: int, stream: TextIO) -> None:
         self._total = total
@@ -24,18 +24,18 @@ class Progress:
         self._percent = -1
 
     def add(self, size: int) -> None:
-        """Go on by this many bytes."""
+        """Advance by ``size`` bytes."""
         self._done += size
         percent = min(100, self._done * 100 // self._total) if self._total else 100
         if self._shown and percent != self._percent:
             self._percent = percent
             bar = "#" * (percent * WIDTH // 100)
-            told = f"{self._done // MEGABYTE} of {self._total // MEGABYTE} MB"
-            self._stream.write(f"\r[{bar:<{WIDTH}}] {percent:3}%  {told}")
+            amount = f"{self._done // MEGABYTE} of {self._total // MEGABYTE} MB"
+            self._stream.write(f"\r[{bar:<{WIDTH}}] {percent:3}%  {amount}")
             self._stream.flush()
 
     def clear(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._percent >= 0:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

@@ -1,0 +1,59 @@
+"""The input and output of a decoder.
+
+Kafka's timestamps are milliseconds in 64 bits, the tables' are microseconds. A timestamp outside of the calendar of
+Spark and Python (years 1 to 9999) becomes the first or last moment of that calendar: clients have sent retentions of
+2^63-1 ms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
+
+    from kproto.arrow.counts import Counts
+
+TIMESTAMP_MIN_MS, TIMESTAMP_MAX_MS = -62135596800000, 253402300799999
+"""0001-01-01, and the last millisecond of 9999."""
+
+
+class View(Enum):
+    """The table to make of a block."""
+
+    COMMITS = "commits"
+    GROUPS = "groups"
+    NOTHING = "nothing"
+    """No table: everything is decoded, checked and counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeRequest:
+    """What to decode of a block."""
+
+    view: View
+    log_partition: int | None
+    """The partition of the offsets topic; None: the name of its directory does not say."""
+    outcomes: Callable[[Sequence[tuple[int, int]]], list[int]]
+    """Returns the index in `TXN_STATES` of each ``(producer id, offset)`` in a transaction; offsets rise."""
+    start_offset: int = 0
+    end_offset: int | None = None
+    """Records from ``start_offset`` to before ``end_offset`` are decoded and counted."""
+    check_crc: bool = True
+
+
+class Decoded(NamedTuple):
+    """The content of a block."""
+
+    rows: pa.RecordBatch | None
+    """Rows of `COMMITS` or `GROUP_METADATA`, by the view; None for `View.NOTHING`."""
+    counts: Counts
+
+
+def micros(timestamp_ms: int) -> int | None:
+    """Return a timestamp in microseconds; None for -1, which stands for no timestamp in Kafka."""
+    return None if timestamp_ms == -1 else 1000 * min(max(timestamp_ms, TIMESTAMP_MIN_MS), TIMESTAMP_MAX_MS)

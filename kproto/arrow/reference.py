@@ -1,0 +1,137 @@
+"""The reference decoder: one batch, one record after the other, with `kproto.records`. Slow, and right by definition.
+
+`kproto.arrow.fast` has to make the same tables, and passes blocks to this decoder that it cannot decode.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kproto.arrow.counts import Counts
+from kproto.arrow.decoding import Decoded, View
+from kproto.arrow.record_rows import GROUP_TYPES, OFFSET_TYPES, READ_TYPES, commit_row, group_row, none_if
+from kproto.arrow.schemas import COMMITS, GROUP_METADATA
+from kproto.errors import DecodeError
+from kproto.logs.batches import batch_at, reason_of
+from kproto.logs.blocks import last_offset
+from kproto.logs.errors import BadKey, BadValue
+from kproto.logs.transactions import TXN_STATES
+from kproto.records.coordinator import UnknownRecord, read_record
+from kproto.records.record_batch import NO_PRODUCER_ID, RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from kproto.arrow.decoding import DecodeRequest
+    from kproto.arrow.record_rows import Row
+    from kproto.arrow.schemas import Table
+    from kproto.errors import CorruptLog
+    from kproto.logs.batches import PlacedBatch
+    from kproto.logs.blocks import Block
+    from kproto.records.batches import Batch
+    from kproto.records.coordinator import CoordinatorRecord
+    from kproto.records.record import Record
+
+TXN_STATE = COMMITS.names.index("txn_state")
+PRODUCER_ID = COMMITS.names.index("producer_id")
+LOG_OFFSET = COMMITS.names.index("log_offset")
+
+
+def decode_block(block: Block, request: DecodeRequest) -> Decoded:
+    """Return the rows and counts of a block.
+
+    Raises:
+        CorruptLog: a batch or record of the window is invalid.
+        MissingPackage: a compression needs a package that is not installed.
+    """
+    rows: list[Row] = []
+    counts = Counts()
+    next_offset, end_offset = block.next_offset, request.end_offset
+    for start in block.starts:
+        if last_offset(block.data, start) < request.start_offset:
+            continue
+        placed = batch_at(block, start, check_crc=request.check_crc)
+        records = placed.records()
+        placed.check_offsets(records, next_offset)
+        next_offset = placed.batch.last_offset + 1
+        counts.batches += 1
+        for record in records:
+            if record.offset >= request.start_offset and (end_offset is None or record.offset < end_offset):
+                rows += _record_rows(placed, record, request, counts)
+    if request.view is View.COMMITS:
+        return Decoded(to_arrow(COMMITS, _with_outcomes(rows, request)), counts)
+    return Decoded(to_arrow(GROUP_METADATA, rows) if request.view is View.GROUPS else None, counts)
+
+
+def _record_rows(placed: PlacedBatch, record: Record, request: DecodeRequest, counts: Counts) -> Iterator[Row]:
+    """Count a record; yield its row if the view has one."""
+    counts.records += 1
+    if placed.batch.is_control:
+        placed.end_marker(record)
+        counts.markers += 1
+        return
+    found = _content(placed, record)
+    if isinstance(found, UnknownRecord):
+        counts.skipped[found.record_type] += 1
+    elif type(found.key)._record_type in GROUP_TYPES:
+        counts.group_records += 1
+        if request.view is View.GROUPS:
+            yield group_row(request.log_partition, record, found)
+    else:
+        counts.tombstones += found.value is None
+        counts.commits += found.value is not None
+        if request.view is View.COMMITS:
+            yield commit_row(request.log_partition, record, found, _transaction_of(placed.batch))
+
+
+def _transaction_of(batch: Batch) -> int | None:
+    """Return the producer id of a batch in a transaction; None for others."""
+    if not isinstance(batch, RecordBatch) or not batch.is_transactional:
+        return None
+    return none_if(NO_PRODUCER_ID, batch.header.producer_id)
+
+
+def _content(placed: PlacedBatch, record: Record) -> CoordinatorRecord | UnknownRecord:
+    """Decode key and value of a record; of a type that no table has, only the type.
+
+    Raises:
+        BadKey, BadValue: they are malformed.
+    """
+    try:
+        return read_record(READ_TYPES, record.key, record.value)
+    except DecodeError as error:
+        raise placed.damage(kind_of_damage(record), reason_of(error), record.offset) from None
+
+
+def kind_of_damage(record: Record) -> type[CorruptLog]:
+    """Return which part of a record cannot be decoded: `BadKey` or `BadValue`."""
+    try:
+        read_record(READ_TYPES, record.key, None)
+    except DecodeError:
+        return BadKey
+    return BadValue
+
+
+def _with_outcomes(rows: list[Row], request: DecodeRequest) -> list[Row]:
+    """Return the rows with the states of their transactions."""
+    indexes = [index for index, row in enumerate(rows) if row[PRODUCER_ID] is not None]
+    states = request.outcomes([(rows[index][PRODUCER_ID], rows[index][LOG_OFFSET]) for index in indexes])
+    for index, state in zip(indexes, states, strict=True):
+        rows[index] = (*rows[index][:TXN_STATE], TXN_STATES[state])
+    return rows
+
+
+def to_arrow(table: Table, rows: list[Row]) -> pa.RecordBatch:
+    """Return rows of a table as an Arrow record batch."""
+    import pyarrow as pa
+
+    columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
+    schema = table.arrow()
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )
+
+
+assert set(READ_TYPES) == {*OFFSET_TYPES, *GROUP_TYPES}, "each type that is read has a table"

@@ -1,0 +1,155 @@
+"""The tables that a log of `__consumer_offsets` is decoded to, each declared once with the meaning of its columns.
+
+`COMMITS` has a row for each offset commit or tombstone, `GROUP_METADATA` for each record about a group, `LOG_BATCHES`
+for each batch of any topic. `LATEST` has the offsets that are valid at the end of the log.
+
+Timestamps are microseconds in UTC; null stands for Kafka's -1. Every column is nullable for Spark, because columns read
+from Parquet always are; where null has a meaning, the column's doc gives it. pyarrow is imported when a schema is
+built, not with this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Type(Enum):
+    """The type of a column, named as in Spark SQL."""
+
+    BOOLEAN = "boolean"
+    SMALLINT = "smallint"
+    INT = "int"
+    BIGINT = "bigint"
+    DOUBLE = "double"
+    STRING = "string"
+    STRINGS = "array<string>"
+    UUID = "binary"
+    """16 bytes."""
+    TIMESTAMP = "timestamp"
+    """Microseconds, UTC."""
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: Type
+    doc: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its columns in order."""
+
+    name: str
+    doc: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def arrow(self) -> pa.Schema:
+        """Return the pyarrow schema. `UUID` becomes plain ``binary``, the only type as which Spark accepts bytes."""
+        import pyarrow as pa
+
+        types = {
+            Type.BOOLEAN: pa.bool_(),
+            Type.SMALLINT: pa.int16(),
+            Type.INT: pa.int32(),
+            Type.BIGINT: pa.int64(),
+            Type.DOUBLE: pa.float64(),
+            Type.STRING: pa.string(),
+            Type.STRINGS: pa.list_(pa.string()),
+            Type.UUID: pa.binary(),
+            Type.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+        }
+        return pa.schema([pa.field(column.name, types[column.type]) for column in self.columns])
+
+
+def declare(name: str, doc: str, *columns: tuple[str, Type, str]) -> Table:
+    """Return a table of ``(name, type, doc)`` columns."""
+    return Table(name, doc, tuple(Column(*column) for column in columns))
+
+
+GROUP = ("group_id", Type.STRING, "the group")
+KEY = (GROUP, ("topic", Type.STRING, "the topic"), ("partition", Type.INT, "the partition of the topic"))
+RECORD = (
+    ("log_partition", Type.INT, "the partition of `__consumer_offsets`"),
+    ("log_offset", Type.BIGINT, "the offset of the record in that partition"),
+    ("log_ts", Type.TIMESTAMP, "the timestamp of the record"),
+)
+"""Columns that identify a record of the offsets topic."""
+
+COMMITS = declare(
+    "commits",
+    "A row for each record of the offsets topic about one offset: a commit, or a tombstone.",
+    *RECORD,
+    *KEY,
+    ("tombstone", Type.BOOLEAN, "the offset was taken away: it expired, or was deleted"),
+    ("value_version", Type.SMALLINT, "version of the stored value, 0 to 4; null for a tombstone"),
+    ("committed_offset", Type.BIGINT, "null for a tombstone, as all that follows to `expire_ts`"),
+    ("leader_epoch", Type.INT, "null: not told, or the value has no such field (before version 3)"),
+    ("topic_id", Type.UUID, "16 bytes; null: the value has none"),
+    ("metadata", Type.STRING, "the client's own text"),
+    ("commit_ts", Type.TIMESTAMP, "the stored commit time"),
+    ("expire_ts", Type.TIMESTAMP, "the stored end of this offset; null: it has none of its own"),
+    ("producer_id", Type.BIGINT, "null: not in a transaction"),
+    ("txn_state", Type.STRING, "none, pending (no marker up to the end of the log), committed or aborted"),
+)
+
+GROUP_METADATA = declare(
+    "group_metadata",
+    "A row for each record of the offsets topic about a group.",
+    *RECORD,
+    GROUP,
+    ("kind", Type.STRING, "classic (key type 2) or consumer (KIP-848: key types 3, the group, and 5, a member)"),
+    ("member_id", Type.STRING, "of a record about one member (key type 5); null: it is about the group"),
+    ("tombstone", Type.BOOLEAN, "the group, or the member, is gone; all that follows is null"),
+    ("protocol_type", Type.STRING, "`consumer`, `connect`, ...; empty: the group never had a member"),
+    ("generation", Type.INT, "of a consumer group, its epoch"),
+    ("protocol", Type.STRING, "the assignor; null: no members"),
+    ("leader", Type.STRING, "member id; null: no members"),
+    ("state_ts", Type.TIMESTAMP, "when the group came into its state; null: not stored (value v0 and v1)"),
+    ("member_count", Type.INT, "null in records of kind consumer"),
+    (
+        "subscribed_topics",
+        Type.STRINGS,
+        "of all members, sorted, each once; null: not known, which counts as every topic; "
+        "with a `member_id`, that member's",
+    ),
+)
+
+LOG_BATCHES = declare(
+    "log_batches",
+    "A row for each batch of any topic, as its header tells it; of magic 0 and 1, for each message set entry.",
+    ("topic", Type.STRING, "the topic"),
+    ("partition", Type.INT, "its partition"),
+    ("base_offset", Type.BIGINT, "the first offset; null where only the content tells, as `record_count`"),
+    ("last_offset", Type.BIGINT, "the last offset, even if compaction took that record"),
+    ("max_ts", Type.TIMESTAMP, "the newest timestamp of its records; null: magic 0 has none"),
+    ("bytes", Type.BIGINT, "on disk, with the header"),
+    ("codec", Type.STRING, "none, gzip, snappy, lz4 or zstd"),
+    ("record_count", Type.INT, "as the header tells; null where it does not (compressed entries of magic 0 and 1)"),
+    ("magic", Type.SMALLINT, "0, 1 or 2"),
+    ("control", Type.BOOLEAN, "it holds a marker of a transaction, and no data"),
+    ("producer_id", Type.BIGINT, "null: no idempotent producer"),
+    ("transactional", Type.BOOLEAN, "written in a transaction"),
+)
+
+LATEST = declare(
+    "latest",
+    "The offset that each group has for each partition at the end of the log.",
+    *KEY,
+    ("committed_offset", Type.BIGINT, "where the group goes on reading"),
+    ("leader_epoch", Type.INT, "null: not told"),
+    ("metadata", Type.STRING, "the client's own text"),
+    ("commit_ts", Type.TIMESTAMP, "the stored commit time"),
+    ("expire_ts", Type.TIMESTAMP, "null: it has no end of its own"),
+    ("log_partition", Type.INT, "partition of `__consumer_offsets`"),
+    ("log_offset", Type.BIGINT, "the record's offset there"),
+)

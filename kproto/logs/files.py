@@ -1,0 +1,151 @@
+"""Find partitions and their segments in directories that a broker may be changing (LF-50).
+
+A broker appends to the newest segment and rolls to a new one. Retention renames the oldest segment to ``.deleted``. The
+cleaner writes new segments as ``.cleaned``, renames them to ``.swap``, renames the old segments to ``.deleted``, and
+then renames the new ones to their final names. So a listed file can be gone when a reader opens it, and between two
+renames a segment exists as ``.swap`` only. Readers keep offsets, never paths, and list the directory again to find the
+file that holds an offset.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple
+
+from kproto.errors import NoLog
+from kproto.records.partitioning import OFFSETS_TOPIC
+from kproto.records.segment_files import LOG_SUFFIX, segment_base_offset
+
+TRANSACTIONS_TOPIC = "__transaction_state"
+PARTITION_NAME = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
+SWAP_SUFFIX = ".swap"
+
+
+class SegmentFile(NamedTuple):
+    """A ``.log`` file, as listed."""
+
+    path: Path
+    base_offset: int
+    is_newest: bool
+    """True for the segment to which a broker appends."""
+
+    @property
+    def label(self) -> str:
+        """The name of the file in messages."""
+        return f"{self.path.parent.name}/{self.path.name}"
+
+
+class PartitionDirectory(NamedTuple):
+    """The directory of a partition, or one segment in it."""
+
+    topic: str
+    number: int | None
+    """None: the directory is not named like a partition."""
+    path: Path
+    only: str | None = None
+    """The name of the one segment to read; None: all."""
+
+    def segments(self) -> list[SegmentFile]:
+        """List the segments that exist now, by base offset.
+
+        Raises:
+            OSError: the directory cannot be read.
+        """
+        found: dict[int, str] = {}
+        for entry in sorted(os.listdir(self.path), reverse=True):
+            name = entry.removesuffix(SWAP_SUFFIX)  # a final name sorts before its .swap, so it comes last and wins
+            base_offset = segment_base_offset(name)
+            if base_offset is not None:
+                found[base_offset] = entry
+        newest = max(found, default=None)
+        return [
+            SegmentFile(self.path / name, base_offset, base_offset == newest)
+            for base_offset, name in sorted(found.items())
+            if self.only in (None, name)
+        ]
+
+    def sizes(self) -> list[tuple[SegmentFile, int]]:
+        """List the segments with their sizes in bytes."""
+        return [(segment, size_of(segment)) for segment in self.segments()]
+
+
+class Survey(NamedTuple):
+    """Counts of what a path holds, from file metadata alone."""
+
+    partitions: int
+    files: int
+    size: int
+    """Bytes of all segments. A broker may not have written all of a newest segment's bytes yet."""
+
+
+def find_partitions(path: str, topics: Collection[str] | None = (OFFSETS_TOPIC,)) -> list[PartitionDirectory]:
+    """Return the partitions of some topics (None: of all) in a log.dir, by topic and number.
+
+    ``path`` may also be the directory of one partition or one segment: then that partition is returned, whatever its
+    topic. A directory that is not named like a partition counts as one of the first topic if it holds segments.
+
+    Raises:
+        NoLog: there is none; the text says what the path holds instead.
+        OSError: the path cannot be read.
+    """
+    place = local_path(path)
+    default_topic = next(iter(topics or ()), OFFSETS_TOPIC)
+    if not place.exists():
+        raise NoLog(f"{path}: no such file or directory")
+    if place.is_file():
+        if segment_base_offset(place.name) is None:
+            raise NoLog(f"{path}: not a segment: the name of a segment is 20 digits and {LOG_SUFFIX}")
+        return [_named(place.parent, default_topic)._replace(only=place.name)]
+    if any(place.glob(f"*{LOG_SUFFIX}")) or PARTITION_NAME.fullmatch(place.name):
+        return [_named(place, default_topic)]
+    directories = [entry for entry in place.iterdir() if entry.is_dir() and PARTITION_NAME.fullmatch(entry.name)]
+    found = [_named(entry, default_topic) for entry in directories]
+    wanted = [partition for partition in found if topics is None or partition.topic in topics]
+    if not wanted:
+        others = ", ".join(sorted({partition.topic for partition in found})[:5])
+        there = f"partitions of {others}" if others else "no partition directories"
+        like = default_topic if topics else "TOPIC"
+        raise NoLog(f"{path}: no segments and no directories like {like}-0; it holds {there}")
+    return sorted(wanted, key=lambda partition: (partition.topic, partition.number))
+
+
+def local_path(path: str) -> Path:
+    """Return the absolute path of a path or a ``file:`` URL.
+
+    Raises:
+        NoLog: the URL has another scheme.
+    """
+    scheme, colon, rest = path.partition(":")
+    if colon and len(scheme) > 1 and "/" not in scheme:
+        if scheme != "file":
+            raise NoLog(f"{path}: only local paths are read; mount it, or copy it to a disk")
+        path = re.sub("^//[^/]*/", "/", rest)
+    return Path(path).absolute()
+
+
+def _named(directory: Path, default_topic: str) -> PartitionDirectory:
+    match = PARTITION_NAME.fullmatch(directory.name) or PARTITION_NAME.fullmatch(directory.resolve().name)
+    if match is None:
+        return PartitionDirectory(default_topic, None, directory)
+    return PartitionDirectory(match[1], int(match[2]), directory)
+
+
+def survey(partitions: list[PartitionDirectory]) -> Survey:
+    """Count files and bytes.
+
+    Raises:
+        OSError: a directory cannot be read.
+    """
+    sizes = [size for partition in partitions for _, size in partition.sizes()]
+    return Survey(len(partitions), len(sizes), sum(sizes))
+
+
+def size_of(segment: SegmentFile) -> int:
+    """Return the size of a segment in bytes; 0 if it no longer exists."""
+    try:
+        return segment.path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,85 @@
+"""Search the ``.index`` of a segment: an offset, and a position from which to look for it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from io import FileIO
+from typing import TYPE_CHECKING
+
+from kproto.errors import DecodeError
+from kproto.logs.blocks import first_offset
+from kproto.records.batches import LOG_OVERHEAD, SIZE_POSITION, read_batch
+from kproto.records.segment_files import INDEX_ENTRY_SIZE, INDEX_SUFFIX, LOG_SUFFIX, index_entry
+
+if TYPE_CHECKING:
+    from kproto.logs.files import SegmentFile
+
+
+class OffsetIndex:
+    """The entries of an ``.index``; none if the file is missing. A context manager that closes the file.
+
+    The index of the newest segment is preallocated, by default 10 MiB, with zeros after the entries. A binary search
+    therefore reads entries one by one instead of loading the file.
+    """
+
+    def __init__(self, segment: SegmentFile) -> None:
+        self._base_offset = segment.base_offset
+        name = segment.path.name.replace(LOG_SUFFIX, INDEX_SUFFIX)
+        self._file: FileIO | None = None
+        with suppress(FileNotFoundError):
+            self._file = FileIO(segment.path.parent / name)
+
+    def __enter__(self) -> OffsetIndex:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def entry(self, number: int) -> tuple[int, int] | None:
+        """Return ``(offset, position)`` of an entry; None after the last one."""
+        assert self._file is not None, "the file has a size, so it is open"
+        data = os.pread(self._file.fileno(), INDEX_ENTRY_SIZE, number * INDEX_ENTRY_SIZE)
+        if len(data) < INDEX_ENTRY_SIZE or not any(data):
+            return None
+        entry = index_entry(data)
+        return self._base_offset + entry.relative_offset, entry.position
+
+    def last_up_to(self, limit: int, *, column: int) -> tuple[int, int] | None:
+        """Return the last entry whose offset (column 0) or position (column 1) is at most ``limit``."""
+        if self._file is None:
+            return None
+        found = None
+        low, high = 0, os.fstat(self._file.fileno()).st_size // INDEX_ENTRY_SIZE
+        while low < high:
+            middle = (low + high) // 2
+            entry = self.entry(middle)
+            if entry is not None and entry[column] <= limit:
+                found, low = entry, middle + 1
+            else:
+                high = middle
+        return found
+
+
+def position_of(segment: SegmentFile, descriptor: int, offset: int) -> int:
+    """Return the position of a batch before which all offsets are lower than ``offset``; 0 if none is known.
+
+    The index is only a hint: the cleaner may have replaced it after ``descriptor`` was opened. An entry counts if a
+    whole batch with a valid checksum is at its position and begins at ``offset`` or lower.
+    """
+    if offset <= segment.base_offset:
+        return 0
+    with OffsetIndex(segment) as index:
+        entry = index.last_up_to(offset, column=0)
+    if entry is None:
+        return 0
+    position = entry[1]
+    head = os.pread(descriptor, LOG_OVERHEAD, position)
+    if len(head) < LOG_OVERHEAD or not segment.base_offset <= first_offset(head, 0) <= offset:
+        return 0
+    try:
+        found = read_batch(os.pread(descriptor, LOG_OVERHEAD + int.from_bytes(head[SIZE_POSITION:], "big"), position))
+    except DecodeError:
+        return 0
+    return 0 if found is None else position

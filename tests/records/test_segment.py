@@ -1,0 +1,119 @@
+"""The end of a segment, and the files beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.errors import DecodeError
+from kproto.records.message_set import build_message_set
+from kproto.records.record_batch import build_record_batch
+from kproto.records.segment import torn_beginning, whole_batch_within
+from kproto.records.segment_files import (
+    IndexEntry,
+    LeaderEpochs,
+    TimeIndexEntry,
+    index_entry,
+    partitions_in_checkpoint,
+    read_leader_epochs,
+    segment_base_offset,
+    segment_name,
+    time_index_entry,
+)
+from tests.fixture_files import golden_log
+from tests.inspect.logs import OFFSETS, commit
+
+
+@pytest.mark.parametrize("base_offset", [0, 5, 2**33 + 7])
+def test_every_prefix_of_the_next_batch_is_a_torn_beginning(base_offset: int) -> None:
+    data = build_record_batch([commit(base_offset + 3)])
+    for size in range(1, len(data)):
+        assert torn_beginning(data[:size], base_offset, base_offset + 3)
+        assert torn_beginning(data[:size], base_offset, base_offset + 1)
+        assert whole_batch_within(data[:size], base_offset + 3) is None
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"x",
+        b"trailing",
+        (4).to_bytes(8, "big"),  # an offset that is not above the last one
+        (2**31 + 1).to_bytes(8, "big"),  # an offset that the segment cannot have
+        (5).to_bytes(8, "big") + (13).to_bytes(4, "big"),
+        (5).to_bytes(8, "big") + bytes.fromhex("7fffffff"),
+        (5).to_bytes(8, "big") + (100).to_bytes(4, "big") + bytes(4) + b"\3",
+    ],
+)
+def test_foreign_bytes_are_no_torn_beginning(rest: bytes) -> None:
+    assert not torn_beginning(rest, 0, 5)
+
+
+def test_a_batch_with_a_size_that_is_too_large_is_not_torn() -> None:
+    first, second = build_record_batch([commit(0)]), build_record_batch([commit(1)])
+    larger = first[:8] + (5000).to_bytes(4, "big") + first[12:]
+    assert torn_beginning(larger, 0, 0)
+    assert whole_batch_within(larger + second, 0) == len(first)
+    assert whole_batch_within(larger, 0) == 0
+    old = build_message_set([commit(1)], magic=1)
+    assert whole_batch_within(larger + old, 0) == len(first)
+    assert whole_batch_within(larger + second[:-1], 0) is None
+
+
+def test_segment_names() -> None:
+    assert segment_name(42) == "00000000000000000042.log"
+    assert segment_base_offset("00000000000000000042.log") == 42
+    for name in ("42.log", "00000000000000000042.index", "x0000000000000000042.log"):
+        assert segment_base_offset(name) is None
+
+
+def test_index_entries_of_4_4_0() -> None:
+    folder = golden_log("4.4.0") / OFFSETS
+    index = (folder / "00000000000000000000.index").read_bytes()
+    time_index = (folder / "00000000000000000000.timeindex").read_bytes()
+    assert index_entry(index) == IndexEntry(44, 4353)
+    assert time_index_entry(time_index[12:]) == TimeIndexEntry(1795215211091, 62)
+
+
+class TestLeaderEpochs:
+    EPOCHS = LeaderEpochs({0: 0, 3: 10, 4: 20})
+
+    @pytest.mark.parametrize(("epoch", "first", "last"), [(0, 0, 9), (3, 10, 19), (4, 20, 2**40)])
+    def test_a_batch_in_its_epoch_is_valid(self, epoch: int, first: int, last: int) -> None:
+        assert self.EPOCHS.problem(epoch, first, last) is None
+
+    @pytest.mark.parametrize(
+        ("epoch", "first", "last", "problem"),
+        [
+            (-1, 0, 0, "leader epoch -1 is not in leader-epoch-checkpoint"),
+            (1, 0, 0, "leader epoch 1 is not in leader-epoch-checkpoint"),
+            (3, 9, 11, "leader epoch 3 begins with offset 10 in leader-epoch-checkpoint"),
+            (3, 18, 20, "leader epoch 3 ends before offset 20 in leader-epoch-checkpoint"),
+        ],
+    )
+    def test_a_batch_outside_of_its_epoch_is_invalid(self, epoch: int, first: int, last: int, problem: str) -> None:
+        assert self.EPOCHS.problem(epoch, first, last) == problem
+
+    @pytest.mark.parametrize(
+        ("text", "line", "reason"),
+        [
+            ("", 1, "does not begin with version 0 and a count"),
+            ("1\n0\n", 1, "does not begin with version 0 and a count"),
+            ("0\n2\n0 0\n", 2, "'2' lines announced, there are 1"),
+            ("0\n1\n0\n", 3, "'0' is not an epoch and an offset"),
+            ("0\n1\n0 x\n", 3, "'0 x' is not an epoch and an offset"),
+            ("0\n2\n1 0\n1 5\n", 4, "epoch 1 from offset 5 comes too late"),
+            ("0\n2\n1 5\n2 4\n", 4, "epoch 2 from offset 4 comes too late"),
+        ],
+    )
+    def test_a_malformed_checkpoint_is_refused(self, text: str, line: int, reason: str) -> None:
+        with pytest.raises(DecodeError) as raised:
+            read_leader_epochs(text)
+        assert (raised.value.position, raised.value.reason) == (line, reason)
+
+
+def test_partitions_in_the_checkpoint_of_a_log_dir() -> None:
+    text = (golden_log("4.4.0") / "replication-offset-checkpoint").read_text()
+    assert partitions_in_checkpoint(text, "__transaction_state") == {0, 1, 2, 3}
+    assert partitions_in_checkpoint(text, "nowhere") == set()
+    with pytest.raises(DecodeError, match="is not a topic, a partition and an offset"):
+        partitions_in_checkpoint("0\n1\nt 1\n", "t")

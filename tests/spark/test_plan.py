@@ -1,0 +1,54 @@
+"""Logs are cut into tasks of about equal size, and the end of a growing log is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kproto.logs.ranges import OffsetRange
+from kproto.records.control import ControlType
+from kproto.spark.source.plan import parts_of, tasks_of
+from kproto.spark.source.tail import LogTail
+from tests.arrow.living_log import LivingLog
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LivingLog:
+    return LivingLog(tmp_path / "__consumer_offsets-7")
+
+
+def test_the_stable_end_is_before_the_first_open_transaction(log: LivingLog) -> None:
+    tail = LogTail(log.partition, 0)
+    log.append()
+    assert tail.end(stable=True) == 10
+    log.append(producer_id=1)
+    log.append(producer_id=2)
+    assert (tail.end(stable=True), tail.end(stable=False)) == (10, 30)
+    log.end(1, ControlType.COMMIT)
+    assert tail.end(stable=True) == 20
+    log.roll()
+    log.end(2, ControlType.ABORT)
+    log.append(size=70)
+    assert tail.end(stable=True) == 32
+    assert LogTail(log.partition, 10).end(stable=True) == 32
+
+
+def test_parts_cover_a_range_once_and_have_about_equal_size(log: LivingLog) -> None:
+    log.filled(3, batches=40)
+    size = log.path(0).stat().st_size
+    for start, end in ((0, None), (15, 777), (400, 800)):
+        parts = list(parts_of(OffsetRange(log.partition, start, end), size // 4))
+        found = [offset for part in parts for offset in log.all_offsets(*part.range[1:])]
+        assert found == list(range(start, end or 1200))
+    assert len(list(parts_of(OffsetRange(log.partition, 0, None), size // 4))) >= 9
+    assert all(part.size <= size * 3 // 5 for part in parts_of(OffsetRange(log.partition, 0, None), size // 4))
+
+
+def test_small_parts_are_combined(log: LivingLog) -> None:
+    log.filled(10)
+    parts = list(parts_of(OffsetRange(log.partition, 0, None), 10**6))
+    size = parts[0].size
+    tasks = tasks_of(parts, 4 * size)
+    assert [len(task.ranges) for task in tasks] == [4, 4, 2]
+    assert [one for task in tasks for one in task.ranges] == [part.range for part in parts]
