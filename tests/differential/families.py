@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from tests.cli.commands import kproto_started, line_of
+from tests.commandline.commands import kproto_started, line_of
 from tests.differential import groups, records, topics
 from tests.differential.broker_pair import ComparedBroker
 from tests.differential.history import FoundDifference, History, common_versions, run_histories

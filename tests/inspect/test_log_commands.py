@@ -15,7 +15,7 @@ from kproto.records.record_batch import build_record_batch
 from kproto.records.segment_files import segment_name
 from kproto_server.commandline import cli
 from kproto_server.commandline import log as log_commands
-from tests.cli.commands import KPROTO, LIMIT_S
+from tests.commandline.commands import KPROTO, LIMIT_S
 from tests.fixture_files import golden_log
 from tests.inspect.logs import FIRST_SEGMENT, OFFSETS, commit, copy_of, partition_folder
 

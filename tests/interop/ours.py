@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cli.commands import LIMIT_S, kproto, kproto_started, line_of
+from tests.commandline.commands import LIMIT_S, kproto, kproto_started, line_of
 from tests.oracle.releases import number
 
 LISTENING = "kproto: listening on "

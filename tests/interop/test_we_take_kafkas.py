@@ -10,7 +10,7 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from tests.cli.commands import kproto
+from tests.commandline.commands import kproto
 from tests.interop.asked import Committed, what_is_served
 from tests.interop.dumped import check_dump
 from tests.interop.filled import Filler, fill, fill_members, fill_transactions

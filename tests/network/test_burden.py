@@ -11,7 +11,7 @@ import pytest
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from kproto_server import Broker
 from kproto_server.network.buffer_quota import Burden
-from tests.cli.commands import kproto_started, line_of
+from tests.commandline.commands import kproto_started, line_of
 from tests.coordinator.broker_state import Offsets, commit_request
 from tests.network.raw_client import RawClient
 from tests.network.requests import create_topic, find_coordinator, topic_names

@@ -17,7 +17,7 @@ import pytest
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server.broker.broker import Broker
-from tests.cli.commands import LIMIT_S, Process, kproto_started, line_of
+from tests.commandline.commands import LIMIT_S, Process, kproto_started, line_of
 from tests.coordinator.broker_state import Offsets, commit_request
 from tests.network.raw_client import RawClient
 from tests.network.requests import commit_offset, create_topic, long_poll

@@ -16,8 +16,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its stubs leave it out
 
 from kproto.spark.kafka import connector_package
-from tests.cli.commands import kproto_started, line_of
 from tests.clients.admin import wait_coordinators
+from tests.commandline.commands import kproto_started, line_of
 from tests.interop.ours import LISTENING
 from tests.oracle.cluster import NEWEST, real_kafka
 from tests.oracle.releases import fetch_artifacts, fetch_clients

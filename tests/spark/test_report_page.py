@@ -18,7 +18,7 @@ import pytest
 from kproto.spark.report import charts
 from kproto.spark.report.model import Lines, Report
 from kproto.spark.report.page import render
-from tests.server.test_report_page import chromium
+from tests.report.test_html_page import chromium
 from tests.spark.report_samples import everything, nothing
 from tests.spark.rows import at
 

@@ -9,7 +9,7 @@ from kproto_server.report import phrases
 from kproto_server.report.model import Retention, error_name
 from kproto_server.report.verdict import Verdict
 from kproto_server.requests.context import ConnectionInfo
-from tests.server.report_samples import everything, report_of
+from tests.report.samples import everything, report_of
 
 OFFSET_COMMIT = 8
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import KPROTO, LIMIT_S, kproto_started, python
+from tests.commandline.commands import KPROTO, LIMIT_S, kproto_started, python
 from tests.network.raw_client import RawClient
 from tests.network.requests import topic_names
 from tests.waiting import wait_until

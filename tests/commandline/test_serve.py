@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import LIMIT_S, kproto, kproto_started, line_of
+from tests.commandline.commands import LIMIT_S, kproto, kproto_started, line_of
 
 LISTENING = re.compile(r"kproto: listening on (127\.0\.0\.1):([0-9]+)")
 

@@ -7,7 +7,7 @@ import pytest
 from kproto_server.releases.kafka_version import KafkaVersion, UnknownKafkaVersion, kafka_version_names
 from kproto_server.report.verdict import Releases, Verdict, releases, served_versions, target_named, verdict
 from tests.fixture_files import conversations
-from tests.server.report_samples import conversation, old_consumer, report_of
+from tests.report.samples import conversation, old_consumer, report_of
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT = 0, 1, 2, 3, 8
 JOIN_GROUP, API_VERSIONS, DESCRIBE_TOPIC_PARTITIONS = 11, 18, 75

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import KPROTO, LIMIT_S, OLD_CLIENT, kproto, kproto_started, line_of, python
+from tests.commandline.commands import KPROTO, LIMIT_S, OLD_CLIENT, kproto, kproto_started, line_of, python
 
 SHOW_ADDRESS = python("import os; print(os.environ['KAFKA_BOOTSTRAP_SERVERS'])")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import kproto
 from tests.clients.scenarios.built import java
 from tests.clients.scenarios.clients import python
+from tests.commandline.commands import kproto
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "tests" / "examples" / "commit_with_kafka_python.py"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from kproto_server.report import html_page
+from tests.report.samples import FINISHED, everything, report_of
 from tests.requirements import need_chromium
-from tests.server.report_samples import FINISHED, everything, report_of
 
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),

@@ -14,7 +14,7 @@ from kproto_server.observation.observe import Observations
 from kproto_server.report import files, html_page, json_file, markdown, text
 from kproto_server.report.model import Report
 from kproto_server.requests.context import ConnectionInfo
-from tests.server.report_samples import FINISHED, conversation, everything, old_consumer, report_of
+from tests.report.samples import FINISHED, conversation, everything, old_consumer, report_of
 
 HOSTILE = "\x1b[2J<script>alert(1)</script>|`x`\n# head\x07\u202e&amp;"
 
