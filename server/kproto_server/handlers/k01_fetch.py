@@ -28,7 +28,7 @@ from kproto.messages.k01_fetch import (
 )
 from kproto_server.handlers._partitions import end_of_epoch, leader_error, nodes_with_ids, topic_to_read
 from kproto_server.partition_log.conversion import down_converted
-from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Wanted
+from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, RequestedPartition
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import Completion, DelayedOperation
 
@@ -125,9 +125,9 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | De
 
 def _begin(request: FetchRequest, context: RequestContext) -> Fetch | ErrorCode:
     """Find out what is to be fetched, by itself or in a session (BA-76)."""
-    by_id = context.api_version >= IDS_SINCE
+    by_topic_id = context.api_version >= IDS_SINCE
     wanted = [
-        Wanted(topic.topic, topic.topic_id, partition)
+        RequestedPartition(topic.topic, topic.topic_id, partition)
         for topic in request.topics
         # A partition that stands twice counts once, as it stands last.
         for partition in {partition.partition: partition for partition in topic.partitions}.values()
@@ -139,8 +139,10 @@ def _begin(request: FetchRequest, context: RequestContext) -> Fetch | ErrorCode:
         if request.session_id != NO_SESSION:
             sessions.close(request.session_id)
         opens = request.session_epoch == INITIAL_EPOCH
-        return Fetch(request, wanted, sessions.open(wanted, context.now_ms, by_id=by_id) if opens else None, context)
-    session = sessions.resume(request.session_id, request.session_epoch, context.now_ms, by_id=by_id)
+        return Fetch(
+            request, wanted, sessions.open(wanted, context.now_ms, by_topic_id=by_topic_id) if opens else None, context
+        )
+    session = sessions.resume(request.session_id, request.session_epoch, context.now_ms, by_topic_id=by_topic_id)
     if isinstance(session, ErrorCode):
         return session
     forgotten = [
@@ -151,9 +153,9 @@ def _begin(request: FetchRequest, context: RequestContext) -> Fetch | ErrorCode:
         sessions.close(session.session_id)
         return Fetch(request, wanted, None, context)
     session.next_epoch()
-    wanted = list(session.wanted())
+    wanted = list(session.requested())
     if not context.behavior(FetchBehavior).sessions_check_leader_epochs:
-        wanted = [one._replace(asked=one.asked.replace(current_leader_epoch=NO_EPOCH)) for one in wanted]
+        wanted = [one._replace(fetch=one.fetch.replace(current_leader_epoch=NO_EPOCH)) for one in wanted]
     return Fetch(request, wanted, session, context, is_incremental=True)
 
 
@@ -163,7 +165,7 @@ class Fetch:
     def __init__(
         self,
         request: FetchRequest,
-        wanted: list[Wanted],
+        wanted: list[RequestedPartition],
         session: FetchSession | None,
         context: RequestContext,
         *,
@@ -175,7 +177,7 @@ class Fetch:
         self._session = session
         self._is_incremental = is_incremental
 
-    def topic(self, wanted: Wanted) -> Topic | None:
+    def topic(self, wanted: RequestedPartition) -> Topic | None:
         context = self.context
         if context.api_version < IDS_SINCE:
             return topic_to_read(wanted.topic, context)
@@ -186,7 +188,7 @@ class Fetch:
         """Yield those that there are."""
         for wanted in self._wanted:
             topic = self.topic(wanted)
-            partition = topic and topic.partition(wanted.asked.partition)
+            partition = topic and topic.partition(wanted.fetch.partition)
             if partition:
                 yield partition
 
@@ -194,7 +196,7 @@ class Fetch:
         """Return what there is now."""
         request, context = self.request, self.context
         budget = Budget(request.max_bytes if context.api_version >= MAX_BYTES_SINCE else NO_LIMIT)
-        return [_partition(self.topic(wanted), wanted.asked, request, budget, context) for wanted in self._wanted]
+        return [_partition(self.topic(wanted), wanted.fetch, request, budget, context) for wanted in self._wanted]
 
     def is_enough(self, reads: list[Read]) -> bool:
         """Whether nobody has to wait: something is wrong, or there is as much as was asked for."""
@@ -205,9 +207,9 @@ class Fetch:
 
     def response(self, reads: list[Read]) -> FetchResponse:
         session = self._session
-        answers: list[tuple[Wanted, PartitionAnswer]] = []
+        answers: list[tuple[RequestedPartition, PartitionAnswer]] = []
         for wanted, read in zip(self._wanted, reads, strict=True):
-            is_news = session is None or session.is_news(wanted, read.data)
+            is_news = session is None or session.must_return(wanted, read.data)
             if is_news or not self._is_incremental:
                 answers.append((wanted, read.data))
         topics = [

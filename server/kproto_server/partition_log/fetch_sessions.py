@@ -1,11 +1,23 @@
-"""Fetch sessions: what a consumer fetches is remembered, and only what has changed is said, both ways (KIP-227, BA-76).
+"""Fetch sessions: incremental Fetch requests and responses (KIP-227, BA-76).
 
-Theory of operation. A request with epoch 0 asks for a session; the answer has its id. Each further one has that id and
-an epoch that is one more; it names only partitions that are new or are fetched from elsewhere, and those to forget. The
-answer has only partitions with records, with an error, or with a changed high watermark or start. A partition that had
-records goes to the end, so that with a small budget all have their turn. An error of the session itself makes the
-client begin anew, with a full request. Each broker remembers so many sessions; a further one takes the place of the
-one that was silent for longest, if that was long enough, or else there is none: session 0.
+Theory of operation. A consumer of many partitions would repeat all of them in each Fetch request, and the broker in
+each response, although few change. A fetch session lets both sides leave out what the other side knows:
+
+- A *full* request has session epoch 0. The broker opens a session for the partitions of the request, and the response
+  has the session's id. The response to a full request has all partitions.
+- An *incremental* request has the session id and the next epoch: 1, 2, ... It names only partitions that are new or
+  have another fetch offset, and the partitions to forget. The broker reads all partitions of the session. It returns
+  those with records, an error or a diverging epoch, and those whose high watermark or log start offset has changed.
+- A request with epoch -1 closes the session and is a full request without a new one.
+
+The broker's copy of the partitions must be the consumer's. The epoch ensures that: it counts the requests, so a lost or
+repeated request gives INVALID_FETCH_SESSION_EPOCH, an evicted session FETCH_SESSION_ID_NOT_FOUND, and the consumer
+starts again with a full request.
+
+Two orders are part of the state. In a session, a partition that returned records moves to the end, so that each
+partition is read first at some time, even if the response is full after one. In the broker's cache, a session that is
+used moves to the end, so that the first session is the one that was unused for longest. If the cache is full, that
+session is evicted once it was unused for two minutes; until then new requests have no session (session id 0).
 """
 
 from __future__ import annotations
@@ -17,143 +29,153 @@ from kproto.codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from kproto.messages.k01_fetch import FetchPartition
-    from kproto.messages.k01_fetch import PartitionData as PartitionAnswer
+    from kproto.messages.k01_fetch import FetchPartition, PartitionData
 
 NO_SESSION = 0
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
+"""Session epochs of full requests: one that opens a session, and one that does not."""
 EPOCH_MAX = 2**31 - 1
 UNKNOWN = -1
 EVICTION_MS = 120_000
-"""`min.incremental.fetch.session.eviction.ms`, which Kafka does not let anybody set."""
+"""`min.incremental.fetch.session.eviction.ms`, which is a constant in Kafka."""
 
 
-class Wanted(NamedTuple):
-    """One partition that is to be fetched."""
+class RequestedPartition(NamedTuple):
+    """One partition that a consumer fetches."""
 
     topic: str
+    """Empty from Fetch v13 on, which has topic ids."""
     topic_id: bytes
-    asked: FetchPartition
+    """Zero before Fetch v13."""
+    fetch: FetchPartition
+    """Fetch offset, limits and epochs, as the consumer last sent them."""
 
     @property
-    def key(self) -> Key:
-        return self.topic, self.topic_id, self.asked.partition
+    def key(self) -> PartitionKey:
+        return self.topic, self.topic_id, self.fetch.partition
 
 
-Key = tuple[str, bytes, int]
+PartitionKey = tuple[str, bytes, int]
+"""Topic name, topic id and partition index."""
 
 
-class _Cached:
-    """A partition of a session, and what the client knows of it."""
+class CachedPartition:
+    """A partition of a session, and the offsets that the consumer knows from the last response with it."""
 
-    __slots__ = ("high_watermark", "log_start_offset", "wanted")
+    __slots__ = ("high_watermark", "log_start_offset", "requested")
 
-    def __init__(self, wanted: Wanted) -> None:
-        self.wanted = wanted
+    def __init__(self, requested: RequestedPartition) -> None:
+        self.requested = requested
+        # No response has -1 for both, so the first response always has the partition.
         self.high_watermark = UNKNOWN
         self.log_start_offset = UNKNOWN
 
-    def is_news(self, answer: PartitionAnswer) -> bool:
-        """Whether the client has to be told; it knows then."""
-        news = (
-            bool(answer.records)
-            or bool(answer.error_code)
-            or answer.diverging_epoch.epoch >= 0
-            or answer.high_watermark != self.high_watermark
-            or answer.log_start_offset != self.log_start_offset
+    def must_return(self, read: PartitionData) -> bool:
+        """Return whether the response must have the partition. The consumer then knows the offsets in it."""
+        has_changed = (
+            bool(read.records)
+            or bool(read.error_code)
+            or read.diverging_epoch.epoch >= 0
+            or read.high_watermark != self.high_watermark
+            or read.log_start_offset != self.log_start_offset
         )
-        self.high_watermark, self.log_start_offset = answer.high_watermark, answer.log_start_offset
-        return news
+        self.high_watermark, self.log_start_offset = read.high_watermark, read.log_start_offset
+        return has_changed
 
 
 class FetchSession:
-    """What one consumer fetches from one broker."""
+    """The partitions that one consumer fetches from one broker."""
 
-    def __init__(self, session_id: int, *, by_id: bool, now_ms: int) -> None:
+    def __init__(self, session_id: int, *, by_topic_id: bool, now_ms: int) -> None:
+        """``by_topic_id``: whether the session's requests name topics by id; that cannot change later."""
         self.session_id = session_id
         self.epoch = 1
-        """The one that the next request has to have."""
-        self.by_id = by_id
-        self.used_ms = now_ms
-        self._partitions: dict[Key, _Cached] = {}
+        """The epoch that the next request must have."""
+        self.by_topic_id = by_topic_id
+        self.last_used_ms = now_ms
+        self._partitions: dict[PartitionKey, CachedPartition] = {}
+        """In the order in which they are read."""
 
     def __len__(self) -> int:
         return len(self._partitions)
 
-    def wanted(self) -> Iterator[Wanted]:
-        """Yield what is fetched, in the order in which it is read."""
-        return (cached.wanted for cached in self._partitions.values())
+    def requested(self) -> Iterator[RequestedPartition]:
+        """Yield the partitions in the order in which they are read."""
+        return (cached.requested for cached in self._partitions.values())
 
-    def update(self, wanted: Iterable[Wanted], forgotten: Iterable[Key]) -> None:
-        """Take what a request changes."""
-        for one in wanted:
-            cached = self._partitions.get(one.key)
+    def update(self, requested: Iterable[RequestedPartition], forgotten: Iterable[PartitionKey]) -> None:
+        """Apply the changes of a request. A partition that is known keeps its position in the order."""
+        for partition in requested:
+            cached = self._partitions.get(partition.key)
             if cached is None:
-                self._partitions[one.key] = _Cached(one)
+                self._partitions[partition.key] = CachedPartition(partition)
             else:
-                cached.wanted = one
+                cached.requested = partition
         for key in forgotten:
             self._partitions.pop(key, None)
 
     def next_epoch(self) -> None:
+        """Count a request. Epoch 0 means a full request, so the count starts again at 1."""
         self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
 
-    def is_news(self, wanted: Wanted, answer: PartitionAnswer) -> bool:
-        """Whether an answer has to have a partition; one with records is read last from now on."""
-        cached = self._partitions.get(wanted.key)
+    def must_return(self, requested: RequestedPartition, read: PartitionData) -> bool:
+        """Return whether an incremental response must have a partition; one with records moves to the end."""
+        cached = self._partitions.get(requested.key)
         if cached is None:
+            # A later request of the same session has removed the partition while this one was delayed.
             return True
-        if answer.records:
-            del self._partitions[wanted.key]
-            self._partitions[wanted.key] = cached
-        return cached.is_news(answer)
+        if read.records:
+            del self._partitions[requested.key]
+            self._partitions[requested.key] = cached
+        return cached.must_return(read)
 
 
-class FetchSessions:
-    """The sessions of one broker."""
+class FetchSessionCache:
+    """The fetch sessions of one broker."""
 
     def __init__(self, slots: int, random_id: Callable[[], int]) -> None:
-        """``slots``: `max.incremental.fetch.session.cache.slots`."""
+        """``slots``: `max.incremental.fetch.session.cache.slots`; ``random_id``: returns a positive int32."""
         self._slots = slots
         self._random_id = random_id
         self._by_id: dict[int, FetchSession] = {}
-        """The one that was used last stands last."""
+        """The session that was used last is the last one."""
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def close(self, session_id: int) -> None:
-        """Forget a session, if there is such a one."""
+        """Remove a session, if it exists."""
         self._by_id.pop(session_id, None)
 
-    def open(self, wanted: Iterable[Wanted], now_ms: int, *, by_id: bool) -> FetchSession | None:
-        """Return a new session; None if there is no room."""
+    def open(self, requested: Iterable[RequestedPartition], now_ms: int, *, by_topic_id: bool) -> FetchSession | None:
+        """Return a new session for the partitions of a full request; None if the cache is full."""
         if len(self._by_id) >= self._slots and not self._evict(now_ms):
             return None
         session_id = self._random_id()
         while session_id == NO_SESSION or session_id in self._by_id:
             session_id = self._random_id()
-        session = self._by_id[session_id] = FetchSession(session_id, by_id=by_id, now_ms=now_ms)
-        session.update(wanted, ())
+        session = self._by_id[session_id] = FetchSession(session_id, by_topic_id=by_topic_id, now_ms=now_ms)
+        session.update(requested, ())
         return session
 
     def _evict(self, now_ms: int) -> bool:
+        """Remove the session that was unused for longest; return whether it was unused for long enough."""
         oldest = next(iter(self._by_id.values()), None)
-        if oldest is None or now_ms - oldest.used_ms <= EVICTION_MS:
+        if oldest is None or now_ms - oldest.last_used_ms <= EVICTION_MS:
             return False
         self.close(oldest.session_id)
         return True
 
-    def resume(self, session_id: int, epoch: int, now_ms: int, *, by_id: bool) -> FetchSession | ErrorCode:
-        """Return the session that a request goes on with, or why it can't."""
+    def resume(self, session_id: int, epoch: int, now_ms: int, *, by_topic_id: bool) -> FetchSession | ErrorCode:
+        """Return the session of an incremental request, or the error that makes the consumer start again."""
         session = self._by_id.get(session_id)
         if session is None:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         if session.epoch != epoch:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
-        if session.by_id is not by_id:
+        if session.by_topic_id is not by_topic_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
-        session.used_ms = now_ms
+        session.last_used_ms = now_ms
         del self._by_id[session_id]
         self._by_id[session_id] = session
         return session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto_server.partition_log.fetch_sessions import FetchSessions
+from kproto_server.partition_log.fetch_sessions import FetchSessionCache
 from kproto_server.partition_log.retention import MemoryBound
 
 if TYPE_CHECKING:
@@ -31,19 +31,19 @@ class LogManager:
         self._settings = settings
         self._random_bytes = random_bytes
         self._memory = MemoryBound(settings.current.int("records.memory.max.bytes"))
-        self._fetch_sessions: dict[int, FetchSessions] = {}
+        self._fetch_sessions: dict[int, FetchSessionCache] = {}
         self.data_of: Callable[[Topic, Partition], PartitionData] = lambda _, partition: partition.make_data()
         """Return the log of a partition, ready to be written to. In memory, unless there is a data directory: then
         `persistence` puts a function here that raises OSError if the log can't be created."""
         self.directory: str | None = None
         """The path of the data directory; None: all logs are in memory."""
 
-    def fetch_sessions(self, node_id: int) -> FetchSessions:
+    def fetch_sessions(self, node_id: int) -> FetchSessionCache:
         """Return the fetch sessions of one broker."""
         found = self._fetch_sessions.get(node_id)
         if found is None:
             slots = self._settings.current.int("max.incremental.fetch.session.cache.slots")
-            found = self._fetch_sessions[node_id] = FetchSessions(slots, self._random_session_id)
+            found = self._fetch_sessions[node_id] = FetchSessionCache(slots, self._random_session_id)
         return found
 
     def _random_session_id(self) -> int:
