@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.configuration.dynamic_settings import DynamicSettings
 from kproto_server.coordinator.coordinator import GroupCoordinator
+from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 from kproto_server.partition_log.log_manager import LogManager
 
 if TYPE_CHECKING:
@@ -33,7 +34,11 @@ class BrokerState:
         self.cluster = cluster
         self.settings = DynamicSettings(settings, kafka_version, cluster.changed)
         self.coordinator = GroupCoordinator(
-            kafka_version, self.settings, cluster.topics, self.clock, cluster.random_bytes
+            kafka_version.behavior(CoordinatorBehavior),
+            self.settings,
+            cluster.topics,
+            self.clock,
+            cluster.random_bytes,
         )
         self.log_manager = LogManager(cluster.topics, self.settings, cluster.random_bytes)
 

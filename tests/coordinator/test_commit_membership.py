@@ -8,7 +8,7 @@ import pytest
 
 from kproto_server.coordinator.commit import commit_error
 from kproto_server.coordinator.groups import Group, GroupState, Member
-from kproto_server.releases.kafka_version import KafkaVersion
+from tests.coordinator.behaviors import behavior_of
 from tests.coordinator.broker_state import commit_request
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = (
@@ -49,7 +49,7 @@ def error(kafka_version: str, group: Group | None, who: Who, version: int = 8) -
         member_id=who.member_id,
         group_instance_id=who.instance,
     )
-    return commit_error(group, request, version, KafkaVersion.named(kafka_version))
+    return commit_error(group, request, version, behavior_of(kafka_version))
 
 
 def classic(state: GroupState) -> Group:

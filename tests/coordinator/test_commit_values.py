@@ -14,6 +14,7 @@ from kproto_server.coordinator.commit import (
     timestamps_of_v1,
 )
 from kproto_server.releases.kafka_version import KafkaVersion
+from tests.coordinator.behaviors import behavior_of
 
 NOW = 1_000_000
 RETENTION = 60_000
@@ -63,8 +64,8 @@ def test_limits_are_read_by_kafka_s_names() -> None:
 )
 def test_failed_write_is_told_in_the_coordinator_s_words(log_error: int, old: int, new: int) -> None:
     """OC-35."""
-    assert [append_error(log_error, KafkaVersion.named(name)) for name in ("2.0", "3.9")] == [old, old]
-    assert [append_error(log_error, KafkaVersion.named(name)) for name in ("4.0", "4.4", "latest")] == [new, new, new]
+    assert [append_error(log_error, behavior_of(name)) for name in ("2.0", "3.9")] == [old, old]
+    assert [append_error(log_error, behavior_of(name)) for name in ("4.0", "4.4", "latest")] == [new, new, new]
 
 
 IGNORING = CommitLimits(metadata_max_bytes=4096, retention_ms=RETENTION, honors_overrides=False)
@@ -79,14 +80,14 @@ def test_overrides_are_ignored_unless_told_otherwise(
     kafka_version: str, override_ms: int, expected: int | None
 ) -> None:
     """D2: whatever a request says, offsets live as the broker is set, or as their group does."""
-    assert expire_timestamp(NOW, override_ms, IGNORING, KafkaVersion.named(kafka_version)) == expected
+    assert expire_timestamp(NOW, override_ms, IGNORING, behavior_of(kafka_version)) == expected
 
 
 @pytest.mark.parametrize("kafka_version", ["0.9", "1.1", "2.0", "2.1", "3.9", "4.4", "latest"])
 @pytest.mark.parametrize("override_ms", [1, 0, -2, 10**9])
 def test_honoured_overrides_end_an_offset_by_themselves(kafka_version: str, override_ms: int) -> None:
     """OC-40, OC-41: any value but -1 is taken as it is; OC-42: longer or shorter than the broker's own."""
-    assert expire_timestamp(NOW, override_ms, HONOURING, KafkaVersion.named(kafka_version)) == NOW + override_ms
+    assert expire_timestamp(NOW, override_ms, HONOURING, behavior_of(kafka_version)) == NOW + override_ms
 
 
 @pytest.mark.parametrize(
@@ -94,12 +95,12 @@ def test_honoured_overrides_end_an_offset_by_themselves(kafka_version: str, over
 )
 def test_honouring_leaves_the_default_alone(kafka_version: str, expected: int | None) -> None:
     """OC-40, OC-41: -1."""
-    assert expire_timestamp(NOW, -1, HONOURING, KafkaVersion.named(kafka_version)) == expected
+    assert expire_timestamp(NOW, -1, HONOURING, behavior_of(kafka_version)) == expected
 
 
 def test_longest_retention_overflows_as_in_java() -> None:
     """OC-40 in 64 bits: a client that asks for ever gets an offset that has expired."""
-    assert expire_timestamp(NOW, 2**63 - 1, HONOURING, KafkaVersion.named("4.4")) == NOW - 1 - 2**63
+    assert expire_timestamp(NOW, 2**63 - 1, HONOURING, behavior_of("4.4")) == NOW - 1 - 2**63
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_longest_retention_overflows_as_in_java() -> None:
 )
 def test_timestamp_of_v1(kafka_version: str, expected: tuple[int, int | None]) -> None:
     """OC-40."""
-    assert timestamps_of_v1(500, NOW, IGNORING, KafkaVersion.named(kafka_version)) == expected
+    assert timestamps_of_v1(500, NOW, IGNORING, behavior_of(kafka_version)) == expected
 
 
 @pytest.mark.parametrize(
@@ -123,5 +124,5 @@ def test_timestamp_of_v1(kafka_version: str, expected: tuple[int, int | None]) -
 )
 def test_default_timestamp_of_v1_is_now(kafka_version: str, expected: int | None) -> None:
     """OC-40, OC-41: -1, and no other negative."""
-    assert timestamps_of_v1(-1, NOW, IGNORING, KafkaVersion.named(kafka_version)) == (NOW, expected)
-    assert timestamps_of_v1(-2, NOW, IGNORING, KafkaVersion.named("2.1")) == (-2, None)
+    assert timestamps_of_v1(-1, NOW, IGNORING, behavior_of(kafka_version)) == (NOW, expected)
+    assert timestamps_of_v1(-2, NOW, IGNORING, behavior_of("2.1")) == (-2, None)

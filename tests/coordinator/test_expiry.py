@@ -20,7 +20,7 @@ from kproto_server.coordinator.deletion import forget_topics
 from kproto_server.coordinator.expiration import expiration_of
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.releases.kafka_version import KafkaVersion
+from tests.coordinator.behaviors import behavior_of
 from tests.coordinator.broker_state import NOW_MS, ask, commit
 from tests.coordinator.change_logs import Appended, RecordingLog
 from tests.coordinator.timeline import SECOND_MS, Timeline
@@ -40,7 +40,7 @@ def expired_at(
     now_ms: int, group: Group | None, offset: OffsetAndMetadata, kafka_version: str = "4.4", retention_ms: int = R
 ) -> bool:
     """Whether the one offset of a group, of topic "t", is expired."""
-    expiration = expiration_of(group, {"t": {0: offset}}, now_ms, retention_ms, KafkaVersion.named(kafka_version))
+    expiration = expiration_of(group, {"t": {0: offset}}, now_ms, retention_ms, behavior_of(kafka_version))
     return expiration.expired == [("t", [0])]
 
 

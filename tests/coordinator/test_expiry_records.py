@@ -23,6 +23,7 @@ from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.offsets_log.commits import commit_batch
 from kproto_server.coordinator.offsets_log.groups import group_batch
 from kproto_server.releases.kafka_version import KafkaVersion, kafka_version_names
+from tests.coordinator.behaviors import behavior_of
 from tests.coordinator.broker_state import NOW_MS, new_state
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ UNKNOWN_VERSION = b"\0\x09"
 def commit_of(kafka_version: str, expire_ms: int | None, batch_ms: int = NOW_MS) -> bytes:
     """The batch of a commit of now; ``batch_ms``: the time in its header."""
     stored = OffsetAndMetadata(7, -1, "", NOW_MS, expire_ms, bytes(16))
-    return commit_batch("g", [("t", [(0, stored)])], batch_ms, KafkaVersion.named(kafka_version))[0]
+    return commit_batch("g", [("t", [(0, stored)])], batch_ms, behavior_of(kafka_version))[0]
 
 
 def empty_group(kafka_version: str, since_ms: int) -> bytes:
@@ -45,7 +46,7 @@ def empty_group(kafka_version: str, since_ms: int) -> bytes:
     group = Group("g", since_ms)
     group.protocol_type, group.generation = "consumer", 2
     group.transition_to(GroupState.EMPTY, since_ms)
-    return group_batch(group, since_ms, KafkaVersion.named(kafka_version))[0]
+    return group_batch(group, since_ms, behavior_of(kafka_version))[0]
 
 
 def load(kafka_version: str, *batches: bytes, minutes: int = 1) -> tuple[BrokerState, PartitionLoad]:
@@ -58,7 +59,9 @@ def load(kafka_version: str, *batches: bytes, minutes: int = 1) -> tuple[BrokerS
 
 def is_expired(state: BrokerState, at_ms: int, minutes: int = 1) -> bool:
     group = state.coordinator.groups.get("g") or Group("g", NOW_MS)
-    expiration = expiration_of(group, state.coordinator.offsets.of_group("g"), at_ms, minutes * R, state.kafka_version)
+    expiration = expiration_of(
+        group, state.coordinator.offsets.of_group("g"), at_ms, minutes * R, state.coordinator.behavior
+    )
     return expiration.expired == [("t", [0])]
 
 

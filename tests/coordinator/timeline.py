@@ -106,7 +106,11 @@ class Timeline(Line):
         offsets_partition = partition_for("g", len(self.state.cluster.topics[OFFSETS_TOPIC].partitions))
         pending = self.state.coordinator.pending_offsets.setdefault(offsets_partition, PendingOffsets())
         stored = OffsetAndMetadata(7, -1, "", self.clock.now_ms(), None, ZERO_UUID)
-        expire_ms = self.clock.now_ms() + RETENTION_MS if self.state.kafka_version.offsets_carry_expiry else None
+        expire_ms = (
+            self.clock.now_ms() + RETENTION_MS
+            if self.state.coordinator.behavior.offsets_have_expire_timestamp
+            else None
+        )
         place = ("g", "t", partition)
         pending.add(PRODUCER, place, PendingOffset(LATER_RECORD, stored._replace(expire_timestamp_ms=expire_ms)))
 

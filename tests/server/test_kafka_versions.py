@@ -7,6 +7,7 @@ import pytest
 
 from kproto.codes import ErrorCode
 from kproto_server.cluster.version_behavior import TopicBehavior
+from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 from kproto_server.handlers._offsets import OffsetsBehavior
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.handlers.k01_fetch import FetchBehavior
@@ -128,7 +129,7 @@ def test_the_default_serves_every_version_of_every_release() -> None:
             assert all(latest.serves(api_key, version) for version in range(low, high + 1))
     assert latest.api_versions[OFFSET_COMMIT] == (0, 10)
     assert latest.behavior(OffsetsBehavior).v0_store == "zookeeper"
-    assert latest.new_group_coordinator
+    assert latest.behavior(CoordinatorBehavior).is_new_coordinator
 
 
 def test_at_least_compares_releases_by_number() -> None:
@@ -193,7 +194,7 @@ def test_oc_14_duplicate_partitions_are_merged_up_to_3_9(name: str, merged: bool
     ("name", "version", "error"), [("3.9", 9, 22), ("4.4", 8, 22), ("4.4", 9, 69), ("latest", 10, 69)]
 )
 def test_oc_21_error_of_a_generation_in_an_unknown_group(name: str, version: int, error: int) -> None:
-    assert KafkaVersion.named(name).unknown_group_error(version) == error
+    assert KafkaVersion.named(name).behavior(CoordinatorBehavior).unknown_group_error(version) == error
 
 
 @pytest.mark.parametrize(
@@ -206,7 +207,7 @@ def test_oc_20_where_v0_offsets_go(name: str, store: str) -> None:
 
 @pytest.mark.parametrize(("name", "carry"), [("0.9", True), ("2.0", True), ("2.1", False), ("4.4", False)])
 def test_ex_40_offsets_carry_their_deadline_before_kip_211(name: str, carry: bool) -> None:
-    assert KafkaVersion.named(name).offsets_carry_expiry is carry
+    assert KafkaVersion.named(name).behavior(CoordinatorBehavior).offsets_have_expire_timestamp is carry
 
 
 @pytest.mark.parametrize(("name", "enforced"), [("0.10.2", False), ("0.11", True), ("4.4", True)])
@@ -214,7 +215,7 @@ def test_ba_50_the_offsets_topic_gets_its_replicas_or_is_not_made(name: str, enf
     assert KafkaVersion.named(name).behavior(TopicBehavior).enforces_offsets_replication_factor is enforced
 
 
-MEASURED: list[tuple[type[VersionBehavior] | None, str, int | None, dict[str, object]]] = [
+MEASURED: list[tuple[type[VersionBehavior], str, int | None, dict[str, object]]] = [
     (FindCoordinatorBehavior, "success_message", 1, {"2.2": None, "2.3": "NONE", "2.8": "NONE", "4.4": "NONE"}),
     (FindCoordinatorBehavior, "success_message", 4, {"3.0": "", "3.9-zookeeper": "", "4.4": ""}),
     (
@@ -250,11 +251,11 @@ MEASURED: list[tuple[type[VersionBehavior] | None, str, int | None, dict[str, ob
     ),
     (TopicBehavior, "creates_topics_with_defaults", None, {"2.3": False, "2.4": True, "4.4": True}),
     (TopicBehavior, "invalid_config_error", None, {"0.10.2": -1, "2.0": -1, "2.1": 40, "4.4": 40}),
-    (None, "stores_any_commit", None, {"0.8.2": True, "0.9": False, "4.4": False}),
+    (CoordinatorBehavior, "stores_any_commit", None, {"0.8.2": True, "0.9": False, "4.4": False}),
     (OffsetsBehavior, "checks_partitions_of_commit", None, {"0.9": False, "1.1": False, "2.0": True, "4.4": True}),
     (OffsetsBehavior, "fetch_of_unknown_topic_error", None, {"0.8.2": 3, "0.9": 0, "4.4": 0}),
-    (None, "no_offsets_topic_error", None, {"0.8.2": 15, "0.11": 16, "4.4": 16}),
-    (None, "offsets_make_a_group", None, {"0.9": False, "0.10.0": False, "0.10.1": True, "4.4": True}),
+    (CoordinatorBehavior, "no_offsets_topic_error", None, {"0.8.2": 15, "0.11": 16, "4.4": 16}),
+    (CoordinatorBehavior, "offsets_create_group", None, {"0.9": False, "0.10.0": False, "0.10.1": True, "4.4": True}),
     (
         OffsetsBehavior,
         "empty_fetch_returns_all",
@@ -281,9 +282,8 @@ MEASURED: list[tuple[type[VersionBehavior] | None, str, int | None, dict[str, ob
     [(*row, name, value) for *row, values in MEASURED for name, value in values.items()],
 )
 def test_a_switch_is_as_measured(
-    area: type[VersionBehavior] | None, switch: str, argument: int | None, name: str, value: object
+    area: type[VersionBehavior], switch: str, argument: int | None, name: str, value: object
 ) -> None:
     """A broker of each release named here was asked over the wire; the docstrings of the switches have the rules."""
-    version = KafkaVersion.named(name)
-    found = getattr(version if area is None else version.behavior(area), switch)
+    found = getattr(KafkaVersion.named(name).behavior(area), switch)
     assert (found if argument is None else found(argument)) == value

@@ -145,7 +145,7 @@ class CommitMemo:
         self.use = USED
         shape = self.shape
         coordinator = shape.coordinator
-        if not shape.is_anonymous and self.request.member_id and coordinator.kafka_version.commits_are_heartbeats:
+        if not shape.is_anonymous and self.request.member_id and coordinator.behavior.counts_commits_as_heartbeats:
             group = coordinator.groups.get(self.group_id)
             if group is not None:
                 group.note_commit(self.request.member_id, now_ms)
@@ -223,7 +223,7 @@ class Memos:
         # A commit without a member to a group of which there is nothing to say but its offsets: always accepted.
         if group is None and shape.is_anonymous:
             return memo
-        return None if commit_error(group, memo.request, shape.api_version, coordinator.kafka_version) else memo
+        return None if commit_error(group, memo.request, shape.api_version, coordinator.behavior) else memo
 
     def _next_to(self, frame: bytes, last: CommitMemo) -> CommitMemo | None:
         """Return the memo of a commit of the same partitions as the last one."""

@@ -116,7 +116,7 @@ class Shape:
 
     def refusal(self, frame: bytes, log_error: int) -> bytes:
         """Return the answer to a commit that could not be written (OC-35)."""
-        error = append_error(log_error, self.coordinator.kafka_version)
+        error = append_error(log_error, self.coordinator.behavior)
         codec = registry.codec(OFFSET_COMMIT, self.api_version)
         response = OffsetCommitResponse(
             topics=tuple(
@@ -139,7 +139,7 @@ class Shape:
         from kproto_server.coordinator.offsets_log.commits import CommitTemplate
 
         self.template = CommitTemplate(
-            self.stored, self.coordinator.kafka_version, self.group, self._offsets_of, self._expires_after_ms
+            self.stored, self.coordinator.behavior, self.group, self._offsets_of, self._expires_after_ms
         )
         return self.template
 

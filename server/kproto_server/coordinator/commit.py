@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
     from kproto_server.configuration.settings import Settings
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
 DEFAULT = -1
 """The value of a retention time or timestamp that means "as the broker is set"; no other negative does (OC-41)."""
@@ -48,14 +48,14 @@ def limits_of(settings: Settings) -> CommitLimits:
 
 
 def commit_error(
-    group: Group | None, request: OffsetCommitRequest, api_version: int, kafka_version: KafkaVersion
+    group: Group | None, request: OffsetCommitRequest, api_version: int, behavior: CoordinatorBehavior
 ) -> int:
     """Return why a group does not take this commit; 0 if it does (OC-21 to OC-26)."""
     generation = request.generation_id_or_member_epoch
     if group is None:
         if generation >= 0:
-            return 0 if kafka_version.stores_any_commit else kafka_version.unknown_group_error(api_version)
-        if kafka_version.simple_commit_may_name_a_member or not names_a_member(request):
+            return 0 if behavior.stores_any_commit else behavior.unknown_group_error(api_version)
+        if behavior.simple_commit_may_name_member or not names_a_member(request):
             return 0
         return ErrorCode.UNKNOWN_MEMBER_ID
     if group.kind == "consumer":
@@ -64,12 +64,12 @@ def commit_error(
     if (
         state is GroupState.EMPTY
         and generation < 0
-        and (kafka_version.simple_commit_may_name_a_member or not names_a_member(request))
+        and (behavior.simple_commit_may_name_member or not names_a_member(request))
     ):
         return 0
     if state is GroupState.DEAD:
-        return kafka_version.dead_group_error
-    return _member_error(group, generation, request.member_id, request.group_instance_id, kafka_version)
+        return behavior.dead_group_error
+    return _member_error(group, generation, request.member_id, request.group_instance_id, behavior)
 
 
 def names_a_member(request: OffsetCommitRequest) -> bool:
@@ -78,17 +78,17 @@ def names_a_member(request: OffsetCommitRequest) -> bool:
 
 
 def _member_error(
-    group: Group, generation: int, member_id: str, group_instance_id: str | None, kafka_version: KafkaVersion
+    group: Group, generation: int, member_id: str, group_instance_id: str | None, behavior: CoordinatorBehavior
 ) -> int:
     if group_instance_id is not None:
         owner = group.static_members.get(group_instance_id)
         if owner is None:
-            if kafka_version.checks_instance_of_commit:
+            if behavior.requires_known_instance_id:
                 return ErrorCode.UNKNOWN_MEMBER_ID
         elif owner != member_id:
             return ErrorCode.FENCED_INSTANCE_ID
     completing = group.state is GroupState.COMPLETING_REBALANCE
-    if completing and kafka_version.rebalance_hides_membership:
+    if completing and behavior.refuses_all_before_sync:
         return ErrorCode.REBALANCE_IN_PROGRESS
     if member_id not in group.members:
         return ErrorCode.UNKNOWN_MEMBER_ID
@@ -119,11 +119,11 @@ def metadata_too_large(metadata: str, limit: int) -> bool:
     return 2 * len(metadata) > limit and len(metadata.encode("utf-16-le", "surrogatepass")) > 2 * limit
 
 
-def expire_timestamp(now_ms: int, override_ms: int, limits: CommitLimits, kafka_version: KafkaVersion) -> int | None:
+def expire_timestamp(now_ms: int, override_ms: int, limits: CommitLimits, behavior: CoordinatorBehavior) -> int | None:
     """Return when offsets committed now expire by themselves; None if that is for the group to decide (OC-40)."""
     if override_ms != DEFAULT and limits.honors_overrides:
         return wrapped(now_ms + override_ms)
-    return now_ms + limits.retention_ms if kafka_version.offsets_carry_expiry else None
+    return now_ms + limits.retention_ms if behavior.offsets_have_expire_timestamp else None
 
 
 def expires_early(request: OffsetCommitRequest, api_version: int, limits: CommitLimits) -> bool:
@@ -133,13 +133,13 @@ def expires_early(request: OffsetCommitRequest, api_version: int, limits: Commit
 
 
 def timestamps_of_v1(
-    timestamp_ms: int, now_ms: int, limits: CommitLimits, kafka_version: KafkaVersion
+    timestamp_ms: int, now_ms: int, limits: CommitLimits, behavior: CoordinatorBehavior
 ) -> tuple[int, int | None]:
     """Return commit and expire timestamp of an offset whose commit named a time, or `DEFAULT` (OC-40)."""
     if timestamp_ms == DEFAULT:
-        return now_ms, expire_timestamp(now_ms, DEFAULT, limits, kafka_version)
-    commit_timestamp_ms = timestamp_ms if kafka_version.commit_timestamp_is_the_clients else now_ms
-    expires = wrapped(timestamp_ms + limits.retention_ms) if kafka_version.offsets_carry_expiry else None
+        return now_ms, expire_timestamp(now_ms, DEFAULT, limits, behavior)
+    commit_timestamp_ms = timestamp_ms if behavior.uses_client_timestamp else now_ms
+    expires = wrapped(timestamp_ms + limits.retention_ms) if behavior.offsets_have_expire_timestamp else None
     return commit_timestamp_ms, expires
 
 
@@ -166,8 +166,8 @@ _NEW_APPEND_ERRORS = {
 }
 
 
-def append_error(log_error: int, kafka_version: KafkaVersion) -> int:
+def append_error(log_error: int, behavior: CoordinatorBehavior) -> int:
     """Return what a client is told of a failed write to the offsets topic (OC-35)."""
-    errors = _NEW_APPEND_ERRORS if kafka_version.new_group_coordinator else _OLD_APPEND_ERRORS
+    errors = _NEW_APPEND_ERRORS if behavior.is_new_coordinator else _OLD_APPEND_ERRORS
     code = ErrorCode(log_error)
     return errors.get(code, code)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.change_log import ChangeLog
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.pending_offsets import PendingOffsets
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
 V0_PARTITION = -1
 """Stands for the log of the offsets of OffsetCommit v0, which is no partition of the offsets topic (OC-20)."""
@@ -38,9 +38,9 @@ class GroupCoordinator:
     __slots__ = (
         "_random_bytes",
         "_topics",
+        "behavior",
         "clock",
         "groups",
-        "kafka_version",
         "log",
         "offsets",
         "pending_offsets",
@@ -52,14 +52,14 @@ class GroupCoordinator:
 
     def __init__(
         self,
-        kafka_version: KafkaVersion,
+        behavior: CoordinatorBehavior,
         settings: DynamicSettings,
         topics: Mapping[str, Topic],
         clock: Clock,
         random_bytes: Callable[[int], bytes],
     ) -> None:
         """``topics``: those of the cluster, by name; ``random_bytes``: makes member ids."""
-        self.kafka_version = kafka_version
+        self.behavior = behavior
         self.settings = settings
         self.clock = clock
         self._topics = topics
@@ -110,18 +110,18 @@ class GroupCoordinator:
     @property
     def not_coordinator_error(self) -> int:
         """The error of a request to a node that does not own the group's partition (OC-10 row 12)."""
-        return ErrorCode.NOT_COORDINATOR if OFFSETS_TOPIC in self._topics else self.kafka_version.no_offsets_topic_error
+        return ErrorCode.NOT_COORDINATOR if OFFSETS_TOPIC in self._topics else self.behavior.no_offsets_topic_error
 
     def group(self, group_id: str) -> Group | None:
         """Return a group. A group that exists by its offsets alone is made for each call, and not registered."""
         group = self.groups.get(group_id)
-        if group is None and self.kafka_version.offsets_make_a_group and self.offsets.has(group_id):
+        if group is None and self.behavior.offsets_create_group and self.offsets.has(group_id):
             return simple_group(group_id)
         return group
 
     def all_groups(self) -> Iterator[Group]:
         """Yield all groups, first those that exist by their offsets alone. Nothing may be changed meanwhile."""
-        if self.kafka_version.offsets_make_a_group:
+        if self.behavior.offsets_create_group:
             known = self.groups.get
             for group_id in sorted(self.offsets.group_ids()):
                 if known(group_id) is None:

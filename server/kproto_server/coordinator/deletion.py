@@ -77,7 +77,7 @@ def _known(coordinator: GroupCoordinator, group_id: str) -> dict[str, dict[int, 
 
 def _goes_when_bare(coordinator: GroupCoordinator, group_id: str) -> bool:
     group = coordinator.group(group_id)
-    return group is not None and group.is_empty and coordinator.kafka_version.deleting_last_offset_removes_group
+    return group is not None and group.is_empty and coordinator.behavior.deleting_last_offset_removes_group
 
 
 def forget_topics(coordinator: GroupCoordinator, names: Iterable[str], now_ms: int) -> None:
@@ -111,11 +111,11 @@ def _delete(
     """Append; once it is synced, apply."""
     partition = coordinator.partition_of(group_id)
     assert partition is not None, "groups are deleted where their offsets partition is"
-    kafka_version = coordinator.kafka_version
+    behavior = coordinator.behavior
 
     def settle(log_error: int) -> None:
         if log_error:
-            done(append_error(log_error, kafka_version))
+            done(append_error(log_error, behavior))
             return
         is_there = coordinator.group(group_id) is not None
         coordinator.offsets.apply_deletion(group_id, topics)
@@ -132,6 +132,6 @@ def _delete(
         from kproto_server.coordinator.offsets_log.deletions import deletion_batch
 
         batch = deletion_batch(
-            group_id, topics, removes_group, now_ms, kafka_version, offsets_compression(coordinator.settings.current)
+            group_id, topics, removes_group, now_ms, behavior, offsets_compression(coordinator.settings.current)
         )
     coordinator.log.append(partition, Change(group_id, settle), *batch)

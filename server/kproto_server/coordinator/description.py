@@ -8,13 +8,13 @@ from kproto_server.coordinator.groups import GroupState
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
 
-def state_name(group: Group, kafka_version: KafkaVersion) -> str:
+def state_name(group: Group, behavior: CoordinatorBehavior) -> str:
     """Return the group's state as the release calls it."""
     if group.state is GroupState.COMPLETING_REBALANCE:
-        return kafka_version.completing_rebalance_name
+        return behavior.completing_rebalance_name
     name: str = group.state.value
     return name
 

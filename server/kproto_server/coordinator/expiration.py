@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.offsets import DeletionEntries, OffsetAndMetadata
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
 NO_TOPICS: frozenset[str] = frozenset()
 
@@ -52,9 +52,9 @@ SINCE_EACH_COMMIT = ExpirationCondition(None, NO_TOPICS)
 NEVER = ExpirationCondition(None, None)
 
 
-def condition_of(group: Group | None, kafka_version: KafkaVersion) -> ExpirationCondition:
+def condition_of(group: Group | None, behavior: CoordinatorBehavior) -> ExpirationCondition:
     """Return by what the offsets of a group expire (EX-21, EX-40)."""
-    if group is None or kafka_version.offsets_carry_expiry:
+    if group is None or behavior.offsets_have_expire_timestamp:
         return SINCE_EACH_COMMIT
     if group.kind == "consumer":
         return ExpirationCondition(None, group.subscribed_topics if group.members else NO_TOPICS)
@@ -62,8 +62,8 @@ def condition_of(group: Group | None, kafka_version: KafkaVersion) -> Expiration
         return SINCE_EACH_COMMIT
     if group.is_empty:
         return ExpirationCondition(group.state_timestamp_ms, NO_TOPICS)
-    subscription_decides = kafka_version.unsubscribed_offsets_expire == "unless empty" or (
-        kafka_version.unsubscribed_offsets_expire == "stable" and group.state is GroupState.STABLE
+    subscription_decides = behavior.unsubscribed_offsets_expire == "unless empty" or (
+        behavior.unsubscribed_offsets_expire == "stable" and group.state is GroupState.STABLE
     )
     if group.protocol_type == "consumer" and subscription_decides:
         return ExpirationCondition(None, group.subscribed_topics)
@@ -75,11 +75,11 @@ def expiration_of(
     offsets: Mapping[str, Mapping[int, OffsetAndMetadata]],
     now_ms: int,
     retention_ms: int,
-    kafka_version: KafkaVersion,
+    behavior: CoordinatorBehavior,
 ) -> Expiration:
     """Return which offsets of a group are expired, and when to look at it again."""
-    base_ms, kept = condition_of(group, kafka_version)
-    grace_ms = 1 if kafka_version.offsets_carry_expiry else 0
+    base_ms, kept = condition_of(group, behavior)
+    grace_ms = 1 if behavior.offsets_have_expire_timestamp else 0
     next_ms = now_ms + retention_ms
     expired: list[tuple[str, list[int]]] = []
     has_more = False

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.offsets import GroupToCheck
     from kproto_server.coordinator.pending_offsets import PendingOffsets
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
 GROUPS_AT_ONCE = 256
 """Groups looked at in one slice."""
@@ -58,7 +58,7 @@ class ExpirationTask:
         self._clock = clock
         self._interval_ms = coordinator.settings.current.int("offsets.retention.check.interval.ms")
         self._retention_ms = limits_of(coordinator.settings.current).retention_ms
-        self._simple = simple_group("") if coordinator.kafka_version.offsets_make_a_group else None
+        self._simple = simple_group("") if coordinator.behavior.offsets_create_group else None
         """What every group is that there is by its offsets alone."""
         self._timer: Timer | None = None
 
@@ -77,7 +77,7 @@ class ExpirationTask:
         """Groups that this sweep has to look at, beside those that the table will name."""
         self._steps: Iterator[None] = iter(())
         """What is left of this sweep."""
-        if self._coordinator.kafka_version.new_group_coordinator:
+        if self._coordinator.behavior.is_new_coordinator:
             self._timer = self._clock.call_at(self._start_ms + self._interval_ms, self._run, in_background=True)
         else:  # not by a timer: on a clock that stands, that would come when clients have been served already
             self._run()
@@ -118,7 +118,7 @@ class ExpirationTask:
             self._expire([(group_id, None) for group_id in group_ids], now_ms)
             yield
         offsets, in_registry = self._coordinator.offsets, self._coordinator.groups.get
-        has_deadlines = self._coordinator.kafka_version.offsets_carry_expiry
+        has_deadlines = self._coordinator.behavior.offsets_have_expire_timestamp
         found: list[GroupToCheck] = []
         done = 0
         for groups in offsets.due(now_ms - self._retention_ms):
@@ -144,7 +144,7 @@ class ExpirationTask:
         Of a group with all of its offsets beside it, the verdict is that they go.
         """
         coordinator, retention_ms = self._coordinator, self._retention_ms
-        kafka_version, log = coordinator.kafka_version, coordinator.log
+        behavior, log = coordinator.behavior, coordinator.log
         group_of, offsets_of = coordinator.groups.get, coordinator.offsets.of_group
         partitions = coordinator.offsets_partitions
         in_flight = {change.group_id for change in log.in_flight()}
@@ -157,7 +157,7 @@ class ExpirationTask:
                 if group is None and not stored:
                     continue
                 expiration = expiration_of(
-                    self._simple if group is None else group, stored, now_ms, retention_ms, kafka_version
+                    self._simple if group is None else group, stored, now_ms, retention_ms, behavior
                 )
             if group_id in in_flight:  # EX-23
                 self._check_at_next_run(group_id, group, now_ms)
@@ -168,7 +168,7 @@ class ExpirationTask:
             partition = partition_for(group_id, len(partitions)) if partitions else NO_PARTITION
             if coordinator.pending_offsets and partition in coordinator.pending_offsets:
                 expiration = _without_pending(
-                    expiration, group_id, coordinator.pending_offsets[partition], now_ms, kafka_version
+                    expiration, group_id, coordinator.pending_offsets[partition], now_ms, behavior
                 )
             expired, removes_group, next_ms = expiration
             if not expired and not removes_group:
@@ -183,7 +183,7 @@ class ExpirationTask:
                 continue
             # A simple group has no record of its own in the log of the old coordinator.
             generation = 0 if group is None else group.generation
-            with_group = removes_group and (kafka_version.new_group_coordinator or generation > 0)
+            with_group = removes_group and (behavior.is_new_coordinator or generation > 0)
             settle = partial(self._apply, group_id, group, expiration, now_ms)
             if not expired and not with_group:
                 settle(0)
@@ -194,7 +194,7 @@ class ExpirationTask:
                 from kproto_server.coordinator.offsets_log.deletions import deletion_batch
 
                 compression = offsets_compression(coordinator.settings.current)
-                batch = deletion_batch(group_id, expired, with_group, now_ms, kafka_version, compression)
+                batch = deletion_batch(group_id, expired, with_group, now_ms, behavior, compression)
             log.append(partition, Change(group_id, settle), *batch)
 
     def _apply(self, group_id: str, group: Group | None, expiration: Expiration, now_ms: int, log_error: int) -> None:
@@ -241,14 +241,14 @@ class ExpirationTask:
 
 
 def _without_pending(
-    expiration: Expiration, group_id: str, pending: PendingOffsets, now_ms: int, kafka_version: KafkaVersion
+    expiration: Expiration, group_id: str, pending: PendingOffsets, now_ms: int, behavior: CoordinatorBehavior
 ) -> Expiration:
     """A group of which an offset waits for the end of a transaction stays (EX-23, OC-57), and in the new coordinator
     the visible offset of the same partition too; the old one takes that (measured on 1.1.1 to 3.9.2)."""
     if not pending.has_group(group_id):
         return expiration
     expired = expiration.expired
-    if kafka_version.new_group_coordinator:
+    if behavior.is_new_coordinator:
         kept = (
             (topic, [p for p in partitions if (group_id, topic, p) not in pending]) for topic, partitions in expired
         )

@@ -54,12 +54,12 @@ class ReadableChangeLog(MemoryChangeLog):
 def make_offsets_topic_readable(coordinator: GroupCoordinator, topic: Topic, log_manager: LogManager) -> None:
     """Have the offsets topic be read from now on, as it is."""
     shown = ReadableChangeLog(topic, log_manager, coordinator.clock)
-    count, kafka_version = len(topic.partitions), coordinator.kafka_version
+    count, behavior = len(topic.partitions), coordinator.behavior
     now_ms = coordinator.clock.now_ms()
     for group in coordinator.groups:
         if group.generation > NO_GENERATION and group.protocol_type is not None and group.state in WRITTEN_STATES:
-            shown.write(partition_for(group.group_id, count), *group_batch(group, now_ms, kafka_version))
+            shown.write(partition_for(group.group_id, count), *group_batch(group, now_ms, behavior))
     for group_id in sorted(coordinator.offsets.group_ids()):
         entries = [(name, list(offsets.items())) for name, offsets in coordinator.offsets.of_group(group_id).items()]
-        shown.write(partition_for(group_id, count), *commit_batch(group_id, entries, now_ms, kafka_version))
+        shown.write(partition_for(group_id, count), *commit_batch(group_id, entries, now_ms, behavior))
     coordinator.log = shown

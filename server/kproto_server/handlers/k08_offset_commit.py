@@ -78,14 +78,15 @@ not, of which it is not asked (OC-10 rows 4 to 8)."""
 
 
 def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | DeferredResponse:
-    coordinator, version, kafka_version = context.coordinator, context.api_version, context.kafka_version
+    coordinator, version = context.coordinator, context.api_version
     if version == 0:
         return _handle_v0(request, context)
-    topics, behavior = request.topics, kafka_version.behavior(OffsetsBehavior)
-    if behavior.merges_duplicate_partitions:
-        topics = _without_duplicates(topics, keeps_empty=behavior.returns_unknown_topics_without_partitions)
+    topics, merging = request.topics, context.behavior(OffsetsBehavior)
+    if merging.merges_duplicate_partitions:
+        topics = _without_duplicates(topics, keeps_empty=merging.returns_unknown_topics_without_partitions)
 
     # Decide.
+    behavior = coordinator.behavior
     group_id = request.group_id
     is_simple = request.generation_id_or_member_epoch < 0
     group = coordinator.groups.get(group_id)
@@ -95,14 +96,14 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
     if partition is None:
         error = coordinator.not_coordinator_error
     else:
-        error = coordinator.unavailable.get(partition, 0) or commit_error(group, request, version, kafka_version)
+        error = coordinator.unavailable.get(partition, 0) or commit_error(group, request, version, behavior)
     entries, answered, refused = _decide(topics, request, context, error)
-    if refused and topics is not request.topics and not behavior.merges_unknown_partitions:
+    if refused and topics is not request.topics and not merging.merges_unknown_partitions:
         refused = _decide(request.topics, request, context, error)[2]
 
     if partition is None or not answered:
         return _response(answered, refused)
-    if group is not None and group.members and not error and kafka_version.commits_are_heartbeats:
+    if group is not None and group.members and not error and behavior.counts_commits_as_heartbeats:
         group.note_commit(request.member_id, context.now_ms)
     failure = 0
 
@@ -118,13 +119,13 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
     log = coordinator.log
     if entries:
         log.append(partition, Change(group_id, settle, entries), *_batch(group_id, entries, context))
-    elif is_simple and kafka_version.offsets_make_a_group and coordinator.group(group_id) is None:
+    elif is_simple and behavior.offsets_create_group and coordinator.group(group_id) is None:
         # Found or made before its partitions are looked at: it is there even if all of them were refused.
         coordinator.groups.create(group_id, context.now_ms)
 
     # Reply.
     def reply() -> OffsetCommitResponse:
-        return _response(_failed(answered, append_error(failure, kafka_version)) if failure else answered, refused)
+        return _response(_failed(answered, append_error(failure, behavior)) if failure else answered, refused)
 
     return log.then(reply)
 
@@ -136,7 +137,7 @@ def _batch(group_id: str, entries: Entries, context: RequestContext) -> Batch:
     from kproto_server.coordinator.offsets_log.commits import commit_batch
 
     return commit_batch(
-        group_id, entries, context.now_ms, context.kafka_version, offsets_compression(context.settings.current)
+        group_id, entries, context.now_ms, context.coordinator.behavior, offsets_compression(context.settings.current)
     )
 
 
@@ -149,9 +150,9 @@ def _decide(
     they are.
     """
     version, now_ms = context.api_version, context.now_ms
-    kafka_version, cluster, limits = context.kafka_version, context.cluster, limits_of(context.settings.current)
-    checks_partitions = kafka_version.behavior(OffsetsBehavior).checks_partitions_of_commit
-    commit_ms, expire_ms = now_ms, expire_timestamp(now_ms, request.retention_time_ms, limits, kafka_version)
+    behavior, cluster, limits = context.coordinator.behavior, context.cluster, limits_of(context.settings.current)
+    checks_partitions = context.behavior(OffsetsBehavior).checks_partitions_of_commit
+    commit_ms, expire_ms = now_ms, expire_timestamp(now_ms, request.retention_time_ms, limits, behavior)
     all_entries: Entries = []
     all_answered: list[Answer] = []
     all_refused: list[Answer] = []
@@ -159,7 +160,7 @@ def _decide(
         known = cluster.topic_by_id(topic.topic_id) if version >= TOPIC_IDS else cluster.topics.get(topic.name)
         if known is not None:
             name, topic_id, partition_count = known.name, known.topic_id, len(known.partitions)
-        elif kafka_version.stores_any_commit and version > 0:
+        elif behavior.stores_any_commit and version > 0:
             name, topic_id, partition_count = topic.name, ZERO_UUID, 0
         else:
             unknown = UNKNOWN_TOPIC_ID if version >= TOPIC_IDS else UNKNOWN_TOPIC_OR_PARTITION
@@ -179,7 +180,7 @@ def _decide(
                 answered.append(_refusal(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
             else:
                 if version == 1:
-                    commit_ms, expire_ms = timestamps_of_v1(timestamp_ms, now_ms, limits, kafka_version)
+                    commit_ms, expire_ms = timestamps_of_v1(timestamp_ms, now_ms, limits, behavior)
                 # Null metadata is stored and returned as empty (OC-6).
                 stored = (offset, leader_epoch, metadata or "", commit_ms, expire_ms, topic_id)
                 entries.append((index, _new(OffsetAndMetadata, stored)))

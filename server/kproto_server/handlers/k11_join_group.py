@@ -49,12 +49,12 @@ def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupRespo
 
 def _refusal(request: JoinGroupRequest, context: RequestContext) -> JoinResult | None:
     """Return why the request gets no further than here (GP-10 rows 3 to 6)."""
-    limits, kafka_version = group_limits_of(context.settings.current), context.kafka_version
+    limits = group_limits_of(context.settings.current)
     fits = limits.session_timeout_min_ms <= request.session_timeout_ms <= limits.session_timeout_max_ms
     error = coordination_error(request.group_id, context)
     if fits and not error:
         return None
-    if kafka_version.new_group_coordinator and error != ErrorCode.INVALID_GROUP_ID:
+    if context.coordinator.behavior.is_new_coordinator and error != ErrorCode.INVALID_GROUP_ID:
         if not fits:
             return rejected_join(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
         return rejected_join(ErrorCode(error), "") if error else None

@@ -25,6 +25,6 @@ def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatRespo
         request.member_id,
         request.group_instance_id,
         context.now_ms,
-        context.kafka_version,
+        context.coordinator.behavior,
     )
     return HeartbeatResponse(error_code=error)

@@ -25,7 +25,7 @@ def handle(request: SyncGroupRequest, context: RequestContext) -> SyncGroupRespo
         error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     error = error or coordination_error(request.group_id, context)
     if error:
-        if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and not context.kafka_version.new_group_coordinator:
+        if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and not context.coordinator.behavior.is_new_coordinator:
             error = ErrorCode.REBALANCE_IN_PROGRESS  # what was begun is lost, and old clients don't know 14 here
         return _response(SyncResult(error))
     asked = SyncRequest(

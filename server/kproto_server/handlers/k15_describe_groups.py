@@ -102,7 +102,7 @@ def _classic(group: Group, operations: int, context: RequestContext) -> Describe
     return DescribedGroup(
         error_code=0,
         group_id=group.group_id,
-        group_state=state_name(group, context.kafka_version),
+        group_state=state_name(group, context.coordinator.behavior),
         protocol_type=group.protocol_type or "",
         protocol_data=(group.protocol_name or "") if stable else "",
         members=tuple(

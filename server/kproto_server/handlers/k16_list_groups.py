@@ -29,12 +29,11 @@ class ListGroupsBehavior(VersionBehavior):
 
 
 def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
-    kafka_version = context.kafka_version
-    ignores_case = kafka_version.behavior(ListGroupsBehavior).filters_ignore_case
+    ignores_case = context.behavior(ListGroupsBehavior).filters_ignore_case
     states, types = _filter(request.states_filter, ignores_case), _filter(request.types_filter, ignores_case)
 
     def passes(group: Group) -> bool:
-        state = state_name(group, kafka_version)
+        state = state_name(group, context.coordinator.behavior)
         return (not states or (state.lower() if ignores_case else state) in states) and (
             not types or group.kind in types
         )
@@ -48,7 +47,7 @@ def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsRes
                 ListedGroup(
                     group_id=group.group_id,
                     protocol_type="consumer" if group.kind == "consumer" else group.protocol_type or "",
-                    group_state=state_name(group, kafka_version),
+                    group_state=state_name(group, context.coordinator.behavior),
                     group_type=group.kind,
                 )
                 for group in context.coordinator.all_groups()

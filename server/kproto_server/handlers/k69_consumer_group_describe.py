@@ -26,7 +26,7 @@ def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> Co
 
 
 def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
-    if not context.kafka_version.new_group_coordinator:
+    if not context.coordinator.behavior.is_new_coordinator:
         return _refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
     error = context.coordinator.error_at(context.node, group_id)
     if error:

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from kproto.errors import UsageError
 from kproto_server.releases.api_versions import HISTORY, INTERNAL, LINES
-from kproto_server.releases.release import Mode
-from kproto_server.releases.version_behavior import UnmovedSwitches
-from kproto_server.releases.written_records import WrittenRecords
+from kproto_server.releases.release import Mode, Release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -114,7 +112,7 @@ def _union() -> Mapping[int, tuple[int, int]]:
     return MappingProxyType(dict(sorted(ranges.items())))
 
 
-class KafkaVersion(UnmovedSwitches, WrittenRecords):
+class KafkaVersion(Release):
     """A Kafka release as a broker emulates it: the API versions that it serves, and its behavior (`Release.behavior`).
 
     Two Kafka versions of one name are equal.

@@ -18,6 +18,7 @@ from kproto_server.coordinator.loading.load import PartitionLoad
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.offsets_log.commits import commit_batch
 from kproto_server.coordinator.offsets_log.deletions import deletion_batch
+from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.broker_state import new_state
 
@@ -57,10 +58,14 @@ class Log:
     def commit(
         self, group_id: str, entries: CommitEntries, now_ms: int = NOW, compression: Compression = Compression.NONE
     ) -> None:
-        self.append(*commit_batch(group_id, entries, now_ms, self.kafka_version, compression))
+        self.append(
+            *commit_batch(group_id, entries, now_ms, self.kafka_version.behavior(CoordinatorBehavior), compression)
+        )
 
     def delete(self, group_id: str, entries: DeletionEntries = (), *, removes_group: bool = False) -> None:
-        self.append(*deletion_batch(group_id, entries, removes_group, NOW, self.kafka_version))
+        self.append(
+            *deletion_batch(group_id, entries, removes_group, NOW, self.kafka_version.behavior(CoordinatorBehavior))
+        )
 
     def records(self, *pairs: Pair, **header: Any) -> None:
         """A batch of any records; ``header``: of `build_record_batch`."""

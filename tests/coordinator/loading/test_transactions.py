@@ -10,6 +10,7 @@ from kproto.records.control import ControlType
 from kproto.records.offset_records import (
     OffsetCommitKey,
 )
+from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.loading.logs import Log, both_ways, loaded, numbers, offset, stored
 
@@ -114,7 +115,7 @@ def test_a_tombstone_while_offsets_wait(kafka_version: str, decodes_all: bool) -
     log.delete("g", [("t", [0])])
     log.marker(1, COMMIT)
     log.marker(2, COMMIT)
-    new = KafkaVersion.named(kafka_version).new_group_coordinator
+    new = KafkaVersion.named(kafka_version).behavior(CoordinatorBehavior).is_new_coordinator
     assert numbers(log, kafka_version, decodes_all=decodes_all) == ({} if new else {"g": {"t": {0: 20}}})
 
 
@@ -128,6 +129,6 @@ def test_a_tombstone_within_a_transaction(kafka_version: str, decodes_all: bool)
     log.transaction(1, offset(10), offset(11, partition=1))
     log.transaction(1, (KEY, None))
     log.marker(1, COMMIT)
-    new = KafkaVersion.named(kafka_version).new_group_coordinator
+    new = KafkaVersion.named(kafka_version).behavior(CoordinatorBehavior).is_new_coordinator
     expected = {1: 11} if new else {0: 2, 1: 11}
     assert numbers(log, kafka_version, decodes_all=decodes_all) == {"g": {"t": expected}}

@@ -111,7 +111,7 @@ class Coordinator:
         group = self.state.coordinator.groups.get("g")
         if generation is None:
             generation = -1 if group is None else group.generation
-        return heartbeat(group, generation, member_id, instance, self.clock.now_ms(), self.state.kafka_version)
+        return heartbeat(group, generation, member_id, instance, self.clock.now_ms(), self.state.coordinator.behavior)
 
     def leave(self, *leaving: tuple[str, str | None]) -> Sequence[int]:
         return leave(self.state.coordinator, "g", leaving, self.clock.now_ms())

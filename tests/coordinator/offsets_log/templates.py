@@ -6,6 +6,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from kproto_server.coordinator.offsets_log.commits import CommitTemplate
+from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,9 @@ def template_of(
     """The template of requests with so many offsets; as many as the entries have, if not told."""
     count = sum(len(partitions) for _, partitions in entries) if offset_count is None else offset_count
     offsets_of = Struct(f">{group_size}x{count}q").unpack_from
-    return CommitTemplate(entries, kafka_version, slice(0, group_size), offsets_of, expires_after_ms)
+    return CommitTemplate(
+        entries, kafka_version.behavior(CoordinatorBehavior), slice(0, group_size), offsets_of, expires_after_ms
+    )
 
 
 def request_of(group_id: str, offsets: Sequence[int]) -> bytes:

@@ -17,7 +17,9 @@ from kproto_server.configuration.settings import SettingError, Settings
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.offsets_log.batches import offsets_compression, whole
 from kproto_server.coordinator.offsets_log.commits import commit_batch
+from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 from kproto_server.releases.kafka_version import KafkaVersion
+from tests.coordinator.behaviors import behavior_of
 from tests.coordinator.offsets_log.plain import (
     INT64,
     KAFKA_VERSIONS,
@@ -48,7 +50,7 @@ def with_base_sequence(batch: bytes, base_sequence: int) -> bytes:
 
 def test_the_commit_batch_of_the_specification() -> None:
     """LF-6."""
-    batch, count = commit_batch("g1", [("t1", [(0, STORED)])], NOW, KafkaVersion.named("2.1"))
+    batch, count = commit_batch("g1", [("t1", [(0, STORED)])], NOW, behavior_of("2.1"))
     assert with_base_sequence(batch, -1) == COMMIT_BATCH
     assert count == 1
 
@@ -70,7 +72,7 @@ def test_the_commit_batch_of_the_specification() -> None:
 def test_the_values_that_releases_write(release: str, expire_ms: int | None, value: str) -> None:
     """OC-43, LF-13."""
     stored = STORED._replace(expire_timestamp_ms=expire_ms)
-    batch, _ = commit_batch("g1", [("t1", [(0, stored)])], NOW, KafkaVersion.named(release))
+    batch, _ = commit_batch("g1", [("t1", [(0, stored)])], NOW, behavior_of(release))
     (record,) = read_records(batch)
     assert record.key == bytes.fromhex(f"000{0 if release == '0.8.2' else 1}000267310002743100000000")
     assert record.value == bytes.fromhex(value)
@@ -79,9 +81,7 @@ def test_the_values_that_releases_write(release: str, expire_ms: int | None, val
 def test_the_newest_value_names_the_topic_by_its_id() -> None:
     """LF-12: tag 0."""
     topic_id = bytes(range(16))
-    batch, _ = commit_batch(
-        "g1", [("t1", [(0, STORED._replace(topic_id=topic_id))])], NOW, KafkaVersion.named("latest")
-    )
+    batch, _ = commit_batch("g1", [("t1", [(0, STORED._replace(topic_id=topic_id))])], NOW, behavior_of("latest"))
     (record,) = read_records(batch)
     assert record.value == bytes.fromhex("0004000000000000002a00000005026d0000018bcfe56800010010") + topic_id
 
@@ -89,7 +89,7 @@ def test_the_newest_value_names_the_topic_by_its_id() -> None:
 def test_every_kafka_version_writes_batches_of_magic_2() -> None:
     """DEVIATION: brokers before 0.11 write message sets."""
     for kafka_version in KAFKA_VERSIONS:
-        batch, _ = commit_batch("g1", [("t1", [(0, STORED)])], NOW, kafka_version)
+        batch, _ = commit_batch("g1", [("t1", [(0, STORED)])], NOW, kafka_version.behavior(CoordinatorBehavior))
         assert read_record_batch(batch)[0].magic == 2
 
 
@@ -103,7 +103,7 @@ def test_every_kafka_version_writes_batches_of_magic_2() -> None:
 def test_a_commit_is_what_the_plain_path_makes(
     group_id: str, entries: CommitEntries, now_ms: int, kafka_version: KafkaVersion, compression: Compression
 ) -> None:
-    batch, count = commit_batch(group_id, entries, now_ms, kafka_version, compression)
+    batch, count = commit_batch(group_id, entries, now_ms, kafka_version.behavior(CoordinatorBehavior), compression)
     assert batch == plain_commit_batch(group_id, entries, now_ms, kafka_version, compression)
     assert count == sum(len(partitions) for _, partitions in entries) == len(list(read_records(batch)))
 
@@ -142,7 +142,9 @@ def test_a_template_makes_the_same_batch(
             for topic, partitions in entries
         ]
         made = whole(template.checked(request_of(group_id, offsets), now_ms))
-        assert (made, template.record_count) == commit_batch(group_id, again, now_ms, kafka_version)
+        assert (made, template.record_count) == commit_batch(
+            group_id, again, now_ms, kafka_version.behavior(CoordinatorBehavior)
+        )
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -157,11 +159,9 @@ def test_a_template_takes_as_many_offsets_as_it_has_partitions(count: int) -> No
 @pytest.mark.parametrize(
     "make",
     [
-        lambda long: commit_batch(long, [("t", [(0, STORED)])], NOW, KafkaVersion.named("latest")),
-        lambda long: commit_batch("g", [("t", [(0, STORED._replace(metadata=long))])], NOW, KafkaVersion.named("2.0")),
-        lambda long: commit_batch(
-            "g", [("t", [(0, STORED._replace(metadata=long))])], NOW, KafkaVersion.named("latest")
-        ),
+        lambda long: commit_batch(long, [("t", [(0, STORED)])], NOW, behavior_of("latest")),
+        lambda long: commit_batch("g", [("t", [(0, STORED._replace(metadata=long))])], NOW, behavior_of("2.0")),
+        lambda long: commit_batch("g", [("t", [(0, STORED._replace(metadata=long))])], NOW, behavior_of("latest")),
         lambda long: template_of(len(long.encode()), [("t", [(0, STORED)])], KafkaVersion.named("latest")),
     ],
     ids=["group", "metadata", "flexible metadata", "template"],
@@ -175,7 +175,7 @@ def test_names_longer_than_their_size_can_say_are_refused(make: Callable[[str], 
 def test_batches_are_compressed_as_is_asked_for() -> None:
     entries = [("t1", [(0, STORED)])]
     for compression in Compression:
-        batch, _ = commit_batch("g1", entries, NOW, KafkaVersion.named("latest"), compression)
+        batch, _ = commit_batch("g1", entries, NOW, behavior_of("latest"), compression)
         assert read_record_batch(batch)[0].compression is compression
 
 

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from kproto.records.batches import read_records
 from kproto_server.coordinator.offsets_log.deletions import deletion_batch
+from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 from kproto_server.releases.kafka_version import KafkaVersion
+from tests.coordinator.behaviors import behavior_of
 from tests.coordinator.offsets_log.plain import INT64, KAFKA_VERSIONS, NAMES, NOW, PARTITIONS, plain_deletion_batch
 from tests.records.made import TOMBSTONE_BATCH
 
@@ -21,14 +23,14 @@ ENTRIES = st.lists(st.tuples(NAMES, st.lists(PARTITIONS, max_size=3)), max_size=
 
 def test_the_tombstone_batch_of_the_specification() -> None:
     """LF-6; offset 1 there."""
-    batch, count = deletion_batch("g1", [("t1", [0])], False, NOW, KafkaVersion.named("2.1"))
+    batch, count = deletion_batch("g1", [("t1", [0])], False, NOW, behavior_of("2.1"))
     assert (1).to_bytes(8, "big") + batch[8:] == TOMBSTONE_BATCH
     assert count == 1
 
 
 def test_a_group_goes_last() -> None:
     """EX-31, LF-13: its key is of type 2."""
-    batch, count = deletion_batch("g1", [("t1", [0])], True, NOW, KafkaVersion.named("latest"))
+    batch, count = deletion_batch("g1", [("t1", [0])], True, NOW, behavior_of("latest"))
     keys = [(record.key or b"").hex() for record in read_records(batch)]
     assert keys == ["0001000267310002743100000000", "000200026731"]
     assert count == 2
@@ -48,5 +50,5 @@ def test_tombstones_are_what_the_plain_path_makes(
     entries = [*entries, ("many", range(many))]
     count = sum(len(partitions) for _, partitions in entries) + removes_group
     if count:
-        batch = deletion_batch(group_id, entries, removes_group, now_ms, kafka_version)
+        batch = deletion_batch(group_id, entries, removes_group, now_ms, kafka_version.behavior(CoordinatorBehavior))
         assert batch == (plain_deletion_batch(group_id, entries, removes_group, now_ms, kafka_version), count)

@@ -24,6 +24,7 @@ from kproto_server.coordinator.offsets_log.batches import whole
 from kproto_server.coordinator.offsets_log.commits import commit_batch
 from kproto_server.coordinator.offsets_log.deletions import deletion_batch, tombstones
 from kproto_server.coordinator.offsets_log.groups import group_batch
+from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.offsets_log.templates import request_of, template_of
 from tests.fixture_files import FIXTURES
@@ -100,7 +101,10 @@ def test_recorded_commits(release: str) -> None:
         if any(record.value is None or not isinstance(record.key, OffsetCommitKey) for record in records):
             continue
         group_id, entries = commit_of(records)
-        assert commit_batch(group_id, entries, now_ms, kafka_version) == (unplaced(data), len(records))
+        assert commit_batch(group_id, entries, now_ms, kafka_version.behavior(CoordinatorBehavior)) == (
+            unplaced(data),
+            len(records),
+        )
         stored = [found for _, partitions in entries for _, found in partitions]
         if all(found.commit_timestamp_ms == now_ms for found in stored):
             expire_ms = stored[0].expire_timestamp_ms
@@ -122,7 +126,7 @@ def test_recorded_groups(release: str) -> None:
             if isinstance(record.value, GroupMetadataValue):
                 assert isinstance(record.key, GroupMetadataKey)
                 group = group_of(record.key, record.value)
-                assert group_batch(group, now_ms, kafka_version) == (unplaced(data), 1)
+                assert group_batch(group, now_ms, kafka_version.behavior(CoordinatorBehavior)) == (unplaced(data), 1)
                 found.append(len(group.members))
     assert 0 in found
     assert 1 in found
@@ -136,11 +140,19 @@ def test_recorded_tombstones(release: str) -> None:
     for data, now_ms, records in batches(release):
         if all(record.value is None for record in records):
             keys = [record.key for record in records]
-            assert tombstones([encode_key(key) for key in keys], now_ms, kafka_version) == unplaced(data)
+            assert tombstones(
+                [encode_key(key) for key in keys], now_ms, kafka_version.behavior(CoordinatorBehavior)
+            ) == unplaced(data)
             group_ids = {group_id for group_id, _ in groupby(keys, key=lambda key: key.group)}  # type: ignore[attr-defined]
             if len(group_ids) == 1:
                 entries = [(key.topic, [key.partition]) for key in keys if isinstance(key, OffsetCommitKey)]
-                made = deletion_batch(group_ids.pop(), entries, len(entries) < len(keys), now_ms, kafka_version)
+                made = deletion_batch(
+                    group_ids.pop(),
+                    entries,
+                    len(entries) < len(keys),
+                    now_ms,
+                    kafka_version.behavior(CoordinatorBehavior),
+                )
                 assert made == (unplaced(data), len(keys))
             count += 1
     assert count >= 2

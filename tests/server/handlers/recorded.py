@@ -79,7 +79,7 @@ def replay(
 
     Up to 3.9 lists stand in the order of hash maps: order counts from 4.0 on, unless ``in_order`` says otherwise.
     """
-    order_counts = state.kafka_version.new_group_coordinator if in_order is None else in_order
+    order_counts = state.coordinator.behavior.is_new_coordinator if in_order is None else in_order
     differences = []
     dispatcher = Dispatcher(state, Observations())
     for pair in pairs:

@@ -80,7 +80,10 @@ def test_without_an_offsets_topic(api: str) -> None:
     for broker in brokers(api):
         pairs = asked(api, broker, offsets_topic=False)
         state = new_state(broker, topics={"auto-0": 1}, with_offsets_topic=False)
-        if not state.cluster.behavior.enforces_offsets_replication_factor and state.kafka_version.offsets_make_a_group:
+        if (
+            not state.cluster.behavior.enforces_offsets_replication_factor
+            and state.coordinator.behavior.offsets_create_group
+        ):
             state = recorded_state(broker, ["g"])
         assert pairs
         assert replay(broker, pairs, state, {}) == []

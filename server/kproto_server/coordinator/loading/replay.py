@@ -69,16 +69,16 @@ class Replay:
         self._decodes_all = decodes_all
         self.settle: Callable[[str], None] | None = None
         """Called before anything happens to a group's offsets, if somebody holds some of it back."""
-        self.groups = RestoredGroups(coordinator.kafka_version)
+        self.groups = RestoredGroups(coordinator.behavior)
         self.pending = PendingOffsets()
         self.skipped: Counter[int] = Counter()
         """Records of types that mean nothing to this broker, by type (EX-55)."""
         self.group_ids: set[str] = set()
         """Groups that have got offsets."""
         self._offsets = offsets
-        self._newest = coordinator.kafka_version.new_group_coordinator
+        self._newest = coordinator.behavior.is_new_coordinator
         self._retention_ms = limits_of(coordinator.settings.current).retention_ms
-        self.own_deadline = self._own_deadline if coordinator.kafka_version.offsets_carry_expiry else None
+        self.own_deadline = self._own_deadline if coordinator.behavior.offsets_have_expire_timestamp else None
         """By which a record's deadline is worked out where it may have none, but must."""
 
     def batch(self, batch: Batch) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kproto.records.group_records import MemberMetadata
     from kproto_server.coordinator.groups import Group
     from kproto_server.coordinator.registry import GroupRegistry
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
 GROUP_TYPE = 2
 CONSUMER_GROUP_TYPES = frozenset({3, 4, 5, 6, 7, 8, 16})
@@ -50,9 +50,9 @@ class ConsumerGroup:
 class RestoredGroups:
     """The groups of one offsets partition."""
 
-    def __init__(self, kafka_version: KafkaVersion) -> None:
+    def __init__(self, behavior: CoordinatorBehavior) -> None:
         self._groups: dict[str, GroupMetadataValue | ConsumerGroup] = {}
-        self._forgets_times = kafka_version.forgets_since_when_groups_are_empty
+        self._forgets_times = behavior.loses_empty_since
 
     def replay(self, record: CoordinatorRecord) -> None:
         """Take in the next record of a group."""

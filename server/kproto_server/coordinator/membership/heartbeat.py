@@ -10,7 +10,7 @@ from kproto_server.coordinator.membership.state_machine import COMPLETING, HEART
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
 
 def heartbeat(
@@ -19,21 +19,21 @@ def heartbeat(
     member_id: str,
     group_instance_id: str | None,
     now_ms: int,
-    kafka_version: KafkaVersion,
+    behavior: CoordinatorBehavior,
 ) -> int:
     """Take note of a heartbeat; return the error that answers it."""
     if group is None or group.kind == "consumer":
         return ErrorCode.UNKNOWN_MEMBER_ID
-    if kafka_version.rebalance_hides_heartbeats and group.state is not STABLE:
+    if behavior.refuses_all_heartbeats_in_rebalance and group.state is not STABLE:
         return ErrorCode.REBALANCE_IN_PROGRESS
-    error = members.member_error(group, member_id, group_instance_id, kafka_version)
+    error = members.member_error(group, member_id, group_instance_id, behavior)
     if error:
         return error
-    if group.state is COMPLETING and kafka_version.completing_rebalance_hides_generation:
+    if group.state is COMPLETING and behavior.ignores_generation_before_sync:
         return ErrorCode.REBALANCE_IN_PROGRESS
     if generation != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
-    if group.state is COMPLETING and kafka_version.refuses_heartbeats_before_sync:
+    if group.state is COMPLETING and behavior.refuses_heartbeats_before_sync:
         return ErrorCode.REBALANCE_IN_PROGRESS
     member = group.members[member_id]
     if not member.is_new:  # else its first JoinGroup waits, and it has more time than that

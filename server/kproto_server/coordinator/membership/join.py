@@ -51,7 +51,7 @@ def join(coordinator: GroupCoordinator, request: JoinRequest, now_ms: int) -> Pe
             _add(coordinator, group, request, request.member_id, now_ms, response)
         else:
             _rejoin(coordinator, group, request, now_ms, response)
-    if is_new_group and coordinator.kafka_version.new_group_coordinator:
+    if is_new_group and coordinator.behavior.is_new_coordinator:
         _write_new_group(coordinator, group, now_ms)
     timers.schedule(coordinator, group)
     return response
@@ -59,7 +59,7 @@ def join(coordinator: GroupCoordinator, request: JoinRequest, now_ms: int) -> Pe
 
 def _error(coordinator: GroupCoordinator, group: Group, request: JoinRequest) -> JoinResult | None:
     """Return why somebody can't join (GP-10 rows 10 and 11); None: it can."""
-    if not supports_protocols(group, request.protocol_type, request.protocols, coordinator.kafka_version):
+    if not supports_protocols(group, request.protocol_type, request.protocols, coordinator.behavior):
         return rejected_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
     if not request.member_id or request.member_id in group.pending_members:
         return None
@@ -67,7 +67,7 @@ def _error(coordinator: GroupCoordinator, group: Group, request: JoinRequest) ->
     instance = request.group_instance_id
     if instance is not None and instance not in group.static_members:
         return rejected_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
-    error = members.member_error(group, request.member_id, instance, coordinator.kafka_version)
+    error = members.member_error(group, request.member_id, instance, coordinator.behavior)
     return rejected_join(ErrorCode(error), request.member_id) if error else None
 
 
@@ -116,7 +116,7 @@ def _add(
         group.protocol_type = request.protocol_type
     # The old coordinator makes a first gathering longer only in the life of a group that never had a generation.
     if isinstance(group.phase, InitialDelayedJoin) and (
-        coordinator.kafka_version.new_group_coordinator or group.generation == 0
+        coordinator.behavior.is_new_coordinator or group.generation == 0
     ):
         group.new_member_added = True
     group.add_member(member)
@@ -147,11 +147,11 @@ def _rejoin(
 
 def _accepts_member(coordinator: GroupCoordinator, group: Group, member_id: str) -> bool:
     """Whether a group takes one more, or keeps one (GP-15)."""
-    kafka_version, size_max = coordinator.kafka_version, group_limits_of(coordinator.settings.current).size_max
+    behavior, size_max = coordinator.behavior, group_limits_of(coordinator.settings.current).size_max
     member = group.members.get(member_id)
-    if not kafka_version.limits_group_size:
+    if not behavior.limits_group_size:
         return True
-    if kafka_version.sheds_members_late:
+    if behavior.full_group_keeps_known_members:
         if member is None:
             return bool(member_id) or len(group.members) < size_max
         return len(group.members) <= size_max or member.pending_join is not None
@@ -169,7 +169,7 @@ def _reject_member(coordinator: GroupCoordinator, group: Group, member_id: str, 
     if member is not None:
         members.remove(group, member)
     group.pending_members.pop(member_id, None)
-    if group.state is PREPARING and not coordinator.kafka_version.new_group_coordinator:
+    if group.state is PREPARING and not coordinator.behavior.is_new_coordinator:
         prepare_rebalance_or_complete_join(coordinator, group, now_ms)
 
 

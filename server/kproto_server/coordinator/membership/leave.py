@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
     Leaving = tuple[str, str | None]
     """Member id and group instance id."""
@@ -25,10 +25,10 @@ def leave(coordinator: GroupCoordinator, group_id: str, leaving: Sequence[Leavin
     if group is None or group.kind == "consumer":
         return [ErrorCode.UNKNOWN_MEMBER_ID for _ in leaving]
     size, pending_count = len(group.members), len(group.pending_members)
-    errors = [_leave(group, member_id, instance, coordinator.kafka_version) for member_id, instance in leaving]
+    errors = [_leave(group, member_id, instance, coordinator.behavior) for member_id, instance in leaving]
     pending_left = len(group.pending_members) < pending_count
     # In the new coordinator an id that was only given out is as good as a member here.
-    if len(group.members) < size or (pending_left and coordinator.kafka_version.new_group_coordinator):
+    if len(group.members) < size or (pending_left and coordinator.behavior.is_new_coordinator):
         member_left(coordinator, group, now_ms)
     elif pending_left:
         pending_member_left(coordinator, group, now_ms)
@@ -36,14 +36,14 @@ def leave(coordinator: GroupCoordinator, group_id: str, leaving: Sequence[Leavin
     return errors
 
 
-def _leave(group: Group, member_id: str, group_instance_id: str | None, kafka_version: KafkaVersion) -> int:
+def _leave(group: Group, member_id: str, group_instance_id: str | None, behavior: CoordinatorBehavior) -> int:
     """Take one member out, or one that was only given an id; return why not."""
     if member_id and group.pending_members.pop(member_id, None) is not None:
         return 0
     if not member_id:
         member_id = "" if group_instance_id is None else group.static_members.get(group_instance_id, "")
         group_instance_id = None
-    error = members.member_error(group, member_id, group_instance_id, kafka_version)
+    error = members.member_error(group, member_id, group_instance_id, behavior)
     if not error:
         members.remove(group, group.members[member_id])
     return error

@@ -10,16 +10,16 @@ from kproto_server.coordinator.membership.responses import JoinedMember, JoinRes
 if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group, Member
     from kproto_server.coordinator.membership.responses import JoinRequest, PendingResponse
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
 
-def member_error(group: Group, member_id: str, group_instance_id: str | None, kafka_version: KafkaVersion) -> int:
+def member_error(group: Group, member_id: str, group_instance_id: str | None, behavior: CoordinatorBehavior) -> int:
     """Return why somebody is not the member that it says it is (GP-30, GP-35)."""
     if group_instance_id is not None:
         owner = group.static_members.get(group_instance_id)
         if owner is not None and owner != member_id:
             return ErrorCode.FENCED_INSTANCE_ID
-        if owner is None and kafka_version.checks_instance_of_commit:
+        if owner is None and behavior.requires_known_instance_id:
             return ErrorCode.UNKNOWN_MEMBER_ID
     return 0 if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
 

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kproto_server.coordinator.groups import Group, Protocols
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
 
-def supports_protocols(group: Group, protocol_type: str, protocols: Protocols, kafka_version: KafkaVersion) -> bool:
+def supports_protocols(group: Group, protocol_type: str, protocols: Protocols, behavior: CoordinatorBehavior) -> bool:
     """Whether somebody may join who speaks these protocols (GP-13)."""
     if group.is_empty:
-        return bool(protocols) and bool(protocol_type or not kafka_version.checks_first_protocols)
+        return bool(protocols) and bool(protocol_type or not behavior.first_member_needs_protocol_type)
     common, size = group.protocol_counts, len(group.members)
     return protocol_type == group.protocol_type and size in [common.get(name) for name, _ in protocols]
 

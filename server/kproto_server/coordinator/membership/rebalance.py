@@ -37,7 +37,7 @@ def prepare_rebalance(coordinator: GroupCoordinator, group: Group, now_ms: int) 
     group.pending_sync_members.clear()
     is_first = group.state is EMPTY
     group.transition_to(transition(group.state, PREPARING), now_ms)
-    if is_first and coordinator.kafka_version.first_rebalance_waits:
+    if is_first and coordinator.behavior.has_initial_rebalance_delay:
         delay_ms = group_limits_of(coordinator.settings.current).initial_rebalance_delay_ms
         group.new_member_added = False
         remaining_ms = max(0, rebalance_timeout_ms(group) - delay_ms)
@@ -131,7 +131,7 @@ def _start_generation(coordinator: GroupCoordinator, group: Group, now_ms: int) 
         members.complete_pending_join(group, member, members.join_result(group, member))
         members.extend_session(group, member, now_ms)
         member.is_new = False
-    if coordinator.kafka_version.waits_for_syncs_only_so_long:
+    if coordinator.behavior.has_pending_sync_timeout:
         group.pending_sync_members.update(group.members)
         group.enter_phase(DelayedSync(now_ms + rebalance_timeout_ms(group)))
 
@@ -141,7 +141,7 @@ def _become_empty(coordinator: GroupCoordinator, group: Group, now_ms: int) -> N
     group.protocol_name = group.leader_id = None
     group.subscribed_topics = subscribed_topics_of(group)
     group.transition_to(transition(group.state, EMPTY), now_ms)
-    if not coordinator.kafka_version.offsets_make_a_group:
+    if not coordinator.behavior.offsets_create_group:
         coordinator.groups.remove(group.group_id)
     # If it can't be written, the members come back at the next start, and are given up then.
     write_group(coordinator, group, now_ms, lambda log_error: None)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
 
 def write_group(
@@ -36,7 +36,7 @@ def write_group(
             from kproto_server.coordinator.offsets_log.groups import group_batch
 
             compression = offsets_compression(coordinator.settings.current)
-            batch = group_batch(group, now_ms, coordinator.kafka_version, compression, assignments)
+            batch = group_batch(group, now_ms, coordinator.behavior, compression, assignments)
         coordinator.log.append(partition, Change(group.group_id, done), *batch)
 
 
@@ -49,7 +49,7 @@ _AWAY = {
 _TOO_LARGE = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_FETCH_SIZE}
 
 
-def write_error(log_error: int, kafka_version: KafkaVersion) -> int:
+def write_error(log_error: int, behavior: CoordinatorBehavior) -> int:
     """Return what members are told of a group that can't be written (GP-33)."""
     error = ErrorCode(log_error)
     if error in _AWAY:
@@ -59,6 +59,6 @@ def write_error(log_error: int, kafka_version: KafkaVersion) -> int:
     if error in _TOO_LARGE:
         return ErrorCode.UNKNOWN_SERVER_ERROR
     if error is ErrorCode.REQUEST_TIMED_OUT:
-        new = kafka_version.new_group_coordinator
+        new = behavior.is_new_coordinator
         return ErrorCode.COORDINATOR_NOT_AVAILABLE if new else ErrorCode.REBALANCE_IN_PROGRESS
     return error

@@ -28,18 +28,18 @@ def rejoin(
     response: PendingResponse[JoinResult],
 ) -> None:
     """Give an instance its place back under a new member id; who had it is fenced."""
-    kafka_version, leader_id = coordinator.kafka_version, group.leader_id or ""
+    behavior, leader_id = coordinator.behavior, group.leader_id or ""
     assert request.group_instance_id is not None, "asked for before"
     old = group.members[group.static_members[request.group_instance_id]]
     member = replace(group, old, member_id)
     members.extend_session(group, member, now_ms)
     members.update(group, member, request)
-    stores = kafka_version.stores_returned_static_members
+    stores = behavior.writes_returning_static_members
     if group.state is STABLE and (not stores or select_protocol(group) == group.protocol_name):
         member.metadata = member.metadata_for(group.protocol_name)
         _answer_stable(coordinator, group, request, member, old, leader_id, now_ms, response)
         return
-    if group.state is COMPLETING and not kafka_version.returned_static_member_stops_sync:
+    if group.state is COMPLETING and not behavior.returning_static_member_restarts_rebalance:
         response.complete(_as_follower(group, member, leader_id))
         return
     members.delay_join(group, member, response)
@@ -94,7 +94,7 @@ def _answer_stable(
             return  # the group has gone on meanwhile
         if log_error:
             error = _as_follower(group, member, leader_id)._replace(
-                error=write_error(log_error, coordinator.kafka_version), member_id=""
+                error=write_error(log_error, coordinator.behavior), member_id=""
             )
             members.complete_pending_join(group, member, error)
             _undo(group, member, old)
@@ -103,7 +103,7 @@ def _answer_stable(
         else:
             members.complete_pending_join(group, member, _as_follower(group, member, leader_id))
 
-    if coordinator.kafka_version.stores_returned_static_members:
+    if coordinator.behavior.writes_returning_static_members:
         write_group(coordinator, group, now_ms, done)
     else:
         done(0)

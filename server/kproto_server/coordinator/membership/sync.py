@@ -36,7 +36,7 @@ def sync(coordinator: GroupCoordinator, request: SyncRequest, now_ms: int) -> Pe
         case Sync.RESPOND:
             _note(group, member)
             response.complete(_assignment_of(group, member))
-            if not coordinator.kafka_version.new_group_coordinator:
+            if not coordinator.behavior.is_new_coordinator:
                 members.extend_session(group, member, now_ms)
         case Sync.WAIT:
             _note(group, member)
@@ -49,7 +49,7 @@ def sync(coordinator: GroupCoordinator, request: SyncRequest, now_ms: int) -> Pe
 
 def _error(coordinator: GroupCoordinator, group: Group, request: SyncRequest) -> int:
     """Return why somebody has no assignment to get (GP-30)."""
-    error = members.member_error(group, request.member_id, request.group_instance_id, coordinator.kafka_version)
+    error = members.member_error(group, request.member_id, request.group_instance_id, coordinator.behavior)
     if error:
         return error
     if request.generation != group.generation:
@@ -78,7 +78,7 @@ def _store(coordinator: GroupCoordinator, group: Group, told: dict[str, bytes], 
         if group.state is not COMPLETING or group.generation != generation:
             return  # somebody has come or gone meanwhile, and all were told to join again
         if log_error:
-            fail_assignments(group, write_error(log_error, coordinator.kafka_version), now_ms)
+            fail_assignments(group, write_error(log_error, coordinator.behavior), now_ms)
             prepare_rebalance(coordinator, group, now_ms)
         else:
             _assign(group, assignments, now_ms)

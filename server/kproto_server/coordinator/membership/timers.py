@@ -112,7 +112,7 @@ def on_group_loaded(coordinator: GroupCoordinator, group: Group, now_ms: int) ->
     for member in group.members.values():
         members.extend_session(group, member, now_ms)
     if (
-        coordinator.kafka_version.limits_group_size
+        coordinator.behavior.limits_group_size
         and len(group.members) > group_limits_of(coordinator.settings.current).size_max
     ):
         prepare_rebalance(coordinator, group, now_ms)

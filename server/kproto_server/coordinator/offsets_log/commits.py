@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from kproto_server.coordinator.offsets import CommitEntries
     from kproto_server.coordinator.offsets_log.values import ValueParts
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import OffsetsLogBehavior
 
 NO_EXPIRY = -1
 """What stands for no expire timestamp in the one version that has room for it (OC-45)."""
@@ -43,7 +43,7 @@ def commit_batch(
     group_id: str,
     entries: CommitEntries,
     now_ms: int,
-    kafka_version: KafkaVersion,
+    behavior: OffsetsLogBehavior,
     compression: Compression = Compression.NONE,
 ) -> tuple[bytes, int]:
     """Return a commit as a batch, and how many records it has.
@@ -52,7 +52,7 @@ def commit_batch(
         EncodeError: a name, or metadata, longer than the format has room for.
         MissingPackage: the compression needs a package that is not installed.
     """
-    key_head = kafka_version.offset_key_type.to_bytes(2, "big") + string(group_id)
+    key_head = behavior.offset_key_type.to_bytes(2, "big") + string(group_id)
     parts: list[bytes] = []
     delta = 0
     for name, partitions in entries:
@@ -64,7 +64,7 @@ def commit_batch(
             expires = expire_ms is not None
             if what != (metadata, leader_epoch, expires, topic_id):
                 what = (metadata, leader_epoch, expires, topic_id)
-                form = value_parts(metadata, leader_epoch, topic_id, expires=expires, kafka_version=kafka_version)
+                form = value_parts(metadata, leader_epoch, topic_id, expires=expires, behavior=behavior)
                 pack = _packer(len(form.head), len(form.middle), form.has_expiry)
                 size = _size(key_size, form)
                 end = form.end + NO_HEADERS
@@ -99,7 +99,7 @@ class CommitTemplate:
     def __init__(
         self,
         entries: CommitEntries,
-        kafka_version: KafkaVersion,
+        behavior: OffsetsLogBehavior,
         group: slice,
         offsets_of: Callable[[bytes], Sequence[int]],
         expires_after_ms: int | None = None,
@@ -113,7 +113,7 @@ class CommitTemplate:
         self._group = group
         self._offsets_of = offsets_of
         group_size = group.stop - group.start
-        self._records = list(_records(group_size, entries, kafka_version, expires=expires_after_ms is not None))
+        self._records = list(_records(group_size, entries, behavior, expires=expires_after_ms is not None))
         self.record_count = len(self._records)
         self._expires_after_ms = expires_after_ms
         self._now_ms = 0
@@ -164,16 +164,16 @@ class _Record(NamedTuple):
 
 
 def _records(
-    group_size: int, entries: CommitEntries, kafka_version: KafkaVersion, *, expires: bool
+    group_size: int, entries: CommitEntries, behavior: OffsetsLogBehavior, *, expires: bool
 ) -> Iterator[_Record]:
     delta = 0
-    before_group = kafka_version.offset_key_type.to_bytes(2, "big") + string("g" * group_size)[:2]
+    before_group = behavior.offset_key_type.to_bytes(2, "big") + string("g" * group_size)[:2]
     for name, partitions in entries:
         topic = string(name)
         key_size = len(before_group) + group_size + len(topic) + PARTITION_SIZE
         for partition, stored in partitions:
             form = value_parts(
-                stored.metadata, stored.leader_epoch, stored.topic_id, expires=expires, kafka_version=kafka_version
+                stored.metadata, stored.leader_epoch, stored.topic_id, expires=expires, behavior=behavior
             )
             yield _Record(
                 before_group=_record_head(_size(key_size, form), delta) + varint(key_size) + before_group,

@@ -10,7 +10,7 @@ from kproto_server.coordinator.offsets_log.batches import record_batch, string, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import OffsetsLogBehavior
 
 GROUP_KEY_TYPE = (2).to_bytes(2, "big")
 
@@ -20,7 +20,7 @@ def deletion_batch(
     entries: Iterable[tuple[str, Iterable[int]]],
     removes_group: bool,
     now_ms: int,
-    kafka_version: KafkaVersion,
+    behavior: OffsetsLogBehavior,
     compression: Compression = Compression.NONE,
 ) -> tuple[bytes, int]:
     """Return the tombstones of a group's offsets, and last of the group itself if it goes, and how many they are.
@@ -29,25 +29,25 @@ def deletion_batch(
         EncodeError: a name longer than the format has room for.
         MissingPackage: the compression needs a package that is not installed.
     """
-    keys = list(offset_keys(group_id, entries, kafka_version))
+    keys = list(offset_keys(group_id, entries, behavior))
     if removes_group:
         keys.append(group_key(group_id))
-    return tombstones(keys, now_ms, kafka_version, compression), len(keys)
+    return tombstones(keys, now_ms, behavior, compression), len(keys)
 
 
 def tombstones(
-    keys: Iterable[bytes], now_ms: int, kafka_version: KafkaVersion, compression: Compression = Compression.NONE
+    keys: Iterable[bytes], now_ms: int, behavior: OffsetsLogBehavior, compression: Compression = Compression.NONE
 ) -> bytes:
     """Return a batch that takes away what these keys name, in this order."""
     records = [tombstone(key, delta) for delta, key in enumerate(keys)]
-    return record_batch(b"".join(records), len(records), now_ms, kafka_version.base_sequence_of_groups, compression)
+    return record_batch(b"".join(records), len(records), now_ms, behavior.group_base_sequence, compression)
 
 
 def offset_keys(
-    group_id: str, entries: Iterable[tuple[str, Iterable[int]]], kafka_version: KafkaVersion
+    group_id: str, entries: Iterable[tuple[str, Iterable[int]]], behavior: OffsetsLogBehavior
 ) -> Iterator[bytes]:
     """Yield the keys of offsets."""
-    head = kafka_version.offset_key_type.to_bytes(2, "big") + string(group_id)
+    head = behavior.offset_key_type.to_bytes(2, "big") + string(group_id)
     for name, partitions in entries:
         topic = head + string(name)
         for partition in partitions:

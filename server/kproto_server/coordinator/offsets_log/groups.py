@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kproto_server.coordinator.groups import Group
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import OffsetsLogBehavior
 
 NO_TIMESTAMP = -1
 
@@ -23,7 +23,7 @@ NO_TIMESTAMP = -1
 def group_batch(
     group: Group,
     now_ms: int,
-    kafka_version: KafkaVersion,
+    behavior: OffsetsLogBehavior,
     compression: Compression = Compression.NONE,
     assignments: Mapping[str, bytes] | None = None,
 ) -> tuple[bytes, int]:
@@ -35,11 +35,9 @@ def group_batch(
         EncodeError: a name longer than the format has room for.
         MissingPackage: the compression needs a package that is not installed.
     """
-    record = Record(
-        group_key(group.group_id), encode_value(_value(group, assignments), kafka_version.group_value_version)
-    )
+    record = Record(group_key(group.group_id), encode_value(_value(group, assignments), behavior.group_value_version))
     records = encode_records([record], base_timestamp=record.timestamp)
-    return record_batch(records, 1, now_ms, kafka_version.base_sequence_of_groups, compression), 1
+    return record_batch(records, 1, now_ms, behavior.group_base_sequence, compression), 1
 
 
 def _value(group: Group, assignments: Mapping[str, bytes] | None) -> GroupMetadataValue:

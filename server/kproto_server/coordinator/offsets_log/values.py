@@ -13,7 +13,7 @@ from kproto.runtime import uvarint
 from kproto_server.coordinator.offsets_log.batches import string, string_bytes
 
 if TYPE_CHECKING:
-    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.coordinator.version_behavior import OffsetsLogBehavior
 
 HAS_EPOCH = 3
 HAS_EXPIRY = 1
@@ -38,14 +38,14 @@ class ValueParts(NamedTuple):
 
 
 def value_parts(
-    metadata: str, leader_epoch: int, topic_id: bytes, *, expires: bool, kafka_version: KafkaVersion
+    metadata: str, leader_epoch: int, topic_id: bytes, *, expires: bool, behavior: OffsetsLogBehavior
 ) -> ValueParts:
     """Return the value that this release writes.
 
     Raises:
         EncodeError: the metadata are longer than any reader takes.
     """
-    version = kafka_version.expiring_offset_value_version if expires else kafka_version.offset_value_version
+    version = behavior.expiring_offset_value_version if expires else behavior.offset_value_version
     epoch = leader_epoch.to_bytes(4, "big", signed=True) if version >= HAS_EPOCH else b""
     end = b""
     if version >= IS_FLEXIBLE:

@@ -1,0 +1,11 @@
+"""The group coordinator's switches by the name of a Kafka version."""
+
+from __future__ import annotations
+
+from kproto_server.coordinator.version_behavior import CoordinatorBehavior
+from kproto_server.releases.kafka_version import KafkaVersion
+
+
+def behavior_of(kafka_version: str) -> CoordinatorBehavior:
+    """Return the switches of a Kafka version."""
+    return KafkaVersion.named(kafka_version).behavior(CoordinatorBehavior)
