@@ -59,7 +59,7 @@ def assemble(
     if data is not None:
         from kproto_server.persistence.persistence import Persistence
 
-        persistence = Persistence(data, state, host)
+        persistence = Persistence(data, state, host.post)
     drop_stored = None if persistence is None else persistence.topic_logs.drop_expired
     Housekeeping(kafka_version, state.settings, cluster.topics, clock, drop_stored).start()
     request_log = None

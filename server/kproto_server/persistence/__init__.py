@@ -1,1 +1,1 @@
-"""How the broker uses the storage: load at the start, group commit, compaction in the background."""
+"""The data directory of a broker: ties the logs of `kproto_server.storage` to the coordinator and the topics."""

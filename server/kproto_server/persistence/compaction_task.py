@@ -1,4 +1,4 @@
-"""Compaction of the offsets topic in the background: small steps between rounds of the loop, syncs in a thread."""
+"""The compaction task: compacts logs in the event loop, in turns of a millisecond, with blocking work in a thread."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.configuration.settings import Settings
-    from kproto_server.network.event_loop import Host
-    from kproto_server.persistence.group_commit import WorkerThread
+    from kproto_server.persistence.worker_thread import Post, WorkerThread
     from kproto_server.storage.compaction import Work
     from kproto_server.storage.log_dir import LogDir
     from kproto_server.storage.partition_log import PartitionLog
@@ -28,16 +27,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kproto.log")
 
 TURN_S = 0.001
-"""How long clients may have to wait for the next round of the loop."""
+"""Duration of one turn of compaction, for which clients may have to wait."""
 CLIENTS_TURN_S = 0.001
-"""How long those that are active have the loop for themselves then: one that sends a request at a time would else get
-one answered a turn."""
+"""Duration of the turn that active clients get in between: otherwise a client with one request in flight would get one
+response for each turn of compaction."""
 IDLE_MS = 1.0
-"""Real time without a request after which nobody is."""
+"""Real time without a request after which no client is active."""
 
 
 def compaction_settings(settings: Settings) -> CompactionSettings:
-    """Return what the settings say of compaction."""
+    """Return the broker's settings of compaction."""
     return CompactionSettings(
         delete_retention_ms=settings.int("log.cleaner.delete.retention.ms"),
         min_dirty_ratio=float(settings.str("log.cleaner.min.cleanable.ratio")),
@@ -45,11 +44,10 @@ def compaction_settings(settings: Settings) -> CompactionSettings:
 
 
 class CompactionTask:
-    """Looks when a segment was closed whether a log has to be compacted; those that have to be are, one by one.
+    """Compacts one log after the other: all that are dirty enough at the start, and whenever a segment was closed.
 
-    The first look is at the start, and one comes `log.cleaner.backoff.ms` after a compaction that has failed. Kafka's
-    cleaner looks by the time alone: what comes between would not be bounded by what lives, and a clock that is moved
-    by days would stop at each look.
+    It also runs `log.cleaner.backoff.ms` after a failure. Kafka's cleaner runs in intervals only. Then the size of a
+    log would not be limited by its live data, and a test that moves the clock by days would stop at each interval.
     """
 
     def __init__(
@@ -57,63 +55,63 @@ class CompactionTask:
         cluster: Cluster,
         settings: DynamicSettings,
         clock: Clock,
-        host: Host,
+        post: Post,
         worker: WorkerThread,
         log_dir: LogDir,
     ) -> None:
         self._cluster = cluster
         self._broker_settings = settings
         self._clock = clock
-        self._host = host
-        self._sync_thread = worker
+        self._post = post
+        self._worker = worker
         self._log_dir = log_dir
         self._settings = compaction_settings(settings.current)
         self._backoff_ms = settings.current.int("log.cleaner.backoff.ms")
         self._is_enabled = settings.current.bool("log.cleaner.enable")
         self._stopped = False
         self._next_turn_s = 0.0
-        """When active clients have had their turn, in monotonic seconds."""
+        """Monotonic time at which the turn of active clients ends."""
         self._is_idle = False
-        """Whether nothing is compacted, and a segment that is closed may change that."""
-        self._failed: set[PartitionLog] = set()
-        """Those that are damaged."""
-        self._in_vain: dict[PartitionLog, int] = {}
-        """Where those began their newest segment of which nothing more could be compacted: until they have another."""
+        """Whether no log is dirty enough; the next closed segment can change that."""
+        self._damaged: set[PartitionLog] = set()
+        self._blocked: dict[PartitionLog, int] = {}
+        """Logs that an open transaction keeps from being compacted, each with the base offset of its active segment:
+        the next attempt is after the next roll."""
 
     def start(self) -> None:
-        """Look from now on."""
+        """Begin, unless `log.cleaner.enable` is false."""
         if self._is_enabled:
-            self._host.post(self._look)
+            self._post(self._start_next)
             self._log_dir.on_roll = self.wake
 
-    def _look_later(self) -> None:
-        self._clock.call_at(self._clock.now_ms() + self._backoff_ms, self._look, in_background=True)
+    def _start_next_later(self) -> None:
+        self._clock.call_at(self._clock.now_ms() + self._backoff_ms, self._start_next, in_background=True)
 
     def wake(self) -> None:
-        """A segment was closed, or topics are to be kept in another way."""
+        """Look for dirty logs: a segment was closed, or the configs of a topic have changed."""
         if self._is_idle:
             self._is_idle = False
-            self._host.post(self._look)
+            self._post(self._start_next)
 
     def stop(self) -> None:
-        """Begin nothing any more; what is half done is forgotten."""
+        """Stop. A compaction in progress is dropped; the next start removes its files."""
         self._stopped = True
 
-    def _look(self) -> None:
+    def _start_next(self) -> None:
         log_dir = self._log_dir
         if self._stopped or log_dir.writer.failure is not None:
             return
-        logs = (log for log in log_dir.logs.values() if log not in self._failed and self._is_compacted(log))
-        worth = (log for log in logs if self._in_vain.get(log) != log.base_offset)
-        log = dirtiest(worth, self._settings.min_dirty_ratio)
+        logs = (log for log in log_dir.logs.values() if log not in self._damaged and self._is_compacted(log))
+        candidates = (log for log in logs if self._blocked.get(log) != log.base_offset)
+        log = dirtiest(candidates, self._settings.min_dirty_ratio)
         if log is None:
             self._is_idle = True
             return
         compaction = Compaction(log_dir.disk, log, log_dir.writer, self._settings, self._clock.now_ms())
-        self._host.post(partial(self._turn, log, compaction, compaction.run(), []))
+        self._post(partial(self._turn, log, compaction, compaction.run(), []))
 
     def _is_compacted(self, log: PartitionLog) -> bool:
-        """Whether the topic says so; what belongs to none is compacted."""
+        """Return whether the topic's `cleanup.policy` has compact; a log without a topic is compacted."""
         cluster = self._cluster
         topic = cluster.topic(log.topic)
         return topic is None or "compact" in topic_config(
@@ -123,56 +121,56 @@ class CompactionTask:
     def _turn(
         self, log: PartitionLog, compaction: Compaction, steps: Generator[Work | None], failures: list[OSError]
     ) -> None:
-        """Go on for some steps; ``failures`` are those of what was done in the thread."""
+        """Run steps for one turn; ``failures`` gets the error of blocking work in the thread."""
         if self._stopped or self._log_dir.logs.get((log.topic, log.partition)) is not log:
             steps.close()
-            self._look()
+            self._start_next()
             return
-        begin = time.monotonic()
-        if begin < self._next_turn_s and self._clock.quiet_ms < IDLE_MS:
-            self._host.post(partial(self._turn, log, compaction, steps, failures))
+        now_s = time.monotonic()
+        if now_s < self._next_turn_s and self._clock.quiet_ms < IDLE_MS:
+            self._post(partial(self._turn, log, compaction, steps, failures))
             return
-        end = begin + TURN_S
-        self._next_turn_s = end + CLIENTS_TURN_S
+        end_s = now_s + TURN_S
+        self._next_turn_s = end_s + CLIENTS_TURN_S
         try:
             if failures:
                 steps.throw(failures[0])
-            while time.monotonic() < end:
+            while time.monotonic() < end_s:
                 work = next(steps, self)
                 if work is self:
-                    self._done(log, compaction)
+                    self._finish(log, compaction)
                     return
                 if callable(work):
                     again = partial(self._turn, log, compaction, steps, failures)
-                    self._sync_thread.run(partial(_block, work, failures), again)
+                    self._worker.run(partial(_run_blocking, work, failures), again)
                     return
         except OSError as error:
             logger.warning("%s can't be compacted now: %s", log.directory, error)
-            self._look_later()
+            self._start_next_later()
             return
-        except Exception as error:  # noqa: BLE001 - a log that can't be compacted is left as it is, and served
-            self._failed.add(log)
+        except Exception as error:  # noqa: BLE001 - the log stays as it is, and is served
+            self._damaged.add(log)
             logger.error("%s can't be compacted: %s", log.directory, error)
-            self._look()
+            self._start_next()
             return
-        self._host.post(partial(self._turn, log, compaction, steps, failures))
+        self._post(partial(self._turn, log, compaction, steps, failures))
 
-    def _done(self, log: PartitionLog, compaction: Compaction) -> None:
+    def _finish(self, log: PartitionLog, compaction: Compaction) -> None:
         result = compaction.result
-        if result is None:  # what is closed is being synced, or can't be
-            self._look_later()
+        if result is None:  # its closed segments are not durable yet
+            self._start_next_later()
             return
-        if result.first_dirty_offset <= log.first_dirty_offset:  # a transaction does not end
-            self._in_vain[log] = log.base_offset
+        if result.first_dirty_offset <= log.first_dirty_offset:  # blocked by an open transaction
+            self._blocked[log] = log.base_offset
         log.first_dirty_offset = result.first_dirty_offset
-        logger.info("compacted %s: %d bytes are %d", log.directory, result.size_before, result.size_after)
-        with suppress(OSError):  # then it is compacted once more after the next start
+        logger.info("compacted %s from %d to %d bytes", log.directory, result.size_before, result.size_after)
+        with suppress(OSError):  # the log is compacted again after the next start
             self._log_dir.save_cleaner_points()
-        self._look()
+        self._start_next()
 
 
-def _block(work: Work, failures: list[OSError]) -> None:
-    """Do what blocks, in the thread."""
+def _run_blocking(work: Work, failures: list[OSError]) -> None:
+    """Run blocking work in the thread, and store its error."""
     try:
         work()
     except OSError as error:

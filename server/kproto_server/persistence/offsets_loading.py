@@ -1,6 +1,6 @@
-"""Loading offsets and groups from the logs, in slices between rounds of the loop, a partition after the other.
+"""Loading of offsets and groups from the logs, one partition after the other, in slices between iterations of the loop.
 
-A partition that is not loaded yet says so (LF-30); the others serve, and nobody waits for all of them.
+A partition that is not loaded returns COORDINATOR_LOAD_IN_PROGRESS (LF-30); the loaded ones serve meanwhile.
 """
 
 from __future__ import annotations
@@ -19,64 +19,62 @@ if TYPE_CHECKING:
 
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.loading.repeated_commits import BatchTemplates
-    from kproto_server.network.event_loop import Host
+    from kproto_server.persistence.worker_thread import Post
     from kproto_server.storage.disk import Disk
     from kproto_server.storage.partition_log import PartitionLog
 
 logger = logging.getLogger("kproto.log")
 
 TURN_S = 0.005
-"""How long clients may have to wait for the next round of the loop."""
+"""Duration of one turn of loading, for which clients may have to wait."""
 SLICE_SIZE_BYTES = 1 << 20
-PROGRESS_S = 1.0
-"""How often progress is told."""
+PROGRESS_INTERVAL_S = 1.0
 
 
 class OffsetsLoading:
-    """The loads of all offsets partitions that have something in their logs."""
+    """Loads all offsets partitions whose logs are not empty."""
 
-    def __init__(self, coordinator: GroupCoordinator, host: Host, disk: Disk, logs: dict[int, PartitionLog]) -> None:
+    def __init__(
+        self,
+        coordinator: GroupCoordinator,
+        post: Post,
+        disk: Disk,
+        logs: dict[int, PartitionLog],
+        on_loaded: Callable[[], object],
+    ) -> None:
+        """``on_loaded``: called in the event loop when all partitions are loaded."""
         self._coordinator = coordinator
-        self._host = host
+        self._post = post
         self._disk = disk
-        self._waiting = [(number, log) for number, log in sorted(logs.items()) if log.size]
-        self._total_bytes = sum(log.size for _, log in self._waiting)
+        self._on_loaded = on_loaded
+        self._queue = [(number, log) for number, log in sorted(logs.items()) if log.size]
+        self._total_bytes = sum(log.size for _, log in self._queue)
         self._done_bytes = 0
-        self._count = len(self._waiting)
+        self._count = len(self._queue)
         self._templates: BatchTemplates = {}
         self._current: tuple[int, PartitionLoad] | None = None
-        self.then: Callable[[], object] = lambda: None
-        """Called when all is loaded."""
-        self._started = self._told = time.monotonic()
-        for number, _ in self._waiting:
+        self._start_s = self._reported_s = time.monotonic()
+        for number, _ in self._queue:
             coordinator.unavailable[number] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def start(self) -> None:
-        """Begin, and go on after each round of the loop until all is loaded."""
-        if self._waiting:
-            self._host.post(self._turn)
-        else:
-            self._host.post(self.then)
-
-    def run(self) -> None:
-        """Load everything before this returns."""
-        while self._step():
-            pass
+        """Load in the event loop, a turn in each iteration."""
+        self._post(self._turn if self._queue else self._on_loaded)
 
     def _turn(self) -> None:
-        end = time.monotonic() + TURN_S
-        while time.monotonic() < end:
+        end_s = time.monotonic() + TURN_S
+        while time.monotonic() < end_s:
             if not self._step():
-                self.then()
+                self._on_loaded()
                 return
-        self._host.post(self._turn)
+        self._post(self._turn)
 
     def _step(self) -> bool:
-        """Do a little; return whether there is more."""
+        """Load one slice; return False if all partitions are loaded."""
         if self._current is None:
-            if not self._waiting:
+            if not self._queue:
                 return False
-            number, log = self._waiting.pop(0)
+            number, log = self._queue.pop(0)
             slices = _slices(self._disk, log)
             coordinator = self._coordinator
             offsets = coordinator.v0_offsets if number == V0_PARTITION else coordinator.offsets
@@ -87,16 +85,16 @@ class OffsetsLoading:
         number, load = self._current
         if load.step():
             self._current = None
-            self._loaded(number, load)
-        elif time.monotonic() - self._told > PROGRESS_S:
-            self._tell(load.read_size_bytes)
+            self._finish(number, load)
+        elif time.monotonic() - self._reported_s > PROGRESS_INTERVAL_S:
+            self._report(load.read_size_bytes)
         return True
 
-    def _loaded(self, number: int, load: PartitionLoad) -> None:
+    def _finish(self, number: int, load: PartitionLoad) -> None:
         coordinator = self._coordinator
         self._done_bytes += load.read_size_bytes
         for record_type, count in sorted(load.skipped.items()):
-            logger.warning("partition %d: %d records of unknown type %d are left alone", number, count, record_type)
+            logger.warning("partition %d: skipped %d records of unknown type %d", number, count, record_type)
         if load.failed is not None:
             coordinator.unavailable[number] = ErrorCode.NOT_COORDINATOR
             logger.error("partition %d can't be served: %s", number, load.failed)
@@ -104,23 +102,23 @@ class OffsetsLoading:
             del coordinator.unavailable[number]
             self._keep_pending(number, load)
             start_sessions(coordinator, load.groups, coordinator.clock.now_ms())
-        if not self._waiting:
-            seconds = time.monotonic() - self._started
+        if not self._queue:
+            seconds = time.monotonic() - self._start_s
             megabytes = self._total_bytes / 1e6
             logger.info("loaded %d partitions, %.1f MB, in %.2f s", self._count, megabytes, seconds)
 
     def _keep_pending(self, number: int, load: PartitionLoad) -> None:
-        """Offsets that wait for the end of a transaction keep their groups, even if those have nothing else (OC-57)."""
+        """Keep offsets of open transactions, and groups that have nothing else (OC-57)."""
         if load.pending:
             self._coordinator.pending_offsets[number] = load.pending
         for _, (group_id, _, _), _ in load.pending:
             if self._coordinator.groups.get(group_id) is None:
                 self._coordinator.groups.create(group_id, self._coordinator.clock.now_ms())
 
-    def _tell(self, of_current: int) -> None:
-        self._told = time.monotonic()
-        percent = 100 * (self._done_bytes + of_current) // max(1, self._total_bytes)
-        logger.info("loading offsets: %d %%, %d of %d partitions left", percent, len(self._waiting) + 1, self._count)
+    def _report(self, current_bytes: int) -> None:
+        self._reported_s = time.monotonic()
+        percent = 100 * (self._done_bytes + current_bytes) // max(1, self._total_bytes)
+        logger.info("loading offsets: %d %%, %d of %d partitions left", percent, len(self._queue) + 1, self._count)
 
 
 def _slices(disk: Disk, log: PartitionLog) -> Iterator[bytes]:

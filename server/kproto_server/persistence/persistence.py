@@ -1,9 +1,12 @@
-"""A broker's data directory: opened before it serves, loaded while it does, kept up to date, closed in an orderly way.
+"""The data directory of a broker process: opened before the broker serves, loaded while it does, and closed at its end.
 
-Theory of operation. What clients change in offsets and groups goes through `LogRounds`; what they change in topics is
-seen by the cluster's version, and the topics are remembered before the round that brought the change is answered for.
-Loading is done in slices between rounds of the loop: a partition that is not loaded yet says so (LF-30), the others
-serve.
+Theory of operation. Changes of offsets and groups go through a `ChangeLog`: `GroupCommitLog` in ``fsync`` mode,
+`UnsyncedChangeLog` in ``os`` mode. Changes of topics raise the version of the cluster; `flush`, at the end of an
+iteration of the event loop, saves the topics before any response of that iteration is sent. Offsets partitions load in
+slices between iterations: one that is not loaded returns COORDINATOR_LOAD_IN_PROGRESS (LF-30), the others serve.
+
+Two threads run blocking work: one only the syncs of group commits, so that these never wait for the other, which runs
+background syncs, compaction and the removal of old segments.
 """
 
 from __future__ import annotations
@@ -20,38 +23,41 @@ from kproto_server.cluster.topics import TRANSACTION_TOPIC
 from kproto_server.coordinator.change_log import UnsyncedChangeLog
 from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.persistence.compaction_task import CompactionTask
-from kproto_server.persistence.group_commit import GroupCommitLog, WorkerThread
+from kproto_server.persistence.group_commit import GroupCommitLog
 from kproto_server.persistence.offsets_loading import OffsetsLoading
 from kproto_server.persistence.topic_logs import TopicLogs
+from kproto_server.persistence.worker_thread import WorkerThread
 from kproto_server.storage.disk import RealDisk
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.topics_file import StoredTopic
 
 if TYPE_CHECKING:
     from kproto_server.configuration.data_directory import DataDirectory
-    from kproto_server.network.event_loop import Host
+    from kproto_server.persistence.worker_thread import Post
     from kproto_server.state import BrokerState
 
 V0_LOG = "__zookeeper_offsets"
-"""The log of what OffsetCommit v0 stores, beside those of topics: real brokers had it in ZooKeeper."""
+"""The log of offsets committed with OffsetCommit v0, which real brokers stored in ZooKeeper."""
 
 PRODUCER_ID_BITS = 20
-"""Ids of producers begin with the time: none is given out again after a start, however many there were before."""
+"""Producer ids begin with the time of the start in their high bits, so that no id is used twice across restarts."""
 
 logger = logging.getLogger("kproto.log")
 
 
 class Persistence:
-    """The data directory of one broker process."""
+    """The data directory of one broker process. The server owns it and calls `close`."""
 
-    def __init__(self, data: DataDirectory, state: BrokerState, host: Host) -> None:
-        """Open the directory and take over what is in it.
+    def __init__(self, data: DataDirectory, state: BrokerState, post: Post) -> None:
+        """Open the directory, restore its topics, and begin to load offsets and groups.
+
+        Args:
+            post: runs a function in the event loop.
 
         Raises:
-            LogError: it is in use, damaged, or can't be read; one line that says what to do.
+            LogError: the directory is in use, damaged, or not accessible; one line of text with what to do.
         """
         self._cluster = state.cluster
-        self._host = host
         disk = RealDisk(data.path)
         try:
             disk.make_directory("")
@@ -69,10 +75,10 @@ class Persistence:
         except OSError as error:
             raise LogError(f"can't use {data.path!r}: {error.strerror or error}") from None
         self._disk = disk
-        self.log_dir.writer.on_failure = _tell_failure
+        self.log_dir.writer.on_failure = _log_failure
         for line in self.log_dir.report:
             logger.warning("%s", line)
-        self._sync_thread = WorkerThread(host.post)
+        self._sync_thread = WorkerThread(post)
         self._log: GroupCommitLog | UnsyncedChangeLog
         if data.durability == "fsync":
             self._log = GroupCommitLog(self.log_dir.writer, self._sync_thread)
@@ -83,64 +89,63 @@ class Persistence:
         self._saved_version = -1 if self.log_dir.was_used_by_kafka else state.cluster.version
         state.log_manager.directory = str(Path(data.path).absolute())
         state.cluster.last_producer_id = int(time.time() * 1000) << PRODUCER_ID_BITS
-        self._background = WorkerThread(host.post)
-        """Does what takes long, beside the rounds."""
+        self._background = WorkerThread(post)
         self.topic_logs = TopicLogs(
             state.cluster, state.settings, self.log_dir, self._log, self._save_changed_topics, self._background.run
         )
         state.log_manager.data_of = self.topic_logs.data_of
-        self._take_logs()
-        self._compacting = CompactionTask(
-            state.cluster, state.settings, state.clock, host, self._background, self.log_dir
+        self._attach_logs()
+        self._compaction_task = CompactionTask(
+            state.cluster, state.settings, state.clock, post, self._background, self.log_dir
         )
         state.coordinator.prepare_v0_log = self._prepare_v0_log
-        loading = OffsetsLoading(state.coordinator, host, disk, dict(self._log.partitions))
-        loading.then = self._compacting.start
-        loading.start()
+        # Compaction begins after loading, which reads the same segments.
+        partitions = dict(self._log.partitions)
+        OffsetsLoading(state.coordinator, post, disk, partitions, self._compaction_task.start).start()
 
     def _restore_topics(self) -> None:
         cluster = self._cluster
         for topic in self.log_dir.topics:
             cluster.restore_topic(topic.name, topic.topic_id, topic.partition_count, topic.replicas, topic.configs)
 
-    def _take_logs(self) -> None:
+    def _attach_logs(self) -> None:
         logs = self.log_dir.logs
         partitions = {number: log for (topic, number), log in logs.items() if topic == OFFSETS_TOPIC}
         if (V0_LOG, 0) in logs:
             partitions[V0_PARTITION] = logs[V0_LOG, 0]
         self._log.partitions = partitions
-        self.topic_logs.attach_offsets()
+        self.topic_logs.attach_offsets_topic()
 
     def _prepare_v0_log(self) -> int:
         if (V0_LOG, 0) not in self.log_dir.logs:
             try:
                 self.log_dir.create_logs(V0_LOG, 1)
             except OSError as error:
-                logger.error("the log of OffsetCommit v0 can't be made: %s", error)
+                logger.error("the log of OffsetCommit v0 can't be created: %s", error)
                 return ErrorCode.KAFKA_STORAGE_ERROR
-            self._take_logs()
+            self._attach_logs()
         return 0
 
     def flush(self) -> None:
-        """Called at the end of each round of the loop."""
+        """Save changed topics, begin a group commit and a background sync; called at the end of each iteration."""
         self._save_changed_topics()
         if isinstance(self._log, GroupCommitLog):
             self._log.flush()
-        work = self.log_dir.writer.begin_background_sync()
-        if work is not None:
-            self._background.run(work.run, self.log_dir.writer.end_background_sync)
+        segment_sync = self.log_dir.writer.begin_background_sync()
+        if segment_sync is not None:
+            self._background.run(segment_sync.run, self.log_dir.writer.end_background_sync)
 
     def _save_changed_topics(self) -> None:
         if self._cluster.version != self._saved_version:
             self.save_topics()
 
     def drain(self) -> None:
-        """Have everything that was appended settled before this returns."""
+        """Settle everything that was appended before this returns. Blocks."""
         if isinstance(self._log, GroupCommitLog):
             self._log.drain()
 
     def save_topics(self) -> None:
-        """Remember the topics as they are, and make or remove the logs of those that have some here."""
+        """Save the topics; create logs of the offsets topic, and remove logs of deleted topics."""
         cluster = self._cluster
         self._saved_version = cluster.version
         stored = [
@@ -156,12 +161,12 @@ class Persistence:
         if stored == self.log_dir.topics:
             return
         try:
-            gone = self.topic_logs.gone()
-            if gone:
+            deleted = self.topic_logs.deleted_topics()
+            if deleted:
                 self.drain()
-                self.topic_logs.remove(gone)
-            self.topic_logs.take_configs()
-            self._compacting.wake()
+                self.topic_logs.remove(deleted)
+            self.topic_logs.apply_configs()
+            self._compaction_task.wake()
             offsets = cluster.topics.get(OFFSETS_TOPIC)
             if offsets is not None:
                 self.log_dir.create_logs(OFFSETS_TOPIC, len(offsets.partitions))
@@ -170,15 +175,15 @@ class Persistence:
                 self.log_dir.remove_logs(OFFSETS_TOPIC)
             self.log_dir.save_topics(stored)
         except OSError as error:
-            logger.error("topics can't be remembered: %s", error)
+            logger.error("topics can't be saved: %s", error)
         else:
             self.log_dir.topics = stored
-        self._take_logs()
+        self._attach_logs()
 
     def reset(self) -> None:
-        """Forget all offsets on disk: their logs are made anew."""
+        """Remove all logs, and create empty logs for the topics that the cluster has now."""
         self.drain()
-        self.topic_logs.remove(self.topic_logs.forget_all())
+        self.topic_logs.remove(self.topic_logs.topics())
         for topic in (OFFSETS_TOPIC, V0_LOG):
             self.log_dir.remove_logs(topic)
         self._log.partitions = {}
@@ -187,8 +192,8 @@ class Persistence:
         self.save_topics()
 
     def close(self) -> None:
-        """The end: everything that was appended is written, and noted as an orderly end."""
-        self._compacting.stop()
+        """Shut down cleanly: settle everything, stop the threads, write the clean shutdown marker, release the lock."""
+        self._compaction_task.stop()
         self.drain()
         self._sync_thread.stop()
         self._background.stop()
@@ -196,9 +201,9 @@ class Persistence:
         try:
             self.log_dir.close()
         except OSError as error:
-            logger.error("the data directory can't be closed in order: %s", error)
+            logger.error("the data directory can't be shut down cleanly: %s", error)
         self._disk.unlock()
 
 
-def _tell_failure(reason: str) -> None:
+def _log_failure(reason: str) -> None:
     logger.critical("%s: no offset can be committed until the broker is started again", reason)

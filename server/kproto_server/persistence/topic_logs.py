@@ -1,7 +1,7 @@
-"""The logs of topics in a data directory, kept in step with the topics that there are.
+"""The logs of topics in a data directory, kept in step with the topics of the cluster.
 
-A partition's log is made when it is written to for the first time: most topics of a test are never. A log whose topic
-is gone, or is another one of the same name, is removed before the change is answered for.
+The log of a partition is created at the first write: most topics of a test never get one. The log of a deleted topic,
+or of an earlier topic of the same name, is removed before the response to the request that deleted or created it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from kproto_server.storage.segment_sync import SegmentSync
 
 START_OFFSETS = "log-start-offset-checkpoint"
-"""By Kafka's name and in its form (LF-54): where logs begin that begin within a segment."""
+"""Kafka's file (LF-55): the start offset of each log that begins within a segment."""
 
 logger = logging.getLogger("kproto.log")
 
 
 class TopicLogs:
-    """What topics have on disk."""
+    """The logs of all topics."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class TopicLogs:
         save_topics: Callable[[], object],
         run: Callable[[Callable[[], object], Callable[[], object]], object],
     ) -> None:
-        """``save_topics``: has topics remembered that have changed; ``run``: does what blocks, then the rest."""
+        """``save_topics``: saves changed topics; ``run``: runs blocking work, then a function in the event loop."""
         self._run = run
         self._cluster = cluster
         self._settings = settings
@@ -58,7 +58,7 @@ class TopicLogs:
         self._writer = writer
         self._save_topics = save_topics
         self._topic_ids: dict[str, bytes] = {}
-        """Whose the logs are."""
+        """Topic ids of the topics with logs."""
         self._start_offsets = self._read_start_offsets()
         for (name, number), log in log_dir.logs.items():
             topic = cluster.topic(name)
@@ -67,10 +67,10 @@ class TopicLogs:
                 self._attach(topic, partition, log)
 
     def data_of(self, topic: Topic, partition: Partition) -> PartitionData:
-        """Return the log of a partition, to be written to.
+        """Return the data of a partition with a log, created if necessary.
 
         Raises:
-            OSError: it can't be made.
+            OSError: the log cannot be created.
         """
         if not isinstance(partition.data, StoredData):
             self._save_topics()
@@ -81,13 +81,13 @@ class TopicLogs:
 
     def _attach(self, topic: Topic, partition: Partition, log: PartitionLog) -> None:
         self._topic_ids[topic.name] = topic.topic_id
-        made = OffsetsTopicData if topic.name == OFFSETS_TOPIC else StoredData
+        data_class = OffsetsTopicData if topic.name == OFFSETS_TOPIC else StoredData
         start_offset = self._start_offsets.get((topic.name, partition.index), 0)
-        data = made(log, self._log_dir.disk, self._writer, start_offset)
+        data = data_class(log, self._log_dir.disk, self._writer, start_offset)
         data.waiters = partition.data.waiters
         partition.data = data
         partition.leader_epoch = max(partition.leader_epoch, log.epoch)
-        if made is StoredData:
+        if data_class is StoredData:
             log.skips_size_check = True
             log.segment_bytes = self._segment_bytes(topic, partition)
 
@@ -95,21 +95,21 @@ class TopicLogs:
         settings = self._settings.of(partition.leader)
         return int(topic_config(self._cluster.kafka_version, settings, topic.configs, "segment.bytes"))
 
-    def take_configs(self) -> None:
-        """Have the logs go by the configs that topics have now."""
+    def apply_configs(self) -> None:
+        """Apply the current configs of the topics to their logs."""
         for topic, partition, data in self._stored():
             data.log.segment_bytes = self._segment_bytes(topic, partition)
 
-    def attach_offsets(self) -> None:
-        """Have the offsets topic be read as any other."""
+    def attach_offsets_topic(self) -> None:
+        """Make the logs of the offsets topic readable by Fetch, like those of any topic."""
         topic = self._cluster.topic(OFFSETS_TOPIC)
         for partition in topic.partitions if topic else ():
             log = self._log_dir.logs.get((OFFSETS_TOPIC, partition.index))
             if topic and log and not (isinstance(partition.data, StoredData) and partition.data.log is log):
                 self._attach(topic, partition, log)
 
-    def gone(self) -> list[str]:
-        """Return the topics whose logs are to be removed, as they are not those of the topics that there are."""
+    def deleted_topics(self) -> list[str]:
+        """Return the names of topics with logs that were deleted, or deleted and created again with another id."""
         topics = self._cluster.topics
         return [
             name
@@ -118,10 +118,10 @@ class TopicLogs:
         ]
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove the logs of topics; nothing may be queued.
+        """Remove the logs of topics. Nothing may be queued or in flight.
 
         Raises:
-            OSError: not all of them could be.
+            OSError: some logs are still there.
         """
         for name in names:
             self._log_dir.remove_logs(name)
@@ -129,8 +129,8 @@ class TopicLogs:
         if any(topic in names for topic, _ in self._start_offsets):
             self.save_start_offsets()
 
-    def forget_all(self) -> list[str]:
-        """Return all topics with logs but for the offsets topic, to be removed."""
+    def topics(self) -> list[str]:
+        """Return the names of all topics with logs, without the offsets topic."""
         return [name for name in self._topic_ids if name != OFFSETS_TOPIC]
 
     def _stored(self) -> list[tuple[Topic, Partition, StoredData]]:
@@ -142,9 +142,10 @@ class TopicLogs:
         ]
 
     def drop_expired(self, data: StoredData, limits: Limits, now_ms: int) -> None:
-        """Close a segment that is old or full of what is, and have the oldest ones removed that are to go.
+        """Roll a segment that is old or has only expired records, and remove the expired segments.
 
-        What is removed is synced before: a start after a crash must not take what is missing for lost.
+        They are synced first: recovery reads from the recovery point on, and would take removed segments after it for
+        lost ones.
         """
         log = data.log
         runs = data.runs()
@@ -153,7 +154,7 @@ class TopicLogs:
             if runs and (count == len(runs) or now_ms - data.first_timestamp_of_newest() > limits.segment_ms):
                 log.roll()
         except OSError as error:
-            logger.error("%s can't be rolled: %s", log.directory, error)
+            logger.error("segment of %s can't be rolled: %s", log.directory, error)
             return
         ends = [run.next_offset for run in runs[:count]]
         if not ends:
@@ -180,16 +181,16 @@ class TopicLogs:
         self.save_start_offsets()
 
     def save_start_offsets(self) -> None:
-        """Note where logs begin that begin within a segment."""
-        begin = {
+        """Save the start offsets of logs that begin within a segment."""
+        start_offsets = {
             (data.log.topic, data.log.partition): data.start_offset
             for _, _, data in self._stored()
             if data.start_offset > data.log.start_offset
         }
-        if begin != self._start_offsets:
-            with suppress(OSError):  # then deleted records are there again after the next start
-                replace_file(self._log_dir.disk, START_OFFSETS, write_offset_checkpoint(begin))
-                self._start_offsets = begin
+        if start_offsets != self._start_offsets:
+            with suppress(OSError):  # deleted records are readable again after the next start
+                replace_file(self._log_dir.disk, START_OFFSETS, write_offset_checkpoint(start_offsets))
+                self._start_offsets = start_offsets
 
     def _read_start_offsets(self) -> PartitionOffsets:
         disk = self._log_dir.disk
