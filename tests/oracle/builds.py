@@ -1,4 +1,4 @@
-"""What tests build of their own sources, kept outside the tree between runs."""
+"""Build results of test sources, cached outside the repository between runs."""
 
 import hashlib
 import os
@@ -7,27 +7,27 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
-def kept(name: Path, facts: Iterable[str], sources: Iterable[Path], make: Callable[[Path], None]) -> Path:
-    """The folder that `make` makes out of these sources and facts, from the cache if it was made before.
+def cached_build(name: Path, parameters: Iterable[str], sources: Iterable[Path], build: Callable[[Path], None]) -> Path:
+    """Return the folder that `build` makes from these sources and parameters, from the cache if it exists there.
 
     Args:
-        name: in the cache, without the digest of sources and facts that is put after it.
-        make: fills the folder that it is given, which is not there yet; its parent is.
+        name: path in the cache; a digest of the sources and parameters is appended.
+        build: creates and fills the folder that it receives; the parent of the folder exists.
     """
-    digest = hashlib.sha256("\n".join([*facts, ""]).encode())
+    digest = hashlib.sha256("\n".join([*parameters, ""]).encode())
     for source in sources:
         digest.update(source.read_bytes())
     folder = _cache() / name.with_name(f"{name.name}-{digest.hexdigest()[:16]}")
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as made:
-        target = Path(made) / name.name
-        make(target)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as parent:
+        target = Path(parent) / name.name
+        build(target)
         try:
             target.rename(folder)
         except OSError:
-            if not folder.is_dir():  # otherwise another test process has made the same at the same time
+            if not folder.is_dir():  # otherwise another test process has built the same at the same time
                 raise
     return folder
 

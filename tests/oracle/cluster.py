@@ -1,4 +1,4 @@
-"""Real Kafka for tests: clusters of any release, started and stopped through the script `kafka` beside this file."""
+"""Real Kafka clusters of any release for tests, started and stopped by the script `kafka` in this folder."""
 
 import subprocess
 import sys
@@ -15,14 +15,14 @@ from tests.requirements import missing, need_java, need_maven
 SCRIPT = Path(__file__).with_name("kafka")
 
 NEWEST = "4.4.0"
-"""The newest release that the tests know; named, not looked up, so that a new release does not change a test run."""
+"""The newest release in the tests: a constant, so that a new release does not change a test run."""
 
 AS_DELIVERED = {"log.index.size.max.bytes": ""}
-"""Takes back what the script sets smaller and what then shows in a topic's description."""
+"""Removes a setting of the script that topic descriptions show."""
 
 
 def kafka(*args: str) -> str:
-    """Run the script; return what it prints. Skips the test where Java or Maven is missing."""
+    """Run the script and return its output; skip the test if Java or Maven is missing."""
     if sys.platform != "linux":
         missing("needs Linux: the script that runs real Kafka watches its processes through /proc")
     need_java()
@@ -39,7 +39,7 @@ class Cluster:
 
     version: str
     addresses: tuple[str, ...]
-    """host:port of each broker, in the order of the ids, whether it is up or not."""
+    """host:port of each broker in the order of the node ids, whether or not it runs."""
     folder: Path
 
     @property
@@ -47,15 +47,15 @@ class Cluster:
         return ",".join(self.addresses)
 
     def start(self, node_id: int) -> None:
-        """Start this broker; return when it and all others that are up know each other."""
+        """Start a broker; return when all running brokers know each other."""
         kafka("node", "start", str(self.folder), str(node_id))
 
     def stop(self, node_id: int) -> None:
-        """Stop this broker in order: it hands its leaderships over."""
+        """Stop a broker by a controlled shutdown."""
         kafka("node", "stop", str(self.folder), str(node_id))
 
     def kill(self, node_id: int) -> None:
-        """End this broker's process at once. The others notice when its session times out (9 s by default)."""
+        """Kill a broker. The others notice when its session times out (9 s by default)."""
         kafka("node", "kill", str(self.folder), str(node_id))
 
 
@@ -63,13 +63,13 @@ class Cluster:
 def real_kafka(
     version: str = NEWEST, brokers: int = 1, up: int | None = None, props: Mapping[str, str] | None = None
 ) -> Iterator[Cluster]:
-    """Run a cluster of real brokers and remove it in the end.
+    """Run a cluster of real brokers; stop and remove it at the end.
 
     Args:
         version: x.y.z of the release.
-        brokers: how many there are in all.
-        up: how many of them are started, from node 1 on; the others are for `Cluster.start`. All by default.
-        props: settings of each broker; one with an empty value is taken out of those that the script makes.
+        brokers: number of brokers.
+        up: number of brokers to start, from node 1 on; `Cluster.start` starts the others. All by default.
+        props: settings of each broker; an empty value removes a setting of the script.
     """
     with tempfile.TemporaryDirectory(prefix="kafka-", ignore_cleanup_errors=True) as name:
         settings = [word for key, value in (props or {}).items() for word in ("--prop", f"{key}={value}")]

@@ -2,9 +2,9 @@
 
     python -m tests.oracle.condense_definitions JARS_FOLDER RELEASE
 
-JARS_FOLDER is the `libs` of a Kafka distribution, or any folder with the jars of that release. What stays of
-a definition is what decides bytes and values: names, types, versions, tags, defaults. Comments and
-descriptions go.
+JARS_FOLDER is the `libs` of a Kafka distribution, or any folder with the jars of that release. The fixtures keep the
+parts of a definition that determine bytes and values: names, types, versions, tags, defaults. They omit comments and
+descriptions.
 """
 
 import json
@@ -17,8 +17,8 @@ from typing import Any
 
 from tests.fixture_files import FIXTURES
 
-MESSAGE_FACTS = ("name", "apiKey", "type", "listeners", "validVersions", "flexibleVersions")
-FIELD_FACTS = (
+MESSAGE_KEYS = ("name", "apiKey", "type", "listeners", "validVersions", "flexibleVersions")
+FIELD_KEYS = (
     "name",
     "type",
     "versions",
@@ -32,7 +32,7 @@ COMMENT = re.compile(r"^\s*//.*$|\s//\s.*$", flags=re.MULTILINE)
 
 
 def definitions_of(jars: Path) -> Iterator[dict[str, Any]]:
-    """Kafka's definitions in the jars of one folder, comments stripped."""
+    """Yield Kafka's definitions in the jars of a folder, without comments."""
     for jar in sorted(jars.glob("kafka*.jar")):
         with zipfile.ZipFile(jar) as archive:
             for name in archive.namelist():
@@ -41,7 +41,7 @@ def definitions_of(jars: Path) -> Iterator[dict[str, Any]]:
 
 
 def typed_default(kind: str, default: object) -> object:
-    """The default as the value it means: the definitions write both -1 and "-1", true and "true"."""
+    """Return the default as a typed value: the definitions write both -1 and "-1", true and "true"."""
     if default is None or default == "null":
         return None
     if kind == "bool":
@@ -54,15 +54,15 @@ def typed_default(kind: str, default: object) -> object:
 
 
 def field_line(field: dict[str, Any], depth: int) -> str:
-    """A field on one line of its own, the fields of a structure below it."""
-    facts = {key: field[key] for key in FIELD_FACTS if key in field}
-    # A field that is only ever tagged may say so once.
-    facts.setdefault("versions", field.get("taggedVersions"))
+    """Return a field on one line, followed by the fields of a structure."""
+    kept = {key: field[key] for key in FIELD_KEYS if key in field}
+    # A field that is tagged in all its versions may omit `versions`.
+    kept.setdefault("versions", field.get("taggedVersions"))
     if "tag" in field:
-        facts["tag"] = int(field["tag"])
+        kept["tag"] = int(field["tag"])
     if "default" in field:
-        facts["default"] = typed_default(field["type"], field["default"])
-    line = json.dumps(facts)
+        kept["default"] = typed_default(field["type"], field["default"])
+    line = json.dumps(kept)
     if "fields" in field:
         line = f'{line[:-1]}, "fields": {field_lines(field["fields"], depth + 1)}}}'
     return line
@@ -74,11 +74,11 @@ def field_lines(fields: list[dict[str, Any]], depth: int) -> str:
 
 
 def condensed(definition: dict[str, Any]) -> str:
-    """The text of one fixture file."""
-    facts = {key: definition[key] for key in MESSAGE_FACTS if key in definition}
+    """Return the text of one fixture file."""
+    kept = {key: definition[key] for key in MESSAGE_KEYS if key in definition}
     if definition.get("latestVersionUnstable"):
-        facts["latestVersionUnstable"] = True
-    text = f'{json.dumps(facts)[:-1]},\n "fields": {field_lines(definition.get("fields", []), 2)}'
+        kept["latestVersionUnstable"] = True
+    text = f'{json.dumps(kept)[:-1]},\n "fields": {field_lines(definition.get("fields", []), 2)}'
     structures = definition.get("commonStructs", [])
     if structures:
         lines = (

@@ -1,10 +1,10 @@
-"""Play the timelines of expiry to real brokers, in real time, and keep what came of them in `fixtures/expiry`.
+"""Run the timelines of offset expiration on real brokers in real time, and record the outcomes in `fixtures/expiry`.
 
     python -m tests.oracle.expiry 2.0.1 2.1.1 4.4.0 [--only T5,T8]
 
-Takes two and a half minutes a release: all groups live at once, on one broker; those in whose time the broker is down
-have one of their own. Prints where an outcome is not that of the table. With --only, what is recorded of others stays;
-T23, which takes ten minutes, is played only by its name.
+Takes two and a half minutes per release: all groups run at the same time on one broker, except timelines that restart
+the broker, which have their own one. Prints the differences between the outcomes and the table. With --only, the other
+recordings stay as they are; T23 takes ten minutes and runs only if it is named.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ SETTINGS = {
     "offsets.retention.check.interval.ms": "1000",
     "offsets.topic.num.partitions": "4",
 }
-"""Beside those that every broker gets from the launcher."""
+"""In addition to the settings of the launcher."""
 TOLERANCE_S = 1.5
-"""A second is between two sweeps; the rest is between two looks."""
+"""One second between two runs of the expiration task; the rest is the interval of observations."""
 LAG_LIMIT_S = 0.5
-"""An act that is later than this makes a recording worthless."""
+"""A recording with an action later than this is invalid."""
 INIT_PRODUCER_ID = 22
 READY_S = 0.5
 
 
-def play_all(release: str, scripts: Sequence[Script]) -> dict[str, tuple[Outcome, float]]:
-    """Play scripts to a release, those that have it down at other times to other brokers; return outcome and lag."""
+def run_all(release: str, scripts: Sequence[Script]) -> dict[str, tuple[Outcome, float]]:
+    """Run scripts on a release, one broker per restart schedule; return the outcome and the lag of each."""
     by_down: dict[Down | None, list[Script]] = {}
     for script in scripts:
         by_down.setdefault(script.down, []).append(script)
     with ThreadPoolExecutor(len(by_down)) as pool:
-        played = [pool.submit(play_on_one_broker, release, down, those) for down, those in by_down.items()]
-    return {name: outcome for future in played for name, outcome in future.result().items()}
+        futures = [pool.submit(run_on_one_broker, release, down, group) for down, group in by_down.items()]
+    return {name: outcome for future in futures for name, outcome in future.result().items()}
 
 
-def play_on_one_broker(release: str, down: Down | None, scripts: Sequence[Script]) -> dict[str, tuple[Outcome, float]]:
+def run_on_one_broker(release: str, down: Down | None, scripts: Sequence[Script]) -> dict[str, tuple[Outcome, float]]:
     with tempfile.TemporaryDirectory(prefix="expiry-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         broker = launcher.start(release, folder=folder, props=SETTINGS)
@@ -86,20 +86,20 @@ def recording(release: str) -> Path:
     return FIXTURES / "expiry" / f"{release}.json"
 
 
-def keep(release: str, outcomes: dict[str, tuple[Outcome, float]]) -> None:
+def record(release: str, outcomes: dict[str, tuple[Outcome, float]]) -> None:
     path = recording(release)
     timelines: dict[str, Any] = json.loads(path.read_text())["timelines"] if path.exists() else {}
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     for name, (outcome, lag_s) in outcomes.items():
-        facts: dict[str, Any] = {"gone": outcome.gone, "states": outcome.states}
+        recorded: dict[str, Any] = {"gone": outcome.gone, "states": outcome.states}
         if outcome.answers:
-            facts["answers"] = outcome.answers
+            recorded["answers"] = outcome.answers
         if outcome.loaded is not None:
-            facts["loaded"] = outcome.loaded
-        timelines[name] = {**facts, "latest_act_s": round(lag_s, 3), "recorded": date}
+            recorded["loaded"] = outcome.loaded
+        timelines[name] = {**recorded, "latest_act_s": round(lag_s, 3), "recorded": date}
     ordered = {name: timelines[name] for name in TABLE if name in timelines}
     path.parent.mkdir(exist_ok=True)
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(facts)}" for name, facts in ordered.items())
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(timeline)}" for name, timeline in ordered.items())
     head = f'{{\n "broker": "{release}",\n "settings": {json.dumps(SETTINGS)},\n "timelines": {{\n'
     path.write_text(f"{head}{lines}\n }}\n}}\n")
 
@@ -107,24 +107,26 @@ def keep(release: str, outcomes: dict[str, tuple[Outcome, float]]) -> None:
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.oracle.expiry", description=__doc__.splitlines()[0])
     parser.add_argument("releases", nargs="+", metavar="RELEASE")
-    parser.add_argument("--only", default="", help="names of timelines, comma-separated")
-    asked = parser.parse_args(argv)
-    only = asked.only.split(",") if asked.only else [name for name, script in TABLE.items() if not script.is_long]
-    is_well = True
-    for release in asked.releases:
+    parser.add_argument("--only", default="", help="timelines to run, comma-separated")
+    arguments = parser.parse_args(argv)
+    only = (
+        arguments.only.split(",") if arguments.only else [name for name, script in TABLE.items() if not script.is_long]
+    )
+    is_equal = True
+    for release in arguments.releases:
         kafka_version = KafkaVersion.named(release)
         scripts = [s for s in TABLE.values() if s.name in only and s.can_be_played(kafka_version)]
-        outcomes = play_all(release, scripts)
+        outcomes = run_all(release, scripts)
         for script in scripts:
             outcome, lag_s = outcomes[script.name]
             expected = script.outcomes.get(kafka_version.name, outcome)
-            faults = list(differences(expected, outcome, script.states, TOLERANCE_S))
+            problems = list(differences(expected, outcome, script.states, TOLERANCE_S))
             if lag_s > LAG_LIMIT_S:
-                faults.append(f"an act came {lag_s:.2f} s late")
-            print(release, script.name, "; ".join(faults) or "as in the table", flush=True)
-            is_well = is_well and not faults
-        keep(release, outcomes)
-    return 0 if is_well else 1
+                problems.append(f"an action was {lag_s:.2f} s late")
+            print(release, script.name, "; ".join(problems) or "equals the table", flush=True)
+            is_equal = is_equal and not problems
+        record(release, outcomes)
+    return 0 if is_equal else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A timeline's group at a broker, real or ours: what the script says is sent over a socket, by no client library."""
+"""The group of a timeline on a broker, real or kproto: the script's actions as requests, without a client library."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from tests.waiting import wait_until
 HEARTBEAT_S = 2.0
 TRANSACTION_LIMIT_MS = 600_000
 GROUP, TRANSACTION = 0, 1
-"""What a coordinator is looked for as."""
-MOVING = {14, 15, 16}
-"""Errors of a coordinator that is not there yet, loads, or has moved."""
+"""Key types of FindCoordinator."""
+COORDINATOR_ERRORS = {14, 15, 16}
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
 GROUP_ID_NOT_FOUND = 69
 PARTITIONS = {"t": 2, "u": 1, "x": 1}
-"""How many partitions the topics of scripts have."""
+"""Partition counts of the scripts' topics."""
 
 
 class Time(Protocol):
-    """Where a line takes its time from."""
+    """The time source of a line."""
 
     @property
     def now_s(self) -> float: ...
@@ -48,11 +48,11 @@ class Time(Protocol):
     def pass_until(self, time_s: float) -> None: ...
 
     def now_ms(self) -> int:
-        """Wall time of the broker, since the epoch."""
+        """Return the broker's wall clock time since the epoch."""
 
 
 class RealTime:
-    """The time of all of us, since a moment that is set when everything is ready."""
+    """Real time, relative to a start that is set when all groups are ready."""
 
     zero_s: float
 
@@ -74,7 +74,7 @@ class RealTime:
 
 
 class WireLine(Line):
-    """One group, and the one connection on which everything about it is asked."""
+    """One group, and one connection for all requests about it."""
 
     def __init__(self, address: str, group_id: str, clock: Time) -> None:
         super().__init__()
@@ -94,46 +94,46 @@ class WireLine(Line):
         if self._client is not None:
             self._client.socket.close()
 
-    # -- before the script begins
+    # -- before the script starts
 
     def set_up(self, *, in_transaction: bool) -> None:
-        """Have topics, and coordinators of the group and its transactions."""
+        """Create the topics, and wait for the coordinators of the group and of its transactions."""
         for name, partition_count in PARTITIONS.items():
             self._create_topic(self._topic_name(name), partition_count)
         wait_until(lambda: self._find_coordinator(GROUP) == 0, "a coordinator")
         wait_until(lambda: self._see() is not None, "the group's offsets")
         if in_transaction:
-            wait_until(lambda: self._find_coordinator(TRANSACTION) == 0, "a coordinator of transactions")
+            wait_until(lambda: self._find_coordinator(TRANSACTION) == 0, "a transaction coordinator")
             wait_until(self._have_producer_id, "a producer id")
 
     def _topic_name(self, name: str) -> str:
-        """Of the one topic that is deleted each group has its own."""
+        """Return the topic's name on the broker: each group has its own topic "x", which scripts delete."""
         return f"{self._group_id}-x" if name == "x" else name
 
     def _create_topic(self, name: str, partition_count: int) -> None:
-        """Have a topic that the broker that is asked knows, as an administrator's answer comes before that."""
+        """Create a topic, and wait until the broker's metadata has it, which may be after the CreateTopics response."""
         topic = CreatableTopic(
             name=name, num_partitions=partition_count, replication_factor=1, assignments=(), configs=()
         )
-        self._ask(CreateTopicsRequest(topics=(topic,), timeout_ms=20_000), 2)
-        asked = MetadataRequest(topics=(MetadataRequestTopic(name=name),))
-        wait_until(lambda: self._ask(asked, 1).topics[0].error_code == 0, f"topic {name}")
+        self._send(CreateTopicsRequest(topics=(topic,), timeout_ms=20_000), 2)
+        request = MetadataRequest(topics=(MetadataRequestTopic(name=name),))
+        wait_until(lambda: self._send(request, 1).topics[0].error_code == 0, f"topic {name}")
 
     def _find_coordinator(self, key_type: int) -> int:
-        answer = self._ask(FindCoordinatorRequest(key=self._group_id, key_type=key_type), 1)
-        return int(answer.error_code)
+        response = self._send(FindCoordinatorRequest(key=self._group_id, key_type=key_type), 1)
+        return int(response.error_code)
 
     def _have_producer_id(self) -> bool:
-        asked = InitProducerIdRequest(transactional_id=self._group_id, transaction_timeout_ms=TRANSACTION_LIMIT_MS)
-        answer = self._ask(asked, 0)
-        self._producer = (answer.producer_id, answer.producer_epoch)
-        return bool(answer.error_code == 0)
+        request = InitProducerIdRequest(transactional_id=self._group_id, transaction_timeout_ms=TRANSACTION_LIMIT_MS)
+        response = self._send(request, 0)
+        self._producer = (response.producer_id, response.producer_epoch)
+        return bool(response.error_code == 0)
 
-    def _ask(self, request: Request, version: int) -> Any:
+    def _send(self, request: Request, version: int) -> Any:
         assert self._client is not None
         return self._client.ask(request, version)
 
-    # -- time, and what is seen
+    # -- time and observation
 
     @property
     def now_s(self) -> float:
@@ -162,33 +162,33 @@ class WireLine(Line):
         return stored, state
 
     def _stored(self) -> set[str] | None:
-        """Return the offsets that OffsetFetch finds; None while they are loaded."""
+        """Return the offsets in the OffsetFetch response, or None while the coordinator loads."""
         topics = tuple(
             OffsetFetchRequestTopic(name=self._topic_name(name), partition_indexes=tuple(range(count)))
             for name, count in PARTITIONS.items()
         )
-        answer = self._ask(OffsetFetchRequest(group_id=self._group_id, topics=topics), 2)
-        if answer.error_code in MOVING:
+        response = self._send(OffsetFetchRequest(group_id=self._group_id, topics=topics), 2)
+        if response.error_code in COORDINATOR_ERRORS:
             return None
-        assert answer.error_code == 0
+        assert response.error_code == 0
         names = {self._topic_name(name): name for name in PARTITIONS}
         return {
             f"{names[topic.name]}-{partition.partition_index}"
-            for topic in answer.topics
+            for topic in response.topics
             for partition in topic.partitions
             if partition.committed_offset != -1
         }
 
     def _state(self) -> str | None:
         if isinstance(self._member, ConsumerMember):
-            (group,) = self._ask(
+            (group,) = self._send(
                 ConsumerGroupDescribeRequest(group_ids=(self._group_id,), include_authorized_operations=False), 0
             ).groups
             if group.error_code == GROUP_ID_NOT_FOUND:
                 return DEAD
         else:
-            (group,) = self._ask(DescribeGroupsRequest(groups=(self._group_id,)), 0).groups
-        if group.error_code in MOVING:
+            (group,) = self._send(DescribeGroupsRequest(groups=(self._group_id,)), 0).groups
+        if group.error_code in COORDINATOR_ERRORS:
             return None
         assert group.error_code == 0
         return str(group.group_state)
@@ -216,22 +216,22 @@ class WireLine(Line):
         self._committed("t", 0)
 
     def _commit(self, request: OffsetCommitRequest, version: int) -> None:
-        answer = self._ask(request, version)
-        assert [p.error_code for topic in answer.topics for p in topic.partitions] == [0]
+        response = self._send(request, version)
+        assert [p.error_code for topic in response.topics for p in topic.partitions] == [0]
 
     def delete_topic(self, topic: str) -> None:
-        answer = self._ask(DeleteTopicsRequest(topic_names=(self._topic_name(topic),), timeout_ms=10_000), 1)
-        assert [topic.error_code for topic in answer.responses] == [0]
+        response = self._send(DeleteTopicsRequest(topic_names=(self._topic_name(topic),), timeout_ms=10_000), 1)
+        assert [topic.error_code for topic in response.responses] == [0]
 
     # -- members
 
     def join(self, *subscribed: str, protocol_type: str = "consumer") -> None:
-        self._member = member = ClassicMember(self._ask, self._group_id)
+        self._member = member = ClassicMember(self._send, self._group_id)
         member.join(tuple(self._topic_name(name) for name in subscribed), protocol_type)
         self._beats_at_s = self.now_s + HEARTBEAT_S
 
     def join_848(self, *subscribed: str) -> None:
-        self._member = member = ConsumerMember(self._ask, self._group_id)
+        self._member = member = ConsumerMember(self._send, self._group_id)
         member.join(subscribed)
         self._beats_at_s = self.now_s + HEARTBEAT_S
 
@@ -246,7 +246,7 @@ class WireLine(Line):
         self._member.beat()
 
     def ask_for_member_id(self) -> None:
-        self._member = ClassicMember(self._ask, self._group_id)
+        self._member = ClassicMember(self._send, self._group_id)
         self.join_with_member_id()
 
     def join_with_member_id(self) -> None:
@@ -257,24 +257,26 @@ class WireLine(Line):
 
     def commit_in_transaction(self, partition: int = 0) -> None:
         producer_id, producer_epoch = self._producer
-        whose: dict[str, Any] = {
+        producer: dict[str, Any] = {
             "transactional_id": self._group_id,
             "producer_id": producer_id,
             "producer_epoch": producer_epoch,
         }
-        asked = AddOffsetsToTxnRequest(**whose, group_id=self._group_id)
-        wait_until(lambda: self._ask(asked, 0).error_code == 0, "the group as a part of the transaction")
-        sent = TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=8, committed_metadata="")
-        topics = (TxnOffsetCommitRequestTopic(name="t", partitions=(sent,)),)
-        answer = self._ask(TxnOffsetCommitRequest(**whose, group_id=self._group_id, topics=topics), 0)
-        assert [p.error_code for topic in answer.topics for p in topic.partitions] == [0]
+        request = AddOffsetsToTxnRequest(**producer, group_id=self._group_id)
+        wait_until(lambda: self._send(request, 0).error_code == 0, "the group in the transaction")
+        partition_data = TxnOffsetCommitRequestPartition(
+            partition_index=partition, committed_offset=8, committed_metadata=""
+        )
+        topics = (TxnOffsetCommitRequestTopic(name="t", partitions=(partition_data,)),)
+        response = self._send(TxnOffsetCommitRequest(**producer, group_id=self._group_id, topics=topics), 0)
+        assert [p.error_code for topic in response.topics for p in topic.partitions] == [0]
 
     def end_transaction(self, *, committed: bool) -> None:
         producer_id, producer_epoch = self._producer
-        asked = EndTxnRequest(
+        request = EndTxnRequest(
             transactional_id=self._group_id,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             committed=committed,
         )
-        assert self._ask(asked, 0).error_code == 0
+        assert self._send(request, 0).error_code == 0

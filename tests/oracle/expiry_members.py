@@ -1,4 +1,4 @@
-"""Members of a group, simulated: each joins, sends heartbeats when told to, and leaves, with requests made by hand."""
+"""Simulated group members: they join, send heartbeats and leave by single requests, without a client library."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ LEAVING = -1
 REBALANCE_TIMEOUT_MS = 60_000
 
 
-class Ask(Protocol):
+class Send(Protocol):
+    """Sends a request and returns its response."""
+
     def __call__(self, request: Request, version: int) -> Any: ...
 
 
 class ClassicMember:
-    """One that speaks JoinGroup and SyncGroup: alone in its group, so it leads, and is assigned nothing."""
+    """A member of the classic protocol: the only one in its group, so it leads; its assignment is empty."""
 
     COMMIT_VERSION: ClassVar[int] = 3
-    """The OffsetCommit it sends, which has room for a retention time."""
+    """The version of OffsetCommit, which has a retention time."""
 
-    def __init__(self, ask: Ask, group_id: str) -> None:
-        self._ask = ask
+    def __init__(self, send: Send, group_id: str) -> None:
+        self._send = send
         self._group_id = group_id
         self.member_id = ""
         self.generation = -1
 
     def join(self, topics: tuple[str, ...], protocol_type: str) -> None:
-        """Join and sync."""
-        joined = self._ask(self._request(topics, protocol_type), 2)
+        """Send JoinGroup and SyncGroup."""
+        joined = self._send(self._request(topics, protocol_type), 2)
         assert joined.error_code == 0
         self.member_id, self.generation = joined.member_id, joined.generation_id
         synced = SyncGroupRequest(
@@ -44,13 +46,13 @@ class ClassicMember:
             member_id=self.member_id,
             assignments=(SyncGroupRequestAssignment(member_id=self.member_id, assignment=b""),),
         )
-        assert self._ask(synced, 1).error_code == 0
+        assert self._send(synced, 1).error_code == 0
 
     def join_once(self) -> int:
-        """Send a JoinGroup that knows of KIP-394, with the id that the last one was given; return the error."""
-        answer = self._ask(self._request(("t",), "consumer"), 4)
-        self.member_id = answer.member_id
-        return int(answer.error_code)
+        """Send a JoinGroup with KIP-394 and the member id of the last response; return the error code."""
+        response = self._send(self._request(("t",), "consumer"), 4)
+        self.member_id = response.member_id
+        return int(response.error_code)
 
     def _request(self, topics: tuple[str, ...], protocol_type: str) -> JoinGroupRequest:
         metadata = encode_member_data(ConsumerProtocolSubscription(topics=topics), 0)
@@ -64,20 +66,20 @@ class ClassicMember:
         )
 
     def beat(self) -> None:
-        asked = HeartbeatRequest(group_id=self._group_id, generation_id=self.generation, member_id=self.member_id)
-        assert self._ask(asked, 1).error_code == 0
+        request = HeartbeatRequest(group_id=self._group_id, generation_id=self.generation, member_id=self.member_id)
+        assert self._send(request, 1).error_code == 0
 
     def leave(self) -> None:
-        assert self._ask(LeaveGroupRequest(group_id=self._group_id, member_id=self.member_id), 1).error_code == 0
+        assert self._send(LeaveGroupRequest(group_id=self._group_id, member_id=self.member_id), 1).error_code == 0
 
 
 class ConsumerMember:
-    """One of KIP-848."""
+    """A member of the KIP-848 protocol."""
 
     COMMIT_VERSION: ClassVar[int] = 9
 
-    def __init__(self, ask: Ask, group_id: str) -> None:
-        self._ask = ask
+    def __init__(self, send: Send, group_id: str) -> None:
+        self._send = send
         self._group_id = group_id
         self.member_id = ""
         self.generation = 0
@@ -94,12 +96,12 @@ class ConsumerMember:
         self._beat()
 
     def _beat(self, **fields: Any) -> None:
-        asked = ConsumerGroupHeartbeatRequest(
+        request = ConsumerGroupHeartbeatRequest(
             group_id=self._group_id, member_id=self.member_id, member_epoch=self.generation, **fields
         )
-        answer = self._ask(asked, 0)
-        assert answer.error_code == 0
-        self.member_id, self.generation = answer.member_id, answer.member_epoch
-        if answer.assignment is not None:
-            given = answer.assignment.topic_partitions
-            self._owned = tuple(TopicPartitions(topic_id=t.topic_id, partitions=t.partitions) for t in given)
+        response = self._send(request, 0)
+        assert response.error_code == 0
+        self.member_id, self.generation = response.member_id, response.member_epoch
+        if response.assignment is not None:
+            assigned = response.assignment.topic_partitions
+            self._owned = tuple(TopicPartitions(topic_id=t.topic_id, partitions=t.partitions) for t in assigned)

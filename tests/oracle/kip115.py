@@ -1,8 +1,9 @@
-"""What KIP-115 says of too few brokers, as a script that real clusters and ours are asked (BA-50 to BA-53).
+"""KIP-115 with too few brokers, as a script for real clusters and for kproto (BA-50 to BA-53).
 
-A cluster of three begins with one broker. With one, two and three of them up, the first is asked what a client asks
-that wants a coordinator, and what an administrator asks that makes topics; errors are noted. The first answers alone
-count while brokers are too few; with all three up, each question is asked until it is answered well.
+A cluster of three starts with one broker. With one, two and three brokers up, the script sends to the first broker the
+requests of a client that looks for a coordinator and of an admin client that creates topics, and records the error
+codes. While brokers are missing, it records the first response; with three brokers, it repeats each request until it
+succeeds.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tests.waiting import wait_until
 
 BROKERS = 3
 PARTITIONS = 4
-"""Of each internal topic; the default of 50 takes real brokers long."""
+"""Per internal topic; the default of 50 is slow on real brokers."""
 SETTINGS = {
     "offsets.topic.replication.factor": "3",
     "offsets.topic.num.partitions": str(PARTITIONS),
@@ -33,43 +34,43 @@ SETTINGS = {
 }
 GROUP, TRANSACTION = 0, 1
 INTERNAL = {"__consumer_offsets": GROUP, "__transaction_state": TRANSACTION}
-"""The topics, and what their coordinators are asked for as."""
+"""The internal topics, with the key type of FindCoordinator."""
 
 
 class GrowingCluster(Protocol):
-    """Three brokers of which the first is up."""
+    """A cluster of three brokers of which the first one runs."""
 
     @property
     def bootstrap(self) -> str:
-        """HOST:PORT of each, comma-separated."""
+        """HOST:PORT of each broker, comma-separated."""
 
     def start(self, node_id: int) -> None:
-        """Start one; return when it is known."""
+        """Start a broker; return when the others know it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One question and its answer."""
+    """One request and its result."""
 
     brokers: int
-    """How many were up."""
-    question: str
-    answer: tuple[Any, ...]
+    """Number of running brokers."""
+    request: str
+    result: tuple[Any, ...]
 
 
 def grow(cluster: GrowingCluster) -> list[Step]:
-    """Run the whole script; return what was answered."""
+    """Run the script; return its steps."""
     steps = []
     with RawClient(cluster.bootstrap) as client:
         for count in range(1, BROKERS):
-            steps += [Step(count, *asked) for asked in _ask_while_too_few(client, count)]
+            steps += [Step(count, *step) for step in _steps_with_too_few(client, count)]
             cluster.start(count + 1)
-        steps += [Step(BROKERS, *asked) for asked in _ask_when_enough(client)]
+        steps += [Step(BROKERS, *step) for step in _steps_with_all(client)]
     return steps
 
 
-def make_by_hand(cluster: GrowingCluster) -> list[Step]:
-    """The offsets topic made by an administrator, with one replica, while one broker is up."""
+def create_manually(cluster: GrowingCluster) -> list[Step]:
+    """Create the offsets topic by CreateTopics with one replica, while one broker runs."""
     with RawClient(cluster.bootstrap) as client:
         created = _create(client, "__consumer_offsets", 1)
         wait_until(lambda: _coordinator(client, GROUP)[0] == 0, "a coordinator")
@@ -80,16 +81,16 @@ def make_by_hand(cluster: GrowingCluster) -> list[Step]:
         ]
 
 
-def _ask_while_too_few(client: RawClient, count: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def _steps_with_too_few(client: RawClient, count: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
     for name, key_type in INTERNAL.items():
-        yield f"metadata of {name}, not to be made", _metadata(client, name, may_create=False)
+        yield f"metadata of {name}, without creation", _metadata(client, name, may_create=False)
         yield f"find for {name}", _coordinator(client, key_type)
         yield f"find for {name} again", _coordinator(client, key_type)
         yield f"metadata of {name}", _metadata(client, name)
         yield f"metadata of {name} again", _metadata(client, name)
     for factor in range(1, BROKERS + 1):
-        yield f"create with factor {factor}", _create(client, f"made-at-{count}-with-{factor}", factor)
-    topic = f"made-at-{count}-with-1"
+        yield f"create with factor {factor}", _create(client, f"created-at-{count}-with-{factor}", factor)
+    topic = f"created-at-{count}-with-1"
     wait_until(lambda: _metadata(client, topic, may_create=False)[0] == 0, topic)
     yield "commit", _commit(client, topic)
     yield "fetch", _fetch(client, topic)
@@ -97,39 +98,39 @@ def _ask_while_too_few(client: RawClient, count: int) -> Iterator[tuple[str, tup
     yield "internal topics", tuple(sorted(_topic_names(client) & set(INTERNAL)))
 
 
-def _ask_when_enough(client: RawClient) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def _steps_with_all(client: RawClient) -> Iterator[tuple[str, tuple[Any, ...]]]:
     for name, key_type in INTERNAL.items():
         yield f"find for {name}", _coordinator(client, key_type)
-        yield f"find for {name} in the end", _until_well(partial(_coordinator, client, key_type))
-        yield f"metadata of {name} in the end", _until_well(partial(_metadata, client, name, may_create=False))
-    yield "create with factor 3", _create(client, "made-at-3-with-3", 3)
-    yield "create with factor 4", _create(client, "made-at-3-with-4", 4)
+        yield f"find for {name} at last", _until_success(partial(_coordinator, client, key_type))
+        yield f"metadata of {name} at last", _until_success(partial(_metadata, client, name, may_create=False))
+    yield "create with factor 3", _create(client, "created-at-3-with-3", 3)
+    yield "create with factor 4", _create(client, "created-at-3-with-4", 4)
     coordinator = client.ask(FindCoordinatorRequest(key="g"), 1)
-    with RawClient(f"{coordinator.host}:{coordinator.port}") as there:
-        yield "commit to the coordinator", _until_well(lambda: _commit(there, "made-at-1-with-1"))
-        yield "fetch from the coordinator", _fetch(there, "made-at-1-with-1")
+    with RawClient(f"{coordinator.host}:{coordinator.port}") as connection:
+        yield "commit to the coordinator", _until_success(lambda: _commit(connection, "created-at-1-with-1"))
+        yield "fetch from the coordinator", _fetch(connection, "created-at-1-with-1")
 
 
-def _until_well(ask: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Ask until the answer's error is 0; a real cluster takes a while to make topics and to load their partitions."""
-    answers = []
+def _until_success(send: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Repeat a request until its error code is NONE: a real cluster creates topics and loads partitions in between."""
+    results = []
 
-    def is_well() -> bool:
-        answers.append(ask())
-        return bool(answers[-1][0] == 0)
+    def succeeds() -> bool:
+        results.append(send())
+        return bool(results[-1][0] == 0)
 
-    wait_until(is_well, "an answer without an error")
-    return answers[-1]
+    wait_until(succeeds, "a response without an error")
+    return results[-1]
 
 
 def _coordinator(client: RawClient, key_type: int) -> tuple[Any, ...]:
-    """The error, and whether a node is named."""
+    """Return the error code, and whether the response names a node."""
     response = client.ask(FindCoordinatorRequest(key="g", key_type=key_type), 1)
     return response.error_code, response.node_id > 0
 
 
 def _metadata(client: RawClient, name: str, *, may_create: bool = True) -> tuple[Any, ...]:
-    """The worst error, whether the topic is internal, how many partitions, and how many replicas they have."""
+    """Return the highest error code, whether the topic is internal, and the counts of partitions and replicas."""
     request = MetadataRequest(topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=may_create)
     (topic,) = client.ask(request, 4).topics
     errors = [topic.error_code, *(partition.error_code for partition in topic.partitions)]
@@ -142,7 +143,7 @@ def _topic_names(client: RawClient) -> set[str]:
 
 
 def _create(client: RawClient, name: str, factor: int) -> tuple[Any, ...]:
-    """The error and its text."""
+    """Return the error code and the error message."""
     topic = CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=factor, assignments=(), configs=())
     (result,) = client.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 2).topics
     return result.error_code, result.error_message
@@ -154,10 +155,10 @@ def _commit(client: RawClient, topic: str) -> tuple[Any, ...]:
 
 
 def _fetch(client: RawClient, topic: str) -> tuple[Any, ...]:
-    asked: Request = OffsetFetchRequest(
+    request: Request = OffsetFetchRequest(
         group_id="g", topics=(OffsetFetchRequestTopic(name=topic, partition_indexes=(0,)),)
     )
-    response = client.ask(asked, 2)
+    response = client.ask(request, 2)
     return response.error_code, *((p.error_code, p.committed_offset) for t in response.topics for p in t.partitions)
 
 

@@ -1,7 +1,7 @@
-"""Start and stop clusters of real Kafka, each in a folder of its own, and single brokers of them.
+"""Start and stop clusters of real Kafka, each in its own folder, and single brokers of a cluster.
 
-A folder has `cluster.json` (version, ports), `node-1`, `node-2`, ... and, for old releases, `zookeeper`; each of these
-holds the process's settings, data, output and pid.
+A folder has `cluster.json` (version, ports), `node-1`, `node-2`, ... and, for old releases, `zookeeper`. Each of the
+last three has the settings, data, output and pid of its process.
 """
 
 import json
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.oracle.ports import HOST, free_port
-from tests.oracle.processes import AT_ONCE, GENTLY, alive, end, heap_size, java, log_level, spawn
+from tests.oracle.processes import KILL, TERMINATE, alive, end, heap_size, java, log_level, spawn
 from tests.oracle.releases import CACHE, OracleError, fetch, find_class, number
 
 RUNNING = CACHE / "running"
 START_LIMIT_S = 90.0
 CLUSTER_ID = "a3Byb3RvLW9yYWNsZS0wMQ"
-SMALL = {  # a test broker, not a production one
+SMALL = {  # settings of a test broker
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
@@ -40,14 +40,14 @@ SMALL = {  # a test broker, not a production one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What cluster.json holds."""
+    """The content of cluster.json."""
 
     version: str
     ports: tuple[int, ...]
     side_port: int
-    """The controller's, or ZooKeeper's."""
+    """The port of the controller or of ZooKeeper."""
     kept: bool
-    """Whether the folder outlives `stop`."""
+    """Whether `stop` keeps the folder."""
     folder: Path
 
     @property
@@ -58,27 +58,27 @@ class State:
         return self.folder / f"node-{node_id}"
 
     def up(self) -> set[int]:
-        """The ids of the brokers whose process lives."""
+        """Return the ids of the running brokers."""
         return {i for i in range(1, len(self.ports) + 1) if alive(self.node(i))}
 
     def write(self) -> None:
-        facts = {"version": self.version, "ports": self.ports, "side_port": self.side_port, "kept": self.kept}
+        content = {"version": self.version, "ports": self.ports, "side_port": self.side_port, "kept": self.kept}
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "cluster.json").write_text(json.dumps(facts, indent=1))
+        (self.folder / "cluster.json").write_text(json.dumps(content, indent=1))
         RUNNING.mkdir(parents=True, exist_ok=True)
         _note(self.folder).write_text(str(self.folder))
 
     @classmethod
     def read(cls, folder: Path) -> "State | None":
         try:
-            facts = json.loads((folder / "cluster.json").read_text())
+            content = json.loads((folder / "cluster.json").read_text())
         except FileNotFoundError:
             return None
         return cls(
-            version=facts["version"],
-            ports=tuple(facts["ports"]),
-            side_port=facts["side_port"],
-            kept=facts["kept"],
+            version=content["version"],
+            ports=tuple(content["ports"]),
+            side_port=content["side_port"],
+            kept=content["kept"],
             folder=folder,
         )
 
@@ -93,7 +93,7 @@ def start(
     zookeeper: bool = False,
     props: Mapping[str, str] | None = None,
 ) -> State:
-    """Start a cluster and wait until it answers; a folder that was used before is continued."""
+    """Start a cluster and wait until it responds; continue the cluster of an existing folder."""
     version, jars = fetch(version)
     kept = folder is not None
     if folder is None:
@@ -121,7 +121,7 @@ def start(
 def stop(folder: Path) -> None:
     folder = folder.resolve()
     for process in processes(folder):
-        end(process, GENTLY)
+        end(process, TERMINATE)
     _note(folder).unlink(missing_ok=True)
     state = State.read(folder)
     if state is not None and not state.kept:
@@ -129,10 +129,10 @@ def stop(folder: Path) -> None:
 
 
 def start_node(folder: Path, node_id: int) -> None:
-    """Start one broker of a cluster; wait until all that are up know each other."""
+    """Start one broker of a cluster; wait until all running brokers know each other."""
     state, node = _state_and_node(folder, node_id)
     if alive(node):
-        raise OracleError(f"broker {node_id} is running already")
+        raise OracleError(f"broker {node_id} is already running")
     version, jars = fetch(state.version)
     process = spawn(node, _broker_command(state.folder, jars, node))
     ids = state.up()
@@ -141,19 +141,19 @@ def start_node(folder: Path, node_id: int) -> None:
 
 
 def stop_node(folder: Path, node_id: int) -> None:
-    """Stop one broker in order; wait until the others no longer name it."""
+    """Stop one broker by a controlled shutdown; wait until the metadata of the others does not name it."""
     state, node = _state_and_node(folder, node_id)
-    end(node, GENTLY)
+    end(node, TERMINATE)
     if node_id == 1 and not (state.folder / "zookeeper").exists():
-        return  # the controller went with it, so the others are told nothing
+        return  # this node is the controller: the others get no metadata update
     ports = [state.ports[i - 1] for i in state.up()]
-    gone = f"the end of broker {node_id}"
-    wait(lambda: all(node_id not in known(port, state.version)[0] for port in ports), {}, gone)
+    condition = f"the removal of broker {node_id}"
+    wait(lambda: all(node_id not in known(port, state.version)[0] for port in ports), {}, condition)
 
 
 def kill_node(folder: Path, node_id: int) -> None:
-    """End one broker's process at once; the others will notice when its session times out."""
-    end(_state_and_node(folder, node_id)[1], AT_ONCE)
+    """Kill one broker; the others notice when its session times out."""
+    end(_state_and_node(folder, node_id)[1], KILL)
 
 
 def clusters() -> list[Path]:
@@ -161,15 +161,15 @@ def clusters() -> list[Path]:
 
 
 def processes(folder: Path) -> list[Path]:
-    """The folders of a cluster's processes, in the order of their end."""
+    """Return the folders of a cluster's processes, in the order in which they are stopped."""
     return [*sorted(folder.glob("node-*"), reverse=True), *folder.glob("zookeeper")]
 
 
 def ask(port: int, api_key: int, api_version: int, body: bytes) -> bytes:
-    """Send one request; return the response's body."""
+    """Send one request; return the body of the response."""
     with socket.create_connection((HOST, port), 2.0) as s:
-        head = struct.pack(">hhih6s", api_key, api_version, 1, 6, b"oracle")
-        s.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
+        header = struct.pack(">hhih6s", api_key, api_version, 1, 6, b"oracle")
+        s.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
         stream = s.makefile("rb")
         size = struct.unpack(">i", stream.read(4))[0]
         response: bytes = stream.read(size)
@@ -177,10 +177,10 @@ def ask(port: int, api_key: int, api_version: int, body: bytes) -> bytes:
 
 
 def known(port: int, version: str) -> tuple[set[int], int | None]:
-    """The brokers that this one's Metadata names (a killed one may linger), and the controller's id if it tells."""
+    """Return the brokers in a broker's Metadata (killed ones may still be there), and the controller id if present."""
     if number(version) < (0, 11):
         body, at, racks = ask(port, 3, 0, struct.pack(">i", 0)), 0, False
-    else:  # v4: throttle, brokers with racks, cluster id, controller; an empty topic list asks for no topic
+    else:  # v4: throttle, brokers with racks, cluster id, controller; an empty topic list requests no topic
         body, at, racks = ask(port, 3, 4, struct.pack(">i?", 0, False)), 4, True
 
     def after_string(position: int) -> int:
@@ -197,9 +197,9 @@ def known(port: int, version: str) -> tuple[set[int], int | None]:
 
 
 def complete(port: int, version: str, ids: set[int]) -> bool:
-    """Whether this broker knows these and, where it tells one, a controller."""
+    """Return whether the Metadata of a broker names these brokers and, if it has the field, a controller."""
     found, controller = known(port, version)
-    if number(version) < (0, 9):  # 0.8 names no broker before the first topic
+    if number(version) < (0, 9):  # 0.8 returns no broker before the first topic exists
         return True
     return found >= ids and controller != -1
 
@@ -217,9 +217,9 @@ def wait(ready: Callable[[], bool], starting: Mapping[Path, subprocess.Popen[byt
             if ready():
                 return
         except (OSError, struct.error):
-            pass  # it does not listen yet, or closed the connection
+            pass  # the server does not listen yet, or has closed the connection
         time.sleep(0.05)
-    raise OracleError(f"{what} did not come about in {START_LIMIT_S} s\n{outputs()}")
+    raise OracleError(f"{what}: not reached within {START_LIMIT_S} s\n{outputs()}")
 
 
 def _launch(state: State, jars: Path, up: int, props: Mapping[str, str], kraft: bool) -> None:
@@ -236,8 +236,8 @@ def _launch(state: State, jars: Path, up: int, props: Mapping[str, str], kraft: 
     for node_id in range(1, len(state.ports) + 1):
         node = state.node(node_id)
         node.mkdir(exist_ok=True)
-        own = _kraft_settings(state, node_id) if kraft else _zookeeper_settings(state, node_id)
-        settings = {"log.dirs": f"{node}/data", **SMALL, **own, **props}
+        node_settings = _kraft_settings(state, node_id) if kraft else _zookeeper_settings(state, node_id)
+        settings = {"log.dirs": f"{node}/data", **SMALL, **node_settings, **props}
         lines = [f"{key}={value}\n" for key, value in settings.items() if value]
         (node / "server.properties").write_text("".join(lines))
         if kraft and not (node / "data/meta.properties").exists():
@@ -261,7 +261,7 @@ def _start_zookeeper(folder: Path, jars: Path, port: int) -> "subprocess.Popen[b
 
 
 def _kraft_settings(state: State, node_id: int) -> dict[str, str]:
-    here, controller = f"PLAINTEXT://{HOST}:{state.ports[node_id - 1]}", f"{HOST}:{state.side_port}"
+    listener, controller = f"PLAINTEXT://{HOST}:{state.ports[node_id - 1]}", f"{HOST}:{state.side_port}"
     return {
         "node.id": str(node_id),
         "process.roles": "broker,controller" if node_id == 1 else "broker",
@@ -269,8 +269,8 @@ def _kraft_settings(state: State, node_id: int) -> dict[str, str]:
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "PLAINTEXT",
-        "advertised.listeners": here,
-        "listeners": f"{here},CONTROLLER://{controller}" if node_id == 1 else here,
+        "advertised.listeners": listener,
+        "listeners": f"{listener},CONTROLLER://{controller}" if node_id == 1 else listener,
     }
 
 
@@ -283,8 +283,8 @@ def _zookeeper_settings(state: State, node_id: int) -> dict[str, str]:
         "zookeeper.session.timeout.ms": "20000",
     }
     if number(state.version) >= (0, 9):
-        here = f"PLAINTEXT://{HOST}:{port}"
-        return settings | {"listeners": here, "advertised.listeners": here}
+        listener = f"PLAINTEXT://{HOST}:{port}"
+        return settings | {"listeners": listener, "advertised.listeners": listener}
     at = {"host.name": HOST, "port": str(port)}
     return settings | at | {f"advertised.{key}": value for key, value in at.items()}
 

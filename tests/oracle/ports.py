@@ -1,4 +1,4 @@
-"""Ports for servers that have to be told one. Needs nothing but Python, as the script `kafka` does."""
+"""Ports for servers that need a fixed one. Uses the standard library only, like the script `kafka`."""
 
 import contextlib
 import fcntl
@@ -9,16 +9,16 @@ from tests.oracle.releases import CACHE
 
 HOST = "127.0.0.1"
 PORTS = range(12_000, 32_000)
-"""Below those that Linux and others give to connections."""
+"""Below the ephemeral ports of Linux and other systems."""
 LAST = CACHE / "last-port"
 
 
 def free_port() -> int:
-    """A port that nobody has, and that nobody was given here for long: all processes of a user take them in turn.
+    """Return a free port; all processes of a user take the ports in turn.
 
-    A server takes seconds until it listens, and one that is started again wants the port that it had. So a port drawn
-    by lot was now and then another server's by then; and one of those that connections get could be taken by one, and
-    who knocks at a dead one of those again and again sooner or later connects a socket to itself.
+    A server listens seconds after its start, and a restarted server needs its previous port. A random port would
+    occasionally belong to another server by then. An ephemeral port could be taken by a connection, and a client that
+    repeatedly connects to an unused ephemeral port eventually connects a socket to itself.
     """
     LAST.parent.mkdir(parents=True, exist_ok=True)
     with LAST.open("a+") as last:

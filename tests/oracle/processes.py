@@ -1,4 +1,4 @@
-"""The processes of a cluster: each has a folder with its settings, its output and its pid. Linux only (/proc)."""
+"""The processes of a cluster, each with a folder for its settings, output and pid. Linux only (/proc)."""
 
 import os
 import signal
@@ -10,11 +10,11 @@ from pathlib import Path
 from tests.oracle.releases import classpath
 
 JAVA = str(Path(os.environ["JAVA_HOME"]) / "bin/java") if os.environ.get("JAVA_HOME") else "java"
-GENTLY = ((signal.SIGTERM, 20.0), (signal.SIGKILL, 5.0))
-AT_ONCE = ((signal.SIGKILL, 5.0),)
+TERMINATE = ((signal.SIGTERM, 20.0), (signal.SIGKILL, 5.0))
+KILL = ((signal.SIGKILL, 5.0),)
 
 
-# Old releases reach into the JDK by reflection; the flags are harmless to the new ones.
+# Old releases access the JDK by reflection; new releases ignore the flags.
 JVM = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:-UsePerfData",
@@ -23,12 +23,12 @@ JVM = (
     "-Djava.net.preferIPv4Stack=true",
     *(f"--add-opens=java.base/{p}=ALL-UNNAMED" for p in ("java.lang", "java.nio", "java.util", "sun.nio.ch")),
 )
-QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+FAST_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 def java(jars: Path, conf: Path, level: str, heap: str) -> list[str]:
-    """The start of a command that runs a class of these jars; the configuration of its log is written to `conf`."""
-    flags = os.environ.get("KAFKA_JVM", QUICK_START).split()
+    """Return the start of a command that runs a class of these jars; write its log configuration to `conf`."""
+    flags = os.environ.get("KAFKA_JVM", FAST_START).split()
     return [JAVA, f"-Xmx{heap}", *JVM, *flags, *_logging(conf, level), "-cp", classpath(jars)]
 
 
@@ -38,22 +38,22 @@ def spawn(folder: Path, command: list[str]) -> "subprocess.Popen[bytes]":
         process = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
-    (folder / "pid").write_text(f"{process.pid} {_began(str(process.pid))}")
+    (folder / "pid").write_text(f"{process.pid} {_start_time(str(process.pid))}")
     return process
 
 
 def alive(process: Path) -> int | None:
-    """The pid of the process that was started in this folder, if it lives."""
+    """Return the pid of the process that was started in this folder, or None if it has ended."""
     try:
-        pid, began = (process / "pid").read_text().split()
+        pid, start_time = (process / "pid").read_text().split()
         dead = _stat(pid)[0] == "Z"
     except (OSError, ValueError):
         return None
-    return int(pid) if not dead and began == _began(pid) else None
+    return int(pid) if not dead and start_time == _start_time(pid) else None
 
 
 def end(process: Path, signals: Sequence[tuple[signal.Signals, float]]) -> None:
-    """Send one signal after the other until the process is gone; each has its seconds to work."""
+    """Send the signals in turn until the process has ended, with a time limit for each."""
     pid = alive(process)
     for number_of_signal, limit_s in signals:
         limit = time.monotonic() + limit_s
@@ -94,8 +94,8 @@ def _stat(pid: str) -> list[str]:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
-def _began(pid: str) -> str | None:
-    """The kernel's start time of a process: with it a recycled pid is not taken for ours."""
+def _start_time(pid: str) -> str | None:
+    """Return the kernel's start time of a process, which distinguishes a reused pid."""
     try:
         return _stat(pid)[19]
     except OSError:

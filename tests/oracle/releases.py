@@ -1,4 +1,4 @@
-"""The jars of Kafka's releases, from Maven Central into a cache, and the class paths made of them."""
+"""The jars of Kafka's releases, cached from Maven Central, and their class paths."""
 
 import fcntl
 import os
@@ -14,10 +14,10 @@ from pathlib import Path
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kproto-oracle"
 JARS = CACHE / "jars"
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
-NEWEST_IS_KNOWN_FOR_S = 86400
+NEWEST_CACHED_S = 86400
 LOG4J_OF_4X = "2.24.3"
 
-# Loggers that would answer in the place of ours, and what the oldest releases ask for but no registry has.
+# Loggers that would replace the configured one, and dependencies of the oldest releases that no registry has.
 UNWANTED = (
     ("log4j", "log4j"),
     ("org.slf4j", "slf4j-log4j12"),
@@ -29,7 +29,7 @@ UNWANTED = (
 
 
 class OracleError(Exception):
-    """Something that the person at the keyboard has to know; no traceback helps."""
+    """An error for the user of the script; its text is complete without a traceback."""
 
 
 def number(version: str) -> tuple[int, ...]:
@@ -37,13 +37,13 @@ def number(version: str) -> tuple[int, ...]:
 
 
 def fetch(version: str) -> tuple[str, Path]:
-    """The release's name and the folder with its jars: the broker, and the tools where the registry has them.
+    """Return the release and the folder with its jars: the broker, and the tools if the registry has them.
 
-    A file TOOLS in the folder names the release whose tools serve instead.
+    Otherwise a file TOOLS in the folder names the release whose tools replace them.
     """
     version = resolve(version)
     jars = JARS / version
-    with _only_one(version):
+    with _locked(version):
         if not jars.is_dir():
             with tempfile.TemporaryDirectory(dir=JARS) as name:
                 _download(version, Path(name)).rename(jars)
@@ -56,10 +56,10 @@ def fetch_tools(version: str) -> Path:
 
 
 def fetch_clients(version: str) -> Path:
-    """kafka-clients and what it needs, without a broker."""
+    """Return the folder with kafka-clients and its dependencies, without a broker."""
     version = resolve(version)
     jars = JARS / f"clients-{version}"
-    with _only_one(jars.name):
+    with _locked(jars.name):
         if not jars.is_dir():
             with tempfile.TemporaryDirectory(dir=JARS) as name:
                 folder = Path(name) / "clients"
@@ -69,9 +69,9 @@ def fetch_clients(version: str) -> Path:
 
 
 def fetch_artifacts(name: str, artifacts: Iterable[tuple[str, str, str]]) -> Path:
-    """These jars alone - group, artifact, version - without what they depend on, in a folder of this name."""
+    """Return a folder of this name with these jars (group, artifact, version), without their dependencies."""
     jars = JARS / name
-    with _only_one(name):
+    with _locked(name):
         if not jars.is_dir():
             with tempfile.TemporaryDirectory(dir=JARS) as folder:
                 pom = _project("".join(_dependency(*artifact, (("*", "*"),)) for artifact in artifacts))
@@ -81,20 +81,20 @@ def fetch_artifacts(name: str, artifacts: Iterable[tuple[str, str, str]]) -> Pat
 
 
 def resolve(version: str) -> str:
-    """`newest` is the release that Maven Central's metadata names; it is asked for once a day."""
+    """Return the release; `newest` is resolved by Maven Central's metadata, at most once a day."""
     if version != "newest":
         return version
     known = CACHE / "newest"
-    if not known.exists() or time.time() - known.stat().st_mtime > NEWEST_IS_KNOWN_FOR_S:
+    if not known.exists() or time.time() - known.stat().st_mtime > NEWEST_CACHED_S:
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as out:
             artifact = "-Dartifact=org.apache.kafka:kafka-clients:RELEASE"
             _maven(f"{DEPENDENCY_PLUGIN}:copy", artifact, f"-DoutputDirectory={out}")
             with zipfile.ZipFile(next(Path(out).glob("*.jar"))) as jar:
-                facts = jar.read("kafka/kafka-version.properties").decode()
-        found = re.search(r"version=(\S+)", facts)
+                properties = jar.read("kafka/kafka-version.properties").decode()
+        found = re.search(r"version=(\S+)", properties)
         if found is None:
-            raise OracleError("kafka-clients does not tell its version")
+            raise OracleError("kafka-clients has no version property")
         known.write_text(found[1])
     return known.read_text()
 
@@ -104,7 +104,7 @@ def classpath(jars: Path) -> str:
 
 
 def find_class(jars: Path, name: str) -> str:
-    """The full name of a class of Kafka, given its short one; tools come before others."""
+    """Return the full name of a Kafka class with this short name, preferring tools."""
     if "." in name:
         return name
     found: set[str] = set()
@@ -118,8 +118,8 @@ def find_class(jars: Path, name: str) -> str:
 
 
 @contextmanager
-def _only_one(name: str) -> Iterator[None]:
-    """Of several processes that want the same jars, one fetches them."""
+def _locked(name: str) -> Iterator[None]:
+    """Let one of several processes fetch the same jars."""
     JARS.mkdir(parents=True, exist_ok=True)
     with (JARS / f".{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -127,10 +127,10 @@ def _only_one(name: str) -> Iterator[None]:
 
 
 def _download(version: str, folder: Path) -> Path:
-    split = number(version) >= (2, 4)  # before that the tools that matter are in the broker's own jar
-    if _copy_jars(_project(_broker(version, tools=split)), folder / "with-tools", must=not split):
+    split = number(version) >= (2, 4)  # before that, the tools are in the broker's jar
+    if _copy_jars(_project(_broker(version, tools=split)), folder / "with-tools", required=not split):
         return folder / "with-tools" / "jars"
-    # The registry lacks the tools (4.4.0) or jars that they need (4.0.1): the broker alone, and older tools.
+    # The registry lacks the tools (4.4.0) or their dependencies (4.0.1): fetch the broker alone, and older tools.
     _copy_jars(_project(_broker(version, tools=False)), folder / "broker")
     older = _dependency("org.apache.kafka", "kafka-tools", f"[2.4.0,{version})")
     _copy_jars(_project(older), folder / "tools", "-DexcludeTransitive=true")
@@ -139,19 +139,21 @@ def _download(version: str, folder: Path) -> Path:
     return folder / "broker" / "jars"
 
 
-def _copy_jars(pom: str, folder: Path, *flags: str, must: bool = True) -> bool:
+def _copy_jars(pom: str, folder: Path, *flags: str, required: bool = True) -> bool:
     folder.mkdir()
     (folder / "pom.xml").write_text(pom)
     target = ("-DincludeScope=runtime", f"-DoutputDirectory={folder}/jars")
-    return _maven("-f", f"{folder}/pom.xml", f"{DEPENDENCY_PLUGIN}:copy-dependencies", *target, *flags, must=must)
+    return _maven(
+        "-f", f"{folder}/pom.xml", f"{DEPENDENCY_PLUGIN}:copy-dependencies", *target, *flags, required=required
+    )
 
 
-def _maven(*args: str, must: bool = True) -> bool:
+def _maven(*args: str, required: bool = True) -> bool:
     command = ["mvn", "-B", "-ntp", "-q", *args]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode and must:
-        said = re.sub(r"https?://[^/\s]+", "REGISTRY", done.stdout + done.stderr)
-        raise OracleError(f"maven failed:\n{said[-3000:]}")
+    if done.returncode and required:
+        output = re.sub(r"https?://[^/\s]+", "REGISTRY", done.stdout + done.stderr)
+        raise OracleError(f"maven failed:\n{output[-3000:]}")
     return done.returncode == 0
 
 
@@ -163,10 +165,12 @@ def _project(dependencies: str) -> str:
 
 
 def _dependency(group: str, artifact: str, version: str, excluded: tuple[tuple[str, str], ...] = ()) -> str:
-    cut = "".join(f"<exclusion><groupId>{g}</groupId><artifactId>{a}</artifactId></exclusion>" for g, a in excluded)
+    exclusions = "".join(
+        f"<exclusion><groupId>{g}</groupId><artifactId>{a}</artifactId></exclusion>" for g, a in excluded
+    )
     return (
         f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-        f"<exclusions>{cut}</exclusions></dependency>"
+        f"<exclusions>{exclusions}</exclusions></dependency>"
     )
 
 
@@ -179,11 +183,11 @@ def _broker(version: str, *, tools: bool) -> str:
     if v >= (4,):
         log4j = ("log4j-core", "log4j-slf4j-impl", "log4j-1.2-api")
         wanted += [("org.apache.logging.log4j", artifact, LOG4J_OF_4X) for artifact in log4j]
-    else:  # reload4j is log4j 1.2, maintained
+    else:  # reload4j is the maintained log4j 1.2
         wanted.append(("org.slf4j", "slf4j-reload4j", "1.7.36"))
     if v < (1,):  # java.xml.bind left the JDK in 11
         wanted.append(("javax.xml.bind", "jaxb-api", "2.3.1"))
-    if (2,) <= v < (2, 6):  # their ZooKeeper client parses InetSocketAddress.toString(), which Java 14 changed
+    if (2,) <= v < (2, 6):  # their ZooKeeper client parses InetSocketAddress.toString(), which changed in Java 14
         wanted.insert(0, ("org.apache.zookeeper", "zookeeper", "3.4.10" if v < (2, 4) else "3.5.9"))
     logger = ("ch.qos.reload4j", "*") if v >= (4,) else ("org.slf4j", "slf4j-api")
     excluded = (*UNWANTED, logger, *(() if tools else (("org.apache.kafka", "kafka-tools-api"),)))

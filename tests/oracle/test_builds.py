@@ -1,10 +1,10 @@
-"""What is built is made once for each state of its sources, and what was not made to the end is not there."""
+"""A build runs once per state of its sources and parameters; a failed build leaves no folder."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.oracle.builds import kept
+from tests.oracle.builds import cached_build
 
 
 @pytest.fixture(autouse=True)
@@ -20,27 +20,27 @@ def source(tmp_path: Path) -> Path:
     return file
 
 
-def build(source: Path, *facts: str, made: list[Path]) -> Path:
-    def make(target: Path) -> None:
-        made.append(target)
+def build(source: Path, *parameters: str, built: list[Path]) -> Path:
+    def copy(target: Path) -> None:
+        built.append(target)
         target.mkdir()
         (target / "built").write_text(source.read_text())
 
-    return kept(Path("kind") / "name", facts, [source], make)
+    return cached_build(Path("kind") / "name", parameters, [source], copy)
 
 
-def test_the_same_sources_and_facts_are_built_once(source: Path) -> None:
-    made: list[Path] = []
-    assert build(source, "8", made=made) == build(source, "8", made=made)
-    assert len(made) == 1
+def test_the_same_sources_and_parameters_are_built_once(source: Path) -> None:
+    built: list[Path] = []
+    assert build(source, "8", built=built) == build(source, "8", built=built)
+    assert len(built) == 1
 
 
-def test_another_source_or_fact_is_built_anew(source: Path) -> None:
-    made: list[Path] = []
-    first = build(source, "8", made=made)
-    second = build(source, "17", made=made)
+def test_another_source_or_parameter_is_built_again(source: Path) -> None:
+    built: list[Path] = []
+    first = build(source, "8", built=built)
+    second = build(source, "17", built=built)
     source.write_text("two")
-    third = build(source, "17", made=made)
+    third = build(source, "17", built=built)
     assert len({first, second, third}) == 3
     assert [(folder / "built").read_text() for folder in (first, second, third)] == ["one", "one", "two"]
 
@@ -49,20 +49,20 @@ def test_a_build_that_fails_leaves_nothing(source: Path, cache: Path) -> None:
     def fail(target: Path) -> None:
         target.mkdir()
         (target / "half").touch()
-        raise OSError("no room")
+        raise OSError("disk full")
 
-    with pytest.raises(OSError, match="no room"):
-        kept(Path("kind") / "name", [], [source], fail)
+    with pytest.raises(OSError, match="disk full"):
+        cached_build(Path("kind") / "name", [], [source], fail)
     assert list((cache / "kproto-oracle/kind").iterdir()) == []
 
 
-def test_of_two_who_make_the_same_at_once_both_have_it(source: Path) -> None:
-    made: list[Path] = []
+def test_two_simultaneous_builds_share_one_folder(source: Path) -> None:
+    built: list[Path] = []
 
-    def slower(target: Path) -> None:
-        build(source, made=made)
+    def slow_build(target: Path) -> None:
+        build(source, built=built)
         target.mkdir()
 
-    folder = kept(Path("kind") / "name", [], [source], slower)
-    assert folder == build(source, made=made)
+    folder = cached_build(Path("kind") / "name", [], [source], slow_build)
+    assert folder == build(source, built=built)
     assert (folder / "built").read_text() == "one"

@@ -1,4 +1,4 @@
-"""The start and stop of single brokers, which tests of KIP-115 stand on, seen by a real client."""
+"""The start and stop of single brokers, which the KIP-115 tests depend on, as a real client sees them."""
 
 import pytest
 from kafka import KafkaAdminClient
@@ -9,11 +9,11 @@ pytestmark = pytest.mark.oracle
 
 
 QUICK_FENCING = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
-"""A broker that comes back has to wait until the session of its former self is over."""
+"""A restarted broker waits until its previous session has expired."""
 
 
 def broker_ids(bootstrap: str) -> list[int]:
-    """kafka-python asks for fenced brokers too: those that are registered, but down."""
+    """Return the ids of running brokers; kafka-python requests fenced brokers (registered, but down) too."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         brokers = admin.describe_cluster()["brokers"]
@@ -22,7 +22,7 @@ def broker_ids(bootstrap: str) -> list[int]:
         admin.close()
 
 
-def test_brokers_of_a_real_cluster_come_up_and_go_down_one_by_one() -> None:
+def test_brokers_of_a_real_cluster_start_and_stop_one_by_one() -> None:
     with real_kafka(brokers=3, up=1, props=QUICK_FENCING) as cluster:
         assert broker_ids(cluster.addresses[0]) == [1]
         cluster.start(2)

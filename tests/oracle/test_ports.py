@@ -20,13 +20,13 @@ PRINT_SOME = "from tests.oracle.ports import free_port\nfor _ in range(100): pri
 
 @pytest.fixture
 def last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of the last one given, for this test alone; there is none yet."""
+    """Return a new file for the last port, used by this test only."""
     file = tmp_path / "cache" / "last-port"
     monkeypatch.setattr(ports, "LAST", file)
     return file
 
 
-def test_a_free_port_is_no_ephemeral_one_and_can_be_bound() -> None:
+def test_a_free_port_is_not_ephemeral_and_can_be_bound() -> None:
     port = free_port()
     assert port in PORTS
     assert 1024 <= PORTS.start < PORTS.stop <= EPHEMERAL_FROM
@@ -34,7 +34,7 @@ def test_a_free_port_is_no_ephemeral_one_and_can_be_bound() -> None:
         listener.bind((HOST, port))
 
 
-def test_a_port_that_somebody_has_is_not_given(last: Path) -> None:
+def test_a_port_in_use_is_not_returned(last: Path) -> None:
     before = free_port()
     with socket.socket() as listener:
         taken = free_port()
@@ -43,17 +43,17 @@ def test_a_port_that_somebody_has_is_not_given(last: Path) -> None:
         assert free_port() not in (before, taken)
 
 
-def test_after_the_last_comes_the_first(last: Path) -> None:
+def test_the_first_port_follows_the_last(last: Path) -> None:
     free_port()
     last.write_text(str(PORTS[-1]))
     assert free_port() - PORTS.start in range(100)
 
 
-def test_no_two_processes_are_given_the_same() -> None:
-    asking = [
+def test_processes_get_different_ports() -> None:
+    processes = [
         subprocess.Popen([sys.executable, "-c", PRINT_SOME], stdout=subprocess.PIPE, text=True, cwd=ROOT)
         for _ in range(3)
     ]
-    given = [line for process in asking for line in process.communicate()[0].splitlines()]
-    assert len(given) == 300
-    assert len(set(given)) == 300
+    returned = [line for process in processes for line in process.communicate()[0].splitlines()]
+    assert len(returned) == 300
+    assert len(set(returned)) == 300

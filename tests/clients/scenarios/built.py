@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.oracle.builds import kept
+from tests.oracle.builds import cached_build
 from tests.oracle.cluster import kafka
 from tests.oracle.java import compiled, java_command
 from tests.requirements import need_go, need_node, need_npm
@@ -36,7 +36,7 @@ def go(name: str) -> Callable[[], list[str]]:
         def make(target: Path) -> None:
             subprocess.run([*build, str(target / name), f"./{name}"], cwd=folder, check=True)
 
-        return [str(kept(Path("go") / name, [], sources, make) / name)]
+        return [str(cached_build(Path("go") / name, [], sources, make) / name)]
 
     return command
 
@@ -51,4 +51,4 @@ def node() -> list[str]:
         install = [need_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
         subprocess.run(install, cwd=target, check=True, stdout=subprocess.DEVNULL)
 
-    return [need_node(), str(kept(Path("node") / "kafkajs", [], sources, make) / "driver.js")]
+    return [need_node(), str(cached_build(Path("node") / "kafkajs", [], sources, make) / "driver.js")]
