@@ -1,6 +1,6 @@
-"""Build the wheel and look inside: what users get is what the declarations say, and nothing else.
+"""Build the wheel and check its content: the two packages, their types, and the codecs that the declarations generate.
 
-Run by CI: ``python -m tests.check_wheel``. Exits 1 with one line for the first thing that is wrong.
+CI runs ``python -m tests.check_wheel``. The exit code is 1 and one line names the first problem, if there is one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 TOP_LEVEL = {"kproto", "kproto_server"}
 SIZE_MAX_BYTES = 4 * 1024 * 1024
-"""Of the wheel; a fake broker has to be quick to install."""
+"""The largest size of the wheel: a broker for tests is quick to install."""
 
 SERVE_WITHOUT_CONSTRUCT = """
 import sys
@@ -37,13 +37,13 @@ def main() -> int:
     if problem:
         print(f"the wheel is wrong: {problem}", file=sys.stderr)
         return 1
-    print(f"{wheel.name}: as it should be")
+    print(f"{wheel.name}: no problem found")
     return 0
 
 
 def _problem(wheel: Path, site: Path) -> str | None:
     if wheel.stat().st_size > SIZE_MAX_BYTES:
-        return f"{wheel.stat().st_size} bytes, {SIZE_MAX_BYTES} are the most"
+        return f"it has {wheel.stat().st_size} bytes, more than {SIZE_MAX_BYTES}"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(site)
@@ -57,7 +57,7 @@ def _problem(wheel: Path, site: Path) -> str | None:
 
 
 def _stale_codec(site: Path) -> str | None:
-    """Each generated module equals what the generator makes of the declarations now."""
+    """Return the first generated module that differs from what the generator makes of the declarations."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     from kproto.generate.shipping import generated_sources  # the build's own function, from the tree
 

@@ -1,7 +1,7 @@
 """Hypothesis profiles, chosen by the environment variable KPROTO_HYPOTHESIS.
 
-The default runs the same examples each time, ``exhaustive`` many new ones, ``few`` a handful of them: enough to
-measure coverage and to detect mutants, for which each test runs many times or slowly.
+The default, ``derandomized``, runs the same examples each time. ``exhaustive`` runs many new ones. ``few`` runs a
+handful: enough to measure coverage and to detect mutants, where each test runs slowly or many times.
 """
 
 import os
@@ -9,7 +9,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "derandomised",
+    "derandomized",
     derandomize=True,
     database=None,
     deadline=None,
@@ -17,10 +17,10 @@ settings.register_profile(
 )
 settings.register_profile(
     "exhaustive",
-    settings.get_profile("derandomised"),
+    settings.get_profile("derandomized"),
     derandomize=False,
     max_examples=5000,
     print_blob=True,
 )
-settings.register_profile("few", settings.get_profile("derandomised"), max_examples=16)
-settings.load_profile(os.environ.get("KPROTO_HYPOTHESIS", "derandomised"))
+settings.register_profile("few", settings.get_profile("derandomized"), max_examples=16)
+settings.load_profile(os.environ.get("KPROTO_HYPOTHESIS", "derandomized"))

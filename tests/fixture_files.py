@@ -1,8 +1,8 @@
-"""Typed readers of the files under `fixtures/`: the one way by which tests read them. Nothing here judges.
+"""Typed readers of the files under `fixtures/`. All tests read these files through this module.
 
-`definitions("4.4.0")` are Kafka's message definitions, `golden("OffsetCommit")` recorded requests with the
-answers of real brokers, `conversations()` what real clients said, `api_versions()` and `error_codes()`
-Kafka's tables. Where the facts come from is told in each folder's `PROVENANCE.md`.
+`definitions("4.4.0")` returns Kafka's message definitions, `golden("OffsetCommit")` recorded requests with the
+responses of real brokers, `conversations()` the frames of real clients, `api_versions()` and `error_codes()` Kafka's
+tables. The `PROVENANCE.md` of each folder names the source of its files.
 """
 
 import json
@@ -16,11 +16,11 @@ FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 GOLDEN = FIXTURES / "golden"
 
 RELEASES = ("4.4.0", "3.9.2")
-"""The releases whose message definitions are kept, newest first. Retired versions stand only in the older."""
+"""The releases with message definitions, newest first. Only the older one has the versions that 4.0 removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorFacts:
+class ErrorDefinition:
     """One row of Kafka's error table."""
 
     code: int
@@ -30,15 +30,15 @@ class ErrorFacts:
 
 
 @cache
-def error_codes() -> Mapping[str, ErrorFacts]:
-    """Kafka's error table by name."""
+def error_codes() -> Mapping[str, ErrorDefinition]:
+    """Return Kafka's error table by name."""
     rows: list[dict[str, Any]] = json.loads((FIXTURES / "kafka-error-codes.json").read_text())
-    return {row["name"]: ErrorFacts(**row) for row in rows}
+    return {row["name"]: ErrorDefinition(**row) for row in rows}
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """A range of versions, ends included; `low` above `high` is the empty one."""
+    """A range of versions, both ends included; empty if `low` is above `high`."""
 
     low: int
     high: int
@@ -66,24 +66,24 @@ NO_VERSION = Versions.parse("none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FieldFacts:
-    """One field of a message, in Kafka's words."""
+class FieldDefinition:
+    """One field of a message, as Kafka's definition states it."""
 
     name: str
     type: str
-    """"int32", "string", "bytes", "records", "uuid", a structure's name ...; "[]X" is an array of X."""
+    """"int32", "string", "bytes", "records", "uuid", the name of a struct ...; "[]X" is an array of X."""
     versions: Versions
     nullable_versions: Versions
     tagged_versions: Versions
     tag: int | None
     flexible_versions: Versions | None
-    """Overrides the message's own where it is given. RequestHeader's ClientId alone has it."""
+    """Overrides the message's own range if it is not None. Only RequestHeader's ClientId has it."""
     has_default: bool
     default: Any
-    """A value of the field's type. None: there is none, or it is null (see `has_default`)."""
+    """A value of the field's type. None: no default, or a default of null (see `has_default`)."""
     ignorable: bool
-    fields: tuple["FieldFacts", ...]
-    """Those of the structure that `type` names, common structures resolved; empty for plain types."""
+    fields: tuple["FieldDefinition", ...]
+    """The fields of the struct that `type` names, common structs resolved; empty for primitive types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,23 +94,23 @@ class Definition:
     kind: str
     """"request", "response", "header", "data", "coordinator-key" or "coordinator-value"."""
     api_key: int | None
-    """The API key; of a coordinator's key or value the record type (absent for most in 3.9.2)."""
+    """The API key; for a coordinator's key or value its record type (absent for most in 3.9.2)."""
     listeners: tuple[str, ...]
-    """Of a request: "broker", "controller" and (3.9.2) "zkBroker"."""
+    """For a request: "broker", "controller" and (in 3.9.2) "zkBroker"."""
     valid_versions: Versions
     flexible_versions: Versions
     newest_is_unstable: bool
-    """Whether brokers keep the newest version to themselves by default."""
-    fields: tuple[FieldFacts, ...]
+    """Whether brokers do not advertise the newest version by default."""
+    fields: tuple[FieldDefinition, ...]
 
 
-def _fields(rows: list[dict[str, Any]], structures: Mapping[str, list[dict[str, Any]]]) -> tuple[FieldFacts, ...]:
-    return tuple(_field(row, structures) for row in rows)
+def _fields(rows: list[dict[str, Any]], structs: Mapping[str, list[dict[str, Any]]]) -> tuple[FieldDefinition, ...]:
+    return tuple(_field(row, structs) for row in rows)
 
 
-def _field(row: dict[str, Any], structures: Mapping[str, list[dict[str, Any]]]) -> FieldFacts:
-    inner = row.get("fields") or structures.get(row["type"].removeprefix("[]"), [])
-    return FieldFacts(
+def _field(row: dict[str, Any], structs: Mapping[str, list[dict[str, Any]]]) -> FieldDefinition:
+    inner = row.get("fields") or structs.get(row["type"].removeprefix("[]"), [])
+    return FieldDefinition(
         name=row["name"],
         type=row["type"],
         versions=Versions.parse(row["versions"]),
@@ -121,17 +121,17 @@ def _field(row: dict[str, Any], structures: Mapping[str, list[dict[str, Any]]]) 
         has_default="default" in row,
         default=row.get("default"),
         ignorable=row.get("ignorable", False),
-        fields=_fields(inner, structures),
+        fields=_fields(inner, structs),
     )
 
 
 @cache
 def definitions(release: str) -> Mapping[str, Definition]:
-    """The message definitions of one of `RELEASES` by name ("OffsetCommitRequest")."""
+    """Return the message definitions of one of `RELEASES` by name ("OffsetCommitRequest")."""
     found = {}
     for path in sorted((FIXTURES / "kafka-definitions" / release).glob("*.json")):
         row = json.loads(path.read_text())
-        structures = {structure["name"]: structure["fields"] for structure in row.get("commonStructs", [])}
+        structs = {struct["name"]: struct["fields"] for struct in row.get("commonStructs", [])}
         found[row["name"]] = Definition(
             name=row["name"],
             kind=row["type"],
@@ -140,60 +140,61 @@ def definitions(release: str) -> Mapping[str, Definition]:
             valid_versions=Versions.parse(row["validVersions"]),
             flexible_versions=Versions.parse(row.get("flexibleVersions", "none")),
             newest_is_unstable=row.get("latestVersionUnstable", False),
-            fields=_fields(row["fields"], structures),
+            fields=_fields(row["fields"], structs),
         )
     return found
 
 
 @cache
 def definition(name: str, version: int) -> Definition:
-    """The newest definition of a message that still knows this version.
+    """Return the newest definition of a message that has this version.
 
     Raises:
-        KeyError: none does.
+        KeyError: no release has this version.
     """
     for release in RELEASES:
-        facts = definitions(release).get(name)
-        if facts and version in facts.valid_versions:
-            return facts
+        found = definitions(release).get(name)
+        if found and version in found.valid_versions:
+            return found
     raise KeyError(f"{name} v{version}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenPair:
-    """A request and what real brokers answered, byte for byte, without the 4-byte size."""
+    """A request and the response of real brokers, byte for byte, both without the 4-byte size."""
 
     api: str
     api_key: int
     api_version: int
     brokers: Mapping[str, int]
-    """The releases that answered so, each with this pair's place in its recording: lower ones were sent
-    before. The bytes are the first one's; others differ in correlation id and generated member ids only."""
+    """The releases with this response; for each, the index of this pair in its recording, in the order of sending.
+    The bytes are those of the first release; the others differ in correlation id and generated member ids only."""
     note: str
-    """The situation."""
+    """The situation, in words."""
     request: bytes
     response: bytes | None
-    """None: the broker closed the connection, or gave no answer where the note says so."""
+    """None: the broker closed the connection, or did not respond (the note says which)."""
     request_values: Mapping[str, Any] | None
-    """What was asked, by Kafka's field names; None for frames made by hand and for long ones."""
+    """The values of the request by Kafka's field names; None for frames made by hand and for long ones."""
     response_values: Mapping[str, Any] | None
-    """The answer as an independent decoder read it; None also for long ones."""
+    """The values that an independent decoder read from the response; None for long ones too."""
     waited: bool | None = None
-    """Of a Fetch in `golden_topics`: whether the broker answered only at the end of max_wait."""
+    """For a Fetch in `golden_topics`: whether the broker responded only after max_wait."""
 
 
 @cache
 def golden(api: str) -> tuple[GoldenPair, ...]:
-    """All recorded pairs of an API by its name ("OffsetCommit")."""
+    """Return all recorded pairs of an API by its name ("OffsetCommit")."""
     lines = (GOLDEN / "frames" / f"{api}.jsonl").read_text().splitlines()
     return tuple(_golden_pair(api, json.loads(line)) for line in lines)
 
 
 @cache
 def golden_releases(api: str) -> tuple[GoldenPair, ...]:
-    """The same questions put to a broker of each release line, fresh and alone, in each mode: which answered how.
+    """Return the pairs of an API that were recorded with the same requests to a fresh broker of each release and mode.
 
-    A key of `brokers` may end in "-zookeeper", as a release's name may; ports, ids and correlation ids are made equal.
+    A key of `brokers` ends in "-zookeeper" where a release has both modes. Ports, ids and correlation ids are made
+    equal.
     """
     lines = (GOLDEN / "releases" / f"{api}.jsonl").read_text().splitlines()
     return tuple(_golden_pair(api, json.loads(line)) for line in lines)
@@ -201,39 +202,39 @@ def golden_releases(api: str) -> tuple[GoldenPair, ...]:
 
 @cache
 def golden_topics(recording: str) -> tuple[GoldenPair, ...]:
-    """One broker's whole recording on topics, in the order of the wire: "2.1.1", "4.4.0", "4.4.0-others" ..."""
+    """Return one broker's recording on topics in the order of the wire: "2.1.1", "4.4.0", "4.4.0-others" ..."""
     names = api_versions().names
     rows = [json.loads(line) for line in (GOLDEN / "topics" / f"{recording}.jsonl").read_text().splitlines()]
     return tuple(
-        _golden_pair(names[row["api_key"]], {**row, "brokers": {recording: place}}) for place, row in enumerate(rows)
+        _golden_pair(names[row["api_key"]], {**row, "brokers": {recording: index}}) for index, row in enumerate(rows)
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStep:
-    """One step of a recording of several brokers: a broker stopped or started, or a pair exchanged with it."""
+    """One step of a recording of several brokers: a broker stops or starts, or responds to a request."""
 
     node_id: int
-    does: str | None
-    """"stop" or "start"; None: it was asked."""
+    action: str | None
+    """"stop" or "start"; None: the broker received a request."""
     pair: GoldenPair | None
 
 
 @cache
 def golden_cluster(recording: str) -> tuple[ClusterStep, ...]:
-    """What three brokers answered while some of them stopped and started: "2.8.2-three-brokers" ..."""
+    """Return a recording of three brokers, some of which stop and start: "2.8.2-three-brokers" ..."""
     names = api_versions().names
     steps = []
-    for place, line in enumerate((GOLDEN / "topics" / f"{recording}.jsonl").read_text().splitlines()):
+    for index, line in enumerate((GOLDEN / "topics" / f"{recording}.jsonl").read_text().splitlines()):
         row = json.loads(line)
-        does = row.get("do")
-        pair = None if does else _golden_pair(names[row["api_key"]], {**row, "brokers": {recording: place}})
-        steps.append(ClusterStep(node_id=row["node"], does=does, pair=pair))
+        action = row.get("do")
+        pair = None if action else _golden_pair(names[row["api_key"]], {**row, "brokers": {recording: index}})
+        steps.append(ClusterStep(node_id=row["node"], action=action, pair=pair))
     return tuple(steps)
 
 
 def golden_apis() -> tuple[str, ...]:
-    """The names of the APIs that `golden` knows."""
+    """Return the names of the APIs that `golden` has pairs of."""
     return tuple(sorted(path.stem for path in (GOLDEN / "frames").glob("*.jsonl")))
 
 
@@ -261,14 +262,14 @@ class ConversationFrame:
     is_request: bool
     api_key: int
     api_version: int
-    """A response carries those of its request."""
+    """A response has the API key and the version of its request."""
     correlation_id: int
     frame: bytes
 
 
 @cache
 def conversations() -> Mapping[str, tuple[ConversationFrame, ...]]:
-    """All frames of real clients' conversations in the order of the wire, by recording ("4.4.0-aiokafka")."""
+    """Return all frames of real clients' conversations in the order of the wire, by recording ("4.4.0-aiokafka")."""
     return {path.stem: tuple(_frames_of(path)) for path in sorted((GOLDEN / "clients").glob("*.jsonl"))}
 
 
@@ -287,38 +288,38 @@ def _frames_of(path: Path) -> Iterator[ConversationFrame]:
 
 
 def golden_log(release: str) -> Path:
-    """The log directory of a broker as 2.0.1, 2.1.1 or 4.4.0 left it, with dumps beside the segments."""
+    """Return the log directory that a broker of 2.0.1, 2.1.1 or 4.4.0 wrote, with dumps beside the segments."""
     return GOLDEN / "logs" / release
 
 
 @cache
 def expiry_recordings() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
-    """What came of timelines of expiry in real brokers: release, name of the timeline, facts."""
+    """Return the recorded timelines of offset expiration in real brokers, by release and name of the timeline."""
     paths = sorted((FIXTURES / "expiry").glob("*.json"), key=lambda path: [int(n) for n in path.stem.split(".")])
     return {path.stem: json.loads(path.read_text())["timelines"] for path in paths}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireSurface:
-    """What a client at a broker of one release, in one mode, may send."""
+    """The APIs and versions that a broker of one release, in one mode, serves."""
 
     line: str
     """The release line: "0.8.2", "2.0", "4.4"."""
     mode: str
     """"zookeeper" or "kraft"."""
     broker: str
-    """The release that was asked."""
+    """The release of the broker that responded."""
     has_api_versions: bool
     apis: Mapping[int, tuple[int, int]]
-    """API key: least and greatest version."""
+    """API key -> lowest and highest version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiVersionsTable:
-    """`fixtures/kafka-api-versions.json`."""
+    """The content of `fixtures/kafka-api-versions.json`."""
 
     internal: frozenset[int]
-    """Keys that brokers and controllers send each other."""
+    """The API keys that only brokers and controllers send, to each other."""
     names: Mapping[int, str]
     surfaces: tuple[WireSurface, ...]
     """Oldest release first; ZooKeeper before KRaft."""
@@ -326,7 +327,7 @@ class ApiVersionsTable:
 
 @cache
 def api_versions() -> ApiVersionsTable:
-    """Which release serves which versions of which API."""
+    """Return the table of the API versions that each release serves."""
     table: dict[str, Any] = json.loads((FIXTURES / "kafka-api-versions.json").read_text())
     names: dict[int, str] = {int(key): name for key, name in table["names"].items()}
     return ApiVersionsTable(
@@ -346,33 +347,33 @@ def api_versions() -> ApiVersionsTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigFacts:
-    """A config as the definitions of one release have it."""
+class ConfigDefinition:
+    """A config as one release defines it."""
 
     type: str
     default: str | None
-    """None is Kafka's null."""
+    """None stands for Kafka's null."""
     valid: str | None
-    """Kafka's own words for what it may be: "[1,...]", "[compact, delete]"; None: anything of the type."""
+    """The valid values in Kafka's own notation: "[1,...]", "[compact, delete]"; None: every value of the type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigsTable:
-    """`fixtures/kafka-configs.json`."""
+    """The content of `fixtures/kafka-configs.json`."""
 
     releases: tuple[str, ...]
-    """Those whose definitions were read, oldest first."""
-    broker: Mapping[str, Mapping[str, ConfigFacts]]
-    """Release: name: facts, of those broker settings that kproto knows."""
-    topic: Mapping[str, Mapping[str, ConfigFacts]]
-    """Release: name: facts, of all topic configs."""
+    """The releases with definitions, oldest first."""
+    broker: Mapping[str, Mapping[str, ConfigDefinition]]
+    """Release -> name -> definition, of the broker settings that kproto knows."""
+    topic: Mapping[str, Mapping[str, ConfigDefinition]]
+    """Release -> name -> definition, of all topic configs."""
     synonyms: Mapping[str, str]
-    """Topic config: the broker setting that is its default, where DescribeConfigs names one."""
+    """Topic config -> the broker setting that is its default, where DescribeConfigs names one."""
 
 
 @cache
 def configs() -> ConfigsTable:
-    """The configuration definitions of Kafka's releases."""
+    """Return the configuration definitions of Kafka's releases."""
     table: dict[str, Any] = json.loads((FIXTURES / "kafka-configs.json").read_text())
     releases = tuple(table["releases"])
     return ConfigsTable(
@@ -383,13 +384,15 @@ def configs() -> ConfigsTable:
     )
 
 
-def _by_release(releases: tuple[str, ...], histories: dict[str, list[list[Any]]]) -> dict[str, dict[str, ConfigFacts]]:
-    found: dict[str, dict[str, ConfigFacts]] = {release: {} for release in releases}
+def _by_release(
+    releases: tuple[str, ...], histories: dict[str, list[list[Any]]]
+) -> dict[str, dict[str, ConfigDefinition]]:
+    found: dict[str, dict[str, ConfigDefinition]] = {release: {} for release in releases}
     for name, history in histories.items():
-        steps = {since: facts for since, *facts in history}
-        now: list[Any] = [None]
+        changes = {since: values for since, *values in history}
+        current: list[Any] = [None]
         for release in releases:
-            now = steps.get(release, now)
-            if now != [None]:
-                found[release][name] = ConfigFacts(type=now[0], default=now[1], valid=now[2])
+            current = changes.get(release, current)
+            if current != [None]:
+                found[release][name] = ConfigDefinition(type=current[0], default=current[1], valid=current[2])
     return found

@@ -1,7 +1,7 @@
-"""What a test needs from the machine beyond Python.
+"""The programs that tests need beyond Python.
 
-Each `need_x()` returns the path of the program, or skips the test and says what to install. With KPROTO_CI=1 in
-the environment nothing may be missing: there the same is a failure.
+Each `need_x()` returns the path of the program, or skips the test and says what to install. With KPROTO_CI=1 in the
+environment all programs are expected to be installed, and the test fails instead.
 """
 
 import os
@@ -13,14 +13,14 @@ import pytest
 
 
 def missing(reason: str) -> NoReturn:
-    """Skip the test for this reason; fail it where KPROTO_CI=1 promises that everything is installed."""
+    """Skip the test for this reason; fail it if KPROTO_CI is 1."""
     if os.environ.get("KPROTO_CI") == "1":
         pytest.fail(f"KPROTO_CI=1, but this test {reason}", pytrace=False)
     pytest.skip(reason)
 
 
 def need(*names: str, install: str) -> str:
-    """The path of the first of these programs that is on PATH."""
+    """Return the path of the first of these programs that is on PATH."""
     for name in names:
         path = shutil.which(name)
         if path is not None:
@@ -37,7 +37,7 @@ def need_javac() -> str:
 
 
 def _from_jdk(program: str) -> str:
-    """JAVA_HOME comes before PATH, as for Kafka's own scripts."""
+    """Return the path of a program of the JDK: JAVA_HOME comes before PATH, as in Kafka's own scripts."""
     home = os.environ.get("JAVA_HOME")
     if home and (Path(home) / "bin" / program).exists():
         return str(Path(home) / "bin" / program)

@@ -1,10 +1,13 @@
-"""The readers of `fixtures/` see the files whole: with one that drops half of them other tests would pass."""
+"""The readers of `fixtures/` return all of each file. If a reader dropped half of it, the other tests would still pass.
+
+Method. Counts of files, pairs and fields, and the references between the files.
+"""
 
 import pytest
 
 from tests.fixture_files import (
     RELEASES,
-    FieldFacts,
+    FieldDefinition,
     api_versions,
     conversations,
     definition,
@@ -15,7 +18,7 @@ from tests.fixture_files import (
     golden_releases,
 )
 
-PLAIN = {
+PRIMITIVE_TYPES = {
     "bool",
     "int8",
     "int16",
@@ -31,19 +34,19 @@ PLAIN = {
 }
 
 
-def all_fields(fields: tuple[FieldFacts, ...]) -> list[FieldFacts]:
+def all_fields(fields: tuple[FieldDefinition, ...]) -> list[FieldDefinition]:
     return [found for field in fields for found in (field, *all_fields(field.fields))]
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_structure_is_resolved_and_every_plain_type_has_no_fields(release: str) -> None:
-    fields = [field for facts in definitions(release).values() for field in all_fields(facts.fields)]
+def test_structs_are_resolved_and_primitive_types_have_no_fields(release: str) -> None:
+    fields = [field for message in definitions(release).values() for field in all_fields(message.fields)]
     assert len(fields) > 1400
     for field in fields:
-        assert bool(field.fields) == (field.type.removeprefix("[]") not in PLAIN), field
+        assert bool(field.fields) == (field.type.removeprefix("[]") not in PRIMITIVE_TYPES), field
 
 
-def test_every_version_that_some_release_serves_is_defined() -> None:
+def test_every_version_that_a_release_serves_has_a_definition() -> None:
     table = api_versions()
     for surface in table.surfaces:
         for key, (low, high) in surface.apis.items():
@@ -52,7 +55,7 @@ def test_every_version_that_some_release_serves_is_defined() -> None:
                 assert definition(f"{table.names[key]}Response", version).api_key == key
 
 
-def test_golden_pairs_are_whole() -> None:
+def test_golden_pairs_are_complete() -> None:
     pairs = [pair for api in golden_apis() for pair in golden(api)]
     assert len(golden_apis()) == 18
     assert len(pairs) == 1989
@@ -61,7 +64,7 @@ def test_golden_pairs_are_whole() -> None:
     assert len({pair.note for pair in golden("OffsetCommit")}) == 72
 
 
-def test_recorded_releases_are_whole() -> None:
+def test_recorded_releases_are_complete() -> None:
     apis = ("ApiVersions", "CreateTopics", "DescribeGroups", "FindCoordinator", "ListGroups", "Metadata")
     pairs = {api: golden_releases(api) for api in apis}
     assert sum(len(found) for found in pairs.values()) == 982
@@ -69,13 +72,13 @@ def test_recorded_releases_are_whole() -> None:
     assert len({broker for pair in pairs["Metadata"] for broker in pair.brokers}) == len(lines)
 
 
-def test_conversations_have_an_answer_to_each_request() -> None:
+def test_each_response_of_a_conversation_has_its_request() -> None:
     assert len(conversations()) == 14
     for frames in conversations().values():
-        asked = [(f.connection, f.correlation_id) for f in frames if f.is_request]
-        answered = [(f.connection, f.correlation_id) for f in frames if not f.is_request]
-        assert asked
-        assert set(answered) <= set(asked)
+        requests = {(f.connection, f.correlation_id) for f in frames if f.is_request}
+        responses = {(f.connection, f.correlation_id) for f in frames if not f.is_request}
+        assert requests
+        assert responses <= requests
 
 
 @pytest.mark.parametrize("release", ["2.0.1", "2.1.1", "4.4.0"])

@@ -1,4 +1,7 @@
-"""The ``kafka_broker`` fixture as users have it: found through the entry point, in runs of pytest of their own."""
+"""The ``kafka_broker`` fixture works for users: pytest finds it through the entry point.
+
+Method. Each test runs pytest on a test file of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
-ASK = '''
+PRELUDE = '''
     import socket
 
     def metadata(broker, topic=b""):
-        """Ask for a topic, which makes it, or for all; return the names as the answer has them."""
+        """Request one topic, which creates it, or all topics; return the bytes of the response."""
         names = len(topic).to_bytes(2, "big") + topic
         body = bytes.fromhex("0003 0001 00000001 ffff") + (b"\\x00\\x00\\x00\\x01" + names if topic else b"\\xff" * 4)
         host, port = broker.bootstrap_servers.split(",")[0].split(":")
@@ -25,8 +28,8 @@ ASK = '''
 
 
 def run(pytester: pytest.Pytester, tests: str, *args: str) -> Mapping[str, int]:
-    """Run these tests; return how many ended how."""
-    pytester.makepyfile(test_it=f"{ASK}\n{tests}")
+    """Run these tests; return the number of tests for each outcome."""
+    pytester.makepyfile(test_it=f"{PRELUDE}\n{tests}")
     result = pytester.runpytest("-p", "no:cacheprovider", *args)
     assert result.ret == 0, result.stdout.str()
     return result.parseoutcomes()
@@ -37,7 +40,7 @@ def test_the_entry_point_names_the_plugin() -> None:
     assert entry.value == "kproto_server.pytest_plugin"
 
 
-def test_a_test_gets_a_running_broker_without_saying_where_from(pytester: pytest.Pytester) -> None:
+def test_the_fixture_needs_no_import_and_no_configuration(pytester: pytest.Pytester) -> None:
     outcomes = run(
         pytester,
         """
@@ -50,7 +53,7 @@ def test_a_test_gets_a_running_broker_without_saying_where_from(pytester: pytest
     assert outcomes == {"passed": 1}
 
 
-def test_the_broker_stays_and_what_a_test_made_is_forgotten(pytester: pytest.Pytester) -> None:
+def test_all_tests_share_one_broker_that_is_reset_before_each(pytester: pytest.Pytester) -> None:
     outcomes = run(
         pytester,
         """
@@ -60,8 +63,8 @@ def test_the_broker_stays_and_what_a_test_made_is_forgotten(pytester: pytest.Pyt
         addresses.add(kafka_broker.bootstrap_servers)
         metadata(kafka_broker, b"orders")
         assert kafka_broker.snapshot().clients
-        (asked,) = kafka_broker.requests.where(api="Metadata")
-        assert b"orders" in asked.frame
+        (logged,) = kafka_broker.requests.where(api="Metadata")
+        assert b"orders" in logged.frame
 
     def test_second(kafka_broker):
         addresses.add(kafka_broker.bootstrap_servers)
@@ -76,7 +79,7 @@ def test_the_broker_stays_and_what_a_test_made_is_forgotten(pytester: pytest.Pyt
     assert outcomes == {"passed": 3}
 
 
-def test_options_are_overridden_in_a_conftest(pytester: pytest.Pytester) -> None:
+def test_a_conftest_overrides_the_options(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(
         """
         import pytest
@@ -102,8 +105,8 @@ def test_options_are_overridden_in_a_conftest(pytester: pytest.Pytester) -> None
     assert outcomes == {"passed": 1}
 
 
-def test_a_run_that_does_not_ask_for_it_starts_nothing(pytester: pytest.Pytester) -> None:
-    """pytest reads every plugin there is at each start: ours must cost nothing. In a new process, where nobody did."""
+def test_a_run_that_does_not_use_the_fixture_starts_no_broker(pytester: pytest.Pytester) -> None:
+    """pytest imports all installed plugins at each start, so this one imports nothing. The run is a new process."""
     pytester.makepyfile(
         """
     import sys, threading
@@ -118,7 +121,7 @@ def test_a_run_that_does_not_ask_for_it_starts_nothing(pytester: pytest.Pytester
     assert result.parseoutcomes() == {"passed": 1}, result.stdout.str()
 
 
-def test_each_process_of_xdist_has_a_broker_of_its_own(pytester: pytest.Pytester) -> None:
+def test_each_xdist_worker_has_its_own_broker(pytester: pytest.Pytester) -> None:
     outcomes = run(
         pytester,
         """
@@ -136,7 +139,7 @@ def test_each_process_of_xdist_has_a_broker_of_its_own(pytester: pytest.Pytester
     assert outcomes == {"passed": 6}
 
 
-def test_its_fixtures_are_listed_with_what_they_are(pytester: pytest.Pytester) -> None:
+def test_pytest_lists_the_fixtures_with_their_descriptions(pytester: pytest.Pytester) -> None:
     listed = pytester.runpytest("--fixtures", "-p", "no:cacheprovider").stdout
     listed.fnmatch_lines(
         ["kafka_broker_options*", "*Return the arguments of `Broker`*", "kafka_broker*", "*a running broker*"]

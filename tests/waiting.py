@@ -1,4 +1,4 @@
-"""Waiting for what another thread or process will do: bounded, in small steps."""
+"""Waiting for another thread or process: bounded, by polling."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 
 LIMIT_S = 60.0
-"""What takes longer hangs."""
+"""A wait that takes longer is a failure."""
 STEP_S = 0.01
 
 
-def wait_until(true: Callable[[], bool], what: str) -> None:
-    """Return once it is true; fail the test if that takes too long."""
-    limit = time.monotonic() + LIMIT_S
-    while not true():
-        assert time.monotonic() < limit, f"{what} did not come about in {LIMIT_S} s"
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Return as soon as the condition is true; fail the test after `LIMIT_S`."""
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {LIMIT_S} s for {what}"
         time.sleep(STEP_S)

@@ -3,7 +3,7 @@
 import pytest
 
 from kproto.codes import ErrorCode
-from tests.fixture_files import ErrorFacts, error_codes
+from tests.fixture_files import ErrorDefinition, error_codes
 
 
 def test_there_is_a_member_for_each_of_kafkas_errors_and_no_other() -> None:
@@ -13,7 +13,7 @@ def test_there_is_a_member_for_each_of_kafkas_errors_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("facts", error_codes().values(), ids=lambda facts: facts.name)
-def test_a_code_carries_kafkas_retriability_and_text(facts: ErrorFacts) -> None:
+def test_a_code_carries_kafkas_retriability_and_text(facts: ErrorDefinition) -> None:
     code = ErrorCode(facts.code)
     assert (code.name, code.retriable, code.message) == (facts.name, facts.retriable, facts.message)
 

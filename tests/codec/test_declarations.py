@@ -16,7 +16,7 @@ from kproto.message import Message
 from kproto.messages import APIS
 from kproto.registry import request_class, response_class
 from tests.codec.kafka_names import snake
-from tests.fixture_files import RELEASES, Definition, FieldFacts, api_versions, definitions
+from tests.fixture_files import RELEASES, Definition, FieldDefinition, api_versions, definitions
 
 TODAY, RETIRED = RELEASES
 
@@ -145,7 +145,7 @@ class Layout(NamedTuple):
     fields: tuple[Any, ...]
 
 
-def kafkas(message: str, facts: tuple[FieldFacts, ...], version: int) -> tuple[Layout, ...]:
+def kafkas(message: str, facts: tuple[FieldDefinition, ...], version: int) -> tuple[Layout, ...]:
     return tuple(
         Layout(
             name=snake(RENAMED.get((message, fact.name), fact.name)),
@@ -213,16 +213,16 @@ def all_places(cls: type[Message]) -> dict[str, Place]:
     return dict(places(cls, tuple(range(cls._versions.first, cls._versions.last + 1)), cls.__name__))
 
 
-def facts_by_path(message: str, facts: tuple[FieldFacts, ...], path: str) -> Iterator[tuple[str, FieldFacts]]:
+def facts_by_path(message: str, facts: tuple[FieldDefinition, ...], path: str) -> Iterator[tuple[str, FieldDefinition]]:
     for fact in facts:
         here = f"{path}.{snake(RENAMED.get((message, fact.name), fact.name))}"
         yield here, fact
         yield from facts_by_path(message, fact.fields, here)
 
 
-def newest_facts(cls: type[Message]) -> Mapping[str, FieldFacts]:
+def newest_facts(cls: type[Message]) -> Mapping[str, FieldDefinition]:
     """What the newest release that knows a field says of it, by path."""
-    found: dict[str, FieldFacts] = {}
+    found: dict[str, FieldDefinition] = {}
     for case in CASES:
         if case.cls is cls:
             for path, fact in facts_by_path(cls.__name__, case.facts.fields, cls.__name__):
@@ -243,7 +243,7 @@ def test_defaults_are_kafkas(cls: type[Message]) -> None:
             assert type(field.default) is type(meant_default(field, fact)), path
 
 
-def meant_default(field: Field, fact: FieldFacts) -> Any:
+def meant_default(field: Field, fact: FieldDefinition) -> Any:
     if fact.has_default:
         return fact.default
     return field.type.struct() if field.type.struct is not None else DEFAULTS[field.type.kind]

@@ -18,7 +18,7 @@ from kproto.records.consumer_protocol import ConsumerProtocolAssignment, Consume
 from kproto.records.control import ControlRecordTypeSchema, EndTxnMarker
 from kproto.records.message_set import LegacyMessage
 from kproto.records.record_batch import RecordBatchHeader
-from tests.fixture_files import Definition, FieldFacts, definitions
+from tests.fixture_files import Definition, FieldDefinition, definitions
 
 PAIRS = (*offsets_topic.RECORD_TYPES.values(), *transaction_state.RECORD_TYPES.values())
 BY_DEFINITION: tuple[type[Message], ...] = (
@@ -94,7 +94,7 @@ def test_fields_are_kafkas(cls: type[Message]) -> None:
         check_fields(cls, definition_of(cls).fields, version, asked_version(cls, version))
 
 
-def check_fields(cls: type[Struct], facts: tuple[FieldFacts, ...], version: int, asked: int) -> None:
+def check_fields(cls: type[Struct], facts: tuple[FieldDefinition, ...], version: int, asked: int) -> None:
     """Compare the fields of one version in their order; tagged ones by their number."""
     ours = [field for field in fields_of(cls) if field.versions.covers(version)]
     theirs = [f for f in facts if asked in f.versions and (cls.__name__, f.name) not in KEPT_AS_TAG]
@@ -103,7 +103,7 @@ def check_fields(cls: type[Struct], facts: tuple[FieldFacts, ...], version: int,
         check_field(field, fact, version, asked)
 
 
-def check_field(field: Field, fact: FieldFacts, version: int, asked: int) -> None:
+def check_field(field: Field, fact: FieldDefinition, version: int, asked: int) -> None:
     tag = field.tag.number if field.tag is not None and field.tag.versions.covers(version) else None
     assert tag == (fact.tag if asked in fact.tagged_versions else None)
     assert field.nullable_versions.covers(version) == (asked in fact.nullable_versions)
@@ -113,7 +113,7 @@ def check_field(field: Field, fact: FieldFacts, version: int, asked: int) -> Non
     check_type(field.type, fact.type, fact.fields, version, asked)
 
 
-def check_type(ours: WireType, theirs: str, inner: tuple[FieldFacts, ...], version: int, asked: int) -> None:
+def check_type(ours: WireType, theirs: str, inner: tuple[FieldDefinition, ...], version: int, asked: int) -> None:
     if theirs.startswith("[]"):
         assert ours.kind == "array"
         assert ours.element is not None

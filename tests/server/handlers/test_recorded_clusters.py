@@ -22,7 +22,7 @@ def test_brokers_stop_and_start(release: str) -> None:
     found = []
     for step in golden_cluster(f"{release}-three-brokers"):
         if step.pair is None:
-            (state.cluster.stop_node if step.does == "stop" else state.cluster.start_node)(step.node_id)
+            (state.cluster.stop_node if step.action == "stop" else state.cluster.start_node)(step.node_id)
             continue
         for one in difference(step.pair, state, step.node_id):
             if _without_controller(one.ours, release) != _without_controller(one.theirs, release):
