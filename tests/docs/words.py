@@ -100,6 +100,7 @@ RULES = (
 )
 
 EXCEPTIONS: tuple[tuple[str, str, str], ...] = (
+    ("", r"kproto\.journal", "names of files on disk"),
     ("tests/docs/", "", "the rules themselves"),
     ("CHANGELOG.md", r"is now `--kafka-version`", "the old name of an option"),
     ("", r"load_profile|register_profile|get_profile|Hypothesis profile", "Hypothesis's own names"),

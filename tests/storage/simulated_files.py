@@ -11,8 +11,8 @@ durable content and any part of those changes:
 Files and directories are independent: a name can survive without the content, and the content without a name.
 
 A failed sync of a file leaves the writes that it should have covered unsafe: operating systems can mark such pages
-clean, so that no later sync writes them. Names and sizes are metadata, which file systems protect with a journal of
-their own, so a later sync of those succeeds.
+clean, so that no later sync writes them. Names and sizes are metadata, which file systems keep consistent by
+themselves, so a later sync of those succeeds.
 """
 
 from __future__ import annotations

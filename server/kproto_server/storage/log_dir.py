@@ -98,11 +98,14 @@ class LogDir:
         self.on_roll: Callable[[], object] | None = None
         """Called when a segment of a log was closed."""
         self.logs: dict[tuple[str, int], PartitionLog] = {}
-        self.was_used_by_kafka = self._forget_state_if_kafka_was_here(
-            lambda topic: opens(topic) or opens_existing(topic)
-        )
+        directories = [name for topic, _, name in partition_directories(disk) if opens(topic) or opens_existing(topic)]
+        self.was_used_by_kafka = was_used_by_kafka(disk, directories)
         """Whether a real broker ran here since kproto did."""
+        # Before anything is changed: an unknown version in the file refuses the directory.
         topics = read_topics(disk, include_directories=self.was_used_by_kafka)
+        if self.was_used_by_kafka:
+            # The broker has decided what the logs contain, and kproto's files about their ends are out of date.
+            self._remove(CLEAN_SHUTDOWN, RECOVERY_POINTS, *NAMES)
         self.topics: list[StoredTopic] = [topic for topic in topics if topic.name not in extra_logs]
         content = read_write_ahead_log(disk)
         existing = {*disk.names(""), *(batch.directory for batch in content.batches)}
@@ -152,15 +155,6 @@ class LogDir:
     def report(self) -> list[str]:
         """One line for each thing that recovery truncated or restored."""
         return self._recovery.report
-
-    def _forget_state_if_kafka_was_here(self, is_opened: Callable[[str], bool]) -> bool:
-        """Return whether a real broker ran here; if so, remove kproto's files about the ends of the logs."""
-        disk = self.disk
-        directories = [directory for topic, _, directory in partition_directories(disk) if is_opened(topic)]
-        if not was_used_by_kafka(disk, directories):
-            return False
-        self._remove(CLEAN_SHUTDOWN, RECOVERY_POINTS, *NAMES)
-        return True
 
     def _recovery_inputs(
         self, keys: Iterable[tuple[str, int]], content: WriteAheadLogContent

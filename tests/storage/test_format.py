@@ -1,0 +1,107 @@
+"""The examples of server/FORMAT.md are what the readers read and the writers write."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from struct import calcsize
+
+import pytest
+
+from kproto.records.batches import read_batch
+from kproto_server.storage.checkpoints import LogPosition, read_log_positions, write_log_positions
+from kproto_server.storage.disk import read_all
+from kproto_server.storage.partition_log import PartitionLog
+from kproto_server.storage.topics_file import NAME, VERSION, StoredTopic, read_topics, write_topics
+from kproto_server.storage.write_ahead_log import FRAME_HEADER, NAMES, WriteAheadLog
+from kproto_server.storage.write_ahead_log_reader import read_write_ahead_log
+from tests.storage.log_data import write_file
+from tests.storage.simulated_disk import SimulatedDisk
+
+PAGE = (Path(__file__).parents[2] / "server" / "FORMAT.md").read_text(encoding="utf-8")
+POSITIONS = {("__consumer_offsets", 3): LogPosition(43, 0, 70), ("orders", 0): LogPosition(1500, 1000, 52311)}
+TOPICS = [StoredTopic("orders", bytes(range(16)), ((1,), (2,)), {"cleanup.policy": "compact"}, 2)]
+SIZE_BYTES = 1000
+
+
+def example(name: str) -> str:
+    """Return the code block of this name."""
+    (block,) = re.findall(rf"^```\w+ {re.escape(name)}\n(.*?)^```$", PAGE, re.M | re.S)
+    return str(block)
+
+
+def frame() -> bytes:
+    return bytes.fromhex(re.sub(r"#.*", "", example("write-ahead log")))
+
+
+def test_the_write_ahead_log_is_read_as_described() -> None:
+    disk = SimulatedDisk()
+    write_file(disk, NAMES[0], frame() + bytes(SIZE_BYTES))
+    content = read_write_ahead_log(disk)
+    (logged,) = content.batches
+    assert (logged.directory, logged.base_offset, logged.next_offset) == ("__consumer_offsets-3", 42, 43)
+    found = read_batch(logged.batch)
+    assert found is not None
+    ((record,), end) = found[0].records(), found[1]
+    assert (record.key, record.value, record.offset, record.timestamp) == (b"k", b"v", 42, 1_700_000_000_000)
+    assert end == len(logged.batch)
+    assert FRAME_HEADER.unpack_from(frame())[2:] == (5, 4)
+    assert content.next_cycle > 5
+
+
+def test_the_write_ahead_log_is_written_as_described() -> None:
+    disk = SimulatedDisk()
+    write_file(disk, NAMES[0], frame() + bytes(SIZE_BYTES))
+    (logged,) = read_write_ahead_log(disk).batches
+    log = PartitionLog(
+        disk,
+        "__consumer_offsets",
+        3,
+        closed=[],
+        active=None,
+        next_offset=42,
+        epoch=0,
+        segment_bytes=SIZE_BYTES,
+        recovery_point=LogPosition(0),
+        unsynced_paths=(),
+    )
+    new_disk = SimulatedDisk()
+    wal = WriteAheadLog(new_disk, cycle=4, size_bytes=SIZE_BYTES)
+    wal.turn(is_needed=True)
+    wal.write([(log, logged.batch)])
+    assert read_all(new_disk, NAMES[0]) == frame() + bytes(SIZE_BYTES - len(frame()))
+
+
+def test_the_table_of_the_frame_has_its_fields() -> None:
+    codes = {"int32": "i", "uint32": "I", "int64": "q", "uint16": "H"}
+    rows = re.findall(r"^\| `(size|crc|cycle|needed)` \| (\w+) \|", PAGE, re.M)
+    assert [name for name, _ in rows] == ["size", "crc", "cycle", "needed"]
+    assert ">" + "".join(codes[type_] for _, type_ in rows) == FRAME_HEADER.format
+    assert f"a frame has {calcsize(FRAME_HEADER.format)} bytes more" in PAGE
+
+
+def test_log_positions_are_read_and_written_as_described() -> None:
+    data = example("kproto.recovery").encode()
+    assert read_log_positions(data) == POSITIONS
+    assert write_log_positions(POSITIONS) == data
+
+
+@pytest.mark.parametrize("data", [b"", b"1\n1\nt 0 1 2 3\n", b"0\n", b"0\n1\nt 0 1 2\n", b"0\n1\nt 0 -1 2 3\n"])
+def test_log_positions_of_another_version_or_form_are_ignored(data: bytes) -> None:
+    assert read_log_positions(data) == {}
+
+
+def test_topics_are_read_and_written_as_described() -> None:
+    disk = SimulatedDisk()
+    write_file(disk, NAME, example("topics.json").encode())
+    assert read_topics(disk) == TOPICS
+    new_disk = SimulatedDisk()
+    write_topics(new_disk, TOPICS)
+    assert read_all(new_disk, NAME) == example("topics.json").rstrip("\n").encode()
+    assert f'"version": {VERSION},' in example("topics.json")
+
+
+def test_unknown_fields_of_topics_are_ignored() -> None:
+    disk = SimulatedDisk()
+    write_file(disk, NAME, example("topics.json").replace('"configs"', '"new": 1, "configs"').encode())
+    assert read_topics(disk) == TOPICS
