@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from kproto.arrow.batch_table import LEGACY_TIME_AT, BatchTable
+from kproto.arrow.batch_table import BatchTable
 from kproto.arrow.buffer import UnusualBlock
 from kproto.arrow.commit_columns import nullable, timestamps
 from kproto.arrow.schemas import LOG_BATCHES
 from kproto.logs.batches import batch_at
 from kproto.logs.errors import BadOffset
 from kproto.logs.ranges import RangeBlocks
+from kproto.records import message_set
+from kproto.records.batch_header import NO_PRODUCER_ID
 from kproto.records.compression import Compression
-from kproto.records.record_batch import NO_PRODUCER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +56,7 @@ def rows_of_block(
     except UnusualBlock:
         raise _damage(block) from None
     is_wrapper = ~batches.is_new & (batches.codec != 0)  # first offset and count are in the compressed content
-    legacy_times = batches.buffer.int64(batches.buffer.clamp(batches.starts + LEGACY_TIME_AT))
+    legacy_times = batches.buffer.int64(batches.buffer.clamp(batches.starts + message_set.TIMESTAMP_POSITION))
     columns = [
         pa.repeat(topic, len(batches)),
         pa.repeat(pa.scalar(partition, pa.int32()), len(batches)),

@@ -13,17 +13,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kproto.arrow.buffer import Buffer, require
+from kproto.records import message_set
+from kproto.records.batch_header import (
+    APPEND_TIME,
+    CHECKED_FROM,
+    CONTROL,
+    CRC_POSITION,
+    HEADER_SIZE,
+    MAGIC,
+    MAGIC_POSITION,
+    TRANSACTIONAL,
+    position_of,
+)
 from kproto.records.checksum import crc32c
 from kproto.records.compression import COMPRESSION_MASK, Compression
-from kproto.records.message_set import CHECKED_FROM as LEGACY_CHECKED_FROM
-from kproto.records.record_batch import APPEND_TIME, CHECKED_FROM, CONTROL, HEADER_SIZE, MAGIC, TRANSACTIONAL
 
 if TYPE_CHECKING:
     from kproto.arrow.buffer import Flags, Ints
     from kproto.logs.blocks import Block
 
-MAGIC_AT, ATTRIBUTES_AT, LAST_DELTA_AT, BASE_TIME_AT, MAX_TIME_AT, PRODUCER_AT, COUNT_AT = 16, 21, 23, 27, 35, 43, 57
-CRC_AT, LEGACY_CRC_AT, LEGACY_ATTRIBUTES_AT, LEGACY_TIME_AT = 17, 12, 17, 18
+ATTRIBUTES_AT, LAST_DELTA_AT = position_of("attributes"), position_of("last_offset_delta")
+BASE_TIME_AT, MAX_TIME_AT = position_of("base_timestamp"), position_of("max_timestamp")
+PRODUCER_AT, COUNT_AT = position_of("producer_id"), position_of("record_count")
 SAFE_OFFSET_MAX = 2**63 - 2**31
 """An int32 delta can be added to a lower offset without overflow."""
 
@@ -40,7 +51,7 @@ class BatchTable:
         buffer = Buffer(block.data)
         self.buffer: Buffer = buffer
         starts, ends = np.array(block.starts, np.int64), np.array(block.ends(), np.int64)
-        magic = buffer.uint8(starts + MAGIC_AT)
+        magic = buffer.uint8(starts + MAGIC_POSITION)
         require(magic <= MAGIC)
         first = buffer.int64(starts)
         # Clamped: the smallest message set ends before this field would.
@@ -70,7 +81,7 @@ class BatchTable:
     def _attributes(self) -> Ints:
         if self.is_new.all():
             return self.buffer.int16(self.starts + ATTRIBUTES_AT)
-        old = self.buffer.uint8(self.starts + LEGACY_ATTRIBUTES_AT) & COMPRESSION_MASK
+        old = self.buffer.uint8(self.starts + message_set.ATTRIBUTES_POSITION) & COMPRESSION_MASK
         return np.where(self.is_new, self.buffer.int16(self.buffer.clamp(self.starts + ATTRIBUTES_AT)), old)
 
     def _counts(self) -> Ints:
@@ -90,8 +101,8 @@ class BatchTable:
         """
         buffer, data = self.buffer, self.buffer.data
         for flags, crc_at, checked_from, crc in (
-            (self.is_new, CRC_AT, CHECKED_FROM, crc32c),
-            (~self.is_new, LEGACY_CRC_AT, LEGACY_CHECKED_FROM, zlib.crc32),
+            (self.is_new, CRC_POSITION, CHECKED_FROM, crc32c),
+            (~self.is_new, message_set.CRC_POSITION, message_set.CHECKED_FROM, zlib.crc32),
         ):
             starts, ends = self.starts[flags], self.ends[flags]
             checked = zip((starts + checked_from).tolist(), ends.tolist(), strict=True)

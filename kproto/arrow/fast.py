@@ -31,10 +31,10 @@ from kproto.arrow.record_rows import GROUP_TYPES, OFFSET_TYPES, READ_TYPES, grou
 from kproto.arrow.record_table import RecordTable, records_of
 from kproto.arrow.schemas import GROUP_METADATA
 from kproto.errors import DecodeError
+from kproto.records.batch_header import NO_PRODUCER_ID
 from kproto.records.control import read_end_marker
 from kproto.records.coordinator import PREFIX_SIZE, CoordinatorRecord, read_record
 from kproto.records.record import Record
-from kproto.records.record_batch import NO_PRODUCER_ID
 
 if TYPE_CHECKING:
     import pyarrow as pa

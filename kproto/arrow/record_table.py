@@ -20,19 +20,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kproto.arrow.batch_table import LEGACY_TIME_AT
 from kproto.arrow.buffer import VARLONG_BITS, Buffer, UnusualBlock, require
 from kproto.errors import DecodeError
 from kproto.logs.blocks import PAD
+from kproto.records import message_set
+from kproto.records.batch_header import HEADER_SIZE
 from kproto.records.compression import Compression, decompress
 from kproto.records.record import NO_TIMESTAMP, RECORD_SIZE_MIN
-from kproto.records.record_batch import HEADER_SIZE
 
 if TYPE_CHECKING:
     from kproto.arrow.batch_table import BatchTable
     from kproto.arrow.buffer import Flags, Ints
 
-LEGACY_KEY_AT, TIMESTAMP_SIZE = 18, 8
+TIMESTAMP_SIZE = 8
+"""Of messages of magic 1; in magic 0 the key is at the position of the timestamp."""
 SAFE_TIMESTAMP_MAX = 2**62
 """Two timestamps of at most this magnitude can be added without overflow."""
 SIDE_BY_SIDE_MIN = 24
@@ -246,8 +247,8 @@ def _old_records(batches: BatchTable, buffer: Buffer, shift: Ints) -> RecordTabl
         return None
     start, end = (batches.starts + shift)[index], (batches.ends + shift)[index]
     has_time = batches.magic[index] == 1
-    timestamp = np.where(has_time, buffer.int64(buffer.clamp(start + LEGACY_TIME_AT)), NO_TIMESTAMP)
-    key_at = start + LEGACY_KEY_AT + TIMESTAMP_SIZE * has_time
+    timestamp = np.where(has_time, buffer.int64(buffer.clamp(start + message_set.TIMESTAMP_POSITION)), NO_TIMESTAMP)
+    key_at = start + message_set.TIMESTAMP_POSITION + TIMESTAMP_SIZE * has_time
     key_size = buffer.int32(buffer.clamp(key_at))
     key = key_at + 4
     value_at = buffer.clamp(key + np.maximum(key_size, 0))

@@ -13,11 +13,12 @@ from kproto.arrow.record_rows import GROUP_TYPES, OFFSET_TYPES, READ_TYPES, comm
 from kproto.arrow.schemas import COMMITS, GROUP_METADATA
 from kproto.errors import DecodeError
 from kproto.logs.batches import batch_at, reason_of
-from kproto.logs.blocks import last_offset
 from kproto.logs.errors import BadKey, BadValue
 from kproto.logs.transactions import TXN_STATES
+from kproto.records.batch_header import NO_PRODUCER_ID
+from kproto.records.batches import last_offset
 from kproto.records.coordinator import UnknownRecord, read_record
-from kproto.records.record_batch import NO_PRODUCER_ID, RecordBatch
+from kproto.records.record_batch import RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import CorruptBatch, CorruptLog, DecodeError
-from kproto.logs.blocks import first_offset
 from kproto.logs.errors import BadBatch, BadChecksum, BadCompression, BadMarker, BadOffset, BadRecords, UnknownMagic
-from kproto.records.batches import read_batch
+from kproto.records.batches import first_offset, read_batch
 from kproto.records.control import read_end_marker
 from kproto.records.record_batch import RecordBatch
 from kproto.records.segment import RELATIVE_OFFSET_MAX

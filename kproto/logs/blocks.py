@@ -9,13 +9,12 @@ over in a segment that is not the newest.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import CorruptLog
 from kproto.logs.errors import BadSize, Truncated
-from kproto.records.batches import LOG_OVERHEAD, MAGIC_POSITION, SIZE_MIN, SIZE_POSITION
-from kproto.records.record_batch import MAGIC
+from kproto.records.batch_header import LOG_OVERHEAD, MAGIC, MAGIC_POSITION, header_struct
+from kproto.records.batches import SIZE_MIN, first_offset, last_offset
 from kproto.records.segment import BATCH_SIZE_MAX, RELATIVE_OFFSET_MAX, torn_beginning, whole_batch_within
 
 if TYPE_CHECKING:
@@ -27,10 +26,8 @@ BLOCK_SIZE = 2 << 20
 """
 PAD = bytes(32)
 """Follows the batches of each block, so that `kproto.arrow.buffer` can read the widest field at any position."""
-LAST_OFFSET_DELTA = 23
 
-_int64_at = Struct(">q").unpack_from
-_int32_at = Struct(">i").unpack_from
+_read_size = header_struct("batch_length").unpack_from
 
 
 class Block(NamedTuple):
@@ -72,21 +69,6 @@ class TornTail(NamedTuple):
     def __str__(self) -> str:
         content = "zeros that were never written" if self.is_zeros else "of a batch that was not written completely"
         return f"torn tail: {self.file} at byte {self.position}: {self.size} bytes {content}"
-
-
-def first_offset(data: bytes, start: int) -> int:
-    """Return the first int64 of a batch: its base offset; in a message set, the offset of its last message."""
-    offset: int = _int64_at(data, start)[0]
-    return offset
-
-
-def last_offset(data: bytes, start: int) -> int:
-    """Return the last offset of a batch of any message format version."""
-    offset = first_offset(data, start)
-    if data[start + MAGIC_POSITION] != MAGIC:
-        return offset
-    delta: int = _int32_at(data, start + LAST_OFFSET_DELTA)[0]
-    return offset + delta
 
 
 class SegmentBlocks:
@@ -152,7 +134,7 @@ class SegmentBlocks:
         starts: list[int] = []
         position, limit, size = 0, len(data), None
         while position + LOG_OVERHEAD <= limit:
-            (size,) = _int32_at(data, position + SIZE_POSITION)
+            (size,) = _read_size(data, position)  # inlined `batch_size`: 50 ns less for each batch
             if not SIZE_MIN <= size <= BATCH_SIZE_MAX or position + LOG_OVERHEAD + size > limit:
                 break
             starts.append(position)

@@ -8,8 +8,8 @@ from io import FileIO
 from typing import TYPE_CHECKING
 
 from kproto.errors import DecodeError
-from kproto.logs.blocks import first_offset
-from kproto.records.batches import LOG_OVERHEAD, SIZE_POSITION, read_batch
+from kproto.records.batch_header import LOG_OVERHEAD
+from kproto.records.batches import batch_size, first_offset, read_batch
 from kproto.records.segment_files import INDEX_ENTRY_SIZE, INDEX_SUFFIX, LOG_SUFFIX, index_entry
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def position_of(segment: SegmentFile, descriptor: int, offset: int) -> int:
     if len(head) < LOG_OVERHEAD or not segment.base_offset <= first_offset(head, 0) <= offset:
         return 0
     try:
-        found = read_batch(os.pread(descriptor, LOG_OVERHEAD + int.from_bytes(head[SIZE_POSITION:], "big"), position))
+        found = read_batch(os.pread(descriptor, LOG_OVERHEAD + batch_size(head), position))
     except DecodeError:
         return 0
     return 0 if found is None else position

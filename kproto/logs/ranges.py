@@ -12,8 +12,9 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import NoLog
-from kproto.logs.blocks import Block, SegmentBlocks, TornTail, first_offset, last_offset
+from kproto.logs.blocks import Block, SegmentBlocks, TornTail
 from kproto.logs.index import position_of
+from kproto.records.batches import first_offset, last_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,10 +11,17 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.logs.batches import batch_at
-from kproto.logs.blocks import first_offset
-from kproto.records.batches import MAGIC_POSITION
+from kproto.records.batch_header import (
+    CONTROL,
+    MAGIC,
+    MAGIC_POSITION,
+    NO_PRODUCER_ID,
+    TRANSACTIONAL,
+    header_struct,
+    position_of,
+)
+from kproto.records.batches import first_offset
 from kproto.records.control import ControlType
-from kproto.records.record_batch import CONTROL, MAGIC, NO_PRODUCER_ID, TRANSACTIONAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +32,8 @@ TXN_STATES = ("none", "pending", "committed", "aborted")
 NONE, PENDING, COMMITTED, ABORTED = range(4)
 """Indexes into `TXN_STATES`."""
 
-ATTRIBUTES_LOW_AT, PRODUCER_AT = 22, 43
+ATTRIBUTES_LOW_POSITION = position_of("attributes") + 1
+_read_producer_id = header_struct("producer_id").unpack_from
 
 
 class EndMarker(NamedTuple):
@@ -52,10 +60,10 @@ def transactional_events(block: Block, start_offset: int) -> Iterator[EndMarker 
     """
     data = block.data
     for start in block.starts:
-        flags = data[start + ATTRIBUTES_LOW_AT]
+        flags = data[start + ATTRIBUTES_LOW_POSITION]
         if not flags & TRANSACTIONAL or data[start + MAGIC_POSITION] != MAGIC:
             continue
-        producer_id = int.from_bytes(data[start + PRODUCER_AT : start + PRODUCER_AT + 8], "big", signed=True)
+        (producer_id,) = _read_producer_id(data, start)
         if producer_id == NO_PRODUCER_ID or first_offset(data, start) < start_offset:
             continue
         if flags & CONTROL:

@@ -1,10 +1,10 @@
 """The compressions of batches (LF-2): gzip with Python's library, the others with the package cramjam.
 
-Theory of operation. Each has a detail that is Kafka's own. Snappy comes in the frame of a Java library (8 octets of
-magic, two int32 versions, then blocks behind int32 sizes), or without one from some clients. LZ4 is the frame format
-with independent blocks; in message sets of magic 0 the checksum of its frame header covers 4 octets too many. Nobody
-says how large the content is, so it is unpacked into a buffer that grows up to a limit: a few kilobytes on the wire
-may mean gigabytes.
+Theory of operation. Kafka uses each compression in its own way. Snappy comes in the frame of a Java library (8 bytes of
+magic, two int32 versions, then blocks with int32 sizes before them), or without a frame from some clients. LZ4 is the
+frame format with independent blocks; in message sets of magic 0 the checksum of its frame header covers 4 bytes too
+many. The size of the content is not transmitted, so the content is unpacked into a buffer that grows up to a limit: a
+few kilobytes on the wire may mean gigabytes.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CONTENT_SIZE_MAX = FRAME_SIZE_MAX
-"""Bytes that the content of one batch may have: as much as a request without compression could carry."""
+"""Bytes of the largest content of one batch: the most that a request without compression can carry."""
 
 PACKAGE = "cramjam"
 GZIP_WINDOW = 31
-"""zlib's name for gzip: 15 bits of window, and 16 for gzip's header and trailer."""
+"""zlib's ``wbits`` for gzip: a window of 15 bits, plus 16 for gzip's header and trailer."""
 FIRST_GUESS = 16
-"""Content per compressed octet for which the first buffer has room."""
+"""Bytes of content for each compressed byte in the first buffer."""
 SNAPPY_FRAME = b"\x82SNAPPY\x00" + bytes.fromhex("00000001 00000001")
 SNAPPY_MAGIC = SNAPPY_FRAME[:8]
 SNAPPY_BLOCK = 32 * 1024
-"""Bytes of content in one block, as the Java library has it."""
+"""Bytes of content in one block of the Java library."""
 LZ4_MAGIC = bytes.fromhex("04224d18")
 
 
@@ -49,19 +49,19 @@ COMPRESSION_MASK = 7
 
 
 def compression_of(attributes: int, path: str, position: int) -> Compression:
-    """Return the compression that a batch's attributes name.
+    """Return the compression in a batch's attributes; ``path`` and ``position`` are for the error.
 
     Raises:
-        DecodeError: there is no such compression.
+        DecodeError: the number is not that of a compression.
     """
     number = attributes & COMPRESSION_MASK
     if number > Compression.ZSTD:
-        raise DecodeError(path, position, f"there is no compression {number}")
+        raise DecodeError(path, position, f"unknown compression {number}")
     return Compression(number)
 
 
 def compress(compression: Compression, content: bytes, *, magic: int = 2) -> bytes:
-    """Return the content in compressed form, as batches of this magic have it.
+    """Return the compressed content, in the format of batches of this magic.
 
     Raises:
         MissingPackage: the compression needs a package that is not installed.
@@ -84,10 +84,10 @@ def compress(compression: Compression, content: bytes, *, magic: int = 2) -> byt
 
 
 def decompress(compression: Compression, data: bytes, *, magic: int = 2, limit: int = CONTENT_SIZE_MAX) -> bytes:
-    """Return the content of compressed data.
+    """Return the uncompressed content.
 
     Raises:
-        DecodeError: not of this compression, cut off, or more content than the limit.
+        DecodeError: the data is not of this compression, is truncated, or has more content than the limit.
         MissingPackage: the compression needs a package that is not installed.
     """
     match compression:
@@ -132,13 +132,13 @@ def _gunzip(data: bytes, limit: int) -> bytes:
         if len(content) > limit:
             raise _too_large(Compression.GZIP, limit)
         if not unpacker.eof:
-            raise _refuse(Compression.GZIP, "cut off")
+            raise _refuse(Compression.GZIP, "truncated")
         data = unpacker.unused_data
     return content
 
 
 def _unpack(compression: Compression, unpack_into: Callable[[bytes, bytearray], int], data: bytes, limit: int) -> bytes:
-    """Unpack into ever larger buffers. The package does not tell a full buffer from bad data, so both are retried."""
+    """Unpack into buffers of growing size: the package reports a full buffer and bad data by the same error."""
     size = min(limit, FIRST_GUESS * len(data) + 1024)
     while True:
         buffer = bytearray(size)
@@ -158,14 +158,14 @@ def _unsnap(data: bytes, limit: int) -> bytes:
         start = position + 4
         position = start + int.from_bytes(data[position:start], "big")
         if start > len(data) or position > len(data):
-            raise _refuse(Compression.SNAPPY, "a block is cut off")
+            raise _refuse(Compression.SNAPPY, "a block is truncated")
         blocks.append(_unsnap_block(data[start:position], room, limit))
         room -= len(blocks[-1])
     return b"".join(blocks)
 
 
 def _unsnap_block(data: bytes, room: int, limit: int) -> bytes:
-    """Unpack one block of at most ``room`` bytes; it begins with the size of its content."""
+    """Unpack one block of at most ``room`` bytes of content; the block begins with the size of its content."""
     cramjam = _package(Compression.SNAPPY)
     try:
         if cramjam.snappy.decompress_raw_len(data) > room:
@@ -185,37 +185,37 @@ def _snappy_blocks(content: bytes) -> bytes:
 
 
 def _lz4_frame(content: bytes) -> bytes:
-    """One frame of independent blocks (Kafka reads no others), without a checksum of the content, as Kafka's own."""
+    """Return one frame of independent blocks (Kafka reads no others), without a checksum of the content, as Kafka's."""
     packer = _package(Compression.LZ4).lz4.Compressor(content_checksum=False, block_linked=False)
     packer.compress(content)
     return bytes(packer.finish())
 
 
 def _with_header_checksum(frame: bytes, *, broken: bool = False) -> bytes:
-    """Return an LZ4 frame with the right checksum of its header, or with magic 0's, which covers the frame's magic too.
+    """Return an LZ4 frame with the right checksum of its header.
 
-    Only frames of our own get the latter: their header is the shortest.
+    ``broken``: with the checksum of magic 0, which covers the frame's magic too; for frames that `_lz4_frame` made.
     """
     if len(frame) < 7 or not frame.startswith(LZ4_MAGIC):
-        raise _refuse(Compression.LZ4, "no LZ4 frame")
+        raise _refuse(Compression.LZ4, "not an LZ4 frame")
     end = 6 + (8 if frame[4] & 8 else 0) + (4 if frame[4] & 1 else 0)
-    checksum = xxh32_of_few(frame[:end] if broken else frame[4:end]) >> 8 & 0xFF
+    checksum = short_xxh32(frame[:end] if broken else frame[4:end]) >> 8 & 0xFF
     return frame[:end] + bytes((checksum,)) + frame[end + 1 :]
 
 
 PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
 
 
-def xxh32_of_few(data: bytes) -> int:
-    """Return xxHash32 with seed 0 of at most 15 octets: the header of an LZ4 frame has 2 to 14, and 4 of magic."""
-    assert len(data) < 16, "longer ones are hashed in stripes"
+def short_xxh32(data: bytes) -> int:
+    """Return xxHash32 with seed 0 of at most 15 bytes: the header of an LZ4 frame has 2 to 14, plus 4 of magic."""
+    assert len(data) < 16, "longer data is hashed in stripes, which LZ4 headers never need"
     value = PRIME_5 + len(data)
     whole = len(data) // 4 * 4
     for start in range(0, whole, 4):
         value = value + int.from_bytes(data[start : start + 4], "little") * PRIME_3 & 0xFFFFFFFF
         value = _rotated(value, 17) * PRIME_4 & 0xFFFFFFFF
-    for octet in data[whole:]:
-        value = value + octet * PRIME_5 & 0xFFFFFFFF
+    for byte in data[whole:]:
+        value = value + byte * PRIME_5 & 0xFFFFFFFF
         value = _rotated(value, 11) * PRIME_1 & 0xFFFFFFFF
     value = (value ^ value >> 15) * PRIME_2 & 0xFFFFFFFF
     value = (value ^ value >> 13) * PRIME_3 & 0xFFFFFFFF

@@ -72,7 +72,7 @@ class ClassicProtocol(Struct):
 
 
 class ClassicMemberMetadata(Message, flexible=0):
-    """What a member that speaks the classic protocol told, in a group that does not any more."""
+    """The subscription of a member with the classic protocol, in a group that uses the KIP-848 protocol."""
 
     session_timeout_ms: Int32
     supported_protocols: Array[ClassicProtocol]
@@ -82,11 +82,11 @@ NO_CLASSIC_METADATA = ClassicMemberMetadata(session_timeout_ms=0, supported_prot
 
 
 class ConsumerGroupMemberMetadataValue(CoordinatorValue, flexible=0):
-    """Tag 0 is `classic_member_metadata`; a value says that it is null unless told otherwise.
+    """Tag 0 is `classic_member_metadata`, null by default.
 
-    It is Kafka's only tagged field that is a struct and may be null, and such a one has a form of its own: an octet, 0
-    for null and 1 before the struct. Kafka writes the null, and leaves out a struct of which all fields are empty; so
-    it takes a missing tag for the latter. The field is kept as it came, among the unknown tags.
+    It is Kafka's only tagged field that is a nullable struct, and such a field has its own layout: one byte, 0 for null
+    and 1 before the struct. Kafka writes the null, and omits a struct of which all fields are empty, so a missing tag
+    means the empty struct. The field stays encoded, among the unknown tags.
     """
 
     instance_id: NullableString
@@ -101,10 +101,10 @@ class ConsumerGroupMemberMetadataValue(CoordinatorValue, flexible=0):
 
     @property
     def classic_member_metadata(self) -> ClassicMemberMetadata | None:
-        """What tag 0 holds.
+        """The decoded content of tag 0.
 
         Raises:
-            DecodeError: not its layout.
+            DecodeError: the content does not have its layout.
         """
         content = {field.tag: field.data for field in self.unknown_tagged_fields}.get(CLASSIC_MEMBER_METADATA)
         if content is None:
@@ -116,12 +116,12 @@ class ConsumerGroupMemberMetadataValue(CoordinatorValue, flexible=0):
         return ClassicMemberMetadata.decode(content[1:], 0)
 
     def with_classic_member_metadata(self, metadata: ClassicMemberMetadata | None) -> Self:
-        """Return a copy with this in tag 0, written as Kafka does."""
-        told = [field for field in self.unknown_tagged_fields if field.tag != CLASSIC_MEMBER_METADATA]
+        """Return a copy with this content of tag 0, written as Kafka does."""
+        others = [field for field in self.unknown_tagged_fields if field.tag != CLASSIC_MEMBER_METADATA]
         if metadata != NO_CLASSIC_METADATA:
             content = NULL if metadata is None else PRESENT + metadata.encode(0)
-            told.insert(0, TaggedField(CLASSIC_MEMBER_METADATA, content))
-        return self.replace(unknown_tagged_fields=tuple(told))
+            others.insert(0, TaggedField(CLASSIC_MEMBER_METADATA, content))
+        return self.replace(unknown_tagged_fields=tuple(others))
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(CoordinatorKey, record_type=6):

@@ -1,12 +1,12 @@
-"""What members of a group with protocol type "consumer" tell each other: subscriptions and assignments.
+"""The subscriptions and assignments that members of a group with protocol type "consumer" send each other.
 
 Wire:
-    int16 version, then the fields. These stand in JoinGroup's and SyncGroup's opaque bytes; the broker passes them on,
-    and reads them only to tell which topics a group uses.
+    int16 version, then the fields. They are the opaque bytes of JoinGroup and SyncGroup; the broker forwards them, and
+    reads them only to find out which topics a group uses.
 
 Source:
-    Kafka's own reader takes a version above its newest for the newest, and ignores what follows the fields: a newer
-    member adds fields at the end. So does this one.
+    As Kafka's own reader, this one reads a version above its newest as the newest, and ignores bytes after the fields:
+    newer members add fields at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kproto.message_codec import message_codec
 
 PROTOCOL_TYPE = "consumer"
 PREFIX_SIZE = 2
-"""Octets of the version before the fields."""
+"""Bytes of the version before the fields."""
 
 
 class TopicPartition(Struct):
@@ -55,7 +55,7 @@ def read_subscription(data: bytes) -> tuple[int, ConsumerProtocolSubscription]:
     """Return ``(version as written, subscription)``.
 
     Raises:
-        DecodeError: cut off, a negative version, or not this layout.
+        DecodeError: the data is truncated, has a negative version, or does not have this layout.
     """
     return _read(ConsumerProtocolSubscription, data)
 
@@ -64,14 +64,14 @@ def read_assignment(data: bytes) -> tuple[int, ConsumerProtocolAssignment]:
     """Return ``(version as written, assignment)``.
 
     Raises:
-        DecodeError: cut off, a negative version, or not this layout.
+        DecodeError: the data is truncated, has a negative version, or does not have this layout.
     """
     return _read(ConsumerProtocolAssignment, data)
 
 
 def _read(cls: type[M], data: bytes) -> tuple[int, M]:
     if len(data) < PREFIX_SIZE:
-        raise DecodeError(cls.__name__, 0, "cut off before its version")
+        raise DecodeError(cls.__name__, 0, "truncated before its version")
     version = int.from_bytes(data[:PREFIX_SIZE], "big", signed=True)
     first, last = cls._versions
     if version < first:
@@ -81,7 +81,7 @@ def _read(cls: type[M], data: bytes) -> tuple[int, M]:
 
 
 def encode_member_data(value: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:
-    """Return a subscription or an assignment with its version before it.
+    """Return an encoded subscription or assignment, with its version before it.
 
     Raises:
         EncodeError: a field's value does not fit.

@@ -1,6 +1,6 @@
-"""Control records: what brokers write between the records of clients (LF-21).
+"""Control records, which brokers write between the records of clients (LF-21).
 
-A control batch holds one record. Its key is two int16: a version and a type; its value depends on the type.
+A control batch has one record. Its key is two int16: a version and a type; its value depends on the type.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from enum import IntEnum
 from kproto.declaration import Int16, Int32
 from kproto.errors import DecodeError
 from kproto.message import Message
+from kproto.records.batch_header import CONTROL, TRANSACTIONAL
 from kproto.records.record import Record
-from kproto.records.record_batch import CONTROL, TRANSACTIONAL, build_record_batch
+from kproto.records.record_batch import build_record_batch
 
 KEY_VERSION = 0
 MARKER_VERSION = 0
 
 
 class ControlType(IntEnum):
-    """What a control record says; from 2 on only in the log of a KRaft quorum."""
+    """The type of a control record; 2 and above occur only in the log of a KRaft quorum."""
 
     ABORT = 0
     COMMIT = 1
@@ -30,27 +31,27 @@ class ControlType(IntEnum):
 
 
 class ControlRecordTypeSchema(Message, versions=(0, 0)):
-    """The key, behind its version."""
+    """The key, after its version."""
 
     type: Int16
 
 
 class EndTxnMarker(Message, versions=(0, 0)):
-    """The value of a COMMIT or ABORT, behind its version."""
+    """The value of a COMMIT or ABORT, after its version."""
 
     coordinator_epoch: Int32
 
 
 def control_type(key: bytes | None) -> int:
-    """Return the type of a control record: a `ControlType`, or a number that newer brokers know.
+    """Return the type of a control record: a `ControlType`, or the number of a newer broker's type.
 
-    As in Kafka, a newer version of the key is read by its first fields.
+    As in Kafka, a newer version of the key is read as the known version, because its first fields are the same.
 
     Raises:
         DecodeError: the key is null or too short, or has a negative version.
     """
     if key is None or len(key) < 4:
-        raise DecodeError("control record key", 0, "null" if key is None else f"{len(key)} bytes, 4 are the least")
+        raise DecodeError("control record key", 0, "null" if key is None else f"{len(key)} bytes, the least is 4")
     version, number = (int.from_bytes(key[start : start + 2], "big", signed=True) for start in (0, 2))
     if version < KEY_VERSION:
         raise DecodeError("control record key", 0, f"version {version}")
@@ -61,14 +62,14 @@ def read_end_marker(record: Record) -> tuple[ControlType, int]:
     """Return ``(COMMIT or ABORT, coordinator epoch)``.
 
     Raises:
-        DecodeError: another control record, or not this layout.
+        DecodeError: the record is another control record, or does not have this layout.
     """
     number = control_type(record.key)
     if number not in (ControlType.ABORT, ControlType.COMMIT):
-        raise DecodeError("control record key", 2, f"type {number} ends no transaction")
+        raise DecodeError("control record key", 2, f"type {number} does not end a transaction")
     value = record.value
     if value is None or len(value) < 6:
-        raise DecodeError("EndTxnMarker", 0, "null" if value is None else f"{len(value)} bytes, 6 are the least")
+        raise DecodeError("EndTxnMarker", 0, "null" if value is None else f"{len(value)} bytes, the least is 6")
     if int.from_bytes(value[:2], "big", signed=True) < MARKER_VERSION:
         raise DecodeError("EndTxnMarker", 0, "negative version")
     return ControlType(number), EndTxnMarker.decode(value[2:6], MARKER_VERSION).coordinator_epoch
@@ -84,8 +85,8 @@ def build_end_marker(
     coordinator_epoch: int,
     partition_leader_epoch: int,
 ) -> bytes:
-    """Return the batch by which a broker ends a producer's transaction in a partition."""
-    assert outcome in (ControlType.ABORT, ControlType.COMMIT), f"{outcome!r} ends no transaction"
+    """Return the batch with which a broker ends a producer's transaction in a partition."""
+    assert outcome in (ControlType.ABORT, ControlType.COMMIT), f"{outcome!r} does not end a transaction"
     key = KEY_VERSION.to_bytes(2, "big") + ControlRecordTypeSchema(type=outcome).encode(KEY_VERSION)
     value = MARKER_VERSION.to_bytes(2, "big") + EndTxnMarker(coordinator_epoch=coordinator_epoch).encode(MARKER_VERSION)
     return build_record_batch(

@@ -1,10 +1,10 @@
-"""Keys and values of the coordinators' logs, whatever their topic (LF-10).
+"""Keys and values of the coordinators' topics, `__consumer_offsets` and `__transaction_state` (LF-10).
 
 Wire:
     key: int16 record type, then the key's fields, never flexible; value: int16 version, then the value's fields.
 
-A record without a value is a tombstone: what its key names is gone. A type that is not known is no error, since newer
-brokers write some; a value that can't be read is one, since state would be missing (LF-36).
+A record without a value is a tombstone: it deletes the state of its key. An unknown type is not an error, because newer
+brokers write new types. A value that cannot be read is an error, because state would be missing (LF-36).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
 PREFIX_SIZE = 2
-"""Octets of a key's type, and of a value's version."""
+"""Bytes of a key's type, and of a value's version."""
 KEY_VERSION = 0
 
 
 class CoordinatorKey(Message):
-    """What a record is about; ``record_type`` is Kafka's number for it."""
+    """The key of a record; ``record_type`` is Kafka's number for its type."""
 
     if TYPE_CHECKING:
         _record_type: ClassVar[int]
@@ -36,11 +36,11 @@ class CoordinatorKey(Message):
 
 
 class CoordinatorValue(Message):
-    """What a record says of its key."""
+    """The value of a record."""
 
 
 RecordTypes = Mapping[int, tuple[type[CoordinatorKey], type[CoordinatorValue]]]
-"""Record type -> its key and its value."""
+"""Record type -> classes of key and value."""
 
 
 class CoordinatorRecord(NamedTuple):
@@ -48,13 +48,13 @@ class CoordinatorRecord(NamedTuple):
 
     key: CoordinatorKey
     value: CoordinatorValue | None
-    """None: a tombstone."""
+    """None for a tombstone."""
     value_version: int
     """-1 for a tombstone."""
 
 
 class UnknownRecord(NamedTuple):
-    """A record of a type that this version of kproto does not know."""
+    """A record of a type that is not declared."""
 
     record_type: int
     key: bytes
@@ -62,13 +62,14 @@ class UnknownRecord(NamedTuple):
 
 
 def read_record(types: RecordTypes, key: bytes | None, value: bytes | None) -> CoordinatorRecord | UnknownRecord:
-    """Read key and value of a record.
+    """Return the decoded key and value of a record.
 
     Raises:
-        DecodeError: no key, a version of the value that is not known, or not their layout; bytes left over too.
+        DecodeError: the key is missing, the version of the value is unknown, or one of them does not have its layout
+            or continues after it.
     """
     if key is None or len(key) < PREFIX_SIZE:
-        raise DecodeError("record key", 0, "null" if key is None else "cut off before its type")
+        raise DecodeError("record key", 0, "null" if key is None else "truncated before its type")
     record_type = int.from_bytes(key[:PREFIX_SIZE], "big", signed=True)
     classes = types.get(record_type)
     if classes is None:
@@ -84,10 +85,10 @@ def value_version(cls: type[CoordinatorValue], value: bytes) -> int:
     """Return the version of an encoded value.
 
     Raises:
-        DecodeError: too short, or a version that is not known.
+        DecodeError: the value is too short, or its version is unknown.
     """
     if len(value) < PREFIX_SIZE:
-        raise DecodeError(cls.__name__, 0, "cut off before its version")
+        raise DecodeError(cls.__name__, 0, "truncated before its version")
     version = int.from_bytes(value[:PREFIX_SIZE], "big", signed=True)
     first, last = cls._versions
     if not first <= version <= last:
@@ -96,10 +97,10 @@ def value_version(cls: type[CoordinatorValue], value: bytes) -> int:
 
 
 def encode_key(key: CoordinatorKey) -> bytes:
-    """Return a key with its type before it.
+    """Return an encoded key, with its type before it.
 
     Raises:
-        EncodeError: a field's value does not fit.
+        EncodeError: a field's value does not fit, or the class has no record type.
     """
     record_type = type(key)._record_type
     if record_type < 0:
@@ -108,10 +109,10 @@ def encode_key(key: CoordinatorKey) -> bytes:
 
 
 def encode_value(value: CoordinatorValue, version: int) -> bytes:
-    """Return a value with its version before it.
+    """Return an encoded value, with its version before it.
 
     Raises:
-        EncodeError: a field's value has no form in this version.
+        EncodeError: a field's value cannot be written in this version.
         UnsupportedVersion: the version is not declared.
     """
     body = value.encode(version)

@@ -23,7 +23,7 @@ class MemberMetadata(Struct):
     assignment: Bytes
 
     def effective_rebalance_timeout(self) -> int:
-        """Return the rebalance timeout, which is the session timeout where none was written (LF-16)."""
+        """Return the rebalance timeout; version 0 has none, and the session timeout applies (LF-16)."""
         return self.session_timeout if self.rebalance_timeout < 0 else self.rebalance_timeout
 
 

@@ -1,11 +1,12 @@
-"""Message sets, the batches of magic 0 and 1 (LF-4): what brokers and clients before 0.11 write.
+"""Message sets, the batches of magic 0 and 1 (LF-4), which brokers and clients before 0.11 write.
 
-Theory of operation. A message set is messages back to back, each with an offset and a checksum of its own. To compress
-some, they are made a message set, compressed, and put as the value of one *wrapper* message, whose attributes name the
-compression. The offset of a wrapper is that of its last inner message. Inner messages have their real offsets in magic
-0; in magic 1 they are counted from 0, so that a broker can store the wrapper without touching its content, and their
-real offsets follow from the wrapper's. Where the broker's clock counts (bit 3, magic 1), the wrapper's timestamp is
-that of all inner messages. A wrapper in a wrapper is refused, as are messages of another magic in one.
+Theory of operation. A message set is messages back to back, each with its own offset and checksum. To compress some
+messages, a client compresses a message set of them and makes it the value of one *wrapper* message, whose attributes
+name the compression. The offset of a wrapper is the offset of its last inner message. Inner messages of magic 0 have
+their real offsets. Inner messages of magic 1 count from 0, so that a broker can store the wrapper without touching its
+content; their real offsets follow from the wrapper's. With append time (attribute bit 3, magic 1), the wrapper's
+timestamp is the timestamp of all inner messages. A wrapper in a wrapper is refused, and so are inner messages of
+another magic.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from kproto.declaration import Int8, Int32, Int64, NullableBytes, UInt32, since
 from kproto.errors import CorruptBatch, DecodeError, EncodeError
 from kproto.message import Message
 from kproto.message_codec import message_codec
+from kproto.records.batch_header import APPEND_TIME, LOG_OVERHEAD, MAGIC_POSITION, SIZE_POSITION
 from kproto.records.compression import (
     COMPRESSION_MASK,
     CONTENT_SIZE_MAX,
@@ -25,17 +27,18 @@ from kproto.records.compression import (
     compression_of,
     decompress,
 )
-from kproto.records.record import NO_TIMESTAMP, Record, batch_end
+from kproto.records.record import NO_TIMESTAMP, Record, last_record_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MAGICS = range(2)
-LOG_OVERHEAD = 12
-"""Octets before and in the size: the size counts what follows it."""
-CHECKED_FROM = 16
-"""Where the octets begin that the checksum covers."""
-APPEND_TIME = 1 << 3
+CRC_POSITION = LOG_OVERHEAD
+CHECKED_FROM = MAGIC_POSITION
+"""Where the bytes begin that the checksum covers, up to the end of the message."""
+ATTRIBUTES_POSITION = MAGIC_POSITION + 1
+TIMESTAMP_POSITION = MAGIC_POSITION + 2
+"""In magic 1."""
 
 
 class LegacyMessage(Message, versions=(0, 1)):
@@ -55,11 +58,11 @@ class LegacyMessage(Message, versions=(0, 1)):
 
 
 class LegacyBatch(NamedTuple):
-    """A message of a message set by itself, or the wrapper of several."""
+    """One message of a message set, which may be the wrapper of several."""
 
     message: LegacyMessage
     size: int
-    """Octets of the whole."""
+    """Bytes of the whole message."""
 
     @property
     def magic(self) -> int:
@@ -71,7 +74,7 @@ class LegacyBatch(NamedTuple):
 
     @property
     def compression(self) -> Compression:
-        return compression_of(self.message.attributes, "LegacyMessage.attributes", CHECKED_FROM + 1)
+        return compression_of(self.message.attributes, "LegacyMessage.attributes", ATTRIBUTES_POSITION)
 
     @property
     def has_append_time(self) -> bool:
@@ -86,11 +89,11 @@ class LegacyBatch(NamedTuple):
         return False
 
     def records(self, *, content_size_max: int = CONTENT_SIZE_MAX) -> list[Record]:
-        """Return the record, or those inside of the wrapper.
+        """Return the record, or the records inside of the wrapper.
 
         Raises:
-            CorruptBatch: the checksum of an inner message is not that of its content.
-            DecodeError: the content is no message set of this magic, or more bytes than allowed when uncompressed.
+            CorruptBatch: the checksum of an inner message does not match its content.
+            DecodeError: the content is not a message set of this magic, or exceeds the limit when uncompressed.
             MissingPackage: the compression needs a package that is not installed.
         """
         message = self.message
@@ -116,9 +119,9 @@ def _inner_messages(content: bytes, magic: int) -> Iterator[LegacyMessage]:
     while position < len(content):
         batch, end = read_legacy_batch(content, position)
         if batch.magic != magic:
-            raise DecodeError("LegacyMessage.magic", position + CHECKED_FROM, f"{batch.magic} within {magic}")
+            raise DecodeError("LegacyMessage.magic", position + MAGIC_POSITION, f"{batch.magic} within {magic}")
         if batch.compression is not Compression.NONE:
-            raise DecodeError("LegacyMessage.attributes", position + CHECKED_FROM + 1, "compressed twice")
+            raise DecodeError("LegacyMessage.attributes", position + ATTRIBUTES_POSITION, "compressed twice")
         yield batch.message
         position = end
 
@@ -127,24 +130,24 @@ def read_legacy_batch(data: bytes, position: int = 0, *, check_crc: bool = True)
     """Read one message, which may be a wrapper; return ``(batch, position after it)``.
 
     Raises:
-        CorruptBatch: the checksum is not that of the content.
-        DecodeError: cut off, another magic, or sizes that do not fit.
+        CorruptBatch: the checksum does not match the content.
+        DecodeError: the message is truncated, has another magic, or sizes that do not fit.
     """
-    if len(data) - position <= CHECKED_FROM:
-        raise DecodeError("LegacyMessage", len(data), "cut off before its magic")
-    magic = data[position + CHECKED_FROM]
+    if len(data) - position <= MAGIC_POSITION:
+        raise DecodeError("LegacyMessage", len(data), "truncated before its magic")
+    magic = data[position + MAGIC_POSITION]
     if magic not in MAGICS:
-        raise DecodeError("LegacyMessage.magic", position + CHECKED_FROM, f"{magic}, not 0 or 1")
+        raise DecodeError("LegacyMessage.magic", position + MAGIC_POSITION, f"{magic}, not 0 or 1")
     decoded, end = message_codec(LegacyMessage, magic).decode(data, position)
     message: LegacyMessage = decoded
     if end - position - LOG_OVERHEAD != message.message_size:
         reason = f"{message.message_size}, but key and value end after {end - position - LOG_OVERHEAD}"
-        raise DecodeError("LegacyMessage.message_size", position + 8, reason)
+        raise DecodeError("LegacyMessage.message_size", position + SIZE_POSITION, reason)
     if check_crc:
         crc = zlib.crc32(data[position + CHECKED_FROM : end])
         if crc != message.crc:
             reason = f"{message.crc:08x}, but its content has {crc:08x}"
-            raise CorruptBatch("LegacyMessage.crc", position + LOG_OVERHEAD, reason)
+            raise CorruptBatch("LegacyMessage.crc", position + CRC_POSITION, reason)
     return LegacyBatch(message, end - position), end
 
 
@@ -152,12 +155,12 @@ def seal_legacy(message: LegacyMessage) -> bytes:
     """Return a message with the right size and checksum.
 
     Raises:
-        EncodeError: a value does not fit, or magic 0 with a timestamp.
+        EncodeError: a value does not fit its field, or a message of magic 0 has a timestamp.
     """
     encoded = message.replace(message_size=0, crc=0).encode(message.magic)
     checked = encoded[CHECKED_FROM:]
     size = len(encoded) - LOG_OVERHEAD
-    return encoded[:8] + size.to_bytes(4, "big") + zlib.crc32(checked).to_bytes(4, "big") + checked
+    return encoded[:SIZE_POSITION] + size.to_bytes(4, "big") + zlib.crc32(checked).to_bytes(4, "big") + checked
 
 
 def build_message_set(
@@ -167,13 +170,13 @@ def build_message_set(
     compression: Compression = Compression.NONE,
     append_time: int | None = None,
 ) -> bytes:
-    """Return a message set of these records: one message each, or one wrapper when compressed.
+    """Return a message set of these records: one message for each, or one wrapper if compressed.
 
-    ``append_time`` is the timestamp by the broker's clock, if that is to count (magic 1).
+    ``append_time`` is the broker's timestamp for all records, in magic 1.
 
     Raises:
-        EncodeError: headers, which message sets lack; a timestamp in magic 0; zstd, which came with magic 2; a value
-            that does not fit.
+        EncodeError: a record has headers, which message sets lack; a timestamp in magic 0; zstd, which only magic 2
+            has; a value does not fit its field.
         MissingPackage: the compression needs a package that is not installed.
     """
     records = list(records)
@@ -186,7 +189,7 @@ def build_message_set(
     inner = b"".join(_message(r, r.offset - start, magic, None) for r in records)
     timestamp = append_time if append_time is not None else max(r.timestamp for r in records)
     wrapper = LegacyMessage(
-        offset=batch_end(records, 0),
+        offset=last_record_offset(records, 0),
         message_size=0,
         crc=0,
         magic=magic,
@@ -200,9 +203,9 @@ def build_message_set(
 
 def _check_records(records: list[Record], magic: int, compression: Compression, append_time: int | None) -> None:
     if magic not in MAGICS:
-        raise EncodeError("LegacyMessage.magic", f"{magic} is no magic of a message set")
+        raise EncodeError("LegacyMessage.magic", f"{magic} is not the magic of a message set")
     if compression is Compression.ZSTD:
-        raise EncodeError("LegacyMessage.attributes", "zstd came with magic 2")
+        raise EncodeError("LegacyMessage.attributes", "zstd needs magic 2")
     if any(record.headers for record in records):
         raise EncodeError("LegacyMessage", "message sets have no headers")
     if magic == 0 and append_time is not None:

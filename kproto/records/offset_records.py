@@ -9,7 +9,7 @@ from kproto.records.coordinator import CoordinatorKey, CoordinatorValue
 
 
 class LegacyOffsetCommitKey(CoordinatorKey, record_type=0):
-    """As 0.8.2 writes it."""
+    """The key that 0.8.2 writes."""
 
     group: String
     topic: String
@@ -17,7 +17,7 @@ class LegacyOffsetCommitKey(CoordinatorKey, record_type=0):
 
 
 class LegacyOffsetCommitValue(CoordinatorValue, versions=(0, 0)):
-    """As 0.8.2 writes it; the same as v0 of the newer type."""
+    """The value that 0.8.2 writes; the same as v0 of the newer type."""
 
     offset: Int64
     metadata: String

@@ -1,4 +1,4 @@
-"""All records of `__consumer_offsets` by their type (LF-11)."""
+"""All records of `__consumer_offsets`, by type (LF-11)."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ RECORD_TYPES: RecordTypes = {key._record_type: (key, value) for key, value in PA
 
 
 def read_offsets_record(key: bytes | None, value: bytes | None) -> CoordinatorRecord | UnknownRecord:
-    """Read key and value of a record of `__consumer_offsets`.
+    """Return the decoded key and value of a record of `__consumer_offsets`.
 
     Raises:
-        DecodeError: no key, a version of the value that is not known, or not their layout.
+        DecodeError: the key is missing, the version of the value is unknown, or one of them does not have its layout.
     """
     return read_record(RECORD_TYPES, key, value)

@@ -1,11 +1,11 @@
-"""Records, and how a batch of magic 2 holds them (LF-3).
+"""Records, and their layout in a batch of magic 2 (LF-3).
 
 Wire:
     varint size of what follows, int8 attributes (0), varlong timestamp delta, varint offset delta, varint key size (-1
     is null), key, varint value size, value, varint count of headers; per header: varint size, key, varint size, value.
 
-`kproto.records.layout` declares the same with construct; this is the path that is run. As in Kafka, a record has to
-fill its announced size, and the records the payload.
+As in Kafka, a record must fill its announced size, and the records must fill the payload. Written by hand for speed;
+`kproto.records.record_construct` declares the same with construct, and tests compare the two.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 RECORD_SIZE_MIN = 7
-"""Octets of the smallest record: each of its seven parts has one at least."""
+"""Bytes of the smallest record: each of its seven parts has at least one."""
 NO_TIMESTAMP = -1
 
 
 class RecordHeader(NamedTuple):
-    """A name and a value that stand beside a record's key and value."""
+    """A header of a record."""
 
     key: str
     value: bytes | None
 
 
 class Record(NamedTuple):
-    """One record; in which generation of batch it stands is not its matter."""
+    """One record, whatever the magic of its batch."""
 
     key: bytes | None
     value: bytes | None
     headers: tuple[RecordHeader, ...] = ()
     timestamp: int = NO_TIMESTAMP
-    """Milliseconds; -1 in a message set of magic 0, which has none."""
+    """Milliseconds since the epoch; -1 in a message set of magic 0, which has none."""
     offset: int = 0
 
 
@@ -48,12 +48,12 @@ _new: Any = tuple.__new__
 def decode_records(
     data: bytes, count: int, *, base_offset: int = 0, base_timestamp: int = 0, append_time: int | None = None
 ) -> list[Record]:
-    """Read the records of a batch, which fill ``data``.
+    """Return the records of a batch, which fill ``data``.
 
-    ``append_time`` is the timestamp of each, where the batch says that the broker's clock counts (LF-2, bit 3).
+    ``append_time`` is the timestamp of every record if the batch has append time (LF-2, bit 3).
 
     Raises:
-        DecodeError: cut off, or a size or count that does not fit; ``position`` counts from the first record.
+        DecodeError: a record is truncated, or a size or count does not fit; ``position`` counts from the first record.
     """
     if not 0 <= count * RECORD_SIZE_MIN <= len(data):
         raise DecodeError("records", 0, f"{count} records announced, {len(data)} bytes left")
@@ -72,7 +72,10 @@ def decode_records(
 def _decode_record(
     data: bytes, p: int, base_offset: int, base_timestamp: int, append_time: int | None, records: list[Record]
 ) -> int:
-    """Read one record; return the position after it. Varints are read in place: most have one octet."""
+    """Read one record into ``records``; return the position after it.
+
+    Every varint is read in place if it has one byte, as most have: a call would cost more than the read.
+    """
     size = data[p]
     p += 1
     if size > 0x7F:
@@ -89,8 +92,8 @@ def _decode_record(
     p += 1
     if offset > 0x7F:
         offset, p = more_uvarint(data, p, offset)
-    key, p = _octets(data, p)
-    value, p = _octets(data, p)
+    key, p = _nullable_bytes(data, p)
+    value, p = _nullable_bytes(data, p)
     count = data[p]
     p += 1
     headers: tuple[RecordHeader, ...] = ()
@@ -98,14 +101,14 @@ def _decode_record(
         headers, p = _headers(data, p, count)
     if p != end:
         malformed()
-    moment = base_timestamp + ((timestamp >> 1) ^ -(timestamp & 1)) if append_time is None else append_time
-    place = base_offset + ((offset >> 1) ^ -(offset & 1))
-    records.append(_new(Record, (key, value, headers, moment, place)))
+    record_timestamp = base_timestamp + ((timestamp >> 1) ^ -(timestamp & 1)) if append_time is None else append_time
+    record_offset = base_offset + ((offset >> 1) ^ -(offset & 1))
+    records.append(_new(Record, (key, value, headers, record_timestamp, record_offset)))
     return p
 
 
-def _octets(data: bytes, p: int) -> tuple[bytes | None, int]:
-    """Read a nullable key or value; any negative size is null, as in Kafka."""
+def _nullable_bytes(data: bytes, p: int) -> tuple[bytes | None, int]:
+    """Read a key or value; as in Kafka, any negative size means null."""
     size = data[p]
     p += 1
     if size > 0x7F:
@@ -121,25 +124,25 @@ def _octets(data: bytes, p: int) -> tuple[bytes | None, int]:
 def _headers(data: bytes, p: int, count: int) -> tuple[tuple[RecordHeader, ...], int]:
     if count > 0x7F:
         count, p = more_uvarint(data, p, count)
-    if count & 1 or count > len(data) - p:  # twice the count, and no header has less than two octets
+    if count & 1 or count > len(data) - p:  # odd is negative; each header has at least two bytes
         malformed()
     headers = []
     for _ in range(count >> 1):
-        key, p = _octets(data, p)
+        key, p = _nullable_bytes(data, p)
         if key is None:
             malformed()
         else:
             name = key.decode()
-            value, p = _octets(data, p)
+            value, p = _nullable_bytes(data, p)
             headers.append(RecordHeader(name, value))
     return tuple(headers), p
 
 
 def encode_records(records: Iterable[Record], *, base_offset: int = 0, base_timestamp: int = 0) -> bytes:
-    """Return the records as a batch of magic 2 holds them.
+    """Return the encoded records, which are the payload of an uncompressed batch of magic 2.
 
     Raises:
-        EncodeError: an offset or timestamp too far from the batch's, or a value of a wrong type.
+        EncodeError: an offset or timestamp is too far from the batch's, or a value has the wrong type.
     """
     parts: list[bytes] = []
     for index, record in enumerate(records):
@@ -154,22 +157,22 @@ def encode_records(records: Iterable[Record], *, base_offset: int = 0, base_time
 def _encode_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
     key, value, headers, timestamp, offset = record
     parts = [b"\0", varlong(timestamp - base_timestamp), varint(offset - base_offset)]
-    _put_octets(parts, key)
-    _put_octets(parts, value)
+    _put_bytes(parts, key)
+    _put_bytes(parts, value)
     parts.append(varint(len(headers)))
     for name, content in headers:
-        _put_octets(parts, name.encode())
-        _put_octets(parts, content)
+        _put_bytes(parts, name.encode())
+        _put_bytes(parts, content)
     return b"".join(parts)
 
 
-def _put_octets(parts: list[bytes], octets: bytes | None) -> None:
-    if octets is None:
+def _put_bytes(parts: list[bytes], content: bytes | None) -> None:
+    if content is None:
         parts.append(b"\1")
     else:
-        parts += varint(len(octets)), octets
+        parts += varint(len(content)), content
 
 
-def batch_end(records: list[Record], base_offset: int) -> int:
-    """Return the offset of the last record of a batch; of one without records, the one before its first offset."""
+def last_record_offset(records: list[Record], base_offset: int) -> int:
+    """Return the offset of the last record of a batch; without records, the offset before the base offset."""
     return records[-1].offset if records else base_offset - 1

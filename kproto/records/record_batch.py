@@ -1,68 +1,50 @@
-"""Batches of magic 2 (LF-1, LF-2): a declared header of 61 octets, then records, compressed or not.
+"""Record batches, magic 2 (LF-1, LF-2): a header of 61 bytes, then records, compressed or not.
 
-Theory of operation. The checksum covers everything from the attributes on; what stands before it may be changed by the
-broker that stores the batch, so that it can set offset and epoch without touching the records. A compacted batch has
-gaps: offsets come from base offset and deltas, never from counting, and its last offset is the header's (LF-37, LF-72).
+Theory of operation. The checksum covers everything from the attributes on. The broker that stores a batch may change
+the fields before them, and so sets offset and leader epoch without touching the records. A compacted batch has gaps:
+offsets come from base offset and deltas, never from counting, and the last offset is the header's (LF-37, LF-72).
 
-Reading takes a batch apart into header and payload and checks its frame and its checksum; `RecordBatch.records`
-uncompresses and decodes. A loader that only wants the header of most batches pays for no more.
+Reading splits a batch into header and payload and checks its sizes and its checksum; `RecordBatch.records` uncompresses
+and decodes the payload. A reader that only needs headers pays for no more.
 """
 
 from __future__ import annotations
 
 import itertools
-from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.declaration import Int8, Int16, Int32, Int64, UInt32
 from kproto.errors import CorruptBatch, DecodeError, EncodeError
-from kproto.message import Message
 from kproto.message_codec import message_codec
+from kproto.records.batch_header import (
+    APPEND_TIME,
+    CHECKED_FROM,
+    CONTROL,
+    CRC_POSITION,
+    DELETE_HORIZON,
+    HEADER_SIZE,
+    LENGTH_MIN,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+    NO_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    SIZE_POSITION,
+    TRANSACTIONAL,
+    RecordBatchHeader,
+    position_of,
+)
 from kproto.records.checksum import crc32c
 from kproto.records.compression import CONTENT_SIZE_MAX, Compression, compress, compression_of, decompress
-from kproto.records.record import NO_TIMESTAMP, Record, batch_end, decode_records, encode_records
+from kproto.records.record import NO_TIMESTAMP, Record, decode_records, encode_records, last_record_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MAGIC = 2
-HEADER_SIZE = 61
-LOG_OVERHEAD = 12
-"""Octets before and in the length: the length counts what follows it."""
-LENGTH_MIN = HEADER_SIZE - LOG_OVERHEAD
-UNCHECKED = Struct(">qiibI")
-"""Base offset, length, leader epoch, magic, and the checksum of all that follows."""
-CHECKED_FROM = UNCHECKED.size
-"""Where the octets begin that the checksum covers."""
-
-APPEND_TIME = 1 << 3
-TRANSACTIONAL = 1 << 4
-CONTROL = 1 << 5
-DELETE_HORIZON = 1 << 6
-
-NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_EPOCH = -1, -1, -1, -1
-
-
-class RecordBatchHeader(Message, versions=(MAGIC, MAGIC)):
-    """What stands before the records of a batch; the version is the magic."""
-
-    base_offset: Int64
-    batch_length: Int32
-    partition_leader_epoch: Int32
-    magic: Int8 = MAGIC
-    crc: UInt32
-    attributes: Int16
-    last_offset_delta: Int32
-    base_timestamp: Int64
-    max_timestamp: Int64
-    producer_id: Int64
-    producer_epoch: Int16
-    base_sequence: Int32
-    record_count: Int32
-
 
 class RecordBatch(NamedTuple):
-    """A batch of magic 2, its records still as they came."""
+    """A batch of magic 2 whose records are not decoded."""
 
     header: RecordBatchHeader
     payload: bytes
@@ -73,7 +55,7 @@ class RecordBatch(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Octets of the whole batch."""
+        """Bytes of the whole batch."""
         return HEADER_SIZE + len(self.payload)
 
     @property
@@ -90,7 +72,7 @@ class RecordBatch(NamedTuple):
 
     @property
     def has_append_time(self) -> bool:
-        """Whether the broker's clock gave the timestamp: the greatest one is that of all records then."""
+        """Whether all records have the timestamp of the broker, the batch's greatest one."""
         return bool(self.header.attributes & APPEND_TIME)
 
     @property
@@ -99,20 +81,20 @@ class RecordBatch(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether it holds a marker of the broker (`kproto.records.control`) and no records of clients."""
+        """Whether the batch has a marker of the broker (`kproto.records.control`) and no records of clients."""
         return bool(self.header.attributes & CONTROL)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop the tombstones in here; it has the base timestamp's place."""
+        """The time when compaction may drop the batch's tombstones; stored as the base timestamp."""
         return self.header.base_timestamp if self.header.attributes & DELETE_HORIZON else None
 
     def records(self, *, content_size_max: int = CONTENT_SIZE_MAX) -> list[Record]:
         """Return the records.
 
         Raises:
-            DecodeError: they do not have their layout, or are more bytes than allowed when uncompressed.
-            MissingPackage: their compression needs a package that is not installed.
+            DecodeError: the records do not have their layout, or exceed the limit when uncompressed.
+            MissingPackage: the compression needs a package that is not installed.
         """
         header = self.header
         return decode_records(
@@ -124,19 +106,28 @@ class RecordBatch(NamedTuple):
         )
 
     def encode(self) -> bytes:
-        """Return the batch; length and checksum are the header's, right or wrong."""
+        """Return the batch as bytes, with the header's length and checksum, right or wrong."""
         return self.header.encode(MAGIC) + self.payload
+
+
+def read_header(data: bytes, position: int = 0) -> RecordBatchHeader:
+    """Return the header of the batch of magic 2 at a position, without checks.
+
+    Raises:
+        DecodeError: the header is truncated.
+    """
+    header: RecordBatchHeader = message_codec(RecordBatchHeader, MAGIC).decode(data, position)[0]
+    return header
 
 
 def read_record_batch(data: bytes, position: int = 0, *, check_crc: bool = True) -> tuple[RecordBatch, int]:
     """Read one batch; return ``(batch, position after it)``.
 
     Raises:
-        CorruptBatch: the checksum is not that of the content.
-        DecodeError: cut off, another magic, or lengths and counts that can't be.
+        CorruptBatch: the checksum does not match the content.
+        DecodeError: the batch is truncated, has another magic, or lengths or counts that are impossible.
     """
-    decoded, payload_start = message_codec(RecordBatchHeader, MAGIC).decode(data, position)
-    header: RecordBatchHeader = decoded
+    header = read_header(data, position)
     end = position + LOG_OVERHEAD + header.batch_length
     _check_header(header, position)
     if end > len(data):
@@ -144,29 +135,32 @@ def read_record_batch(data: bytes, position: int = 0, *, check_crc: bool = True)
     if check_crc:
         crc = crc32c(data[position + CHECKED_FROM : end])
         if crc != header.crc:
-            raise CorruptBatch("RecordBatch.crc", position + 17, f"{header.crc:08x}, but its content has {crc:08x}")
-    return RecordBatch(header, data[payload_start:end]), end
+            raise CorruptBatch(
+                "RecordBatch.crc", position + CRC_POSITION, f"{header.crc:08x}, but its content has {crc:08x}"
+            )
+    return RecordBatch(header, data[position + HEADER_SIZE : end]), end
 
 
 def _check_header(header: RecordBatchHeader, position: int) -> None:
     if header.magic != MAGIC:
-        raise DecodeError("RecordBatch.magic", position + 16, f"{header.magic}, not {MAGIC}")
+        raise DecodeError("RecordBatch.magic", position + MAGIC_POSITION, f"{header.magic}, not {MAGIC}")
     if header.batch_length < LENGTH_MIN:
-        raise DecodeError("RecordBatch.batch_length", position + 8, f"{header.batch_length} is less than {LENGTH_MIN}")
+        reason = f"{header.batch_length} is less than {LENGTH_MIN}"
+        raise DecodeError("RecordBatch.batch_length", position + SIZE_POSITION, reason)
     if header.record_count < 0 or header.last_offset_delta < 0:
         reason = f"{header.record_count} records up to offset delta {header.last_offset_delta}"
-        raise DecodeError("RecordBatch.record_count", position + 57, reason)
+        raise DecodeError("RecordBatch.record_count", position + position_of("record_count"), reason)
 
 
 def seal(header: RecordBatchHeader, payload: bytes) -> bytes:
-    """Return header and payload as a batch with the right length and checksum.
+    """Return the batch of a header and a payload, with the right length and checksum.
 
     Raises:
-        EncodeError: a value of the header does not fit.
+        EncodeError: a value of the header does not fit its field.
     """
     encoded = header.replace(batch_length=LENGTH_MIN + len(payload), crc=0).encode(MAGIC)
     checked = encoded[CHECKED_FROM:] + payload
-    return encoded[: CHECKED_FROM - 4] + crc32c(checked).to_bytes(4, "big") + checked
+    return encoded[:CRC_POSITION] + crc32c(checked).to_bytes(4, "big") + checked
 
 
 def build_record_batch(
@@ -183,20 +177,20 @@ def build_record_batch(
     compression: Compression = Compression.NONE,
     flags: int = 0,
 ) -> bytes:
-    """Return a batch of these records, which stand in it with the offsets and timestamps that they have.
+    """Return a batch of these records, with the offsets and timestamps that they have.
 
-    What is not given comes from the records: offsets and timestamps of the first and the last or greatest. ``flags``
-    are the attributes beside compression: APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON.
+    By default, the header's offsets and timestamps are those of the first record and the last or greatest. ``flags``
+    are the attributes other than the compression: APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON.
 
     Raises:
-        EncodeError: a value does not fit, or the offsets of the records do not rise from the base to the last.
+        EncodeError: a value does not fit its field, or the offsets do not rise from the base to the last.
         MissingPackage: the compression needs a package that is not installed.
     """
     records = list(records)
     if base_offset is None:
         base_offset = records[0].offset if records else 0
     if last_offset is None:
-        last_offset = max(batch_end(records, base_offset), base_offset)
+        last_offset = max(last_record_offset(records, base_offset), base_offset)
     if base_timestamp is None:
         base_timestamp = records[0].timestamp if records else NO_TIMESTAMP
     if max_timestamp is None:

@@ -1,4 +1,4 @@
-"""The end of a segment: limits of its batches, and how to tell a torn batch from damage (LF-50, LF-62).
+"""The end of a segment: limits of its batches, and how to distinguish a torn batch from damage (LF-50, LF-62).
 
 Pure functions; `kproto.logs.blocks` and the broker's recovery read the files.
 """
@@ -9,44 +9,50 @@ import re
 
 from kproto.errors import DecodeError
 from kproto.framing import FRAME_SIZE_MAX
-from kproto.records.batches import LOG_OVERHEAD, MAGIC_POSITION, SIZE_MIN, SIZE_POSITION, read_batch
+from kproto.records.batch_header import (
+    CHECKED_FROM,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+    SIZE_POSITION,
+)
+from kproto.records.batches import SIZE_MIN, batch_size, read_batch, stored_crc
 from kproto.records.checksum import crc32c
-from kproto.records.record_batch import CHECKED_FROM, HEADER_SIZE, MAGIC
 
 BATCH_SIZE_MAX = FRAME_SIZE_MAX
-"""Octets: a batch comes to a broker in one request. A flipped size must not make a reader take in a whole segment."""
+"""Bytes: a broker receives a batch in one request. A corrupt size must not make a reader load a whole segment."""
 RELATIVE_OFFSET_MAX = 2**31 - 1
-"""Offsets in a segment's indexes are int32, counted from its name (LF-56)."""
+"""Offsets in a segment's indexes are int32, relative to the base offset in its name (LF-56)."""
 
 
 def torn_beginning(rest: bytes, base_offset: int, next_offset: int) -> bool:
-    """Tell whether a segment's last octets can be the beginning of its next batch.
+    """Whether the last bytes of a segment can be the beginning of its next batch.
 
-    ``base_offset`` is the segment's, ``next_offset`` the least that the batch can have. A few octets are enough to
-    tell a torn write from foreign ones: offsets begin with those of the segment's.
+    ``base_offset`` is the segment's, ``next_offset`` the least offset that the batch can have. A few bytes are enough
+    to distinguish a torn write from foreign bytes, because the first bytes of all offsets in a segment are the same.
     """
-    head = rest[:SIZE_POSITION]
-    absent = SIZE_POSITION - len(head)
-    least, most = (int.from_bytes(head + filler * absent, "big") for filler in (b"\0", b"\xff"))
+    # Some bytes of the offset, which comes first, may be missing: compute the range of offsets that they could make.
+    offset = rest[:SIZE_POSITION]
+    missing = SIZE_POSITION - len(offset)
+    least, most = (int.from_bytes(offset + filler * missing, "big") for filler in (b"\0", b"\xff"))
     if most < next_offset or least > base_offset + RELATIVE_OFFSET_MAX:
         return False
-    if len(rest) >= LOG_OVERHEAD:
-        size = int.from_bytes(rest[SIZE_POSITION:LOG_OVERHEAD], "big", signed=True)
-        if not SIZE_MIN <= size <= BATCH_SIZE_MAX:
-            return False
+    if len(rest) >= LOG_OVERHEAD and not SIZE_MIN <= batch_size(rest) <= BATCH_SIZE_MAX:
+        return False
     return len(rest) <= MAGIC_POSITION or rest[MAGIC_POSITION] <= MAGIC
 
 
 def whole_batch_within(rest: bytes, next_offset: int) -> int | None:
-    """Return where a whole batch begins in what looks like the beginning of one; None: nowhere.
+    """Return the position of a whole batch in bytes that look like the beginning of one; None if there is none.
 
-    A torn write has nothing behind it. Where a batch follows, or the content is complete, the announced size is wrong:
-    it is the one part of a batch of magic 2 that decides over the others and that no checksum covers.
+    Nothing follows a torn write. If a batch follows, or the content is complete, the announced size is wrong: the size
+    decides where everything else of a batch is, and no checksum covers it.
     """
-    if len(rest) >= HEADER_SIZE and rest[MAGIC_POSITION] == MAGIC:
-        crc = int.from_bytes(rest[CHECKED_FROM - 4 : CHECKED_FROM], "big")
-        if crc32c(rest[CHECKED_FROM:]) == crc:
-            return 0
+    if len(rest) >= HEADER_SIZE and rest[MAGIC_POSITION] == MAGIC and crc32c(rest[CHECKED_FROM:]) == stored_crc(rest):
+        return 0
+    # Candidates: the first half of the expected offset, a size whose first byte is that of BATCH_SIZE_MAX or less, and
+    # a known magic.
     high = re.escape((next_offset >> 32).to_bytes(4, "big"))
     for found in re.finditer(rb"(?s)(?=%s.{4}[\0-\6].{7}[\0-\2])" % high, rest):
         if found.start() > 0 and _is_batch(rest, found.start(), next_offset):

@@ -1,4 +1,5 @@
-"""The files beside a segment: names, indexes, checkpoints of a partition and of a log directory (LF-50 to LF-55)."""
+"""The files next to a segment: names, indexes, and the checkpoints of a partition and a log directory (LF-50 to
+LF-55)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 UNFINISHED_SUFFIXES = (".cleaned", ".swap")
-"""What compaction leaves when it is interrupted (LF-63). Files that end in ``.deleted`` only wait to be removed."""
+"""Suffixes of the files that an interrupted compaction leaves (LF-63). Files that end in ``.deleted`` are garbage."""
 
 NAME_DIGITS = 20
 INDEX_ENTRY_SIZE, TIME_INDEX_ENTRY_SIZE = 8, 12
@@ -20,37 +21,37 @@ CHECKPOINT_VERSION = 0
 
 
 class IndexEntry(NamedTuple):
-    """The last offset of a batch, counted from the segment's, and where that batch begins."""
+    """The last offset of a batch, relative to the segment's base offset, and the position of that batch."""
 
     relative_offset: int
     position: int
 
 
 class TimeIndexEntry(NamedTuple):
-    """The greatest timestamp so far, and the offset of its batch."""
+    """The greatest timestamp so far, and the relative offset of its batch."""
 
     timestamp: int
     relative_offset: int
 
 
 def segment_name(base_offset: int, suffix: str = LOG_SUFFIX) -> str:
-    """Return the name of a segment's file."""
+    """Return the name of a file of a segment."""
     return f"{base_offset:0{NAME_DIGITS}}{suffix}"
 
 
 def segment_base_offset(name: str) -> int | None:
-    """Return the offset in the name of a ``.log`` file; None if it is not named as segments are."""
+    """Return the base offset in the name of a ``.log`` file; None if the name is not that of a segment."""
     found = re.fullmatch(rf"([0-9]{{{NAME_DIGITS}}}){re.escape(LOG_SUFFIX)}", name)
     return int(found[1]) if found else None
 
 
 def index_entry(data: bytes) -> IndexEntry:
-    """Read the 8 octets of an entry of an ``.index`` file."""
+    """Return an entry of an ``.index`` file from its 8 bytes."""
     return IndexEntry(_signed(data[:4]), _signed(data[4:8]))
 
 
 def time_index_entry(data: bytes) -> TimeIndexEntry:
-    """Read the 12 octets of an entry of a ``.timeindex`` file."""
+    """Return an entry of a ``.timeindex`` file from its 12 bytes."""
     return TimeIndexEntry(_signed(data[:8]), _signed(data[8:12]))
 
 
@@ -59,14 +60,14 @@ def _signed(data: bytes) -> int:
 
 
 class LeaderEpochs:
-    """A partition's leader epochs and the offset with which each begins."""
+    """The leader epochs of a partition and the offset with which each begins."""
 
     def __init__(self, starts: dict[int, int]) -> None:
         self._epochs = sorted(starts)
         self._offsets = [starts[epoch] for epoch in self._epochs]
 
     def problem(self, epoch: int, first_offset: int, last_offset: int) -> str | None:
-        """Say what is wrong with a batch of this epoch; None: nothing."""
+        """Return what is wrong with a batch of this epoch; None if it is right."""
         index = bisect_right(self._epochs, epoch) - 1
         if index < 0 or self._epochs[index] != epoch:
             return f"leader epoch {epoch} is not in {LEADER_EPOCHS}"
@@ -78,10 +79,10 @@ class LeaderEpochs:
 
 
 def read_leader_epochs(text: str) -> LeaderEpochs:
-    """Read a ``leader-epoch-checkpoint``: lines of ``epoch start_offset``.
+    """Return the content of a ``leader-epoch-checkpoint``: lines of ``epoch start_offset``.
 
     Raises:
-        DecodeError: not its form, or epochs or offsets that do not rise; ``position`` is the line's number.
+        DecodeError: a line is malformed, or epochs or offsets do not rise; ``position`` is the line's number.
     """
     starts: dict[int, int] = {}
     last = (-1, -1)
@@ -91,17 +92,17 @@ def read_leader_epochs(text: str) -> LeaderEpochs:
             raise DecodeError(LEADER_EPOCHS, number, f"{line!r} is not an epoch and an offset")
         epoch, offset = map(int, words)
         if epoch <= last[0] or offset < last[1]:
-            raise DecodeError(LEADER_EPOCHS, number, f"epoch {epoch} from offset {offset} comes too late")
+            raise DecodeError(LEADER_EPOCHS, number, f"epoch {epoch} from offset {offset} is out of order")
         starts[epoch] = offset
         last = epoch, offset
     return LeaderEpochs(starts)
 
 
 def partitions_in_checkpoint(text: str, topic: str) -> set[int]:
-    """Return the partitions of a topic that a log directory's checkpoint names: lines of ``topic partition offset``.
+    """Return the partitions of a topic that a log directory's checkpoint lists: lines of ``topic partition offset``.
 
     Raises:
-        DecodeError: not its form; ``position`` is the line's number.
+        DecodeError: a line is malformed; ``position`` is the line's number.
     """
     found = set()
     for number, line in _checkpoint_lines(text, HIGH_WATERMARKS):
@@ -114,7 +115,7 @@ def partitions_in_checkpoint(text: str, topic: str) -> set[int]:
 
 
 def _checkpoint_lines(text: str, name: str) -> list[tuple[int, str]]:
-    """Return the numbered lines behind version and count."""
+    """Return ``(number, line)`` for each line after version and count."""
     lines = text.splitlines()
     if len(lines) < 2 or lines[0] != str(CHECKPOINT_VERSION):
         raise DecodeError(name, 1, f"does not begin with version {CHECKPOINT_VERSION} and a count")

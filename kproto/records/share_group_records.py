@@ -1,7 +1,7 @@
 """Records of share groups (types 9 to 15 of `__consumer_offsets`; LF-11).
 
-3.9 wrote type 9, and a shorter ShareGroupMetadataValue under the same version, for tests of its developers; the latter
-is read as released.
+Kafka 3.9 wrote type 9, and under the same version a shorter ShareGroupMetadataValue, for its developers' tests; only
+the value of later releases can be read.
 """
 
 from __future__ import annotations

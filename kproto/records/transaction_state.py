@@ -17,7 +17,7 @@ from kproto.records.coordinator import (
 
 
 class TransactionStatus(IntEnum):
-    """What the coordinator has come to with a transaction."""
+    """The state of a transaction."""
 
     EMPTY = 0
     ONGOING = 1
@@ -58,9 +58,9 @@ RECORD_TYPES: RecordTypes = {TransactionLogKey._record_type: (TransactionLogKey,
 
 
 def read_transaction_record(key: bytes | None, value: bytes | None) -> CoordinatorRecord | UnknownRecord:
-    """Read key and value of a record of `__transaction_state`.
+    """Return the decoded key and value of a record of `__transaction_state`.
 
     Raises:
-        DecodeError: no key, a version of the value that is not known, or not their layout.
+        DecodeError: the key is missing, the version of the value is unknown, or one of them does not have its layout.
     """
     return read_record(RECORD_TYPES, key, value)

@@ -1,7 +1,7 @@
 """Signed varints: zigzag numbers in groups of seven bits, least significant first (LF-3).
 
 Wire:
-    varint is an int32 in at most 5 octets, varlong an int64 in at most 10. 0, -1, 1, -2 ... are 0, 1, 2, 3 ...
+    varint is an int32 in at most 5 bytes, varlong an int64 in at most 10. 0, -1, 1, -2 ... are 0, 1, 2, 3 ...
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from kproto.runtime import FAILURES, UVARINTS, long_uvarint, malformed, more_uva
 
 
 def more_varlong(data: bytes, position: int, first: int) -> tuple[int, int]:
-    """Finish an unsigned varint of at most 64 bits whose first octet, already read, has its high bit set.
+    """Read the rest of an unsigned varint of at most 64 bits whose first byte, already read, has its high bit set.
 
-    Raises:
-        one of `kproto.runtime.FAILURES`: cut off, or too long.
+    Raises one of `kproto.runtime.FAILURES` if the varint is truncated or too long; the caller maps it.
     """
     value = first & 0x7F
     for shift in range(7, 70, 7):
-        octet = data[position]
+        byte = data[position]
         position += 1
-        value |= (octet & 0x7F) << shift
-        if octet < 0x80:
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
             if value >> 64:
                 malformed()
             return value, position
@@ -32,14 +31,14 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
     """Read a signed varint of at most 32 bits; return ``(value, position after it)``.
 
     Raises:
-        DecodeError: cut off, or too long.
+        DecodeError: the varint is truncated or too long.
     """
     try:
         value, end = data[position], position + 1
         if value > 0x7F:
             value, end = more_uvarint(data, end, value)
     except FAILURES:
-        raise DecodeError("varint", position, "cut off, or of more than 32 bits") from None
+        raise DecodeError("varint", position, "truncated, or of more than 32 bits") from None
     return (value >> 1) ^ -(value & 1), end
 
 
@@ -47,36 +46,36 @@ def read_varlong(data: bytes, position: int) -> tuple[int, int]:
     """Read a signed varint of at most 64 bits; return ``(value, position after it)``.
 
     Raises:
-        DecodeError: cut off, or too long.
+        DecodeError: the varint is truncated or too long.
     """
     try:
         value, end = data[position], position + 1
         if value > 0x7F:
             value, end = more_varlong(data, end, value)
     except FAILURES:
-        raise DecodeError("varlong", position, "cut off, or of more than 64 bits") from None
+        raise DecodeError("varlong", position, "truncated, or of more than 64 bits") from None
     return (value >> 1) ^ -(value & 1), end
 
 
 def varint(value: int) -> bytes:
-    """Return the octets of a signed varint.
+    """Return a signed varint as bytes.
 
     Raises:
-        EncodeError: more than 32 bits.
+        EncodeError: the value has more than 32 bits.
     """
     if not -0x80000000 <= value <= 0x7FFFFFFF:
-        raise EncodeError("varint", f"{value} is no int32")
+        raise EncodeError("varint", f"{value} is not an int32")
     return _zigzag(value)
 
 
 def varlong(value: int) -> bytes:
-    """Return the octets of a signed varlong.
+    """Return a signed varlong as bytes.
 
     Raises:
-        EncodeError: more than 64 bits.
+        EncodeError: the value has more than 64 bits.
     """
     if not -(1 << 63) <= value < 1 << 63:
-        raise EncodeError("varlong", f"{value} is no int64")
+        raise EncodeError("varlong", f"{value} is not an int64")
     return _zigzag(value)
 
 

@@ -11,9 +11,10 @@ from kproto.arrow.decoding import View
 from kproto.arrow.reading import RangeReader
 from kproto.logs.files import PartitionDirectory
 from kproto.logs.ranges import OffsetRange
+from kproto.records.batch_header import TRANSACTIONAL
 from kproto.records.control import ControlType, build_end_marker
 from kproto.records.record import Record
-from kproto.records.record_batch import TRANSACTIONAL, build_record_batch
+from kproto.records.record_batch import build_record_batch
 from kproto.records.segment_files import segment_name
 from tests.records.made import COMMIT_KEY, COMMIT_VALUE, NOW
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from kproto.records.batch_header import APPEND_TIME, TRANSACTIONAL
 from kproto.records.compression import Compression
 from kproto.records.control import ControlType, build_end_marker
 from kproto.records.coordinator import encode_key, encode_value
@@ -13,7 +14,7 @@ from kproto.records.group_records import GroupMetadataKey, GroupMetadataValue, M
 from kproto.records.message_set import build_message_set
 from kproto.records.offset_records import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
 from kproto.records.record import Record
-from kproto.records.record_batch import APPEND_TIME, TRANSACTIONAL, build_record_batch
+from kproto.records.record_batch import build_record_batch
 
 NOW = 1_767_225_600_000
 TEXTS = ("", "g", "orders-consumer", "größe", "グループ", "x" * 300)

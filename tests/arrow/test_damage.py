@@ -14,9 +14,10 @@ from kproto.logs import errors
 from kproto.logs.blocks import SegmentBlocks
 from kproto.logs.files import PartitionDirectory
 from kproto.logs.ranges import OffsetRange
+from kproto.records.batch_header import CONTROL, TRANSACTIONAL, RecordBatchHeader
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record
-from kproto.records.record_batch import CONTROL, TRANSACTIONAL, RecordBatchHeader, build_record_batch, seal
+from kproto.records.record_batch import build_record_batch, seal
 from kproto.records.segment_files import segment_name
 from tests.records.made import COMMIT_BATCH, COMMIT_KEY, COMMIT_VALUE, NOW, TOMBSTONE_BATCH
 

@@ -18,8 +18,8 @@ from kproto.arrow.decoding import Decoded, DecodeRequest, View
 from kproto.logs import errors
 from kproto.logs.blocks import Block, SegmentBlocks
 from kproto.logs.transactions import TransactionOutcomes
+from kproto.records.batch_header import CHECKED_FROM
 from kproto.records.checksum import crc32c
-from kproto.records.record_batch import CHECKED_FROM
 from tests.arrow.made_logs import KINDS, Made, make_log
 
 SEEDS = st.integers(0, 2**32)

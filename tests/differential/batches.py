@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kproto.records.batch_header import NO_PRODUCER_ID
 from kproto.records.batches import read_batches
 from kproto.records.compression import Compression
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record
-from kproto.records.record_batch import NO_PRODUCER_ID, build_record_batch
+from kproto.records.record_batch import build_record_batch
 from tests.differential.broker_pair import ComparedBroker
 
 

@@ -36,9 +36,9 @@ from kproto.messages.k23_offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from kproto.records.batch_header import CONTROL, TRANSACTIONAL
 from kproto.records.compression import Compression
 from kproto.records.record import Record, RecordHeader
-from kproto.records.record_batch import CONTROL, TRANSACTIONAL
 from tests.differential.batches import Batch, comparable_batches
 from tests.differential.broker_pair import CLOSED, ComparedBroker, Difference
 from tests.differential.history import Configs, History, create_topics, topic_fields, topic_id

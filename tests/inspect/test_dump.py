@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from kproto.errors import CorruptLog
+from kproto.records.batch_header import APPEND_TIME, DELETE_HORIZON
 from kproto.records.compression import Compression
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record, RecordHeader
-from kproto.records.record_batch import APPEND_TIME, DELETE_HORIZON, build_record_batch, read_record_batch, seal
+from kproto.records.record_batch import build_record_batch, read_record_batch, seal
 from kproto_server.inspect.directory import find_logs
 from kproto_server.inspect.dump import dump
 from tests.fixture_files import golden_log

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from kproto.errors import CorruptLog
+from kproto.records.batch_header import CONTROL, TRANSACTIONAL
 from kproto.records.control import ControlType, build_end_marker
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record
-from kproto.records.record_batch import CONTROL, TRANSACTIONAL, build_record_batch, read_record_batch, seal
+from kproto.records.record_batch import build_record_batch, read_record_batch, seal
 from kproto.records.segment_files import segment_name
 from kproto_server.inspect.directory import find_logs
 from kproto_server.inspect.progress import LARGE, Progress
@@ -278,11 +279,11 @@ class TestMadeLogs:
             ({0: raw(b"\0\0\0\1", bytes(6), flags=CONTROL)}, "offset 0: a control batch that is not one end marker"),
             (
                 {0: raw(b"\0\0\0\2", bytes(6), flags=CONTROL | TRANSACTIONAL, producer_id=1)},
-                "offset 0: BadMarker: control record key: type 2 ends no transaction",
+                "offset 0: BadMarker: control record key: type 2 does not end a transaction",
             ),
             (
                 {0: raw(b"\0\0\0\1", b"", flags=CONTROL | TRANSACTIONAL, producer_id=1)},
-                "offset 0: BadMarker: EndTxnMarker: 0 bytes, 6 are the least",
+                "offset 0: BadMarker: EndTxnMarker: 0 bytes, the least is 6",
             ),
             ({0: raw(None, b"")}, "offset 0: record key at byte 0: null"),
             ({0: raw(b"\0\1\0\2g1", None)}, "offset 0: OffsetCommitKey"),

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from kproto.records.batch_header import DELETE_HORIZON, TRANSACTIONAL
 from kproto.records.control import ControlType, build_end_marker
 from kproto.records.coordinator import encode_key, encode_value
 from kproto.records.group_records import GroupMetadataKey, GroupMetadataValue
 from kproto.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from kproto.records.record import Record
-from kproto.records.record_batch import DELETE_HORIZON, TRANSACTIONAL, build_record_batch
+from kproto.records.record_batch import build_record_batch
 from kproto.records.segment_files import segment_name
 from tests.interop.asked import Committed, Group, what_is_served
 from tests.interop.dumped import check_dump

@@ -21,17 +21,11 @@ from kproto.messages.k44_incremental_alter_configs import AlterableConfig as Alt
 from kproto.messages.k44_incremental_alter_configs import AlterConfigsResource as AlteredResource
 from kproto.messages.k44_incremental_alter_configs import IncrementalAlterConfigsRequest
 from kproto.messages.k61_describe_producers import DescribeProducersRequest, TopicRequest
+from kproto.records.batch_header import CONTROL, HEADER_SIZE, TRANSACTIONAL
 from kproto.records.compression import Compression
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record
-from kproto.records.record_batch import (
-    CONTROL,
-    HEADER_SIZE,
-    TRANSACTIONAL,
-    build_record_batch,
-    read_record_batch,
-    seal,
-)
+from kproto.records.record_batch import build_record_batch, read_record_batch, seal
 
 if TYPE_CHECKING:
     from tests.partition_log.conversation import Chapter, Talk

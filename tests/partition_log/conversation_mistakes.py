@@ -12,9 +12,10 @@ from kproto.messages.k23_offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from kproto.records.batch_header import TRANSACTIONAL
 from kproto.records.compression import Compression
 from kproto.records.record import Record
-from kproto.records.record_batch import TRANSACTIONAL, build_record_batch
+from kproto.records.record_batch import build_record_batch
 from tests.partition_log.conversation_chapters import (
     T0,
     batch,

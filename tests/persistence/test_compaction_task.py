@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from kproto.records.batch_header import TRANSACTIONAL
 from kproto.records.batches import read_batches
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto.records.record import Record
-from kproto.records.record_batch import TRANSACTIONAL, build_record_batch
+from kproto.records.record_batch import build_record_batch
 from kproto_server.persistence.compaction_task import CompactionTask
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.log_dir import LogDir

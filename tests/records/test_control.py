@@ -57,7 +57,7 @@ def test_newer_versions_are_read_by_their_first_fields() -> None:
 def test_other_types_are_told_but_end_no_transaction(number: int) -> None:
     key = b"\0\0" + number.to_bytes(2, "big", signed=True)
     assert control_type(key) == number
-    with pytest.raises(DecodeError, match=f"type {number} ends no transaction"):
+    with pytest.raises(DecodeError, match=f"type {number} does not end a transaction"):
         read_end_marker(Record(key, bytes(6)))
 
 

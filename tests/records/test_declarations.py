@@ -13,11 +13,11 @@ from kproto.interpret import InterpretedCodec
 from kproto.message import Message
 from kproto.message_codec import message_codec
 from kproto.records import offsets_topic, transaction_state
+from kproto.records.batch_header import RecordBatchHeader
 from kproto.records.consumer_group_records import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
 from kproto.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kproto.records.control import ControlRecordTypeSchema, EndTxnMarker
 from kproto.records.message_set import LegacyMessage
-from kproto.records.record_batch import RecordBatchHeader
 from tests.fixture_files import Definition, FieldDefinition, definitions
 
 PAIRS = (*offsets_topic.RECORD_TYPES.values(), *transaction_state.RECORD_TYPES.values())

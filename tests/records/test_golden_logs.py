@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from kproto.errors import DecodeError
+from kproto.records.batch_header import CONTROL, TRANSACTIONAL
 from kproto.records.batches import read_batches, read_records
 from kproto.records.control import ControlType, build_end_marker, read_end_marker
 from kproto.records.coordinator import CoordinatorRecord, encode_key, encode_value
 from kproto.records.offsets_topic import read_offsets_record
-from kproto.records.record_batch import CONTROL, TRANSACTIONAL, RecordBatch, build_record_batch
+from kproto.records.record_batch import RecordBatch, build_record_batch
 from kproto.records.transaction_state import read_transaction_record
 from tests.fixture_files import golden_log
 from tests.records.dumps import (

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kproto.declaration import Struct, WireType, fields_of
+from kproto.records.batch_header import APPEND_TIME
 from kproto.records.batches import read_batches
 from kproto.records.compression import Compression
 from kproto.records.consumer_group_records import (
@@ -29,7 +30,7 @@ from kproto.records.group_records import GroupMetadataKey, GroupMetadataValue, M
 from kproto.records.message_set import build_message_set
 from kproto.records.offsets_topic import RECORD_TYPES as OF_OFFSETS
 from kproto.records.record import Record, RecordHeader
-from kproto.records.record_batch import APPEND_TIME, RecordBatch, build_record_batch
+from kproto.records.record_batch import RecordBatch, build_record_batch
 from kproto.records.transaction_state import RECORD_TYPES as OF_TRANSACTIONS
 from tests.oracle.java import JVM_FLAGS
 from tests.oracle.releases import classpath, fetch, fetch_tools, find_class

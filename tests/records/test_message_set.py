@@ -8,15 +8,10 @@ from hypothesis import given
 from kproto.errors import CorruptBatch, DecodeError, EncodeError
 from kproto.interpret import InterpretedCodec
 from kproto.message_codec import message_codec
+from kproto.records.batch_header import APPEND_TIME
 from kproto.records.batches import read_batches
 from kproto.records.compression import Compression, compress
-from kproto.records.message_set import (
-    APPEND_TIME,
-    LegacyMessage,
-    build_message_set,
-    read_legacy_batch,
-    seal_legacy,
-)
+from kproto.records.message_set import LegacyMessage, build_message_set, read_legacy_batch, seal_legacy
 from kproto.records.record import Record, RecordHeader
 from tests.records.made import rising_records
 
@@ -145,7 +140,7 @@ def test_odd_wrappers_are_refused() -> None:
         "compressed twice": wrapper(packed),
         "0 within 1": wrapper(older),
         "its content has": wrapper(bad_crc),
-        "cut off before its magic": wrapper(plain[:10]),
+        "truncated before its magic": wrapper(plain[:10]),
         "gzip": wrapper(plain)[:-1],
     }
     for reason, data in cases.items():
@@ -197,13 +192,13 @@ def test_what_message_sets_lack_is_refused() -> None:
     record = Record(b"k", b"v")
     with pytest.raises(EncodeError, match="no headers"):
         build_message_set([record._replace(headers=(RecordHeader("h", b""),))], magic=1)
-    with pytest.raises(EncodeError, match="zstd came with magic 2"):
+    with pytest.raises(EncodeError, match="zstd needs magic 2"):
         build_message_set([record], magic=1, compression=Compression.ZSTD)
     with pytest.raises(EncodeError, match="magic 0 has no timestamps"):
         build_message_set([record], magic=0, append_time=5)
     with pytest.raises(EncodeError, match="timestamp"):
         build_message_set([record._replace(timestamp=5)], magic=0)
-    with pytest.raises(EncodeError, match="2 is no magic of a message set"):
+    with pytest.raises(EncodeError, match="2 is not the magic of a message set"):
         build_message_set([record], magic=2)
 
 

@@ -137,7 +137,7 @@ def test_a_version_of_the_future_is_refused(version: int) -> None:
 
 @pytest.mark.parametrize("value", [b"", b"\0"])
 def test_a_value_without_a_version_is_refused(value: bytes) -> None:
-    with pytest.raises(DecodeError, match="cut off before its version"):
+    with pytest.raises(DecodeError, match="truncated before its version"):
         read_offsets_record(KEY_OCTETS, value)
 
 

@@ -101,8 +101,8 @@ class TestLeaderEpochs:
             ("0\n2\n0 0\n", 2, "'2' lines announced, there are 1"),
             ("0\n1\n0\n", 3, "'0' is not an epoch and an offset"),
             ("0\n1\n0 x\n", 3, "'0 x' is not an epoch and an offset"),
-            ("0\n2\n1 0\n1 5\n", 4, "epoch 1 from offset 5 comes too late"),
-            ("0\n2\n1 5\n2 4\n", 4, "epoch 2 from offset 4 comes too late"),
+            ("0\n2\n1 0\n1 5\n", 4, "epoch 1 from offset 5 is out of order"),
+            ("0\n2\n1 5\n2 4\n", 4, "epoch 2 from offset 4 is out of order"),
         ],
     )
     def test_a_malformed_checkpoint_is_refused(self, text: str, line: int, reason: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.errors import DecodeError, EncodeError
-from kproto.records.layout import VARINT, VARLONG, SignedVarint
+from kproto.records.record_construct import VARINT, VARLONG, SignedVarint
 from kproto.records.varint import read_varint, read_varlong, varint, varlong
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
@@ -63,30 +63,30 @@ def test_any_octets_are_read_as_the_declaration_reads_them(octets: bytes) -> Non
 
 @pytest.mark.parametrize("octets", ["", "80", "ffffffff", "ffffffff1f", "ffffffffff01", "ff" * 20])
 def test_a_varint_cut_off_or_too_long_is_refused(octets: str) -> None:
-    with pytest.raises(DecodeError, match="varint at byte 0: cut off, or of more than 32 bits"):
+    with pytest.raises(DecodeError, match="varint at byte 0: truncated, or of more than 32 bits"):
         read_varint(bytes.fromhex(octets), 0)
 
 
 @pytest.mark.parametrize("octets", ["", "80", "ff" * 9, "ff" * 9 + "02", "ff" * 10 + "01", "ff" * 20])
 def test_a_varlong_cut_off_or_too_long_is_refused(octets: str) -> None:
-    with pytest.raises(DecodeError, match="varlong at byte 0: cut off, or of more than 64 bits"):
+    with pytest.raises(DecodeError, match="varlong at byte 0: truncated, or of more than 64 bits"):
         read_varlong(bytes.fromhex(octets), 0)
 
 
 @pytest.mark.parametrize("number", [2**31, -(2**31) - 1])
 def test_a_number_of_more_than_32_bits_is_no_varint(number: int) -> None:
-    with pytest.raises(EncodeError, match="is no int32"):
+    with pytest.raises(EncodeError, match="is not an int32"):
         varint(number)
 
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1])
 def test_a_number_of_more_than_64_bits_is_no_varlong(number: int) -> None:
-    with pytest.raises(EncodeError, match="is no int64"):
+    with pytest.raises(EncodeError, match="is not an int64"):
         varlong(number)
 
 
 @pytest.mark.parametrize(("declared", "number"), [(VARINT, 2**31), (VARLONG, 2**63)])
 def test_the_declaration_refuses_the_same_numbers(declared: SignedVarint, number: int) -> None:
     assert declared.parse(declared.build(number - 1)) == number - 1
-    with pytest.raises(ConstructError, match="is no int"):
+    with pytest.raises(ConstructError, match="is not an int"):
         declared.build(number)

@@ -8,11 +8,12 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from kproto.records.batch_header import TRANSACTIONAL
 from kproto.records.batches import read_batches
 from kproto.records.compression import Compression
 from kproto.records.control import ControlType, build_end_marker
 from kproto.records.record import Record
-from kproto.records.record_batch import TRANSACTIONAL, RecordBatch, build_record_batch
+from kproto.records.record_batch import RecordBatch, build_record_batch
 from kproto_server.storage.cleaner import dirtiest
 from kproto_server.storage.compaction import Compaction, CompactionSettings
 from kproto_server.storage.disk import RealDisk, read_all

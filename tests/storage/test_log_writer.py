@@ -8,7 +8,7 @@ from copy import deepcopy
 import pytest
 
 from kproto.codes import ErrorCode
-from kproto.records.record_batch import CHECKED_FROM
+from kproto.records.batch_header import CHECKED_FROM
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.log_writer import Durability

@@ -16,12 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kproto.records.batch_header import APPEND_TIME, DELETE_HORIZON, TRANSACTIONAL
 from kproto.records.batches import read_batches
 from kproto.records.compression import Compression
 from kproto.records.control import ControlType, build_end_marker
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record, RecordHeader
-from kproto.records.record_batch import APPEND_TIME, DELETE_HORIZON, TRANSACTIONAL, RecordBatch, build_record_batch
+from kproto.records.record_batch import RecordBatch, build_record_batch
 from kproto_server.storage.compaction import Compaction, CompactionSettings
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.fast_retained_records import FastRetainedRecords

@@ -53,7 +53,7 @@ request = OffsetCommitRequest(group_id="g", topics=(topic,))
 broker = Broker()
 """
 
-MADE_OF_CONSTRUCT = ("kproto.primitives.", "kproto.interpret.", "kproto.generate.", "kproto.records.layout.")
+MADE_OF_CONSTRUCT = ("kproto.primitives.", "kproto.interpret.", "kproto.generate.", "kproto.records.record_construct.")
 """Modules that subclass construct, which has no types, or handle such classes."""
 MACHINERY = (*MADE_OF_CONSTRUCT, "kproto.runtime.")
 """Those and what generated code calls: no user's business."""

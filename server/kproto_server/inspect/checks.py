@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import CorruptLog, DecodeError
 from kproto.logs.errors import BadOffset
+from kproto.records.batch_header import NO_PRODUCER_ID
 from kproto.records.coordinator import UnknownRecord
 from kproto.records.partitioning import partition_for
-from kproto.records.record_batch import NO_PRODUCER_ID, RecordBatch
+from kproto.records.record_batch import RecordBatch
 from kproto_server.inspect.content import owner_of, reader_of, value_fields
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from kproto.errors import DecodeError
+from kproto.records.batch_header import NO_PRODUCER_ID
 from kproto.records.control import read_end_marker
 from kproto.records.record import NO_TIMESTAMP
-from kproto.records.record_batch import NO_PRODUCER_ID, RecordBatch
+from kproto.records.record_batch import RecordBatch
 from kproto_server.inspect.batches import SegmentBatches
 from kproto_server.inspect.content import in_base64, key_content, reader_of, value_content
 from kproto_server.inspect.directory import segments_of

@@ -12,15 +12,15 @@ from enum import Enum
 from typing import NamedTuple
 
 from kproto.errors import DecodeError
-from kproto.records.batches import LOG_OVERHEAD, MAGIC_POSITION, SIZE_MIN, SIZE_POSITION, batch_end
-from kproto.records.compression import Compression
-from kproto.records.record_batch import MAGIC, TRANSACTIONAL
+from kproto.records.batch_header import MAGIC, MAGIC_POSITION, TRANSACTIONAL, position_of
+from kproto.records.batches import SIZE_MIN, batch_end, batch_size
+from kproto.records.compression import COMPRESSION_MASK, Compression
 
 BATCHES_SINCE = 3
 """The Produce version from which on records are one batch of magic 2."""
 ZSTD_SINCE = 7
-ATTRIBUTES_POSITION, CODEC_MASK = 22, 0b111
-"""Position of the lower byte of a magic 2 batch's attributes, and its bits that hold the compression codec."""
+ATTRIBUTES_POSITION = position_of("attributes") + 1
+"""Position of the lower byte of a magic 2 batch's attributes."""
 IMPOSSIBLE = -1
 """As the end of a batch: no batch can begin at this position."""
 
@@ -76,14 +76,14 @@ def _finding_after_first(records: bytes, end: int, attributes: int, api_version:
         second_end = _end(records, end)
         if second_end is not None:
             return Finding.TRAILING_BYTES if second_end == IMPOSSIBLE else Finding.SEVERAL
-    if api_version < ZSTD_SINCE and attributes & CODEC_MASK == Compression.ZSTD:
+    if api_version < ZSTD_SINCE and attributes & COMPRESSION_MASK == Compression.ZSTD:
         return Finding.ZSTD_TOO_EARLY
     return Finding.VALID
 
 
 def unreadable_message(records: bytes) -> str:
     """Return Kafka's error message for records with `Finding.UNREADABLE`."""
-    size = int.from_bytes(records[SIZE_POSITION:LOG_OVERHEAD], "big", signed=True)
+    size = batch_size(records)
     if size < SIZE_MIN:
         return f"Record size {size} is less than the minimum record overhead ({SIZE_MIN})"
     magic = int.from_bytes(records[MAGIC_POSITION : MAGIC_POSITION + 1], "big", signed=True)

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from struct import Struct
 from typing import TYPE_CHECKING, Protocol
 
+from kproto.records.batch_header import HEADER_SIZE, LOG_OVERHEAD, MAGIC, NO_PRODUCER_ID, header_struct
 from kproto.records.batches import read_batch
-from kproto.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, NO_PRODUCER_ID
 from kproto_server.partition_log.partition_data import Append, PartitionData
 from kproto_server.partition_log.producers import Written, sequence_after
 from kproto_server.partition_log.retention import Run
@@ -24,8 +23,18 @@ if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk, File
     from kproto_server.storage.partition_log import PartitionLog, Segment
 
-HEADER = Struct(">qiib6xiqqqhii")
-"""Base offset, length, leader epoch, magic, last offset delta, two timestamps, producer, its epoch, sequence, count."""
+HEADER = header_struct(
+    "base_offset",
+    "batch_length",
+    "partition_leader_epoch",
+    "magic",
+    "last_offset_delta",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "record_count",
+)
 
 SLICE_SIZE = 1 << 16
 
@@ -139,20 +148,19 @@ class StoredData(PartitionData):
             if not start <= position <= start + len(held) - HEADER_SIZE:
                 held, start = file.read_at(position, min(SLICE_SIZE, segment.size - position)), position
             fields = HEADER.unpack_from(held, position - start)
-            size = LOG_OVERHEAD + fields[1]
+            base_offset, length, epoch, magic, delta, max_timestamp, producer_id, its_epoch, sequence, count = fields
+            size, last_offset = LOG_OVERHEAD + length, base_offset + delta
             if position + size > segment.size:
                 break
-            if fields[3] == MAGIC:
-                base_offset, last_offset, max_timestamp, epoch = fields[0], fields[0] + fields[4], fields[6], fields[2]
-            else:
+            if magic != MAGIC:
                 base_offset, last_offset, max_timestamp, epoch = _of_message(file.read_at(position, size))
             if last_offset >= self.next_offset:
                 break  # not settled yet
             self._positions.append(position)
             self._segments.append(segment.base_offset)
             self._note(base_offset, last_offset, size, max_timestamp, epoch)
-            if self._notes_producers and fields[3] == MAGIC and fields[7] != NO_PRODUCER_ID:
-                self._note_producer(fields[7], fields[8], fields[9], fields[10], base_offset, max_timestamp)
+            if self._notes_producers and magic == MAGIC and producer_id != NO_PRODUCER_ID:
+                self._note_producer(producer_id, its_epoch, sequence, count, base_offset, max_timestamp)
             position += size
         return position
 

@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.codes import ErrorCode
 from kproto.errors import DecodeError, MissingPackage
 from kproto.java_arithmetic import wrapped
-from kproto.records.batches import MAGIC_POSITION, read_batches
-from kproto.records.compression import Compression
-from kproto.records.record import NO_TIMESTAMP
-from kproto.records.record_batch import (
+from kproto.records.batch_header import (
     APPEND_TIME,
     MAGIC,
+    MAGIC_POSITION,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
-    build_record_batch,
-    read_record_batch,
-    seal,
 )
-from kproto_server.partition_log.precheck import CODEC_MASK, Finding
+from kproto.records.batches import read_batches
+from kproto.records.compression import COMPRESSION_MASK, Compression
+from kproto.records.record import NO_TIMESTAMP
+from kproto.records.record_batch import build_record_batch, read_record_batch, seal
+from kproto_server.partition_log.precheck import Finding
 
 if TYPE_CHECKING:
+    from kproto.records.batch_header import RecordBatchHeader
     from kproto.records.record import Record
-    from kproto.records.record_batch import RecordBatch, RecordBatchHeader
+    from kproto.records.record_batch import RecordBatch
     from kproto_server.partition_log.precheck import Precheck
     from kproto_server.partition_log.version_behavior import ProduceBehavior
 
@@ -122,7 +122,7 @@ class Validation(NamedTuple):
         wrong_count = header.record_count < 1 or header.last_offset_delta != header.record_count - 1
         if wrong_count or batch.is_control or _has_wrong_sequence(header):
             return refused
-        codec = header.attributes & CODEC_MASK
+        codec = header.attributes & COMPRESSION_MASK
         if codec not in CODECS or (codec == Compression.ZSTD and not behavior.supports_zstd):
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
         if self._must_check_records(header):
@@ -233,7 +233,7 @@ class Validation(NamedTuple):
                 producer_epoch=header.producer_epoch,
                 base_sequence=header.base_sequence,
                 compression=config.compression,
-                flags=header.attributes & ~CODEC_MASK | (APPEND_TIME if config.has_append_time else 0),
+                flags=header.attributes & ~COMPRESSION_MASK | (APPEND_TIME if config.has_append_time else 0),
             )
         if config.has_append_time:
             stamped = header.replace(max_timestamp=self.now_ms, attributes=header.attributes | APPEND_TIME)

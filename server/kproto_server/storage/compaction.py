@@ -29,12 +29,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kproto.records.batches import first_offset
 from kproto.records.segment import RELATIVE_OFFSET_MAX
 from kproto_server.storage.fast_retained_records import FastRetainedRecords
 from kproto_server.storage.interrupted_compaction import CLEANED_SUFFIX, SWAP_SUFFIX, finish_compaction, finish_swap
 from kproto_server.storage.kafka_files import remove_index
 from kproto_server.storage.retained_records import RetainedRecords
-from kproto_server.storage.segment_reader import SegmentReader, first_offset
+from kproto_server.storage.segment_reader import SegmentReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

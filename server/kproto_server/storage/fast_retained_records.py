@@ -13,14 +13,11 @@ comparison if its layout has a newer batch.
 
 from __future__ import annotations
 
-from struct import Struct
-
+from kproto.records.batch_header import CHECKED_FROM, HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, MAGIC, header_struct
 from kproto.records.checksum import crc32c
-from kproto.records.record_batch import CHECKED_FROM, HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, MAGIC
 from kproto_server.storage.batch_layouts import Layout, Layouts
 
-HEAD = Struct(">qi4xbIh34xi")
-"""Base offset, length, magic, checksum, attributes, record count."""
+HEAD = header_struct("base_offset", "batch_length", "magic", "crc", "attributes", "record_count")
 RECORD_COUNT_MAX = 1000
 """Offset deltas of more records can take three bytes."""
 

@@ -18,10 +18,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.errors import DecodeError
+from kproto.records.batches import last_offset
 from kproto.records.segment_files import segment_base_offset
 from kproto_server.storage.errors import corrupt_segment
 from kproto_server.storage.kafka_files import remove_index
-from kproto_server.storage.segment_reader import SegmentReader, last_offset
+from kproto_server.storage.segment_reader import SegmentReader
 
 if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk

@@ -30,8 +30,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from kproto.codes import ErrorCode
+from kproto.records.batch_header import CHECKED_FROM, LOG_OVERHEAD, MAGIC, UNCHECKED
 from kproto.records.checksum import crc32c
-from kproto.records.record_batch import CHECKED_FROM, LOG_OVERHEAD, MAGIC, UNCHECKED
 from kproto_server.storage.segment_sync import SegmentSync, begin_log_syncs
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.records.record_batch import LOG_OVERHEAD
+from kproto.records.batch_header import LOG_OVERHEAD, MAGIC_POSITION, SIZE_POSITION
 from kproto.records.segment import RELATIVE_OFFSET_MAX
 from kproto.records.segment_files import LEADER_EPOCHS, segment_name
 from kproto_server.storage.checkpoints import LogPosition, read_epoch_checkpoint, write_epoch_checkpoint
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from kproto_server.storage.disk import Disk, File
 
-EPOCH_END = 16
-"""Position after the leader epoch in a batch header."""
 NO_NEW_FILES = -1
 
 
@@ -165,7 +163,8 @@ class PartitionLog:
 
     def _placed(self, batch: bytes) -> bytes:
         """Return a batch with the next base offset and the leader epoch, which its checksum does not cover."""
-        return self.next_offset.to_bytes(8, "big") + batch[8:LOG_OVERHEAD] + self._epoch_bytes + batch[EPOCH_END:]
+        base_offset, size = self.next_offset.to_bytes(8, "big"), batch[SIZE_POSITION:LOG_OVERHEAD]
+        return base_offset + size + self._epoch_bytes + batch[MAGIC_POSITION:]
 
     @property
     def queued(self) -> list[bytes]:

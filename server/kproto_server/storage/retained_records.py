@@ -32,23 +32,23 @@ Both passes are generators, which yield inside large batches, so that the event 
 from __future__ import annotations
 
 from hashlib import blake2b
-from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from kproto.records.checksum import crc32c
-from kproto.records.compression import COMPRESSION_MASK, Compression, compress, compression_of, decompress
-from kproto.records.control import ControlType, control_type
-from kproto.records.message_set import read_legacy_batch
-from kproto.records.record_batch import (
+from kproto.records.batch_header import (
     APPEND_TIME,
     CHECKED_FROM,
     CONTROL,
     DELETE_HORIZON,
     HEADER_SIZE,
-    LENGTH_MIN,
     MAGIC,
+    MAGIC_POSITION,
     TRANSACTIONAL,
+    RecordBatchHeader,
 )
+from kproto.records.compression import COMPRESSION_MASK, Compression, compress, compression_of, decompress
+from kproto.records.control import ControlType, control_type
+from kproto.records.message_set import read_legacy_batch
+from kproto.records.record_batch import read_header, seal
 from kproto_server.storage.record_positions import record_positions, with_timestamp_delta
 
 if TYPE_CHECKING:
@@ -56,35 +56,10 @@ if TYPE_CHECKING:
 
     from kproto_server.storage.record_positions import RecordPosition
 
-HEADER = Struct(">qiibIhiqqqhii")
 KEY_SIZE_MAX_BYTES = 64
 """Longer keys are hashed. Keys of committed offsets are about this long."""
 RECORDS_PER_STEP = 250
 """Records between two yields."""
-
-
-class Header(NamedTuple):
-    """The header of a batch of magic 2."""
-
-    base_offset: int
-    length: int
-    epoch: int
-    magic: int
-    crc: int
-    attributes: int
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    record_count: int
-
-    def encode(self, payload: bytes) -> bytes:
-        """Return a batch of this header and payload, with the right length and checksum."""
-        packed = HEADER.pack(*self._replace(length=LENGTH_MIN + len(payload), crc=0))
-        checked = packed[CHECKED_FROM:] + payload
-        return packed[: CHECKED_FROM - 4] + crc32c(checked).to_bytes(4, "big") + checked
 
 
 class _Transaction:
@@ -126,12 +101,12 @@ class RetainedRecords:
 
     def add_to_offset_map(self, batch: bytes) -> Iterator[None]:
         """Add the keys of the next batch to the offset map."""
-        if batch[16] != MAGIC:
+        if batch[MAGIC_POSITION] != MAGIC:
             for record in read_legacy_batch(batch, check_crc=False)[0].records():
                 if record.key is not None:
                     self.offset_map[_map_key(record.key)] = record.offset
             return
-        header = Header._make(HEADER.unpack_from(batch))
+        header = read_header(batch)
         if header.attributes & CONTROL:
             self._end_transaction(header, batch)
             return
@@ -150,7 +125,7 @@ class RetainedRecords:
             if left > RECORDS_PER_STEP:
                 yield
 
-    def _end_transaction(self, header: Header, batch: bytes) -> None:
+    def _end_transaction(self, header: RecordBatchHeader, batch: bytes) -> None:
         transaction = self._open_transactions.pop(header.producer_id, None)
         if transaction is None:
             # Its records were compacted before, or it had none in this partition.
@@ -167,14 +142,15 @@ class RetainedRecords:
 
     def filter_batch(self, batch: bytes) -> Generator[None, None, bytes | None]:
         """Return the retained part of the next batch: None for all of it unchanged, or empty bytes for nothing."""
-        if batch[16] != MAGIC:
+        if batch[MAGIC_POSITION] != MAGIC:
             records = read_legacy_batch(batch, check_crc=False)[0].records()
             is_retained = any(record.key is None or self._is_newest(record.key, record.offset) for record in records)
             return None if is_retained else b""
-        header = Header._make(HEADER.unpack_from(batch))
+        header = read_header(batch)
         if header.attributes & CONTROL:
             return self._filter_marker(header, batch)
-        if header.base_offset in self._aborted:
+        base = header.base_offset
+        if base in self._aborted:
             return b""
         data, position = _records(batch, header)
         has_horizon = header.attributes & DELETE_HORIZON
@@ -185,7 +161,8 @@ class RetainedRecords:
             positions, position = record_positions(data, position, min(left, RECORDS_PER_STEP))
             for record in positions:
                 key = record[5]
-                if (is_past_horizon and record[6]) or not (key is None or self._is_newest(key, header[0] + record[4])):
+                is_newest = key is None or self._is_newest(key, base + record[4])
+                if (is_past_horizon and record[6]) or not is_newest:
                     continue
                 retained.append(record)
                 has_tombstones = has_tombstones or record[6]
@@ -204,7 +181,7 @@ class RetainedRecords:
         # A key that is not in the map has no record in the dirty part of the log: its old record is the newest.
         return self.offset_map.get(key if len(key) <= KEY_SIZE_MAX_BYTES else _map_key(key), offset) <= offset
 
-    def _filter_marker(self, header: Header, batch: bytes) -> bytes | None:
+    def _filter_marker(self, header: RecordBatchHeader, batch: bytes) -> bytes | None:
         """Return what becomes of a marker: it goes some time after the last record of its transaction (LF-71)."""
         if header.producer_id in self._producers_with_records:
             self._producers_with_records.remove(header.producer_id)
@@ -221,7 +198,7 @@ def _map_key(key: bytes) -> bytes:
     return key if len(key) <= KEY_SIZE_MAX_BYTES else b"\0" + blake2b(key).digest()
 
 
-def _records(batch: bytes, header: Header) -> tuple[bytes, int]:
+def _records(batch: bytes, header: RecordBatchHeader) -> tuple[bytes, int]:
     """Return bytes with the uncompressed records of a batch, and the position of the first record."""
     compression = compression_of(header.attributes, "RecordBatch.attributes", CHECKED_FROM)
     if compression is Compression.NONE:
@@ -229,13 +206,13 @@ def _records(batch: bytes, header: Header) -> tuple[bytes, int]:
     return decompress(compression, batch[HEADER_SIZE:]), 0
 
 
-def _is_abort(header: Header, batch: bytes) -> bool:
+def _is_abort(header: RecordBatchHeader, batch: bytes) -> bool:
     data, position = _records(batch, header)
     records, _ = record_positions(data, position, header.record_count)
     return any(control_type(record.key) == ControlType.ABORT for record in records)
 
 
-def _rebuild(header: Header, data: bytes, retained: list[RecordPosition], horizon_ms: int | None) -> bytes:
+def _rebuild(header: RecordBatchHeader, data: bytes, retained: list[RecordPosition], horizon_ms: int | None) -> bytes:
     """Return a batch of the retained records, with a delete horizon unless None; offsets stay (LF-72)."""
     base_timestamp = header.base_timestamp
     attributes = header.attributes
@@ -249,10 +226,10 @@ def _rebuild(header: Header, data: bytes, retained: list[RecordPosition], horizo
         )
         attributes |= DELETE_HORIZON
     if not attributes & APPEND_TIME:
-        header = header._replace(max_timestamp=base_timestamp + max(record.timestamp_delta for record in retained))
-    changed = header._replace(
+        header = header.replace(max_timestamp=base_timestamp + max(record.timestamp_delta for record in retained))
+    changed = header.replace(
         base_timestamp=base_timestamp if horizon_ms is None else horizon_ms,
         attributes=attributes,
         record_count=len(retained),
     )
-    return changed.encode(compress(Compression(attributes & COMPRESSION_MASK), payload))
+    return seal(changed, compress(Compression(attributes & COMPRESSION_MASK), payload))

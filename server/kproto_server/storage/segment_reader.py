@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.errors import CorruptBatch, DecodeError
-from kproto.records.batches import MAGIC_POSITION, SIZE_MIN, SIZE_POSITION, read_batch
+from kproto.records.batch_header import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_POSITION
+from kproto.records.batches import SIZE_MIN, batch_size, read_batch, stored_crc
 from kproto.records.checksum import crc32c
-from kproto.records.record_batch import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, MAGIC
 from kproto.records.segment import BATCH_SIZE_MAX
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ class SegmentReader:
         """Return the size of the next batch, or the least size of a batch if its length is not in `buffer`."""
         if len(self.buffer) - self.start < LOG_OVERHEAD:
             return LOG_OVERHEAD + SIZE_MIN
-        length = self.buffer[self.start + SIZE_POSITION : self.start + LOG_OVERHEAD]
-        size = int.from_bytes(length, "big", signed=True)
+        size = batch_size(self.buffer, self.start)
         if not SIZE_MIN <= size <= BATCH_SIZE_MAX:
             raise DecodeError(self._path, self.position, f"batch size {size}")
         return LOG_OVERHEAD + size
@@ -85,16 +84,5 @@ def _check(path: str, position: int, batch: bytes) -> None:
             read_batch(batch)
         except DecodeError as error:
             raise type(error)(path, position + error.position, error.reason) from None
-    elif len(batch) < HEADER_SIZE or crc32c(batch[CHECKED_FROM:]) != int.from_bytes(batch[17:CHECKED_FROM], "big"):
+    elif len(batch) < HEADER_SIZE or crc32c(batch[CHECKED_FROM:]) != stored_crc(batch):
         raise CorruptBatch(path, position, "the checksum does not match the content")
-
-
-def last_offset(batch: bytes) -> int:
-    """Return the last offset of a batch."""
-    offset = int.from_bytes(batch[:8], "big")
-    return offset + int.from_bytes(batch[23:27], "big") if batch[MAGIC_POSITION] == MAGIC else offset
-
-
-def first_offset(batch: bytes) -> int:
-    """Return the first offset of a batch; for a compressed message set, the offset of its last message."""
-    return int.from_bytes(batch[:8], "big")

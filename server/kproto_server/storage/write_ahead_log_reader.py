@@ -5,7 +5,8 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.records.record_batch import LOG_OVERHEAD
+from kproto.records.batch_header import LOG_OVERHEAD
+from kproto.records.batches import batch_size, first_offset, last_offset, stored_crc
 from kproto_server.storage.write_ahead_log import CHECKED_FROM, FRAME_HEADER, NAME_SIZE, NAMES
 
 if TYPE_CHECKING:
@@ -24,16 +25,16 @@ class LoggedBatch(NamedTuple):
 
     @property
     def base_offset(self) -> int:
-        return int.from_bytes(self.batch[:8], "big")
+        return first_offset(self.batch)
 
     @property
     def crc(self) -> int:
-        return int.from_bytes(self.batch[17:21], "big")
+        return stored_crc(self.batch)
 
     @property
     def next_offset(self) -> int:
         """The offset after the last record."""
-        return self.base_offset + int.from_bytes(self.batch[23:27], "big") + 1
+        return last_offset(self.batch) + 1
 
 
 class WriteAheadLogContent(NamedTuple):
@@ -140,5 +141,5 @@ def _batches(content: bytes) -> Iterator[LoggedBatch]:
         (name_size,) = NAME_SIZE.unpack_from(content, position)
         start = position + NAME_SIZE.size + name_size
         name = content[position + NAME_SIZE.size : start].decode()
-        position = start + LOG_OVERHEAD + int.from_bytes(content[start + 8 : start + LOG_OVERHEAD], "big")
+        position = start + LOG_OVERHEAD + batch_size(content, start)
         yield LoggedBatch(name, content[start:position])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from kproto.records.batch_header import TRANSACTIONAL
 from kproto.records.compression import Compression
 from kproto.records.control import ControlType, build_end_marker
 from kproto.records.coordinator import CoordinatorKey, CoordinatorValue, encode_key, encode_value
@@ -13,7 +14,7 @@ from kproto.records.group_records import GroupMetadataKey
 from kproto.records.message_set import build_message_set
 from kproto.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from kproto.records.record import Record
-from kproto.records.record_batch import TRANSACTIONAL, build_record_batch
+from kproto.records.record_batch import build_record_batch
 from kproto_server.coordinator.loading.load import PartitionLoad
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.offsets_log.commits import commit_batch

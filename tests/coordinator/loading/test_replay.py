@@ -179,7 +179,7 @@ def test_unknown_types_are_counted_and_skipped(decodes_all: bool) -> None:
     ("key", "value", "why"),
     [
         (None, b"\0\1", "null"),
-        (b"\0", b"\0\1", "cut off before its type"),
+        (b"\0", b"\0\1", "truncated before its type"),
         (b"\0\1\0\1g\0\1t\0\0\0", None, "OffsetCommitKey"),
         (b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\5", "version 5"),
         (b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\3\0\0", "OffsetCommitValue"),

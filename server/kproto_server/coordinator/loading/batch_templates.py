@@ -20,7 +20,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from kproto.declaration import ZERO_UUID
-from kproto.records.record_batch import CONTROL, TRANSACTIONAL
+from kproto.records.batch_header import CHECKED, CHECKED_FROM, CONTROL, TRANSACTIONAL, position_of
 from kproto.records.varint import more_varlong
 from kproto.runtime import FAILURES, malformed, more_uvarint
 from kproto_server.coordinator.offsets import OffsetAndMetadata
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     Deadline = Callable[[int, int | None], int | None]
 
-HEADER_SIZE = 40
-"""Octets of a batch's header that the checksum covers."""
-COUNT = slice(36, 40)
-TIMESTAMPS = slice(6, 22)
+CHECKED_SIZE = CHECKED.size
+"""Bytes of a batch's header that the checksum covers."""
+COUNT = slice(position_of("record_count") - CHECKED_FROM, CHECKED_SIZE)
+TIMESTAMPS = slice(position_of("base_timestamp") - CHECKED_FROM, position_of("producer_id") - CHECKED_FROM)
 NOT_PLAIN = 7 | TRANSACTIONAL | CONTROL
 """Attributes of batches that are compressed, transactions', or the broker's."""
 
@@ -161,7 +161,7 @@ class _TemplateReader:
         self.fields: list[str] = []
         self.version = -1
         self.with_topic_id = False
-        self._position = HEADER_SIZE
+        self._position = CHECKED_SIZE
         self._told = 0
         """How far ``fields`` have come."""
         self._expect(int.from_bytes(data[:2], "big") & NOT_PLAIN == 0)

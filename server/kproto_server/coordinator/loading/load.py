@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.errors import DecodeError, MissingPackage
-from kproto.records.batches import LOG_OVERHEAD, SIZE_POSITION, read_batch
+from kproto.records.batch_header import LOG_OVERHEAD
+from kproto.records.batches import batch_size, read_batch
 from kproto.records.segment import BATCH_SIZE_MAX
 from kproto_server.coordinator.loading.repeated_commits import BatchTemplates, RepeatedCommits
 from kproto_server.coordinator.loading.replay import Replay
@@ -131,7 +132,7 @@ class PartitionLoad:
             if start >= until:
                 return start
         if len(data) - start >= LOG_OVERHEAD:
-            size = int.from_bytes(data[start + SIZE_POSITION : start + LOG_OVERHEAD], "big", signed=True)
+            size = batch_size(data, start)
             if size > BATCH_SIZE_MAX:
                 raise DecodeError("batch", start, f"size {size}, {BATCH_SIZE_MAX} is the most")
         found = read_batch(data, start)

@@ -16,11 +16,10 @@ the masks decide.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING
 
+from kproto.records.batch_header import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, MAGIC, header_struct, position_of
 from kproto.records.checksum import crc32c
-from kproto.records.record_batch import CHECKED_FROM, LOG_OVERHEAD, MAGIC
 from kproto_server.coordinator.loading.batch_templates import BatchTemplate, read_template
 
 if TYPE_CHECKING:
@@ -28,10 +27,8 @@ if TYPE_CHECKING:
 
     from kproto_server.coordinator.loading.replay import Replay
 
-HEADER = Struct(">qi4xbI")
-"""Base offset, size, magic, checksum."""
-COUNT_POSITION = 57
-RECORDS_POSITION = 61
+HEADER = header_struct("base_offset", "batch_length", "magic", "crc")
+COUNT_POSITION = position_of("record_count")
 SHORTEST = 72
 """Octets of any batch with a record; all that finds a candidate is among them."""
 TWO_OCTETS = 0x80
@@ -108,7 +105,7 @@ class RepeatedCommits:
             checked = data[start + CHECKED_FROM : stop]
             if crc32c(checked) != crc:
                 break
-            place = start + (65 if data[start + RECORDS_POSITION] < TWO_OCTETS else 66)
+            place = start + (65 if data[start + HEADER_SIZE] < TWO_OCTETS else 66)
             candidate = data[start + COUNT_POSITION : place + 1 + (data[place] >> 1)]
             value = number(checked, "big")
             commit = known(candidate)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kproto.declaration import ZERO_UUID
 from kproto.java_arithmetic import wrapped
+from kproto.records.batch_header import NO_EPOCH
 from kproto.records.control import ControlType, control_type
 from kproto.records.coordinator import CoordinatorRecord
 from kproto.records.offset_records import (
@@ -16,7 +17,7 @@ from kproto.records.offset_records import (
     OffsetCommitValue,
 )
 from kproto.records.offsets_topic import read_offsets_record
-from kproto.records.record_batch import NO_EPOCH, RecordBatch
+from kproto.records.record_batch import RecordBatch
 from kproto_server.coordinator.commit import limits_of
 from kproto_server.coordinator.loading.fast_decoder import decode_offset_record
 from kproto_server.coordinator.loading.restored_groups import CONSUMER_GROUP_TYPES, GROUP_TYPE, RestoredGroups

@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from struct import Struct
 from typing import TYPE_CHECKING
 
 from kproto.errors import EncodeError
-from kproto.records.checksum import crc32c
-from kproto.records.compression import Compression, compress
-from kproto.records.record_batch import (
+from kproto.records.batch_header import (
+    CHECKED,
     CHECKED_FROM,
     LOG_OVERHEAD,
     MAGIC,
@@ -20,13 +18,13 @@ from kproto.records.record_batch import (
     NO_PRODUCER_ID,
     UNCHECKED,
 )
+from kproto.records.checksum import crc32c
+from kproto.records.compression import Compression, compress
 from kproto.records.varint import varint
 
 if TYPE_CHECKING:
     from kproto_server.configuration.settings import Settings
 
-CHECKED = Struct(">hiqqqhii")
-"""Attributes, last offset delta, first and greatest timestamp, producer id and epoch, base sequence, record count."""
 COMMITS_BASE_SEQUENCE = 0
 
 STRING_SIZE_MAX = 2**15 - 1

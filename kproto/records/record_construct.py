@@ -1,7 +1,7 @@
-"""The layout of a magic 2 record as a construct declaration: the plain path that `record` is held against.
+"""A record of magic 2 as a construct declaration: the reference implementation of `kproto.records.record`.
 
-Varints are bounded, and every size is held against the octets left before anything is read, as in
-`kproto.primitives`. Nothing but tests and diagnosis imports this.
+Varints are bounded, and every size is compared with the bytes that are left before anything is read, as in
+`kproto.primitives`. Only tests import this module.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class SignedVarint(Construct):  # type: ignore[misc]  # construct is untyped
 
     def _parse(self, stream: Any, context: Any, path: str) -> int:
         value = shift = 0
-        octet = 0x80
-        while octet & 0x80:
+        byte = 0x80
+        while byte & 0x80:
             if shift >= self.bits:
                 raise ValidationError(f"varint of more than {self.bits} bits", path=path)
-            octet = read_exactly(stream, 1, path)[0]
-            value |= (octet & 0x7F) << shift
+            byte = read_exactly(stream, 1, path)[0]
+            value |= (byte & 0x7F) << shift
             shift += 7
         if value >> self.bits:
             raise ValidationError(f"varint of more than {self.bits} bits", path=path)
@@ -37,10 +37,10 @@ class SignedVarint(Construct):  # type: ignore[misc]  # construct is untyped
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         try:
-            octets = varint(obj) if self.bits == 32 else varlong(obj)
+            encoded = varint(obj) if self.bits == 32 else varlong(obj)
         except EncodeError as error:
             raise ValidationError(error.reason, path=path) from None
-        stream_write(stream, octets, len(octets), path)
+        stream_write(stream, encoded, len(encoded), path)
         return obj
 
 
@@ -49,7 +49,7 @@ VARLONG = SignedVarint(64)
 
 
 class VarintBytes(Construct):  # type: ignore[misc]
-    """Octets behind a varint size; negative is null."""
+    """Bytes after a varint size; a negative size is null."""
 
     def _parse(self, stream: Any, context: Any, path: str) -> bytes | None:
         size = VARINT._parse(stream, context, path)
@@ -63,14 +63,14 @@ class VarintBytes(Construct):  # type: ignore[misc]
 
 
 class VarintString(VarintBytes):
-    """UTF-8 behind a varint size; not null."""
+    """UTF-8 after a varint size; not null."""
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
-        octets = super()._parse(stream, context, path)
-        if octets is None:
+        encoded = super()._parse(stream, context, path)
+        if encoded is None:
             raise ValidationError("null, but a header has a key", path=path)
         try:
-            return octets.decode()
+            return encoded.decode()
         except UnicodeDecodeError as error:
             raise ValidationError(str(error), path=path) from None
 
@@ -80,7 +80,7 @@ class VarintString(VarintBytes):
 
 
 class VarintArray(Construct):  # type: ignore[misc]
-    """Elements behind a varint count."""
+    """Elements after a varint count."""
 
     def __init__(self, element: Construct) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class VarintArray(Construct):  # type: ignore[misc]
     def _parse(self, stream: Any, context: Any, path: str) -> list[Any]:
         count = VARINT._parse(stream, context, path)
         if not 0 <= count <= bytes_left(stream):
-            raise ValidationError(f"{count} elements announced, {bytes_left(stream)} octets left", path=path)
+            raise ValidationError(f"{count} elements announced, {bytes_left(stream)} bytes left", path=path)
         return [self.element._parsereport(stream, context, f"{path}[{i}]") for i in range(count)]
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
@@ -100,7 +100,7 @@ class VarintArray(Construct):  # type: ignore[misc]
 
 
 class VarintSized(Construct):  # type: ignore[misc]
-    """A struct behind the varint size of it, which it has to fill."""
+    """A struct after its varint size, which it must fill."""
 
     def __init__(self, subcon: Construct) -> None:
         super().__init__()
@@ -109,17 +109,17 @@ class VarintSized(Construct):  # type: ignore[misc]
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
         size = VARINT._parse(stream, context, path)
         if not 0 <= size <= bytes_left(stream):
-            raise ValidationError(f"{size} octets announced, {bytes_left(stream)} left", path=path)
+            raise ValidationError(f"{size} bytes announced, {bytes_left(stream)} left", path=path)
         end = stream_tell(stream, path) + size
         value = self.subcon._parsereport(stream, context, path)
         if stream_tell(stream, path) != end:
-            raise ValidationError(f"the record does not fill its {size} octets", path=path)
+            raise ValidationError(f"the record does not fill its {size} bytes", path=path)
         return value
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
-        octets = self.subcon.build(obj)
-        VARINT._build(len(octets), stream, context, path)
-        stream_write(stream, octets, len(octets), path)
+        encoded = self.subcon.build(obj)
+        VARINT._build(len(encoded), stream, context, path)
+        stream_write(stream, encoded, len(encoded), path)
         return obj
 
 
