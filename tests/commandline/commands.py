@@ -1,4 +1,4 @@
-"""`kproto` as a process, for tests."""
+"""Run `kproto` as a process of its own."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 HERE = Path(__file__).parent
 KPROTO = (sys.executable, "-m", "kproto_server")
 LIMIT_S = 60.0
-"""A process that takes longer hangs; the slowest here, two Java programs after each other, take ten seconds."""
+"""A process that runs longer hangs. The slowest, two Java programs one after the other, take ten seconds."""
 
 Process = subprocess.Popen[str]
 
 
 def kproto(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run kproto to its end."""
+    """Run kproto with these arguments until the process ends."""
     with kproto_started(*words) as process:
         out, err = process.communicate(timeout=LIMIT_S)
     return subprocess.CompletedProcess(words, process.returncode, out, err)
@@ -27,7 +27,7 @@ def kproto(*words: str) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def kproto_started(*words: str) -> Iterator[Process]:
-    """kproto as a running process without a terminal; ended the hard way, with its command, if it has not by itself."""
+    """Start kproto without a terminal and yield the process; at the end, kill it and its command if they still run."""
     process = subprocess.Popen(
         [*KPROTO, *words],
         stdout=subprocess.PIPE,
@@ -45,7 +45,7 @@ def kproto_started(*words: str) -> Iterator[Process]:
 
 
 def line_of(process: Process) -> str:
-    """The next line of its standard output."""
+    """Return the next line of the process's standard output."""
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line, f"no more output; standard error: {process.communicate(timeout=LIMIT_S)[1]}"
@@ -53,9 +53,9 @@ def line_of(process: Process) -> str:
 
 
 def python(program: str) -> tuple[str, ...]:
-    """A command that runs a program's text."""
+    """Return the command that runs a Python program, given as text."""
     return (sys.executable, "-c", program)
 
 
 OLD_CLIENT = (sys.executable, str(HERE / "old_client.py"))
-"""Sends what a client before ApiVersions does: ListOffsets v0 and Metadata v0."""
+"""A client from before ApiVersions: it sends ListOffsets v0 and Metadata v0."""

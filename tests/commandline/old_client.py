@@ -1,4 +1,4 @@
-"""A client as before ApiVersions: it sends ListOffsets v0 and Metadata v0 and prints how many answers it got."""
+"""A client from before ApiVersions: it sends ListOffsets v0 and Metadata v0 and prints the number of responses."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ def frame(api_key: int, body: bytes) -> bytes:
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
-def answered(connection: socket.socket, request: bytes) -> bool:
+def has_response(connection: socket.socket, request: bytes) -> bool:
     connection.sendall(request)
     with connection.makefile("rb") as stream:
         size = int.from_bytes(stream.read(4), "big")
@@ -28,4 +28,4 @@ with socket.create_connection((host, int(port))) as connection:
         frame(2, ListOffsetsRequest(replica_id=-1, topics=()).encode(0)),
         frame(3, MetadataRequest(topics=()).encode(0)),
     )
-    print(sum(answered(connection, request) for request in requests))
+    print(sum(has_response(connection, request) for request in requests))

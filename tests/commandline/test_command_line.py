@@ -1,4 +1,4 @@
-"""Each option reaches the broker's options; each mistake is one line on standard error and exit code 2."""
+"""Each option reaches its command's options; each mistake is one line on standard error and exit code 2."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kproto_server.releases.kafka_version import kafka_version_names
 CONFIG = "# ours\noffsets.retention.minutes = 60\nnum.partitions: 3\n"
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """The one line that a mistake gets."""
+def error_line(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Run kproto with a mistake; return the one line on standard error."""
     assert cli.main(words) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -28,14 +28,14 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 class TestServe:
-    def test_defaults_stay_on_loopback_at_kafkas_port(self) -> None:
+    def test_the_defaults_are_loopback_and_kafkas_port(self) -> None:
         options = cli.serve_options([])
         assert (options.host, options.ports, options.port_file) == ("127.0.0.1", (9092,), None)
         assert options.kafka_version.is_latest
         assert options.clock == ClockMode()
         assert not options.settings.is_set("offsets.retention.minutes")
 
-    def test_every_option(self, tmp_path: Path) -> None:
+    def test_every_option_is_read(self, tmp_path: Path) -> None:
         config, port_file = tmp_path / "server.properties", tmp_path / "ports"
         config.write_text(CONFIG)
         options = cli.serve_options(
@@ -52,7 +52,7 @@ class TestServe:
         assert options.port_file == str(port_file)
         assert not port_file.exists()
 
-    def test_port_0_is_a_free_one_for_each_broker(self) -> None:
+    def test_port_0_is_a_free_port_for_each_broker(self) -> None:
         assert cli.serve_options(["--port", "0", "--brokers", "2"]).ports == (0, 0)
 
     @pytest.mark.parametrize(
@@ -91,38 +91,38 @@ class TestServe:
             (["out.txt"], "kproto serve: unexpected argument 'out.txt': this command takes options only"),
         ],
     )
-    def test_mistakes(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
-        assert told(capsys, "serve", *words) == line
+    def test_each_mistake_is_one_line(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
+        assert error_line(capsys, "serve", *words) == line
 
-    def test_a_kafka_version_that_is_none_is_told_with_those_that_are(self, capsys: pytest.CaptureFixture[str]) -> None:
-        line = told(capsys, "serve", "--kafka-version", "9.9")
+    def test_an_unknown_kafka_version_is_refused_with_the_known_ones(self, capsys: pytest.CaptureFixture[str]) -> None:
+        line = error_line(capsys, "serve", "--kafka-version", "9.9")
         assert line.startswith("kproto serve: --kafka-version: no Kafka release '9.9': use latest, or one of 0.8.0, ")
 
-    def test_a_config_file_with_a_mistake_is_told_with_its_name(
+    def test_a_mistake_in_a_config_file_is_reported_with_its_path(
         self, capsys: pytest.CaptureFixture[str], tmp_path: Path
     ) -> None:
         path = tmp_path / "server.properties"
         path.write_text("num.partitions=none\n")
-        assert told(capsys, "serve", "--config", str(path)) == (
+        assert error_line(capsys, "serve", "--config", str(path)) == (
             f"kproto serve: --config {path}: num.partitions cannot be 'none': give a whole number from 1 to 10000"
         )
 
-    def test_a_config_file_that_is_no_text(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    def test_a_config_file_that_is_no_text_is_refused(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         path = tmp_path / "server.properties"
         path.write_bytes(b"\xff\xfe")
-        line = told(capsys, "serve", "--config", str(path))
+        line = error_line(capsys, "serve", "--config", str(path))
         assert line == f"kproto serve: --config: {str(path)!r} is not a text file in UTF-8"
 
 
 class TestRun:
-    def test_defaults(self) -> None:
+    def test_the_defaults_are_one_broker_on_a_free_port(self) -> None:
         options = cli.run_options(["--", "pytest", "-q"])
         assert options.command == ("pytest", "-q")
         assert options.kafka_version.is_latest
         assert options.target.name == kafka_version_names()[-1]
         assert (options.brokers, options.port, options.reports, options.fail_on_removed) == (1, 0, (), False)
 
-    def test_every_option(self, tmp_path: Path) -> None:
+    def test_every_option_is_read(self, tmp_path: Path) -> None:
         config, report = tmp_path / "server.properties", str(tmp_path / "r.json")
         config.write_text(CONFIG)
         options = cli.run_options(
@@ -141,7 +141,7 @@ class TestRun:
         assert options.clock == ClockMode(auto=True)
         assert options.reports == (report, "r.md")
 
-    def test_checking_a_report_file_leaves_it_as_it_was(self, tmp_path: Path) -> None:
+    def test_the_check_of_a_report_file_does_not_change_the_file(self, tmp_path: Path) -> None:
         absent, present = tmp_path / "absent.json", tmp_path / "present.json"
         present.write_text("earlier")
         cli.run_options(["--report", str(absent), "--report", str(present), "--", "true"])
@@ -168,17 +168,17 @@ class TestRun:
             ),
         ],
     )
-    def test_mistakes(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
-        assert told(capsys, "run", *words) == line
+    def test_each_mistake_is_one_line(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
+        assert error_line(capsys, "run", *words) == line
 
-    def test_a_target_that_is_no_release(self, capsys: pytest.CaptureFixture[str]) -> None:
-        line = told(capsys, "run", "--target", "five", "--", "true")
+    def test_an_unknown_target_is_refused_with_the_known_releases(self, capsys: pytest.CaptureFixture[str]) -> None:
+        line = error_line(capsys, "run", "--target", "five", "--", "true")
         assert line.startswith("kproto run: --target: no Kafka release 'five': use latest, or one of 0.8.0, ")
 
     def test_a_report_on_a_folder(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         folder = tmp_path / "r.html"
         folder.mkdir()
-        line = told(capsys, "run", "--report", str(folder), "--", "true")
+        line = error_line(capsys, "run", "--report", str(folder), "--", "true")
         assert line == f"kproto run: --report: can't write {str(folder)!r}: Is a directory"
 
 
@@ -191,33 +191,33 @@ class TestKproto:
             (["--port", "1"], "kproto: no command '--port': use run, serve, log or scenario, see kproto --help"),
         ],
     )
-    def test_mistakes(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
-        assert told(capsys, *words) == line
+    def test_each_mistake_is_one_line(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
+        assert error_line(capsys, *words) == line
 
-    def test_version(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_version_prints_the_package_version(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert cli.main(["--version"]) == 0
         assert capsys.readouterr().out == f"kproto {version('kproto')}\n"
 
     @pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
-    def test_help(self, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    def test_help_lists_the_commands(self, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
         assert cli.main(words) == 0
         assert "run [options] -- COMMAND" in capsys.readouterr().out
 
     @pytest.mark.parametrize("name", ["serve", "run"])
     @pytest.mark.parametrize("words", [["{}", "--help"], ["help", "{}"]])
-    def test_help_of_a_command_tells_every_option(
+    def test_help_of_a_command_lists_all_its_options(
         self, capsys: pytest.CaptureFixture[str], name: str, words: list[str]
     ) -> None:
         assert cli.main([word.format(name) for word in words]) == 0
         help_text = capsys.readouterr().out
         assert re.findall(r"^  (--[a-z-]+)", help_text, re.M) == list(cli.COMMANDS[name].options)
 
-    def test_help_fits_a_page_of_100_columns(self) -> None:
+    def test_help_is_at_most_100_columns_wide(self) -> None:
         for text in (cli.HELP, *(command.help() for command in cli.COMMANDS.values())):
             assert max(map(len, text.splitlines())) <= 100
 
-    def test_the_command_line_alone_imports_nothing_heavy(self) -> None:
-        """The way to a listening socket: no argparse, no report, no trio, no asyncio, no construct."""
+    def test_the_command_line_imports_only_what_serve_needs(self) -> None:
+        """`kproto serve` starts fast: it imports no argparse, report, trio, asyncio, json or construct."""
         program = "import sys; from kproto_server.commandline import cli as c; c.serve_options([]); print(*sys.modules)"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         heavy = {

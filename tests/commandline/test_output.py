@@ -1,4 +1,4 @@
-"""Standard output and standard error that nobody takes: a reader that has gone, a full disk, a closed stream."""
+"""kproto works when its standard output or error refuses writes: a closed pipe, a full disk, a closed stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FULL = Path("/dev/full")
 
 
 def without(stream: int, ending: str, *words: str) -> subprocess.CompletedProcess[bytes]:
-    """Run kproto with one standard stream that takes nothing."""
+    """Run kproto with one standard stream that refuses all writes."""
     read_end, write_end = os.pipe()
     os.close(read_end)
     sink = os.open(FULL, os.O_WRONLY) if ending == "full" else write_end
@@ -55,24 +55,24 @@ endings = pytest.mark.parametrize(
 
 @endings
 @pytest.mark.parametrize("words", [("--help",), ("--version",), ("serve", "--help")])
-def test_help_that_nobody_reads_is_no_traceback(words: tuple[str, ...], ending: str) -> None:
+def test_help_that_cannot_be_written_causes_no_traceback(words: tuple[str, ...], ending: str) -> None:
     done = without(1, ending, *words)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
 @endings
-def test_a_mistake_that_nobody_is_told_keeps_its_exit_code(ending: str) -> None:
+def test_a_mistake_that_cannot_be_reported_keeps_its_exit_code(ending: str) -> None:
     assert without(2, ending, "serve", "--port", "x").returncode == 2
 
 
 @endings
 @pytest.mark.parametrize("exit_code", [0, 7])
-def test_a_report_that_nobody_reads_leaves_the_commands_exit_code(ending: str, exit_code: int) -> None:
+def test_a_report_that_cannot_be_written_leaves_the_commands_exit_code(ending: str, exit_code: int) -> None:
     assert without(2, ending, "run", "--", *python(f"raise SystemExit({exit_code})")).returncode == exit_code
 
 
-def test_a_broker_whose_first_line_nobody_reads_serves(tmp_path: Path) -> None:
-    """As under ``kproto serve | head -1``."""
+def test_a_broker_serves_when_its_first_line_cannot_be_written(tmp_path: Path) -> None:
+    """This happens with ``kproto serve | head -1``."""
     port_file = tmp_path / "ports"
     with kproto_started("serve", "--port", "0", "--brokers", "2", "--port-file", str(port_file)) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""`kproto run` with real clients: what the report makes of them, and the README's example."""
+"""`kproto run` reports on real clients and on the README's example."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ TWO_PARTITIONS = ("--set", "num.partitions=2")
 
 
 def driver(client: list[str], *scenarios: str) -> tuple[str, ...]:
-    """A command that runs a client's driver (tests/clients/scenarios/README.md) with the broker of `kproto run`."""
+    """Return the command that runs a client's driver (tests/clients/scenarios/README.md) in `kproto run`."""
     run = f'cd "$0"; exec "$@" "$KAFKA_BOOTSTRAP_SERVERS" of-driver {" ".join(scenarios)}'
     return ("sh", "-ec", run, str(ROOT), *client)
 
 
-def test_the_example_of_the_readme_commits_and_the_report_tells_how() -> None:
+def test_the_readmes_example_commits_and_the_report_lists_the_commit() -> None:
     done = kproto("run", "--", sys.executable, str(EXAMPLE))
     assert (done.returncode, done.stdout) == (
         0,
@@ -34,7 +34,7 @@ def test_the_example_of_the_readme_commits_and_the_report_tells_how() -> None:
     assert "nothing would break on Kafka " in done.stderr
 
 
-def test_aiokafka_commits_by_v3_and_overrides_no_retention(tmp_path: Path) -> None:
+def test_aiokafka_commits_with_v3_and_overrides_no_retention(tmp_path: Path) -> None:
     report = tmp_path / "r.json"
     command = driver(python("aiokafka_driver")(), "list-group-offsets")
     done = kproto("run", *TWO_PARTITIONS, "--target", "4.0", "--fail-on-removed", f"--report={report}", "--", *command)
@@ -49,7 +49,7 @@ def test_aiokafka_commits_by_v3_and_overrides_no_retention(tmp_path: Path) -> No
 
 
 @pytest.mark.oracle
-def test_java_0_9_would_break_on_4_0_and_is_told_by_which_versions(tmp_path: Path) -> None:
+def test_the_report_lists_the_versions_of_java_0_9_that_4_0_does_not_serve(tmp_path: Path) -> None:
     report = tmp_path / "r.json"
     command = driver(java("0.9.0.1")(), "restart-and-continue")
     done = kproto("run", *TWO_PARTITIONS, "--target", "4.0", "--fail-on-removed", f"--report={report}", "--", *command)
@@ -62,7 +62,7 @@ def test_java_0_9_would_break_on_4_0_and_is_told_by_which_versions(tmp_path: Pat
 
 
 @pytest.mark.oracle
-def test_java_1_1_of_the_same_work_breaks_nothing_on_4_0() -> None:
+def test_java_1_1_would_not_break_on_4_0() -> None:
     command = driver(java("1.1.1")(), "restart-and-continue")
     done = kproto("run", *TWO_PARTITIONS, "--target", "4.0", "--fail-on-removed", "--", *command)
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,7 @@
-"""Every command and program of the README does what it says: they are taken from its text and run.
+"""Every command and program of the README does what the README says.
 
-The commands that set up a virtual environment are run by CI itself, on a fresh clone, and by tests.spark; here are the
-others.
+Method. The commands and programs are taken from the text and run. The commands that set up a virtual environment are
+not among them: CI runs them on a fresh clone, and so does tests.spark.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ BROKERLESS = {
     "kproto log verify ": "valid: 2 partitions, 2 segments, 37 batches, 71 records\n",
     "AUTO_OFFSET_RESET=latest kproto scenario run ": "expired-offsets  0          100             500 (the end)  400 ",
 }
-"""How a command begins that ends by itself and needs no broker, and what its output holds."""
+"""Start of a command that ends by itself and needs no broker -> text in its output."""
 
 
 def blocks(language: str) -> list[str]:
-    """The fenced blocks of a language, but those between HTML comments (the set-up commands)."""
+    """Return the fenced blocks of a language, without those between HTML comments (the set-up commands)."""
     text = re.sub(r"<!-- (\S+) -->.*?<!-- /\1 -->", "", README, flags=re.DOTALL)
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
@@ -37,12 +37,12 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PATH": os.pathsep.join([bin_folder, os.environ.get("PATH", "")])}
 
 
-def test_the_readme_has_what_these_tests_run() -> None:
+def test_the_readme_has_commands_and_programs() -> None:
     assert len(blocks("sh")) >= 3
     assert len(blocks("python")) >= 3
 
 
-def test_the_example_of_a_group_is_the_one_beside_the_tests() -> None:
+def test_the_readmes_example_of_a_group_equals_the_tested_file() -> None:
     assert (ROOT / "tests/examples/test_two_consumers.py").read_text() in blocks("python")
 
 
@@ -54,18 +54,18 @@ COMMANDS = [line for block in blocks("sh") for line in block.splitlines()]
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if is_brokerless(command)])
-def test_command_of_the_readme_that_needs_no_broker(command: str, tmp_path: Path) -> None:
+def test_each_command_of_the_readme_without_a_broker_prints_what_it_should(command: str, tmp_path: Path) -> None:
     for folder in ("tests", "fixtures"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     done = subprocess.run(
         ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=OWN_PROCESS_S
     )
     assert done.returncode == 0, done.stderr
-    assert next(told for begin, told in BROKERLESS.items() if command.startswith(begin)) in done.stdout
+    assert next(printed for begin, printed in BROKERLESS.items() if command.startswith(begin)) in done.stdout
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if not is_brokerless(command)])
-def test_command_of_the_readme(command: str, tmp_path: Path) -> None:
+def test_each_command_of_the_readme_works(command: str, tmp_path: Path) -> None:
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     words = ["bash", "-c", f"exec {command}"]
     if " serve " in command:
@@ -88,7 +88,7 @@ def test_command_of_the_readme(command: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", blocks("python"))
-def test_program_of_the_readme(program: str, tmp_path: Path) -> None:
+def test_each_program_of_the_readme_works(program: str, tmp_path: Path) -> None:
     is_test = "def test_" in program
     file = tmp_path / ("test_readme_example.py" if is_test else "example.py")
     file.write_text(program)

@@ -1,4 +1,7 @@
-"""`kproto run` as users have it: a process beside another one, its exit code, its signals, its report."""
+"""`kproto run` runs a command beside a broker, passes signals and the exit code on, and writes the report.
+
+Method. Each test starts `kproto run` as a process.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ from tests.commandline.commands import KPROTO, LIMIT_S, OLD_CLIENT, kproto, kpro
 SHOW_ADDRESS = python("import os; print(os.environ['KAFKA_BOOTSTRAP_SERVERS'])")
 
 
-class TestTheCommand:
-    def test_has_standard_output_for_itself(self) -> None:
+class TestCommand:
+    def test_the_command_has_standard_output_alone(self) -> None:
         done = kproto("run", "--", *python("print('mine')"))
         assert (done.returncode, done.stdout) == (0, "mine\n")
         assert done.stderr.startswith("kproto: no client connected\n")
 
-    def test_has_standard_input(self) -> None:
+    def test_the_command_has_standard_input(self) -> None:
         program = "import sys; print(sys.stdin.read().upper())"
         done = subprocess.run(
             [*KPROTO, "run", "--", *python(program)],
@@ -39,11 +42,11 @@ class TestTheCommand:
         )
         assert done.stdout == "TYPED\n"
 
-    def test_is_told_a_free_port_on_loopback(self) -> None:
+    def test_the_command_receives_the_address_of_a_free_port_on_loopback(self) -> None:
         found = [kproto("run", "--", *SHOW_ADDRESS).stdout for _ in range(2)]
         assert all(re.fullmatch(r"127\.0\.0\.1:[0-9]+\n", line) for line in found)
 
-    def test_is_told_all_brokers_and_each_answers(self) -> None:
+    def test_the_command_receives_the_addresses_of_all_brokers_and_each_responds(self) -> None:
         program = """
 import os, socket
 for address in os.environ["KAFKA_BOOTSTRAP_SERVERS"].split(","):
@@ -55,25 +58,25 @@ for address in os.environ["KAFKA_BOOTSTRAP_SERVERS"].split(","):
         done = kproto("run", "--brokers", "3", "--", *python(program))
         assert done.stdout.split() == ["00000001"] * 3
 
-    def test_may_have_a_port_that_it_can_not_be_told(self) -> None:
+    def test_the_port_can_be_fixed_for_a_command_that_cannot_receive_it(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as sock:
             port = sock.getsockname()[1]
         assert kproto("run", "--port", str(port), "--", *SHOW_ADDRESS).stdout == f"127.0.0.1:{port}\n"
 
     @pytest.mark.parametrize("exit_code", [0, 1, 3, 255])
-    def test_gives_the_exit_code(self, exit_code: int) -> None:
+    def test_the_exit_code_is_the_commands(self, exit_code: int) -> None:
         assert kproto("run", "--", *python(f"raise SystemExit({exit_code})")).returncode == exit_code
 
-    def test_ended_by_a_signal_gives_128_and_its_number(self) -> None:
+    def test_a_command_that_a_signal_ends_gives_128_and_the_signals_number(self) -> None:
         done = kproto("run", "--", *python("import os; os.kill(os.getpid(), 9)"))
         assert done.returncode == 128 + 9
 
-    def test_that_does_not_exist_gives_127(self) -> None:
+    def test_a_command_that_does_not_exist_gives_127(self) -> None:
         done = kproto("run", "--", "no-such-command-anywhere")
         assert done.returncode == 127
         assert done.stderr == "kproto run: no command 'no-such-command-anywhere': check its name and PATH\n"
 
-    def test_that_is_not_executable_gives_126(self, tmp_path: Path) -> None:
+    def test_a_command_that_is_not_executable_gives_126(self, tmp_path: Path) -> None:
         script = tmp_path / "script"
         script.write_text("echo no\n")
         done = kproto("run", "--", str(script))
@@ -100,7 +103,7 @@ while True:
 """
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
-    def test_go_to_the_command_and_the_report_comes(self, number: signal.Signals) -> None:
+    def test_signals_reach_the_command_and_the_report_is_written(self, number: signal.Signals) -> None:
         program = f"""
 import signal, sys
 signal.signal({number}, lambda *_: sys.exit(7))
@@ -114,7 +117,7 @@ signal.pause()
         assert process.returncode == 7
         assert err.startswith("kproto: no client connected\n")
 
-    def test_that_end_the_command_are_its_exit_code(self) -> None:
+    def test_the_exit_code_names_the_signal_that_ended_the_command(self) -> None:
         program = "import signal; print('ready', flush=True); signal.pause()"
         with kproto_started("run", "--", *python(program)) as process:
             assert line_of(process) == "ready"
@@ -122,10 +125,10 @@ signal.pause()
             process.communicate(timeout=LIMIT_S)
         assert process.returncode == 128 + signal.SIGTERM
 
-    def test_of_the_keyboard_come_once(self) -> None:
-        """The terminal sends Ctrl-C to both; the command must not get it again from kproto.
+    def test_the_command_receives_a_signal_of_the_keyboard_once(self) -> None:
+        """The terminal sends Ctrl-C to both processes; kproto must not send it to the command again.
 
-        What kproto sends on comes in order, so the count at SIGTERM has all that SIGINT caused.
+        kproto passes signals on in order, so that the count at SIGTERM includes every SIGINT.
         """
         with on_terminal("run", "--", *python(self.PROGRAM)) as (process_id, terminal):
             assert b"ready" in read(terminal, b"ready")
@@ -136,7 +139,7 @@ signal.pause()
             _, status = os.waitpid(process_id, 0)
         assert os.waitstatus_to_exitcode(status) == 7
 
-    def test_ignored_by_kproto_are_ignored_by_the_command(self) -> None:
+    def test_the_command_ignores_the_signals_that_kproto_ignores(self) -> None:
         program = "import signal; print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
         command = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *KPROTO, "run", "--", *python(program)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True)
@@ -145,18 +148,18 @@ signal.pause()
 
 @contextmanager
 def on_terminal(*words: str, env: Mapping[str, str] | None = None) -> Iterator[tuple[int, int]]:
-    """kproto in the foreground of a terminal of its own: its process id, and the terminal's other end."""
+    """Run kproto in the foreground of a terminal of its own; yield its process id and the terminal's other end."""
     process_id, terminal = pty.fork()
     if process_id == 0:
         os.execve(sys.executable, [*KPROTO, *words], os.environ | dict(env or {}))
     try:
         yield process_id, terminal
     finally:
-        os.close(terminal)  # which ends by SIGHUP what has not ended yet
+        os.close(terminal)  # SIGHUP ends the processes that still run
 
 
 def read(terminal: int, wanted: bytes | None = None) -> bytes:
-    """Read until this has come, else until nobody is left to write."""
+    """Read until these bytes have come, or until all writers have closed the terminal."""
     seen = b""
     while wanted is None or wanted not in seen:
         try:
@@ -166,8 +169,8 @@ def read(terminal: int, wanted: bytes | None = None) -> bytes:
     return seen
 
 
-class TestTheReport:
-    def test_names_what_would_break(self) -> None:
+class TestReport:
+    def test_the_report_lists_the_versions_that_would_break(self) -> None:
         done = kproto("run", "--target", "4.0", "--", *OLD_CLIENT)
         assert (done.returncode, done.stdout) == (0, "2\n")
         assert done.stderr == (
@@ -178,21 +181,21 @@ class TestTheReport:
             "  ListOffsets v0  1x  last served by 3.9; 4.0 serves v1-v10  consumer-1\n"
         )
 
-    def test_decides_the_exit_code_where_asked_to(self) -> None:
+    def test_fail_on_removed_sets_the_exit_code(self) -> None:
         assert kproto("run", "--target", "4.0", "--fail-on-removed", "--", *OLD_CLIENT).returncode == 1
         assert kproto("run", "--target", "3.9", "--fail-on-removed", "--", *OLD_CLIENT).returncode == 0
 
-    def test_leaves_the_commands_own_failure_alone(self) -> None:
+    def test_the_commands_own_exit_code_comes_first(self) -> None:
         fails = ("sh", "-c", '"$@"; exit 3', "sh", *OLD_CLIENT)
         assert kproto("run", "--target", "4.0", "--fail-on-removed", "--", *fails).returncode == 3
 
-    def test_names_what_a_release_itself_refused(self) -> None:
+    def test_the_report_lists_the_versions_that_the_emulated_release_refused(self) -> None:
         done = kproto("run", "--kafka-version", "4.0", "--target", "4.0", "--fail-on-removed", "--", *OLD_CLIENT)
         assert done.returncode == 1
         assert "  ListOffsets v0  1x  last served by 3.9; 4.0 serves v1-v10  consumer-1\n" in done.stderr
         assert "connections that the broker closed:\n" in done.stderr
 
-    def test_is_written_whole_into_files(self, tmp_path: Path) -> None:
+    def test_the_whole_report_is_written_to_files(self, tmp_path: Path) -> None:
         paths = [tmp_path / name for name in ("r.json", "r.md", "r.html")]
         done = kproto("run", "--target", "4.0", *(f"--report={path}" for path in paths), "--", *OLD_CLIENT)
         assert done.stderr.endswith("".join(f"whole report: {path}\n" for path in paths))
@@ -204,7 +207,7 @@ class TestTheReport:
         assert "| ListOffsets v0 | 1 |" in paths[1].read_text()
         assert "would break on Kafka 4.0" in paths[2].read_text()
 
-    def test_that_can_no_longer_be_written_is_told_and_is_a_failure(self, tmp_path: Path) -> None:
+    def test_a_report_file_that_cannot_be_written_at_the_end_is_an_error(self, tmp_path: Path) -> None:
         folder = tmp_path / "reports"
         folder.mkdir()
         done = kproto("run", "--report", str(folder / "r.json"), "--", "rmdir", str(folder))
@@ -213,7 +216,7 @@ class TestTheReport:
             f"kproto run: --report: can't write {str(folder / 'r.json')!r}: No such file or directory\n"
         )
 
-    def test_is_no_trouble_where_nobody_reads_it(self) -> None:
+    def test_a_closed_standard_error_leaves_the_exit_code(self) -> None:
         gone, pipe = os.pipe()
         os.close(gone)
         done = subprocess.run(
@@ -230,7 +233,7 @@ class TestTheReport:
         ("env", "colored"),
         [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
     )
-    def test_has_color_on_a_terminal_that_wants_it(self, env: dict[str, str], colored: bool) -> None:
+    def test_the_report_has_colors_on_a_terminal_that_has_them(self, env: dict[str, str], colored: bool) -> None:
         with on_terminal("run", "--", "true", env=env) as (process_id, terminal):
             seen = read(terminal)
             os.waitpid(process_id, 0)
@@ -238,8 +241,8 @@ class TestTheReport:
         assert (b"\x1b[1mkproto: no client connected\x1b[0m" in seen) is colored
 
 
-class TestTheBroker:
-    def test_that_can_not_have_its_port_is_one_line(self) -> None:
+class TestBroker:
+    def test_a_taken_port_is_one_line(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as sock:
             port = sock.getsockname()[1]
             done = kproto("run", "--port", str(port), "--", "true")
@@ -249,7 +252,7 @@ class TestTheBroker:
             "choose another --host or --port (0: a free one)\n"
         )
 
-    def test_has_the_settings_it_was_given(self, tmp_path: Path) -> None:
+    def test_the_broker_has_the_settings_of_the_command_line(self, tmp_path: Path) -> None:
         report = tmp_path / "r.json"
         program = """
 import os, socket

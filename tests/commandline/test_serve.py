@@ -1,4 +1,7 @@
-"""`kproto serve` as users have it: what it prints, what it writes, how it ends."""
+"""`kproto serve` prints its addresses, writes the port file and ends on a signal.
+
+Method. Each test starts `kproto serve` as a process.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ LISTENING = re.compile(r"kproto: listening on (127\.0\.0\.1):([0-9]+)")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_tells_where_it_listens_and_ends_when_told(number: signal.Signals) -> None:
+def test_serve_prints_its_address_and_a_signal_ends_it(number: signal.Signals) -> None:
     with kproto_started("serve", "--port", "0") as process:
         found = LISTENING.fullmatch(line_of(process))
         assert found is not None
@@ -27,7 +30,7 @@ def test_it_tells_where_it_listens_and_ends_when_told(number: signal.Signals) ->
     assert process.returncode == 0
 
 
-def test_each_broker_has_a_line_and_one_in_the_port_file(tmp_path: Path) -> None:
+def test_each_broker_has_a_line_in_the_output_and_in_the_port_file(tmp_path: Path) -> None:
     port_file = tmp_path / "ports"
     with kproto_started("serve", "--port", "0", "--brokers", "3", "--port-file", str(port_file)) as process:
         lines = [LISTENING.fullmatch(line_of(process)) for _ in range(3)]
@@ -38,7 +41,7 @@ def test_each_broker_has_a_line_and_one_in_the_port_file(tmp_path: Path) -> None
     assert port_file.read_text().split() == addresses
 
 
-def test_a_port_that_is_taken_is_one_line() -> None:
+def test_a_taken_port_is_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as sock:
         port = sock.getsockname()[1]
         done = kproto("serve", "--port", str(port))
@@ -49,7 +52,7 @@ def test_a_port_that_is_taken_is_one_line() -> None:
     )
 
 
-def test_a_host_that_is_not_ours_is_one_line() -> None:
+def test_an_address_of_another_host_is_one_line() -> None:
     done = kproto("serve", "--host", "192.0.2.7", "--port", "0")
     assert done.returncode == 2
     assert done.stderr.startswith("kproto serve: can't listen on 192.0.2.7:0: ")
