@@ -1,4 +1,4 @@
-"""The broker in one's own process: from blocking code, trio, asyncio and threads; its clock, its nodes, its end."""
+"""A broker inside a user's process: calls from blocking code, trio, asyncio and threads; options, nodes and clock."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-# From all kinds of code.
+# Kinds of calling code.
 
 
-def test_blocking_code_commits_and_fetches(broker: Broker) -> None:
+def test_blocking_code_commits_and_fetches_offsets(broker: Broker) -> None:
     with RawClient(broker.bootstrap_servers) as client:
         assert commit_offset(client) == 0
         assert committed(client) == 7
@@ -53,26 +53,26 @@ async def _use_from_async_code() -> None:
 
 
 @pytest.mark.parametrize("backend", ["trio", "asyncio"])
-def test_async_code_of_either_kind(backend: str) -> None:
+def test_trio_and_asyncio_code_run_a_broker(backend: str) -> None:
     anyio.run(_use_from_async_code, backend=backend)
 
 
 @pytest.mark.trio
-async def test_a_blocking_client_in_a_trio_test_does_not_starve_it() -> None:
+async def test_a_blocking_client_in_a_trio_test_does_not_stop_the_broker() -> None:
     async with Broker() as broker:
         with RawClient(broker.bootstrap_servers) as client:
             assert topic_names(client) == set()
 
 
 @pytest.mark.trio
-async def test_a_trio_tests_virtual_clock_does_not_stop_it(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_trio_tests_virtual_clock_does_not_stop_the_broker(autojump_clock: trio.testing.MockClock) -> None:
     async with Broker() as broker:
         await trio.sleep(86_400)
         with RawClient(broker.bootstrap_servers) as client:
             assert topic_names(client) == set()
 
 
-def test_several_threads_use_it_at_once(broker: Broker) -> None:
+def test_several_threads_use_one_broker_at_once(broker: Broker) -> None:
     failures: list[BaseException] = []
 
     def use(number: int) -> None:
@@ -100,16 +100,16 @@ def test_several_threads_use_it_at_once(broker: Broker) -> None:
         }
 
 
-# What it is told.
+# Options.
 
 
-def test_kafka_version_settings_and_clock_are_taken_as_text_and_as_values() -> None:
+def test_kafka_version_settings_and_clock_may_be_text_or_objects() -> None:
     kafka_version = KafkaVersion.named("2.0")
     settings = Settings.from_mapping({"offsets.topic.num.partitions": "4"}, kafka_version)
-    by_values = Broker(kafka_version=kafka_version, settings=settings, clock=ClockMode(rate=0.0))
+    by_objects = Broker(kafka_version=kafka_version, settings=settings, clock=ClockMode(rate=0.0))
     by_text = Broker(kafka_version="2.0", settings={"offsets.topic.num.partitions": 4}, clock="manual")
 
-    for broker in (by_values, by_text):
+    for broker in (by_objects, by_text):
         with broker, RawClient(broker.bootstrap_servers) as client:
             client.ask(FindCoordinatorRequest(key="g"), 0)
             assert [len(topic.partitions) for topic in client.ask(ALL_TOPICS, 1).topics] == [4]
@@ -126,9 +126,9 @@ def test_kafka_version_settings_and_clock_are_taken_as_text_and_as_values() -> N
         ({"brokers": 2, "started": 0}, "1 to 2 can be started"),
     ],
 )
-def test_what_cannot_be_is_refused_before_it_starts(options: dict[str, object], message: str) -> None:
+def test_impossible_options_are_refused_before_the_start(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Broker(**options)  # type: ignore[arg-type]  # of several types on purpose
+        Broker(**options)  # type: ignore[arg-type]  # the values have several types
 
 
 def test_an_unknown_setting_is_a_setting_error() -> None:
@@ -137,7 +137,7 @@ def test_an_unknown_setting_is_a_setting_error() -> None:
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="needs IPv6")
-def test_an_ipv6_address_is_told_in_brackets() -> None:
+def test_an_ipv6_address_has_brackets() -> None:
     try:
         with Broker(host="::1") as broker, RawClient(broker.bootstrap_servers) as client:
             assert broker.bootstrap_servers.startswith("[::1]:")
@@ -146,10 +146,10 @@ def test_an_ipv6_address_is_told_in_brackets() -> None:
         pytest.skip("needs an IPv6 loopback address")
 
 
-# Forgetting.
+# Reset.
 
 
-def test_reset_forgets_topics_groups_offsets_and_observations() -> None:
+def test_reset_removes_topics_groups_offsets_and_observations() -> None:
     with Broker(brokers=2, settings={"offsets.topic.replication.factor": 1}) as broker:
         clients = [RawClient(address) for address in broker.bootstrap_servers.split(",")]
         for client in clients:
@@ -168,7 +168,7 @@ def test_reset_forgets_topics_groups_offsets_and_observations() -> None:
             client.socket.close()
 
 
-def test_reset_brings_stopped_nodes_back() -> None:
+def test_reset_starts_stopped_nodes() -> None:
     with Broker(brokers=3, started=1) as broker, RawClient(broker.bootstrap_servers) as client:
         broker.reset()
         assert [node.node_id for node in client.ask(ALL_TOPICS, 1).brokers] == [1, 2, 3]
@@ -177,7 +177,7 @@ def test_reset_brings_stopped_nodes_back() -> None:
         assert [node.node_id for node in client.ask(ALL_TOPICS, 1).brokers] == [1, 2, 3]
 
 
-def test_reset_leaves_connections_open_and_parked_requests_to_their_end(broker: Broker) -> None:
+def test_reset_keeps_connections_and_delayed_operations(broker: Broker) -> None:
     with RawClient(broker.bootstrap_servers) as client:
         create_topic(client)
         client.send((long_poll(200), 4), (ALL_TOPICS, 1))
@@ -187,8 +187,8 @@ def test_reset_leaves_connections_open_and_parked_requests_to_their_end(broker: 
         assert client.read_ids(2) == [2, 3]
 
 
-def test_reset_is_quick(broker: Broker) -> None:
-    """The bound that users may count on is measured in bench/; here it is ten times that."""
+def test_reset_is_fast(broker: Broker) -> None:
+    """The limit is ten times the documented one, which bench/ measures."""
 
     def once() -> float:
         with RawClient(broker.bootstrap_servers) as client:
@@ -203,24 +203,24 @@ def test_reset_is_quick(broker: Broker) -> None:
 # Nodes.
 
 
-def test_a_stopped_node_cuts_its_connections_and_refuses_new_ones() -> None:
+def test_a_stopped_node_closes_its_connections_and_refuses_new_ones() -> None:
     with Broker(brokers=2) as broker:
         first, second = broker.bootstrap_servers.split(",")
-        with RawClient(first) as staying, RawClient(second) as cut:
-            topic_names(cut)
+        with RawClient(first) as open_client, RawClient(second) as closed_client:
+            topic_names(closed_client)
             broker.stop_node(2)
-            cut.wait_closed()
+            closed_client.wait_closed()
             with pytest.raises(ConnectionRefusedError):
                 RawClient(second)
-            assert [node.node_id for node in staying.ask(ALL_TOPICS, 1).brokers] == [1]
+            assert [node.node_id for node in open_client.ask(ALL_TOPICS, 1).brokers] == [1]
 
             broker.start_node(2)
             with RawClient(second) as again:
                 assert [node.node_id for node in again.ask(ALL_TOPICS, 1).brokers] == [1, 2]
-            assert broker.bootstrap_servers == f"{first},{second}", "on its old address"
+            assert broker.bootstrap_servers == f"{first},{second}", "a node keeps its address"
 
 
-def test_nodes_that_were_not_started_have_an_address_already() -> None:
+def test_nodes_that_are_not_started_have_addresses() -> None:
     with Broker(brokers=3, started=1) as broker:
         addresses = broker.bootstrap_servers.split(",")
         assert len(set(addresses)) == 3
@@ -234,7 +234,7 @@ def test_nodes_that_were_not_started_have_an_address_already() -> None:
                 assert len(client.ask(ALL_TOPICS, 1).brokers) == node_id
 
 
-def test_a_node_may_be_stopped_as_soon_as_it_is_up() -> None:
+def test_a_node_can_be_stopped_right_after_its_start() -> None:
     with Broker(brokers=2) as broker:
         for _ in range(20):
             broker.stop_node(2)
@@ -243,27 +243,27 @@ def test_a_node_may_be_stopped_as_soon_as_it_is_up() -> None:
             assert topic_names(client) == set()
 
 
-def test_a_node_that_does_not_exist_is_a_key_error(broker: Broker) -> None:
+def test_a_node_that_does_not_exist_raises_key_error(broker: Broker) -> None:
     with pytest.raises(KeyError):
         broker.start_node(2)
     with pytest.raises(KeyError):
         broker.stop_node(2)
-    broker.start_node(1)  # is up: nothing happens
+    broker.start_node(1)  # does nothing: the node is up
     with RawClient(broker.bootstrap_servers) as client:
         assert topic_names(client) == set()
 
 
-def test_a_node_that_is_down_is_not_stopped_again() -> None:
+def test_stopping_a_stopped_node_raises_key_error() -> None:
     with Broker(brokers=2) as broker:
         broker.stop_node(2)
         with pytest.raises(KeyError):
             broker.stop_node(2)
 
 
-# Time.
+# Clock.
 
 
-def test_a_manual_clock_moves_when_told() -> None:
+def test_advance_moves_a_manual_clock() -> None:
     """D7."""
     with Broker(clock="manual") as broker:
         before = broker.clock.now_ms()
@@ -273,12 +273,12 @@ def test_a_manual_clock_moves_when_told() -> None:
             broker.clock.advance(milliseconds=-1)
 
 
-def test_a_real_clock_starts_with_the_wall_clock(broker: Broker) -> None:
+def test_a_real_clock_starts_at_the_wall_clocks_time(broker: Broker) -> None:
     assert abs(broker.clock.now_ms() - time.time() * 1000) < MINUTE_MS
 
 
-def test_a_manual_clock_never_freezes_a_real_client() -> None:
-    """D7, BA-71: its long poll ends when its real time is over."""
+def test_a_manual_clock_does_not_delay_real_clients() -> None:
+    """A client's long poll ends when its wait is over in real time (D7, BA-71)."""
     with Broker(clock="manual") as broker, RawClient(broker.bootstrap_servers) as client:
         create_topic(client)
         response = client.ask(long_poll(100), 4)
@@ -286,7 +286,7 @@ def test_a_manual_clock_never_freezes_a_real_client() -> None:
 
 
 def test_advancing_the_clock_ends_a_long_poll() -> None:
-    """D7: the client waits for ten minutes of broker time, and for none of its own."""
+    """The client waits for ten minutes of broker time, which take no real time (D7)."""
     with Broker(clock="manual") as broker, RawClient(broker.bootstrap_servers) as client:
         create_topic(client)
         client.send((long_poll(10 * MINUTE_MS), 4))

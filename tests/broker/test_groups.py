@@ -1,4 +1,4 @@
-"""Groups as a test asks for them, with real consumers in them."""
+"""`Broker.groups` reports the state, the members and the offsets of groups of real consumers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def consuming(broker: Broker, *client_ids: str) -> Iterator[None]:
-    """Consumers of one group, each in a thread of its own."""
+    """Run consumers of one group, each in a thread of its own."""
     ended = threading.Event()
 
     def consume(client_id: str) -> None:
@@ -26,7 +26,7 @@ def consuming(broker: Broker, *client_ids: str) -> Iterator[None]:
                 "bootstrap.servers": broker.bootstrap_servers,
                 "group.id": "billing",
                 "client.id": client_id,
-                "heartbeat.interval.ms": 100,  # how soon it hears of a rebalance
+                "heartbeat.interval.ms": 100,  # the delay until it learns of a rebalance
             }
         )
         consumer.subscribe(["orders"])
@@ -45,7 +45,7 @@ def consuming(broker: Broker, *client_ids: str) -> Iterator[None]:
             thread.join()
 
 
-def test_who_owns_what() -> None:
+def test_members_own_all_partitions_and_leave_when_their_sessions_expire() -> None:
     with Broker.running(settings={"num.partitions": 4}) as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
         producer.produce("orders", b"1041", partition=3)
@@ -55,18 +55,18 @@ def test_who_owns_what() -> None:
             owned = [member.partitions for member in broker.groups.members("billing")]
             assert [len(partitions) for partitions in owned] == [2, 2]
             assert sorted(sum(owned, ())) == [("orders", index) for index in range(4)]
-            broker.clock.advance(minutes=5)  # past the session timeout: nobody is heard of in time
+            broker.clock.advance(minutes=5)  # past the session timeout: no heartbeat comes in time
             assert broker.groups.state("billing") == "Empty"
             assert broker.groups.members("billing") == ()
         assert broker.groups.committed("billing").keys() <= {("orders", index) for index in range(4)}
         assert set(broker.groups.lag("billing").values()) <= {0, 1}
 
 
-def test_a_group_that_does_not_come_is_told() -> None:
+def test_a_group_that_does_not_become_stable_raises_timeout_error() -> None:
     with Broker.running() as broker:
-        assert broker.groups.state("nobody") == "Dead"
-        assert broker.groups.committed("nobody") == broker.groups.lag("nobody") == {}
-        with pytest.raises(TimeoutError, match="group 'nobody' is Dead with 0 members, not Stable with 2 members"):
-            broker.groups.wait_stable("nobody", members=2, timeout_s=0.02)
+        assert broker.groups.state("missing") == "Dead"
+        assert broker.groups.committed("missing") == broker.groups.lag("missing") == {}
+        with pytest.raises(TimeoutError, match="group 'missing' is Dead with 0 members, not Stable with 2 members"):
+            broker.groups.wait_stable("missing", members=2, timeout_s=0.02)
         with pytest.raises(TimeoutError, match="is Dead with 0 members and 0 partitions, not Stable with 4 partitions"):
-            broker.groups.wait_stable("nobody", partitions=4, timeout_s=0.02)
+            broker.groups.wait_stable("missing", partitions=4, timeout_s=0.02)

@@ -1,4 +1,4 @@
-"""How a broker in one's own process starts and ends: once, whatever goes wrong, and without a thread left behind."""
+"""A broker inside a user's process starts once and ends once, after every error, and leaves no thread behind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BROKER_THREAD = "kproto-broker"
 
 
 class Threads:
-    """The broker threads of a test; others may belong to brokers that fixtures of longer scope keep in this process."""
+    """The broker threads that a test started; fixtures of a longer scope may have brokers in this process too."""
 
     def __init__(self) -> None:
         self._others = self._all()
@@ -39,7 +39,7 @@ class Threads:
 
 @pytest.fixture(autouse=True)
 def threads() -> Iterator[Threads]:
-    """No test leaves one behind."""
+    """Check that the test leaves no broker thread behind."""
     threads = Threads()
     yield threads
     assert not threads.running()
@@ -49,14 +49,14 @@ def fail(*_: object) -> None:
     raise ZeroDivisionError("a defect")
 
 
-def test_it_is_not_started_twice() -> None:
+def test_a_running_broker_is_not_started_again() -> None:
     with Broker() as broker, RawClient(broker.bootstrap_servers) as client:
         with pytest.raises(RuntimeError, match="this broker is running already"):
             broker.start()
         assert topic_names(client) == set()
 
 
-def test_it_starts_again_after_its_end_with_nothing_in_it() -> None:
+def test_a_stopped_broker_starts_again_without_its_topics() -> None:
     broker = Broker()
     for _ in range(2):
         with broker, RawClient(broker.bootstrap_servers) as client:
@@ -64,7 +64,7 @@ def test_it_starts_again_after_its_end_with_nothing_in_it() -> None:
             create_topic(client)
 
 
-QUESTIONS: dict[str, Callable[[Broker], object]] = {
+CALLS: dict[str, Callable[[Broker], object]] = {
     "bootstrap_servers": lambda broker: broker.bootstrap_servers,
     "observations": lambda broker: broker.observations,
     "snapshot": lambda broker: broker.snapshot(),
@@ -76,18 +76,18 @@ QUESTIONS: dict[str, Callable[[Broker], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_a_broker_that_is_not_running_says_so(name: str) -> None:
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_raise_runtime_error_while_the_broker_is_not_running(name: str) -> None:
     broker = Broker()
     with pytest.raises(RuntimeError, match="this broker is not running"):
-        QUESTIONS[name](broker)
+        CALLS[name](broker)
     with broker:
-        QUESTIONS[name](broker)
+        CALLS[name](broker)
     with pytest.raises(RuntimeError, match="this broker is not running"):
-        QUESTIONS[name](broker)
+        CALLS[name](broker)
 
 
-def test_stop_may_be_called_at_any_time() -> None:
+def test_stop_can_be_called_at_any_time() -> None:
     broker = Broker()
     broker.stop()
     broker.start()
@@ -95,7 +95,7 @@ def test_stop_may_be_called_at_any_time() -> None:
     broker.stop()
 
 
-def test_a_taken_port_is_told_and_leaves_nothing(threads: Threads) -> None:
+def test_a_taken_port_raises_cannot_listen_and_leaves_no_thread_and_no_descriptor(threads: Threads) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         descriptors = open_descriptors()
@@ -105,14 +105,14 @@ def test_a_taken_port_is_told_and_leaves_nothing(threads: Threads) -> None:
         assert not threads.running()
         assert open_descriptors() == descriptors
     with broker, RawClient(broker.bootstrap_servers) as client:
-        assert topic_names(client) == set(), "it starts once the port is free"
+        assert topic_names(client) == set(), "it starts when the port is free"
 
 
-def test_a_failure_at_start_is_told_and_leaves_nothing(
+def test_a_failure_at_start_is_raised_and_leaves_no_thread_and_no_descriptor(
     threads: Threads, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Broker():
-        pass  # what is imported and kept at the first start is there
+        pass  # the first start imports modules, some of which keep descriptors
     descriptors = open_descriptors()
 
     monkeypatch.setattr("kproto_server.network.server.NodeListener", fail)
@@ -124,10 +124,10 @@ def test_a_failure_at_start_is_told_and_leaves_nothing(
     assert open_descriptors() == descriptors
 
 
-def test_a_defect_in_the_loop_is_told_to_who_asks_and_who_stops(
+def test_an_error_in_the_event_loop_is_raised_by_the_next_call_and_by_stop(
     threads: Threads, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody waits for an answer of a thread that is gone."""
+    """A call does not wait forever for a thread that has ended."""
 
     def fail_here(clock: Clock, first_timers: float) -> None:
         if threading.current_thread() is thread:
@@ -140,7 +140,7 @@ def test_a_defect_in_the_loop_is_told_to_who_asks_and_who_stops(
     (thread,) = threads.running()
     with caplog.at_level(logging.CRITICAL + 1):
         monkeypatch.setattr(Clock, "run_due", fail_here)
-        with suppress(RuntimeError):  # the defect may come before the answer or after it
+        with suppress(RuntimeError):  # the error may come before or after the call returns
             broker.clock.now_ms()
         thread.join(LIMIT_S)
         with pytest.raises(RuntimeError, match="this broker failed"):
@@ -153,19 +153,19 @@ def test_a_defect_in_the_loop_is_told_to_who_asks_and_who_stops(
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
-def test_an_exception_in_the_block_passes_and_ends_the_broker(threads: Threads, error: type[BaseException]) -> None:
+def test_an_exception_in_the_block_passes_and_stops_the_broker(threads: Threads, error: type[BaseException]) -> None:
     with pytest.raises(error), Broker.running():
         raise error
     assert not threads.running()
 
 
-def test_ctrl_c_ends_the_broker(threads: Threads) -> None:
+def test_ctrl_c_stops_the_broker(threads: Threads) -> None:
     with pytest.raises(KeyboardInterrupt), Broker.running():
         signal.raise_signal(signal.SIGINT)
     assert not threads.running()
 
 
-def test_ctrl_c_while_it_starts_leaves_no_thread(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_during_the_start_leaves_no_thread(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
     def start_and_interrupt(thread: threading.Thread) -> None:
         start(thread)
         if thread.name == BROKER_THREAD:
@@ -184,7 +184,7 @@ def test_ctrl_c_while_it_starts_leaves_no_thread(threads: Threads, monkeypatch: 
 
 
 @pytest.mark.parametrize("backend", ["trio", "asyncio"])
-def test_a_cancelled_task_ends_its_broker(backend: str) -> None:
+def test_a_cancelled_task_stops_its_broker(backend: str) -> None:
     async def main() -> None:
         with anyio.move_on_after(0.2) as scope:
             async with Broker():
@@ -195,7 +195,7 @@ def test_a_cancelled_task_ends_its_broker(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["trio", "asyncio"])
-def test_a_task_that_is_cancelled_before_the_broker_is_up_leaves_none(backend: str) -> None:
+def test_a_task_that_is_cancelled_before_the_broker_is_up_leaves_no_broker(backend: str) -> None:
     async def main() -> None:
         with anyio.CancelScope() as scope:
             scope.cancel()
@@ -209,7 +209,7 @@ def open_descriptors() -> int:
     return len(os.listdir("/dev/fd"))
 
 
-def test_fifty_starts_leak_no_descriptors_and_no_threads() -> None:
+def test_fifty_starts_leave_no_descriptors_and_no_threads() -> None:
     def once() -> None:
         with Broker(brokers=2, started=1) as broker, RawClient(broker.bootstrap_servers) as client:
             topic_names(client)
@@ -219,5 +219,5 @@ def test_fifty_starts_leak_no_descriptors_and_no_threads() -> None:
     for _ in range(50):
         once()
     assert open_descriptors() == descriptors
-    # trio keeps threads that had work for ten seconds, and uses them again: they are bounded, not none.
+    # trio keeps idle worker threads for ten seconds to use them again: their number is bounded, not zero.
     assert threading.active_count() <= threads + 2

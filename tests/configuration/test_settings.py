@@ -1,4 +1,4 @@
-"""Settings: Kafka's names, defaults by release, and the refusal of whatever cannot be."""
+"""Settings have Kafka's names and the defaults of each release; impossible values are refused."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_values_are_typed() -> None:
     assert settings.str("broker.rack") == ""
 
 
-def test_blanks_around_a_value_do_not_count() -> None:
+def test_blanks_around_a_value_are_ignored() -> None:
     assert Settings.from_mapping({"num.partitions": " +7 "}).str("num.partitions") == "7"
 
 
@@ -42,7 +42,7 @@ def test_blanks_around_a_value_do_not_count() -> None:
         ("offsets.topic.replication.factor", "4.4", "3"),
     ],
 )
-def test_a_default_is_that_of_the_kafka_versions_release(name: str, release: str, default: str) -> None:
+def test_the_default_is_that_of_the_release(name: str, release: str, default: str) -> None:
     assert Settings(KafkaVersion.named(release)).str(name) == default
 
 
@@ -52,7 +52,7 @@ def test_a_setting_given_at_its_default_counts_as_set() -> None:
     assert not settings.is_set("offsets.topic.num.partitions")
 
 
-def test_later_settings_win_and_the_earlier_object_stays() -> None:
+def test_later_settings_override_earlier_ones_in_a_new_object() -> None:
     first = Settings.from_mapping({"num.partitions": "2", "offset.metadata.max.bytes": "10"})
     second = first.with_properties("num.partitions: 3").with_assignments(["num.partitions=4", "num.partitions=5"])
     assert first.int("num.partitions") == 2
@@ -99,7 +99,7 @@ def test_an_unknown_name_is_refused_in_one_line(name: str, why: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_a_setting_without_effect_is_refused_but_at_its_default() -> None:
+def test_a_setting_without_effect_is_accepted_only_at_its_default() -> None:
     with pytest.raises(SettingError, match="does nothing in kproto yet: leave it out, or at 5000"):
         Settings.from_mapping({"offsets.commit.timeout.ms": "6000"})
     with pytest.raises(SettingError, match=r"does nothing in kproto yet: leave it out$"):
@@ -113,13 +113,13 @@ def test_an_assignment_without_equals_is_refused(assignment: str) -> None:
         Settings().with_assignments([assignment])
 
 
-def test_an_assignments_value_may_hold_equals() -> None:
+def test_the_value_of_an_assignment_may_contain_equals() -> None:
     with pytest.raises(SettingError, match="cannot be '3=4'"):
         Settings().with_assignments(["num.partitions=3=4"])
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_every_default_is_a_value_that_would_be_accepted(name: str) -> None:
+def test_every_default_is_a_valid_value(name: str) -> None:
     for release in ("0.8.0", "1.1", "2.0", "4.4"):
         kafka_version = KafkaVersion.named(release)
         default = SETTINGS[name].default_in(kafka_version)
@@ -137,17 +137,17 @@ def test_every_default_is_a_value_that_would_be_accepted(name: str) -> None:
         ({"log.retention.minutes": "-5"}, -1),
     ],
 )
-def test_records_are_kept_as_the_finest_setting_says(given: dict[str, str], retention_ms: int) -> None:
+def test_the_retention_setting_with_the_finest_unit_decides(given: dict[str, str], retention_ms: int) -> None:
     assert Settings.from_mapping(given).retention_ms == retention_ms
 
 
 @pytest.mark.parametrize("name", ["log.retention.ms", "log.retention.minutes", "log.retention.hours"])
-def test_records_are_not_kept_for_no_time(name: str) -> None:
+def test_a_retention_of_zero_is_refused(name: str) -> None:
     with pytest.raises(SettingError, match="but 0"):
         Settings.from_mapping({name: "0"})
 
 
-def test_entries_are_kafkas_settings_by_name() -> None:
+def test_entries_are_kafkas_settings_in_order_of_name() -> None:
     settings = Settings.from_mapping({"offsets.topic.num.partitions": "5"})
     entries = {entry.name: entry for entry in settings.entries()}
     assert list(entries) == sorted(entries)
@@ -163,7 +163,7 @@ def test_entries_are_kafkas_settings_by_name() -> None:
     assert not entries["max.connections"].read_only
 
 
-def test_properties_are_read_as_java_reads_them() -> None:
+def test_properties_are_parsed_as_in_java() -> None:
     text = "\n".join(
         [
             "# a comment",
@@ -203,20 +203,20 @@ def test_properties_are_read_as_java_reads_them() -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_any_line_end_ends_a_line(end: str) -> None:
+def test_each_kind_of_line_end_ends_a_line(end: str) -> None:
     assert read_properties(f"a=1{end}#b=2{end}c=3\\{end} 4{end}") == {"a": "1", "c": "34"}
 
 
-def test_an_even_number_of_backslashes_continues_nothing() -> None:
+def test_an_even_number_of_backslashes_does_not_continue_a_line() -> None:
     assert read_properties("a=1\\\\\nb=2") == {"a": "1\\", "b": "2"}
 
 
-def test_a_backslash_at_the_end_of_the_text_continues_with_nothing() -> None:
+def test_a_backslash_at_the_end_of_the_text_is_dropped() -> None:
     assert read_properties("a=1\\") == {"a": "1"}
 
 
 @pytest.mark.parametrize("escape", ["\\u12", "\\uzzzz", "\\u", "\\u+123"])
-def test_a_broken_unicode_escape_is_refused_with_its_line(escape: str) -> None:
+def test_an_invalid_unicode_escape_is_refused_with_its_line_number(escape: str) -> None:
     with pytest.raises(PropertiesError, match=r"^line 2: "):
         read_properties(f"a=1\nb={escape}")
     with pytest.raises(SettingError, match=r"^line 2: "):

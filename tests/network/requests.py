@@ -34,15 +34,16 @@ def find_coordinator(client: RawClient, group_id: str) -> int:
     return int(client.ask(FindCoordinatorRequest(key=group_id), 0).error_code)
 
 
-def commit_offset(client: RawClient, group_id: str = "g", offset: int = 7) -> int:
-    """Commit for partition 0 of "t"; return the error."""
+def commit_offset(client: RawClient, group_id: str = "g", offset: int = 7, version: int = 2) -> int:
+    """Create the topic, commit an offset of its partition 0 and return the error code."""
     create_topic(client)
     find_coordinator(client, group_id)
-    response = client.ask(commit_request(group_id, {"t": {0: offset}}), 2)
+    response = client.ask(commit_request(group_id, {"t": {0: offset}}), version)
     return int(response.topics[0].partitions[0].error_code)
 
 
-def committed(client: RawClient, group_id: str = "g") -> int:
+def committed(client: RawClient, group_id: str = "g", version: int = 1) -> int:
+    """Return the committed offset of partition 0 of "t"; version 0 reads the offsets of OffsetCommit v0."""
     topics = (OffsetFetchRequestTopic(name="t", partition_indexes=(0,)),)
-    response = client.ask(OffsetFetchRequest(group_id=group_id, topics=topics), 1)
+    response = client.ask(OffsetFetchRequest(group_id=group_id, topics=topics), version)
     return int(response.topics[0].partitions[0].committed_offset)

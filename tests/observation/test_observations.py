@@ -1,4 +1,4 @@
-"""What clients sent is counted: by connection while it lives, by client id and software in a snapshot."""
+"""Observations count the requests of clients: by open connection, and in a snapshot by client id and software."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_requests_are_counted_by_api_and_version(observations: Observations) -> 
     )
 
 
-def test_requests_before_the_software_is_known_count_as_its_own(observations: Observations) -> None:
+def test_requests_before_the_software_is_known_count_for_that_software(observations: Observations) -> None:
     info = connection()
     observations.request(info, "app", API_VERSIONS, 3)
     info.software_name, info.software_version = "apache-kafka-java", "4.3.1"
@@ -73,18 +73,18 @@ def test_requests_before_the_software_is_known_count_as_its_own(observations: Ob
     assert [row.api_key for row in client.requests] == [3, API_VERSIONS]
 
 
-def test_one_client_id_of_two_softwares_is_two_clients(observations: Observations) -> None:
+def test_one_client_id_with_two_kinds_of_software_is_two_clients(observations: Observations) -> None:
     observations.request(connection("librdkafka", "2.5.0"), "app", 3, 12)
     observations.request(connection("apache-kafka-java", "4.3.1"), "app", 3, 13)
 
     assert [client.software_name for client in observations.snapshot().clients] == ["apache-kafka-java", "librdkafka"]
 
 
-def test_connections_of_one_software_are_one_client_whether_open_or_gone(observations: Observations) -> None:
-    gone, still_open = connection("librdkafka", "2.5.0"), connection("librdkafka", "2.5.0")
-    observations.request(gone, "app", OFFSET_COMMIT, 4)
-    observations.commit_layout(gone, "app", 4, "v4 as released", 5000)
-    observations.disconnected(gone)
+def test_open_and_closed_connections_of_one_software_are_one_client(observations: Observations) -> None:
+    closed, still_open = connection("librdkafka", "2.5.0"), connection("librdkafka", "2.5.0")
+    observations.request(closed, "app", OFFSET_COMMIT, 4)
+    observations.commit_layout(closed, "app", 4, "v4 as released", 5000)
+    observations.disconnected(closed)
     observations.request(still_open, "app", OFFSET_COMMIT, 4)
     observations.commit_layout(still_open, "app", 4, "v4 as released", 3000)
 
@@ -94,7 +94,7 @@ def test_connections_of_one_software_are_one_client_whether_open_or_gone(observa
     assert client.largest_retention_ms == 5000
 
 
-def test_a_client_negotiates_if_it_asked_on_any_of_its_connections(observations: Observations) -> None:
+def test_a_client_negotiates_if_any_of_its_connections_sent_api_versions(observations: Observations) -> None:
     first, second = connection(), connection()
     observations.request(first, "app", API_VERSIONS, 0)
     observations.disconnected(first)
@@ -113,7 +113,7 @@ def test_a_client_whose_api_versions_closed_the_connection_negotiates(observatio
     assert only_client(observations).negotiates
 
 
-def test_a_connection_that_is_gone_twice_counts_once(observations: Observations) -> None:
+def test_a_connection_that_is_reported_as_closed_twice_counts_once(observations: Observations) -> None:
     info = connection()
     observations.request(info, "app", 3, 5)
     observations.disconnected(info)
@@ -133,7 +133,7 @@ def test_only_overrides_other_than_minus_one_count(observations: Observations) -
     assert client.largest_retention_ms == 0
 
 
-def test_the_largest_override_is_kept_for_each_client_and_overall(observations: Observations) -> None:
+def test_the_largest_override_is_recorded_by_client_and_overall(observations: Observations) -> None:
     info = connection()
     for client_id, retention_time_ms in (("a", 10), ("b", 70), ("a", 60), ("a", 20)):
         observations.commit_layout(info, client_id, 2, "v2", retention_time_ms)
@@ -154,7 +154,7 @@ def test_errors_are_counted_for_each_field_that_has_one(observations: Observatio
     )
 
 
-def test_a_response_without_errors_leaves_nothing(observations: Observations) -> None:
+def test_a_response_without_errors_adds_no_client(observations: Observations) -> None:
     observations.response(connection(), "app", OFFSET_COMMIT, 3, commit_response(0))
 
     assert observations.snapshot().clients == ()
@@ -168,7 +168,7 @@ def test_frames_that_closed_the_connection_are_counted_with_the_reason(observati
     assert only_client(observations).closed == (ClosedSeen(-1, -1, "a frame of 3 bytes", 2),)
 
 
-def test_client_ids_made_up_for_each_request_take_bounded_room(observations: Observations) -> None:
+def test_the_number_of_client_ids_is_bounded(observations: Observations) -> None:
     for connections in range(3):
         info = connection()
         for number in range(CLIENT_IDS_MAX):
@@ -180,7 +180,7 @@ def test_client_ids_made_up_for_each_request_take_bounded_room(observations: Obs
     assert clients[OTHERS].requests == (RequestsSeen(3, 5, 2 * CLIENT_IDS_MAX),)
 
 
-def test_reasons_made_up_for_each_frame_take_bounded_room(observations: Observations) -> None:
+def test_the_number_of_reasons_is_bounded(observations: Observations) -> None:
     info = connection()
     for number in range(REASONS_MAX + 5):
         observations.closed(info, "app", 3, 5, f"reason {number}")
@@ -190,7 +190,7 @@ def test_reasons_made_up_for_each_frame_take_bounded_room(observations: Observat
     assert ClosedSeen(-1, -1, OTHER_REASONS, 5) in closed
 
 
-def test_reset_forgets_counts_but_not_that_an_open_connection_negotiated(observations: Observations) -> None:
+def test_reset_removes_counts_but_open_connections_still_negotiate(observations: Observations) -> None:
     info = connection()
     observations.request(info, "app", API_VERSIONS, 3)
     observations.closed(connection(), "other", 3, 5, "gone")
@@ -203,7 +203,7 @@ def test_reset_forgets_counts_but_not_that_an_open_connection_negotiated(observa
     assert client.negotiates
 
 
-def test_a_snapshot_stays_as_it_was(observations: Observations) -> None:
+def test_a_snapshot_does_not_change(observations: Observations) -> None:
     info = connection()
     observations.request(info, "app", 3, 5)
     before = observations.snapshot()
@@ -212,12 +212,12 @@ def test_a_snapshot_stays_as_it_was(observations: Observations) -> None:
     assert before.clients[0].requests == (RequestsSeen(3, 5, 1),)
 
 
-def test_snapshots_from_another_thread_see_every_request_once(observations: Observations) -> None:
-    rounds = 300
+def test_snapshots_from_another_thread_count_each_request_once(observations: Observations) -> None:
+    connection_count = 300
     totals: list[int] = []
 
     def feed() -> None:
-        for _ in range(rounds):
+        for _ in range(connection_count):
             info = connection()
             observations.request(info, "app", 3, 5)
             observations.disconnected(info)
@@ -230,10 +230,10 @@ def test_snapshots_from_another_thread_see_every_request_once(observations: Obse
     totals.append(only_client(observations).requests[0].count)
 
     assert totals == sorted(totals)
-    assert totals[-1] == rounds
+    assert totals[-1] == connection_count
 
 
-def test_error_codes_are_found_at_every_depth_and_in_the_order_of_the_wire() -> None:
+def test_error_codes_are_found_at_every_depth_in_wire_order() -> None:
     group = DescribedGroup(error_code=16, group_id="g", group_state="", protocol_type="", protocol_data="", members=())
     assert error_codes(DescribeGroupsResponse(groups=(group, group.replace(error_code=0), group))) == [16, 16]
     assert error_codes(HeartbeatResponse(error_code=27)) == [27]
@@ -249,7 +249,7 @@ def test_every_error_code_field_of_every_response_is_read(api_key: int) -> None:
 
 
 def filled(cls: type[object], number: int) -> tuple[object, int]:
-    """A value with one element in each array, error codes counted up from ``number``; and the next number."""
+    """Return a value with one element in each array and error codes from ``number`` on, and the next number."""
     values: dict[str, object] = {}
     for field in fields_of(cls):  # type: ignore[arg-type]  # only message classes come here
         struct = field.type.struct or (field.type.element.struct if field.type.element else None)
