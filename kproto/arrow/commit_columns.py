@@ -8,7 +8,7 @@ such a list, because a record has its strings in this order and records follow e
 element of an array over the whole buffer is then a string, and the elements between are the gaps; taking every eighth
 element yields one column.
 
-The one decoder of OffsetCommitValue beside `kproto.records.offset_records`: it handles all records of a block in about
+This decoder takes the place of the codec of `kproto.records.offset_records`: it handles all records of a block in about
 30 numpy calls.
 """
 
@@ -23,6 +23,13 @@ from kproto.arrow.buffer import Buffer, UnusualBlock, require
 from kproto.arrow.decoding import TIMESTAMP_MAX_MS, TIMESTAMP_MIN_MS
 from kproto.arrow.schemas import COMMITS
 from kproto.logs.transactions import TXN_STATES
+from kproto.records.offset_records import (
+    FLEXIBLE_SINCE,
+    HAS_EXPIRE_TIMESTAMP,
+    LEADER_EPOCH_SINCE,
+    TOPIC_ID_TAG,
+    VERSION_MAX,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,13 +37,7 @@ if TYPE_CHECKING:
     from kproto.arrow.buffer import Flags, Ints
     from kproto.arrow.record_table import RecordTable
 
-EXPIRING, WITH_EPOCH, FLEXIBLE = 1, 3, 4
-"""Versions of the value: v1 alone has an expire timestamp, v3 and later a leader epoch, v4 compact strings and tagged
-fields."""
-TOPIC_ID_TAG = bytes((1, 0, 16))
-"""A section of tagged fields before its content: 1 field, tag 0, 16 bytes."""
 UUID_SIZE = 16
-VERSION_MAX = 4
 SPANS = 4
 """Strings of a record: group, topic, metadata, topic id."""
 
@@ -102,16 +103,16 @@ def read_values(records: RecordTable) -> ValueColumns:
     version = buffer.int16(positions)
     require((version >= 0) & (version <= VERSION_MAX))
     offset = buffer.int64(buffer.clamp(positions + 2))
-    has_epoch = version >= WITH_EPOCH
+    has_epoch = version >= LEADER_EPOCH_SINCE
     leader_epoch = np.where(has_epoch, buffer.int32(buffer.clamp(positions + 10)), -1)
     # From here on, each record continues at its own position: versions differ within a block.
-    metadata = _metadata(buffer, positions + np.where(has_epoch, 14, 10), version == FLEXIBLE)
+    metadata = _metadata(buffer, positions + np.where(has_epoch, 14, 10), version == FLEXIBLE_SINCE)
     commit_ms = buffer.int64(buffer.clamp(metadata.end))
     position = metadata.end + 8
-    expires = version == EXPIRING
+    expires = version == HAS_EXPIRE_TIMESTAMP
     expire_ms = np.where(expires, buffer.int64(buffer.clamp(position)), -1)
     position = position + 8 * expires
-    topic_id, position = _topic_id(buffer, position, version == FLEXIBLE)
+    topic_id, position = _topic_id(buffer, position, version == FLEXIBLE_SINCE)
     require((position == end) | ~alive)
     return ValueColumns(version, offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id)
 

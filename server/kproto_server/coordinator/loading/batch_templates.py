@@ -21,6 +21,16 @@ from typing import TYPE_CHECKING, Any
 
 from kproto.declaration import ZERO_UUID
 from kproto.records.batch_header import CHECKED, CHECKED_FROM, CONTROL, TRANSACTIONAL, position_of
+from kproto.records.offset_records import (
+    FLEXIBLE_SINCE,
+    HAS_EXPIRE_TIMESTAMP,
+    LEADER_EPOCH_SINCE,
+    NO_EXPIRE_TIMESTAMP,
+    NO_LEADER_EPOCH,
+    NO_TAGS,
+    TOPIC_ID_TAG,
+    VERSION_MAX,
+)
 from kproto.records.varint import more_varlong
 from kproto.runtime import FAILURES, malformed, more_uvarint
 from kproto_server.coordinator.offsets import OffsetAndMetadata
@@ -44,14 +54,9 @@ LETTERS = 0x80
 """The bit that no letter of ASCII has."""
 OFFSET_SIZE = TIME_SIZE = 8
 EPOCH_SIZE = PARTITION_SIZE = 4
-TOPIC_ID_TAG = b"\1\0\x10"
-NO_TAGS = b"\0"
 
-EXPIRING, WITH_EPOCH, FLEXIBLE = 1, 3, 4
-"""Versions of values."""
-VERSION_MAX = {0: 0, 1: FLEXIBLE}
+VALUE_VERSION_MAX = {0: 0, 1: VERSION_MAX}
 """By record type."""
-NO_EXPIRY, NO_LEADER_EPOCH = -1, -1
 
 FIELDS = 8
 """Fields of each record that are decoded; of those that its version lacks nothing is."""
@@ -94,8 +99,8 @@ class BatchTemplate:
         self._group_factor = sum(1 << 8 * (self.size - stop) for _, stop in reader.groups)
         self._group_mask = self._group_bits * self._group_factor
         self._fields = Struct("".join([">", *reader.fields]))
-        self._has_epoch = reader.version >= WITH_EPOCH
-        self._has_expiry = reader.version == EXPIRING
+        self._has_epoch = reader.version >= LEADER_EPOCH_SINCE
+        self._has_expiry = reader.version == HAS_EXPIRE_TIMESTAMP
         self._has_topic_id = reader.with_topic_id
 
     def matches(self, value: int) -> bool:
@@ -125,7 +130,7 @@ class BatchTemplate:
                 found.append((topic.decode(), partitions))
             if not has_epoch:
                 epoch = NO_LEADER_EPOCH
-            if not has_expiry or expire_ms == NO_EXPIRY:
+            if not has_expiry or expire_ms == NO_EXPIRE_TIMESTAMP:
                 expire_ms = None
             if not has_topic_id:
                 topic_id = ZERO_UUID
@@ -187,7 +192,7 @@ class _TemplateReader:
         self._timestamp_delta()
         self._unsigned()  # the offset delta
         key_end = self._size() + self._position
-        version_max = VERSION_MAX[self._key()]
+        version_max = VALUE_VERSION_MAX[self._key()]
         self._expect(self._position == key_end)
         value_end = self._size() + self._position
         self._value(value_end, version_max, is_first=is_first)
@@ -197,7 +202,7 @@ class _TemplateReader:
 
     def _key(self) -> int:
         record_type = self._int16()
-        self._expect(record_type in VERSION_MAX)
+        self._expect(record_type in VALUE_VERSION_MAX)
         group = self._letters(self._int16())
         self.groups.append((group.start, group.stop))
         self._expect(self.data[group] == self.data[slice(*self.groups[0])])
@@ -213,20 +218,20 @@ class _TemplateReader:
         self._expect(0 <= version <= version_max and (is_first or version == self.version))
         self.version = version
         self._anything(OFFSET_SIZE, "q")
-        if version >= WITH_EPOCH:
+        if version >= LEADER_EPOCH_SINCE:
             self._anything(EPOCH_SIZE, "i")
         else:
             self._nothing()
-        size = self._size_plus_one() if version >= FLEXIBLE else self._int16()
+        size = self._size_plus_one() if version >= FLEXIBLE_SINCE else self._int16()
         metadata = self._letters(size)
         self._free(self.same, metadata, LETTERS)
         self._field(metadata, f"{size}s")
         self._anything(TIME_SIZE, "q")
-        if version == EXPIRING:
+        if version == HAS_EXPIRE_TIMESTAMP:
             self._anything(TIME_SIZE, "q")
         else:
             self._nothing()
-        if version >= FLEXIBLE:
+        if version >= FLEXIBLE_SINCE:
             self._tags(end, is_first=is_first)
         else:
             self._nothing()

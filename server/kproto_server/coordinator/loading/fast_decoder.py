@@ -10,6 +10,7 @@ from struct import Struct, error
 from typing import Any
 
 from kproto.declaration import ZERO_UUID
+from kproto.records.offset_records import NO_EXPIRE_TIMESTAMP, NO_LEADER_EPOCH, NO_TAGS, TOPIC_ID_TAG
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 
 OffsetRow = tuple[str, str, int, OffsetAndMetadata | None]
@@ -18,8 +19,6 @@ OffsetRow = tuple[str, str, int, OffsetAndMetadata | None]
 KEY_OVERHEAD = 10
 """Octets of a key beside group and topic: type, two sizes, partition."""
 OFFSET_KEY = b"\0\1"
-NO_EXPIRY, NO_LEADER_EPOCH = -1, -1
-NO_TAGS, TOPIC_ID_TAG = b"\0", b"\1\0\x10"
 
 INT16 = Struct(">h").unpack_from
 INT32 = Struct(">i").unpack_from
@@ -92,7 +91,7 @@ def _stored(value: bytes) -> OffsetAndMetadata | None:
         return None
     if version == b"\0\1":
         commit_ms, expire_ms = TWO_INT64(value, times)
-        if expire_ms == NO_EXPIRY:
+        if expire_ms == NO_EXPIRE_TIMESTAMP:
             expire_ms = None
     else:
         (commit_ms,) = INT64(value, times)

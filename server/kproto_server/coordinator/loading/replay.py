@@ -11,6 +11,7 @@ from kproto.records.batch_header import NO_EPOCH
 from kproto.records.control import ControlType, control_type
 from kproto.records.coordinator import CoordinatorRecord
 from kproto.records.offset_records import (
+    NO_EXPIRE_TIMESTAMP,
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
     OffsetCommitKey,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.offsets import CommitEntries, OffsetStore
     from kproto_server.coordinator.pending_offsets import Place
 
-NO_EXPIRY = -1
 OFFSET_TYPES = frozenset({0, 1})
 READ_TYPES = OFFSET_TYPES | {GROUP_TYPE} | CONSUMER_GROUP_TYPES
 
@@ -166,7 +166,7 @@ class Replay:
     def _stored(self, found: CoordinatorRecord) -> OffsetAndMetadata | None:
         value = found.value
         if isinstance(value, OffsetCommitValue):
-            expire_ms = None if value.expire_timestamp == NO_EXPIRY else value.expire_timestamp
+            expire_ms = None if value.expire_timestamp == NO_EXPIRE_TIMESTAMP else value.expire_timestamp
             leader_epoch, topic_id = value.leader_epoch, value.topic_id
         elif isinstance(value, LegacyOffsetCommitValue):
             expire_ms, leader_epoch, topic_id = None, NO_EPOCH, ZERO_UUID

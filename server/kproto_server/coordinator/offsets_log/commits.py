@@ -11,6 +11,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.records.compression import Compression
+from kproto.records.offset_records import NO_EXPIRE_TIMESTAMP
 from kproto.records.varint import varint
 from kproto_server.coordinator.offsets_log.batches import (
     COMMITS_BASE_SEQUENCE,
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.offsets_log.values import ValueParts
     from kproto_server.coordinator.version_behavior import OffsetsLogBehavior
 
-NO_EXPIRY = -1
-"""What stands for no expire timestamp in the one version that has room for it (OC-45)."""
 NO_HEADERS = b"\0"
 
 PARTITION_SIZE = 4
@@ -69,7 +68,7 @@ def commit_batch(
                 size = _size(key_size, form)
                 end = form.end + NO_HEADERS
             if form.has_expiry:
-                times = (commit_ms, expire_ms if expires else NO_EXPIRY)
+                times = (commit_ms, expire_ms if expires else NO_EXPIRE_TIMESTAMP)
                 content = pack(partition, form.head, offset, form.middle, *times)
             else:
                 content = pack(partition, form.head, offset, form.middle, commit_ms)
@@ -144,7 +143,7 @@ class CommitTemplate:
     def _staying(self, now_ms: int) -> Iterator[bytes]:
         """Return what stands before each group's id, and at the end, at this time."""
         expires_after_ms = self._expires_after_ms
-        expire_ms = NO_EXPIRY if expires_after_ms is None else now_ms + expires_after_ms
+        expire_ms = NO_EXPIRE_TIMESTAMP if expires_after_ms is None else now_ms + expires_after_ms
         time, expire_time = pack_time(now_ms), pack_time(expire_ms)
         before = batch_header(self.record_count, now_ms, COMMITS_BASE_SEQUENCE)
         for record in self._records:

@@ -8,6 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.declaration import ZERO_UUID
+from kproto.records.offset_records import (
+    FLEXIBLE_SINCE,
+    HAS_EXPIRE_TIMESTAMP,
+    LEADER_EPOCH_SINCE,
+    NO_TAGS,
+    TOPIC_ID_TAG,
+)
 from kproto.records.varint import varint
 from kproto.runtime import uvarint
 from kproto_server.coordinator.offsets_log.batches import string, string_bytes
@@ -15,9 +22,6 @@ from kproto_server.coordinator.offsets_log.batches import string, string_bytes
 if TYPE_CHECKING:
     from kproto_server.coordinator.version_behavior import OffsetsLogBehavior
 
-HAS_EPOCH = 3
-HAS_EXPIRY = 1
-IS_FLEXIBLE = 4
 TIME_SIZE = 8
 OFFSET_SIZE = 8
 
@@ -46,15 +50,15 @@ def value_parts(
         EncodeError: the metadata are longer than any reader takes.
     """
     version = behavior.expiring_offset_value_version if expires else behavior.offset_value_version
-    epoch = leader_epoch.to_bytes(4, "big", signed=True) if version >= HAS_EPOCH else b""
+    epoch = leader_epoch.to_bytes(4, "big", signed=True) if version >= LEADER_EPOCH_SINCE else b""
     end = b""
-    if version >= IS_FLEXIBLE:
+    if version >= FLEXIBLE_SINCE:
         octets = string_bytes(metadata)
         middle = epoch + uvarint(len(octets) + 1) + octets
-        end = b"\0" if topic_id == ZERO_UUID else b"\1\0\x10" + topic_id
+        end = NO_TAGS if topic_id == ZERO_UUID else TOPIC_ID_TAG + topic_id
     else:
         middle = epoch + string(metadata)
-    has_expiry = version == HAS_EXPIRY
+    has_expiry = version == HAS_EXPIRE_TIMESTAMP
     size = 2 + OFFSET_SIZE + len(middle) + (2 if has_expiry else 1) * TIME_SIZE + len(end)
     before = varint(size)
     return ValueParts(len(before) + size, before + version.to_bytes(2, "big"), middle, has_expiry, end)
