@@ -1,7 +1,9 @@
-"""One file per API key, with the basename of its message: ``ls`` is the list of what the broker really does.
+"""The handlers: one file per API key, with the basename of its message, so ``ls`` lists the APIs that kproto
+implements.
 
-A handler is ``handle(request, call)``: a plain function of the request and the state; it does no I/O and reads no
-clock. It returns the response, or a `DelayedOperation`, or raises `CloseConnection`.
+A handler is a function ``handle(request, context)`` of the request and the broker's state. It does no I/O and reads no
+clock. It returns the response, a `DelayedOperation` or a `DeferredResponse`, or raises `CloseConnection`. Handlers do
+not import each other; modules that several handlers use have names with an underscore.
 """
 
 from __future__ import annotations
@@ -51,11 +53,11 @@ HANDLED = frozenset(
         75,
     }
 )
-"""API keys with a handler file here. The others of a release are answered by `unsupported` (server/DEVIATIONS.md)."""
+"""API keys with a handler file. `unsupported` responds to all others (server/DEVIATIONS.md)."""
 
 
 def handler(api_key: int) -> Callable[[Any, Any], Any]:
-    """Return the function that answers an API; imported when first asked for, since start-up is a feature (D14)."""
+    """Return the handler of an API. Its module is imported at the first call, to keep the start-up fast (D14)."""
     if api_key in HANDLED:
         module = importlib.import_module(f"{__name__}.{module_name(api_key)}")
         return module.handle  # type: ignore[no-any-return]  # a module attribute has no declared type

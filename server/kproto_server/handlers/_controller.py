@@ -1,4 +1,4 @@
-"""What the requests that change topics have in common."""
+"""What the APIs that change topics have in common: the controller, and topics that a request names more than once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from kproto_server.requests.context import RequestContext
 
-T = TypeVar("T", str, bytes)
+NameOrId = TypeVar("NameOrId", str, bytes)
 
 
 class DuplicateTopicsBehavior(VersionBehavior):
@@ -41,10 +41,10 @@ class DuplicateTopicsBehavior(VersionBehavior):
 
 
 def not_controller(context: RequestContext) -> bool:
-    """Whether another broker has to be asked: ZooKeeper brokers do not pass such a request on, KRaft ones do."""
+    """Return whether the request must go to another broker: only KRaft brokers forward it to the controller."""
     return not context.kafka_version.is_kraft and context.node.node_id != context.cluster.controller_id
 
 
-def names_standing_twice(names: Iterable[T]) -> dict[T, int]:
-    """Return the names, or ids, that a request has more than once, and how often."""
+def duplicate_counts(names: Iterable[NameOrId]) -> dict[NameOrId, int]:
+    """Return the names or ids that a request has more than once, with their counts."""
     return {name: count for name, count in Counter(names).items() if count > 1}

@@ -1,6 +1,7 @@
-"""The order in which a Java HashMap yields names: kept where a tool prints what it gets as it gets it.
+"""The order in which a Java HashMap yields names.
 
-TopicCommand prints the configs of a topic in the order of the DescribeConfigs answer, which is that of such a map.
+TopicCommand prints the configs of a topic in the order of the DescribeConfigs response, which is the order of a
+HashMap.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Named(Protocol):
 
 N = TypeVar("N", bound=Named)
 
-BEFORE_OTHERS = (
+INSERTED_FIRST = (
     "segment.bytes",
     "flush.messages",
     "index.interval.bytes",
@@ -33,10 +34,11 @@ BEFORE_OTHERS = (
     "retention.bytes",
     "retention.ms",
 )
-"""Names that share a bucket with others and were put in before them, in this order (DescribeConfigs of 4.4.0)."""
-CHANGED_PLACES = ("index.interval.bytes", "min.cleanable.dirty.ratio")
-"""One of them and its neighbour in the bucket, which older releases put in before (measured on 2.8.2, 3.9.2, 4.0.2 and
-4.1.2)."""
+"""Names that share a hash bucket with others and were inserted before them, in this order (DescribeConfigs of
+4.4.0)."""
+SWAPPED = ("index.interval.bytes", "min.cleanable.dirty.ratio")
+"""One of these names, and the other name in its bucket, which older releases inserted before it (measured on 2.8.2,
+3.9.2, 4.0.2 and 4.1.2)."""
 
 
 class ConfigOrderBehavior(VersionBehavior):
@@ -50,18 +52,18 @@ class ConfigOrderBehavior(VersionBehavior):
 
 
 def in_hash_order(entries: Iterable[N], kafka_version: KafkaVersion) -> list[N]:
-    """Return the entries as a HashMap that grew to hold them would yield them."""
+    """Return the entries in the order of a HashMap that grew to hold them."""
     found = list(entries)
     bucket_count = 16
     while len(found) > bucket_count * 3 // 4:
         bucket_count *= 2
-    inserted = {name: place for place, name in enumerate(BEFORE_OTHERS)}
+    inserted = {name: index for index, name in enumerate(INSERTED_FIRST)}
     if not kafka_version.behavior(ConfigOrderBehavior).index_interval_comes_early:
-        late, early = CHANGED_PLACES
+        late, early = SWAPPED
         inserted[early] = inserted.pop(late)
 
-    def place(entry: N) -> tuple[int, int]:
+    def sort_key(entry: N) -> tuple[int, int]:
         spread = java_hash(entry.name) & 0xFFFFFFFF
-        return (spread ^ spread >> 16) % bucket_count, inserted.get(entry.name, len(BEFORE_OTHERS))
+        return (spread ^ spread >> 16) % bucket_count, inserted.get(entry.name, len(INSERTED_FIRST))
 
-    return sorted(found, key=place)
+    return sorted(found, key=sort_key)

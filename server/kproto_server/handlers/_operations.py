@@ -1,4 +1,4 @@
-"""What a client may do where nothing is forbidden, as the bit fields ``..._authorized_operations`` (BA-36)."""
+"""The bit fields ``..._authorized_operations`` of a broker without an authorizer: all operations (BA-36)."""
 
 from __future__ import annotations
 

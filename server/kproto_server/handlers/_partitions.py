@@ -1,4 +1,4 @@
-"""How a partition's state is told: shared by the APIs that describe topics."""
+"""Partitions as several APIs find and describe them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def topic_to_read(name: str, context: RequestContext) -> Topic | None:
-    """Return a topic whose records a client reads; the records of an offsets topic in memory are made first."""
+    """Return a topic whose records a client reads; the records of an in-memory offsets topic are built first."""
     topic = context.cluster.topic(name)
     if name == OFFSETS_TOPIC and topic is not None and not context.coordinator.log.keeps:
         from kproto_server.coordinator.readable_log import make_offsets_topic_readable
@@ -27,29 +27,29 @@ def topic_to_read(name: str, context: RequestContext) -> Topic | None:
 
 
 def partition_error(partition: Partition) -> ErrorCode:
-    """Return what Metadata says of a partition (BA-35)."""
+    """Return the error that Metadata has for a partition (BA-35)."""
     return ErrorCode.LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else ErrorCode.NONE
 
 
 def in_sync_replicas(cluster: Cluster, partition: Partition) -> tuple[int, ...]:
-    """Return what is told as in sync. With eligible leader replicas (KIP-966) the last one in sync of a partition
-    without a leader is told as eligible instead."""
+    """Return the replicas that responses list as in sync. With eligible leader replicas (KIP-966), the last in-sync
+    replica of a partition without a leader is listed as eligible instead."""
     if partition.leader == NO_LEADER and cluster.behavior.has_eligible_leader_replicas:
         return ()
     return tuple(partition.isr)
 
 
 def offline_replicas(cluster: Cluster, partition: Partition) -> tuple[int, ...]:
-    """Return the replicas that are on nodes that are down."""
+    """Return the replicas on stopped nodes."""
     return tuple(replica for replica in partition.replicas if not cluster.is_alive(replica))
 
 
 def leader_error(
     partition: Partition | None, node_id: int, current_leader_epoch: int, *, any_replica: bool = False
 ) -> ErrorCode:
-    """Say why a node can't answer for a partition as its leader, or as one of its replicas (BA-74, BA-83).
+    """Return why a node cannot serve a partition as its leader, or as any of its replicas (BA-74, BA-83).
 
-    ``current_leader_epoch`` is what the client takes for the epoch; -1: it does not say.
+    ``current_leader_epoch``: the leader epoch that the client knows; -1: the client does not check it.
     """
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -64,8 +64,10 @@ def leader_error(
 
 
 def end_of_epoch(partition: Partition, leader_epoch: int) -> tuple[int, int] | None:
-    """Where the records of a leader's epoch end: the greatest epoch up to it that has records, or it is the present
-    one, and the offset after its last record (BA-83). None: there was no such epoch."""
+    """Return the greatest epoch with records up to this one, and the offset after its last record (BA-83).
+
+    The current epoch counts even without records. None: the partition never had the epoch.
+    """
     if not 0 <= leader_epoch <= partition.leader_epoch:
         return None
     end = partition.data.end_of_epoch(leader_epoch)

@@ -114,7 +114,7 @@ def _response(results: Results, context: RequestContext) -> ProduceResponse:
 
 
 def _topic(
-    asked: TopicProduceData,
+    requested: TopicProduceData,
     checks: list[Precheck],
     request: ProduceRequest,
     behavior: ProduceBehavior,
@@ -122,11 +122,11 @@ def _topic(
 ) -> list[PartitionProduceResponse | AppendResult]:
     cluster = context.cluster
     if context.api_version >= IDS_SINCE:
-        topic, unknown = cluster.topic_by_id(asked.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
+        topic, unknown = cluster.topic_by_id(requested.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
     else:
-        topic, unknown = cluster.topic(asked.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        topic, unknown = cluster.topic(requested.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
-        return [_refused(partition.index, Refused(unknown)) for partition in asked.partition_data]
+        return [_refused(partition.index, Refused(unknown)) for partition in requested.partition_data]
     config = _log_config(topic, context)
     return [
         _partition(
@@ -137,35 +137,37 @@ def _topic(
             request,
             context,
         )
-        for data, check in zip(asked.partition_data, checks, strict=True)
+        for data, check in zip(requested.partition_data, checks, strict=True)
     ]
 
 
 def _partition(
     topic: Topic,
-    asked: PartitionProduceData,
+    requested: PartitionProduceData,
     check: Precheck,
     validation: Validation,
     request: ProduceRequest,
     context: RequestContext,
 ) -> PartitionProduceResponse | AppendResult:
     """Append the records of one partition, or refuse them, with the errors in the order of a real broker."""
-    partition = topic.partition(asked.index)
+    partition = topic.partition(requested.index)
     error = _early_error(partition, check, request, validation.behavior, context)
     if error is not None:
-        return _refused(asked.index, Refused(error))
+        return _refused(requested.index, Refused(error))
     assert partition is not None, "checked above"
-    assert asked.records is not None, "checked above"
+    assert requested.records is not None, "checked above"
     if topic.internal and context.client_id != ADMIN_CLIENT_ID:
-        return _refused(asked.index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION))
+        return _refused(requested.index, Refused(ErrorCode.INVALID_TOPIC_EXCEPTION))
     error = leader_error(partition, context.node.node_id, NO_EPOCH)
     if error:
-        return _refused(asked.index, Refused(error), partition if context.api_version >= LEADER_HINTS_SINCE else None)
-    validated = validation.accept(asked.records, check)
+        return _refused(
+            requested.index, Refused(error), partition if context.api_version >= LEADER_HINTS_SINCE else None
+        )
+    validated = validation.accept(requested.records, check)
     if request.acks == ALL_ACKS and len(partition.isr) < _min_in_sync(topic, context):
         validated = Refused(ErrorCode.NOT_ENOUGH_REPLICAS, reached_log=True)
     if isinstance(validated, Refused):
-        return _refused(asked.index, validated, log_start=partition.log_start_offset)
+        return _refused(requested.index, validated, log_start=partition.log_start_offset)
     return _append(topic, partition, validated, validation, context)
 
 

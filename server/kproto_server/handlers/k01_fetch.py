@@ -1,10 +1,13 @@
-"""Fetch (API key 1): records from an offset on, or a wait for them (BA-70..77).
+"""Fetch (API key 1): return the records from an offset on, or wait for them (BA-70..77).
 
-A fetch that finds less than ``min_bytes`` is parked for ``max_wait_ms``; whatever is appended meanwhile has it look
-again. An error of a partition's log ends the wait at once; a partition that does not exist does so only where no other
-is left, as real brokers have it.
+Theory of operation. A request names partitions, or only changes the partitions of its fetch session
+(`partition_log.fetch_sessions`). All of them are read at once, within the size limits of the request. The response is
+due at once if a partition has an error, if the records have ``min_bytes``, or if no partition exists. Otherwise the
+request becomes a delayed operation for at most ``max_wait_ms``: each append to one of its partitions reads all of them
+again, and completes the operation if the records suffice. At the deadline the response has the records that exist.
 
-What a request with a session fetches is what the session has (`topic_log.fetch_sessions`).
+Size limits are soft: the first batch of a response is returned whatever its size, so that a consumer always makes
+progress (BA-72).
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from kproto.messages.k01_fetch import (
     NodeEndpoint,
 )
 from kproto.messages.k01_fetch import (
-    PartitionData as PartitionAnswer,
+    PartitionData as PartitionResponse,
 )
 from kproto_server.handlers._partitions import end_of_epoch, leader_error, nodes_with_ids, topic_to_read
 from kproto_server.partition_log.conversion import down_converted
@@ -43,39 +46,39 @@ if TYPE_CHECKING:
 TIMESTAMPS_SINCE, MAX_BYTES_SINCE, BATCHES_SINCE = 2, 3, 4
 SESSIONS_SINCE = 7
 FOLLOWERS_SINCE = 11
-"""From here on consumers may read from any replica (KIP-392)."""
+"""The version from which on consumers may read from any replica (KIP-392)."""
 DIVERGENCE_SINCE = 12
-"""From here on a fetcher may say in which epoch it has read last, and is told where its log leaves the leader's."""
+"""The version from which on a fetcher may send the epoch of its last record, and receives the diverging epoch."""
 IDS_SINCE = 13
 LEADER_HINTS_SINCE = 16
-"""From here on an answer names the leader that a client should have asked (KIP-951)."""
+"""The version from which on the response names the leader that the client should fetch from (KIP-951)."""
 
 NO_EPOCH = -1
 NO_LIMIT = 2**31 - 1
 UNKNOWN_OFFSET = -1
-IN_LINE = EpochEndOffset()
-"""What the fetcher has read is what the log holds."""
+NO_DIVERGENCE = EpochEndOffset()
+"""The records of the fetcher are those of the log."""
 
 
 class Budget:
-    """What is left of the bytes that an answer may have."""
+    """The bytes that the response may still have."""
 
     def __init__(self, left: int) -> None:
         self.left = left
-        self.is_untouched = True
+        self.is_unused = True
 
     def take(self, size: int) -> None:
         if size:
-            self.is_untouched = False
+            self.is_unused = False
             self.left = max(0, self.left - size)
 
 
 class Read(NamedTuple):
-    """What became of one partition of the request."""
+    """The result for one partition of the request."""
 
-    data: PartitionAnswer
+    data: PartitionResponse
     is_missing: bool
-    """The partition does not exist: it takes no part in the wait."""
+    """Whether the partition does not exist; such a partition does not end the wait."""
 
 
 class FetchBehavior(VersionBehavior):
@@ -119,53 +122,55 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | De
         return FetchResponse(error_code=fetch, responses=())
     reads = fetch.read()
     if request.max_wait_ms > 0 and not fetch.is_enough(reads):
-        return _LongPoll(fetch).wait()
+        return _DelayedFetch(fetch).wait()
     return fetch.response(reads)
 
 
 def _begin(request: FetchRequest, context: RequestContext) -> Fetch | ErrorCode:
-    """Find out what is to be fetched, by itself or in a session (BA-76)."""
+    """Return what the request fetches, with or without a session (BA-76), or the error of its session."""
     by_topic_id = context.api_version >= IDS_SINCE
-    wanted = [
+    requested = [
         RequestedPartition(topic.topic, topic.topic_id, partition)
         for topic in request.topics
-        # A partition that stands twice counts once, as it stands last.
+        # Of a duplicate partition the last one counts.
         for partition in {partition.partition: partition for partition in topic.partitions}.values()
     ]
     if context.api_version < SESSIONS_SINCE:
-        return Fetch(request, wanted, None, context)
+        return Fetch(request, requested, None, context)
     sessions = context.log_manager.fetch_sessions(context.node.node_id)
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         if request.session_id != NO_SESSION:
             sessions.close(request.session_id)
-        opens = request.session_epoch == INITIAL_EPOCH
-        return Fetch(
-            request, wanted, sessions.open(wanted, context.now_ms, by_topic_id=by_topic_id) if opens else None, context
-        )
-    session = sessions.resume(request.session_id, request.session_epoch, context.now_ms, by_topic_id=by_topic_id)
-    if isinstance(session, ErrorCode):
-        return session
+        session = None
+        if request.session_epoch == INITIAL_EPOCH:
+            session = sessions.open(requested, context.now_ms, by_topic_id=by_topic_id)
+        return Fetch(request, requested, session, context)
+    resumed = sessions.resume(request.session_id, request.session_epoch, context.now_ms, by_topic_id=by_topic_id)
+    if isinstance(resumed, ErrorCode):
+        return resumed
+    session = resumed
     forgotten = [
         (topic.topic, topic.topic_id, number) for topic in request.forgotten_topics_data for number in topic.partitions
     ]
-    session.update(wanted, forgotten)
+    session.update(requested, forgotten)
     if not len(session):
+        # The consumer fetches nothing any more: its session ends.
         sessions.close(session.session_id)
-        return Fetch(request, wanted, None, context)
+        return Fetch(request, requested, None, context)
     session.next_epoch()
-    wanted = list(session.requested())
+    requested = list(session.requested())
     if not context.behavior(FetchBehavior).sessions_check_leader_epochs:
-        wanted = [one._replace(fetch=one.fetch.replace(current_leader_epoch=NO_EPOCH)) for one in wanted]
-    return Fetch(request, wanted, session, context, is_incremental=True)
+        requested = [one._replace(fetch=one.fetch.replace(current_leader_epoch=NO_EPOCH)) for one in requested]
+    return Fetch(request, requested, session, context, is_incremental=True)
 
 
 class Fetch:
-    """One request: what it fetches, and how its answer is put together."""
+    """One request: the partitions that it fetches, and its response."""
 
     def __init__(
         self,
         request: FetchRequest,
-        wanted: list[RequestedPartition],
+        requested: list[RequestedPartition],
         session: FetchSession | None,
         context: RequestContext,
         *,
@@ -173,137 +178,143 @@ class Fetch:
     ) -> None:
         self.request = request
         self.context = context
-        self._wanted = wanted
+        self._requested = requested
         self._session = session
         self._is_incremental = is_incremental
 
-    def topic(self, wanted: RequestedPartition) -> Topic | None:
+    def _topic(self, requested: RequestedPartition) -> Topic | None:
         context = self.context
         if context.api_version < IDS_SINCE:
-            return topic_to_read(wanted.topic, context)
-        topic = context.cluster.topic_by_id(wanted.topic_id)
+            return topic_to_read(requested.topic, context)
+        topic = context.cluster.topic_by_id(requested.topic_id)
         return topic and topic_to_read(topic.name, context)
 
     def partitions(self) -> Iterator[Partition]:
-        """Yield those that there are."""
-        for wanted in self._wanted:
-            topic = self.topic(wanted)
-            partition = topic and topic.partition(wanted.fetch.partition)
+        """Yield the partitions that exist."""
+        for requested in self._requested:
+            topic = self._topic(requested)
+            partition = topic and topic.partition(requested.fetch.partition)
             if partition:
                 yield partition
 
     def read(self) -> list[Read]:
-        """Return what there is now."""
+        """Read all partitions, within the limits of the request."""
         request, context = self.request, self.context
         budget = Budget(request.max_bytes if context.api_version >= MAX_BYTES_SINCE else NO_LIMIT)
-        return [_partition(self.topic(wanted), wanted.fetch, request, budget, context) for wanted in self._wanted]
+        return [_partition(self._topic(one), one.fetch, request, budget, context) for one in self._requested]
 
     def is_enough(self, reads: list[Read]) -> bool:
-        """Whether nobody has to wait: something is wrong, or there is as much as was asked for."""
+        """Return whether the response is due: a partition has an error, or there are as many bytes as requested."""
         existing = [read for read in reads if not read.is_missing]
-        if not existing or any(read.data.error_code or read.data.diverging_epoch != IN_LINE for read in existing):
+        if not existing or any(read.data.error_code or read.data.diverging_epoch != NO_DIVERGENCE for read in existing):
             return True
         return sum(len(read.data.records or b"") for read in existing) >= self.request.min_bytes
 
     def response(self, reads: list[Read]) -> FetchResponse:
         session = self._session
-        answers: list[tuple[RequestedPartition, PartitionAnswer]] = []
-        for wanted, read in zip(self._wanted, reads, strict=True):
-            is_news = session is None or session.must_return(wanted, read.data)
-            if is_news or not self._is_incremental:
-                answers.append((wanted, read.data))
+        returned: list[tuple[RequestedPartition, PartitionResponse]] = []
+        for requested, read in zip(self._requested, reads, strict=True):
+            # The session has to know what a full response returns, too.
+            must_return = session is None or session.must_return(requested, read.data)
+            if must_return or not self._is_incremental:
+                returned.append((requested, read.data))
         topics = [
             FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(data for _, data in of_topic))
-            for (name, topic_id), of_topic in groupby(answers, key=lambda pair: (pair[0].topic, pair[0].topic_id))
+            for (name, topic_id), of_topic in groupby(returned, key=lambda pair: (pair[0].topic, pair[0].topic_id))
         ]
         return FetchResponse(
             session_id=NO_SESSION if session is None else session.session_id,
             responses=tuple(topics),
-            node_endpoints=_endpoints(reads, self.context),
+            node_endpoints=_leader_endpoints(reads, self.context),
         )
 
 
-class _LongPoll:
-    """A fetch that waits for enough to be appended."""
+class _DelayedFetch:
+    """A fetch that waits for appended records.
+
+    It is a waiter of all its partitions until the response is made, or the connection ends.
+    """
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
-        self._waker = Completion(on_abandon=self._forget)
+        self._waker = Completion(on_abandon=self._stop_waiting)
         self._data: list[PartitionData] = []
         self._reads: list[Read] | None = None
-        """What ended the wait."""
+        """The result that ended the wait; None: the deadline did."""
 
     def wait(self) -> DelayedOperation:
         self._data = [partition.make_data() for partition in self._fetch.partitions()]
         for data in self._data:
             data.waiters[self._appended] = None
         context = self._fetch.context
-        return DelayedOperation(context.now_ms + self._fetch.request.max_wait_ms, self._answer, self._waker)
+        return DelayedOperation(context.now_ms + self._fetch.request.max_wait_ms, self._response, self._waker)
 
     def _appended(self) -> None:
-        """Something was appended to a partition: it is the end of the wait if it is enough."""
+        """Called after each append to one of the partitions: end the wait if the records suffice."""
         if self._reads is None:
             reads = self._fetch.read()
             if self._fetch.is_enough(reads):
                 self._reads = reads
                 self._waker.wake()
 
-    def _forget(self) -> None:
+    def _stop_waiting(self) -> None:
         for data in self._data:
             data.waiters.pop(self._appended, None)
 
-    def _answer(self) -> FetchResponse:
-        self._forget()
+    def _response(self) -> FetchResponse:
+        self._stop_waiting()
         return self._fetch.response(self._reads or self._fetch.read())
 
 
 def _partition(
-    topic: Topic | None, asked: FetchPartition, request: FetchRequest, budget: Budget, context: RequestContext
+    topic: Topic | None, fetch: FetchPartition, request: FetchRequest, budget: Budget, context: RequestContext
 ) -> Read:
     if topic is None and context.api_version >= IDS_SINCE:
-        return _missing(asked, ErrorCode.UNKNOWN_TOPIC_ID, context)
-    partition = topic and topic.partition(asked.partition)
+        return _missing(fetch, ErrorCode.UNKNOWN_TOPIC_ID, context)
+    partition = topic and topic.partition(fetch.partition)
     if not partition:
-        return _missing(asked, context.behavior(FetchBehavior).unknown_topic_error(context.api_version), context)
-    error = _error(partition, asked, context)
+        return _missing(fetch, context.behavior(FetchBehavior).unknown_topic_error(context.api_version), context)
+    error = _error(partition, fetch, context)
     if error:
-        return Read(_failed(partition, asked, error, context), is_missing=False)
-    diverging = _diverging(partition, asked, context)
-    records = _records(partition, asked, budget, context) if diverging == IN_LINE else b""
+        return Read(_failed(partition, fetch, error, context), is_missing=False)
+    diverging = _diverging(partition, fetch, context)
+    records = _records(partition, fetch, budget, context) if diverging == NO_DIVERGENCE else b""
     if records is None:
-        failed = _failed(partition, asked, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, context)
+        failed = _failed(partition, fetch, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, context)
         return Read(
             failed.replace(records=context.behavior(FetchBehavior).records_beside_unsupported_compression),
             is_missing=False,
         )
-    knows_stable = request.isolation_level or context.behavior(FetchBehavior).returns_last_stable_offset_to_all
+    has_stable_offset = request.isolation_level or context.behavior(FetchBehavior).returns_last_stable_offset_to_all
     return Read(
-        PartitionAnswer(
-            partition_index=asked.partition,
+        PartitionResponse(
+            partition_index=fetch.partition,
             error_code=ErrorCode.NONE,
             high_watermark=partition.high_watermark,
-            last_stable_offset=partition.high_watermark if knows_stable else UNKNOWN_OFFSET,
+            last_stable_offset=partition.high_watermark if has_stable_offset else UNKNOWN_OFFSET,
             log_start_offset=partition.log_start_offset,
             diverging_epoch=diverging,
-            aborted_transactions=() if request.isolation_level and diverging == IN_LINE else None,
+            aborted_transactions=() if request.isolation_level and diverging == NO_DIVERGENCE else None,
             records=records,
         ),
         is_missing=False,
     )
 
 
-def _records(partition: Partition, asked: FetchPartition, budget: Budget, context: RequestContext) -> bytes | None:
-    """Read what there is, as far as it may be; the first records of an answer whatever their size (BA-72). None: they
-    are compressed as this version does not know."""
-    whole = budget.is_untouched and context.api_version >= MAX_BYTES_SINCE
-    limit = min(asked.partition_max_bytes, budget.left)
-    records = partition.data.read(asked.fetch_offset, limit, whole=whole)
+def _records(partition: Partition, fetch: FetchPartition, budget: Budget, context: RequestContext) -> bytes | None:
+    """Return the records within the limits; the first batch of a response whatever its size (BA-72).
+
+    None: the version does not support their compression.
+    """
+    whole = budget.is_unused and context.api_version >= MAX_BYTES_SINCE
+    limit = min(fetch.partition_max_bytes, budget.left)
+    records = partition.data.read(fetch.fetch_offset, limit, whole=whole)
     if not records and limit > 0 and context.api_version < MAX_BYTES_SINCE:
-        # Before version 3 a batch that is too large was cut off, and the client asked again for more.
-        records = partition.data.read(asked.fetch_offset, 0, whole=True)[:limit]
+        # Before v3 a batch that is too large is truncated, and the client fetches again with a larger limit.
+        records = partition.data.read(fetch.fetch_offset, 0, whole=True)[:limit]
     if records and context.api_version < BATCHES_SINCE:
         converted = down_converted(
-            records, asked.fetch_offset, magic=0 if context.api_version < TIMESTAMPS_SINCE else 1
+            records, fetch.fetch_offset, magic=0 if context.api_version < TIMESTAMPS_SINCE else 1
         )
         if converted is None:
             return None
@@ -312,35 +323,36 @@ def _records(partition: Partition, asked: FetchPartition, budget: Budget, contex
     return records
 
 
-def _error(partition: Partition, asked: FetchPartition, context: RequestContext) -> ErrorCode:
+def _error(partition: Partition, fetch: FetchPartition, context: RequestContext) -> ErrorCode:
     any_replica = context.api_version >= FOLLOWERS_SINCE
-    error = leader_error(partition, context.node.node_id, asked.current_leader_epoch, any_replica=any_replica)
+    error = leader_error(partition, context.node.node_id, fetch.current_leader_epoch, any_replica=any_replica)
     if error:
         return error
-    if _tells_epoch(asked, context):  # then an end before the offset is no error, but where they diverge
-        in_range = asked.fetch_offset >= partition.log_start_offset
-        in_range = in_range and asked.last_fetched_epoch <= partition.leader_epoch
+    if _has_fetched_epoch(fetch, context):
+        # An offset behind the end is a divergence then, not an error.
+        in_range = fetch.fetch_offset >= partition.log_start_offset
+        in_range = in_range and fetch.last_fetched_epoch <= partition.leader_epoch
     else:
-        in_range = partition.log_start_offset <= asked.fetch_offset <= partition.high_watermark
+        in_range = partition.log_start_offset <= fetch.fetch_offset <= partition.high_watermark
     return ErrorCode.NONE if in_range else ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def _tells_epoch(asked: FetchPartition, context: RequestContext) -> bool:
-    """Whether the fetcher says in which epoch it has read last; a session may remember it from a later version."""
-    return asked.last_fetched_epoch >= 0 and context.api_version >= DIVERGENCE_SINCE
+def _has_fetched_epoch(fetch: FetchPartition, context: RequestContext) -> bool:
+    """Return whether the fetcher sent the epoch of its last record. A session may have it from a later version."""
+    return fetch.last_fetched_epoch >= 0 and context.api_version >= DIVERGENCE_SINCE
 
 
-def _diverging(partition: Partition, asked: FetchPartition, context: RequestContext) -> EpochEndOffset:
-    """Where the log of one who has read up to here, in that epoch, leaves this one (KIP-595)."""
-    end = end_of_epoch(partition, asked.last_fetched_epoch) if _tells_epoch(asked, context) else None
-    if end is None or (end[0] == asked.last_fetched_epoch and end[1] >= asked.fetch_offset):
-        return IN_LINE
+def _diverging(partition: Partition, fetch: FetchPartition, context: RequestContext) -> EpochEndOffset:
+    """Return the last epoch and offset that the fetcher's records have in common with this log (KIP-595)."""
+    end = end_of_epoch(partition, fetch.last_fetched_epoch) if _has_fetched_epoch(fetch, context) else None
+    if end is None or (end[0] == fetch.last_fetched_epoch and end[1] >= fetch.fetch_offset):
+        return NO_DIVERGENCE
     return EpochEndOffset(epoch=end[0], end_offset=end[1])
 
 
-def _missing(asked: FetchPartition, error: int, context: RequestContext) -> Read:
-    data = PartitionAnswer(
-        partition_index=asked.partition,
+def _missing(fetch: FetchPartition, error: int, context: RequestContext) -> Read:
+    data = PartitionResponse(
+        partition_index=fetch.partition,
         error_code=error,
         high_watermark=UNKNOWN_OFFSET,
         aborted_transactions=context.behavior(FetchBehavior).aborted_transactions_of_missing_partition,
@@ -349,15 +361,17 @@ def _missing(asked: FetchPartition, error: int, context: RequestContext) -> Read
     return Read(data, is_missing=True)
 
 
-def _failed(partition: Partition, asked: FetchPartition, error: ErrorCode, context: RequestContext) -> PartitionAnswer:
+def _failed(
+    partition: Partition, fetch: FetchPartition, error: ErrorCode, context: RequestContext
+) -> PartitionResponse:
     leader = LeaderIdAndEpoch()
     if context.api_version >= LEADER_HINTS_SINCE and error in (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.FENCED_LEADER_EPOCH,
     ):
         leader = LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
-    return PartitionAnswer(
-        partition_index=asked.partition,
+    return PartitionResponse(
+        partition_index=fetch.partition,
         error_code=error,
         high_watermark=UNKNOWN_OFFSET,
         current_leader=leader,
@@ -366,8 +380,8 @@ def _failed(partition: Partition, asked: FetchPartition, error: ErrorCode, conte
     )
 
 
-def _endpoints(reads: list[Read], context: RequestContext) -> tuple[NodeEndpoint, ...]:
-    """Tell the addresses of the leaders that the answer points to."""
+def _leader_endpoints(reads: list[Read], context: RequestContext) -> tuple[NodeEndpoint, ...]:
+    """Return the addresses of the leaders that the response names."""
     leaders = {read.data.current_leader.leader_id for read in reads}
     nodes = nodes_with_ids(context.cluster, leaders)
     return tuple(NodeEndpoint(node_id=n.node_id, host=n.host, port=n.port, rack=n.rack) for n in nodes)

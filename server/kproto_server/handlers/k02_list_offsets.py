@@ -1,4 +1,4 @@
-"""ListOffsets: where a partition begins and ends, or a time lies in it (BA-80..83)."""
+"""ListOffsets (API key 2): the offsets of a partition's start, its end, or a timestamp (BA-80..83)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SINCE_VERSION = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-"""The special timestamps, and the version that brought each (BA-80)."""
+"""The special timestamps, with the first version that has them (BA-80)."""
 
 LIST_OFFSETS = 2
 EPOCH_SINCE = 4
@@ -44,8 +44,8 @@ NO_EPOCH = -1
 ISOLATION_LEVELS = (0, 1)
 
 
-class Position(NamedTuple):
-    """Where a timestamp lies."""
+class FoundOffset(NamedTuple):
+    """The offset of a timestamp; by default none was found."""
 
     offset: int = NONE_FOUND
     leader_epoch: int = NO_EPOCH
@@ -90,45 +90,47 @@ def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsR
 
 
 def _partitions(
-    asked: ListOffsetsTopic, isolation_level: int, context: RequestContext
+    requested: ListOffsetsTopic, isolation_level: int, context: RequestContext
 ) -> tuple[ListOffsetsPartitionResponse, ...]:
-    """Answer each partition; one that was asked for twice is refused, except by v0 (BA-82)."""
+    """Return the response of each partition. Duplicates are refused, except by v0 (BA-82)."""
     behavior = context.behavior(ListOffsetsBehavior)
     if isolation_level not in ISOLATION_LEVELS:
         if not behavior.responds_to_unknown_isolation_level:
             raise CloseConnection(f"ListOffsets: no isolation level {isolation_level}")
         return tuple(
-            _refused(partition.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in asked.partitions
+            _refused(partition.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in requested.partitions
         )
-    indexes = [partition.partition_index for partition in asked.partitions]
-    answers = [
+    indexes = [partition.partition_index for partition in requested.partitions]
+    responses = [
         _refused(partition.partition_index, ErrorCode.INVALID_REQUEST)
         if context.api_version > 0 and indexes.count(partition.partition_index) > 1
-        else _partition(asked.name, partition, context)
-        for partition in asked.partitions
+        else _partition(requested.name, partition, context)
+        for partition in requested.partitions
     ]
     if not behavior.returns_each_duplicate:
-        return tuple({answer.partition_index: answer for answer in answers}.values())
-    return tuple(answers)
+        return tuple({one.partition_index: one for one in responses}.values())
+    return tuple(responses)
 
 
-def _partition(topic_name: str, asked: ListOffsetsPartition, context: RequestContext) -> ListOffsetsPartitionResponse:
-    if asked.timestamp < 0 and _is_refused(asked.timestamp, context):
-        return _refused(asked.partition_index, ErrorCode.UNSUPPORTED_VERSION)
+def _partition(
+    topic_name: str, requested: ListOffsetsPartition, context: RequestContext
+) -> ListOffsetsPartitionResponse:
+    if requested.timestamp < 0 and _is_refused(requested.timestamp, context):
+        return _refused(requested.partition_index, ErrorCode.UNSUPPORTED_VERSION)
     topic = topic_to_read(topic_name, context)
-    partition = (topic and topic.partition(asked.partition_index)) or None
-    error = leader_error(partition, context.node.node_id, asked.current_leader_epoch)
+    partition = (topic and topic.partition(requested.partition_index)) or None
+    error = leader_error(partition, context.node.node_id, requested.current_leader_epoch)
     if error or partition is None:
-        return _refused(asked.partition_index, error)
+        return _refused(requested.partition_index, error)
     if context.api_version == 0:
-        return _old_style(asked, partition, context)
-    position = _position(partition, asked.timestamp, context)
+        return _v0_response(requested, partition, context)
+    found = _find_offset(partition, requested.timestamp, context)
     return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index,
+        partition_index=requested.partition_index,
         error_code=error,
-        offset=position.offset,
-        timestamp=position.timestamp,
-        leader_epoch=position.leader_epoch if _tells_epoch(context) else NO_EPOCH,
+        offset=found.offset,
+        timestamp=found.timestamp,
+        leader_epoch=found.leader_epoch if _has_leader_epoch(context) else NO_EPOCH,
     )
 
 
@@ -137,66 +139,68 @@ def _refused(index: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
 
 
 def _is_refused(timestamp: int, context: RequestContext) -> bool:
-    """Whether a special timestamp means nothing in this version; old releases take it for a time (BA-81)."""
-    return context.behavior(ListOffsetsBehavior).rejects_unknown_special_timestamps and not _means_something(
-        timestamp, context
-    )
+    """Return whether a negative timestamp gets UNSUPPORTED_VERSION; old releases take it for a time (BA-81)."""
+    is_checked = context.behavior(ListOffsetsBehavior).rejects_unknown_special_timestamps
+    return is_checked and not _is_special(timestamp, context)
 
 
-def _means_something(timestamp: int, context: RequestContext) -> bool:
-    """Whether a special timestamp does: in the version; up to 3.8 in all, if in the newest that the broker has."""
+def _is_special(timestamp: int, context: RequestContext) -> bool:
+    """Return whether a timestamp has a special meaning.
+
+    From 3.9 on the request version must have it. Up to 3.8 the newest version of the broker decides for all versions.
+    """
     rejects = context.behavior(ListOffsetsBehavior).rejects_unknown_special_timestamps
     newest = context.api_version if rejects else context.kafka_version.api_versions[LIST_OFFSETS][1]
     return timestamp in SINCE_VERSION and SINCE_VERSION[timestamp] <= newest
 
 
-def _position(partition: Partition, timestamp: int, context: RequestContext) -> Position:
-    known = _means_something(timestamp, context)
-    if known and timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return Position(partition.log_start_offset, partition.leader_epoch)
-    if known and timestamp == LATEST:
-        return Position(partition.high_watermark, partition.leader_epoch)
-    if known and timestamp == MAX_TIMESTAMP:
+def _find_offset(partition: Partition, timestamp: int, context: RequestContext) -> FoundOffset:
+    is_special = _is_special(timestamp, context)
+    if is_special and timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return FoundOffset(partition.log_start_offset, partition.leader_epoch)
+    if is_special and timestamp == LATEST:
+        return FoundOffset(partition.high_watermark, partition.leader_epoch)
+    if is_special and timestamp == MAX_TIMESTAMP:
         return _of_record(partition, partition.data.batch_of_greatest_timestamp(), None)
-    if known and timestamp < 0:
-        return Position()
+    if is_special and timestamp < 0:
+        return FoundOffset()
     return _of_record(partition, partition.data.batch_at_time(timestamp), timestamp)
 
 
-def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | None) -> Position:
-    """Return where the first record of a time or later is in a batch; None: of the greatest time."""
+def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | None) -> FoundOffset:
+    """Return the first record of a batch with this timestamp or a later one; None: with the greatest timestamp."""
     if encoded is None:
-        return Position()
+        return FoundOffset()
     records = [record for record in read_records(encoded) if record.offset >= partition.log_start_offset]
     if timestamp is None:
         timestamp = max((record.timestamp for record in records), default=0)
     for record in records:
         if record.timestamp >= timestamp:
-            return Position(record.offset, partition.data.epoch_at(record.offset), record.timestamp)
-    return Position()
+            return FoundOffset(record.offset, partition.data.epoch_at(record.offset), record.timestamp)
+    return FoundOffset()
 
 
-def _tells_epoch(context: RequestContext) -> bool:
+def _has_leader_epoch(context: RequestContext) -> bool:
     return context.api_version >= EPOCH_SINCE and context.behavior(ListOffsetsBehavior).returns_leader_epochs
 
 
-def _old_style(
-    asked: ListOffsetsPartition, partition: Partition, context: RequestContext
+def _v0_response(
+    requested: ListOffsetsPartition, partition: Partition, context: RequestContext
 ) -> ListOffsetsPartitionResponse:
-    """Version 0 asks for up to so many segment starts at or before a time, newest first (BA-82).
+    """Return the response of v0: at most ``max_num_offsets`` segment starts before a time, newest first (BA-82).
 
-    A real broker goes by the times of its files; here a log is one segment that was changed just now.
+    A real broker uses the modification times of its files. kproto treats the log as one segment, modified just now.
     """
     start, end = partition.log_start_offset, partition.high_watermark
     found: tuple[int, ...] = ()
-    if asked.timestamp == LATEST or asked.timestamp >= context.now_ms:
+    if requested.timestamp == LATEST or requested.timestamp >= context.now_ms:
         found = (end, start) if end > start else (end,)
-    elif asked.timestamp == EARLIEST or (
-        asked.timestamp == EARLIEST_LOCAL and _means_something(EARLIEST_LOCAL, context)
+    elif requested.timestamp == EARLIEST or (
+        requested.timestamp == EARLIEST_LOCAL and _is_special(EARLIEST_LOCAL, context)
     ):
         found = (start,)
     return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index,
+        partition_index=requested.partition_index,
         error_code=ErrorCode.NONE,
-        old_style_offsets=found[: max(0, asked.max_num_offsets)],
+        old_style_offsets=found[: max(0, requested.max_num_offsets)],
     )

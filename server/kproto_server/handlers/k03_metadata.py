@@ -1,4 +1,4 @@
-"""Metadata: the live brokers, and the topics that were asked for (BA-30..36)."""
+"""Metadata (API key 3): the live brokers, and the requested topics (BA-30..36)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 BY_ID_SINCE = 12
 OPERATIONS_ON_TOPICS = range(8, 14)
 OPERATIONS_ON_CLUSTER = range(8, 11)
-"""Versions whose answers have these fields."""
+"""Versions whose responses have authorized operations."""
 
 
 def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
@@ -39,12 +39,12 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
     if refusal:
         return _refused(asked or (), refusal)
     cluster = context.cluster
-    unasked = context.behavior(AuthorizedOperationsBehavior).unrequested
+    unrequested = context.behavior(AuthorizedOperationsBehavior).unrequested
     on_topics = on_cluster = _operations.NOT_REQUESTED
     if context.api_version in OPERATIONS_ON_TOPICS:
-        on_topics = _operations.ON_TOPIC if request.include_topic_authorized_operations else unasked
+        on_topics = _operations.ON_TOPIC if request.include_topic_authorized_operations else unrequested
     if context.api_version in OPERATIONS_ON_CLUSTER:
-        on_cluster = _operations.ON_CLUSTER if request.include_cluster_authorized_operations else unasked
+        on_cluster = _operations.ON_CLUSTER if request.include_cluster_authorized_operations else unrequested
     return MetadataResponse(
         brokers=tuple(map(_broker, cluster.alive_nodes())),
         cluster_id=cluster.cluster_id,
@@ -55,13 +55,13 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
 
 
 def _refusal(asked: Sequence[MetadataRequestTopic] | None, api_version: int) -> ErrorCode:
-    """Say what is wrong with the request as such: an id before v12, or neither a name nor an id (BA-30)."""
+    """Return the error of the whole request: an id before v12, or a topic without name and id (BA-30)."""
     for topic in asked or ():
         has_id = topic.topic_id != ZERO_UUID
         if api_version < BY_ID_SINCE and (has_id or topic.name is None):
             return ErrorCode.INVALID_REQUEST
         if not has_id and topic.name is None:
-            return ErrorCode.UNKNOWN_SERVER_ERROR  # a broker of 4.4.0 trips over it
+            return ErrorCode.UNKNOWN_SERVER_ERROR  # as a broker of 4.4.0 returns
     return ErrorCode.NONE
 
 
@@ -81,7 +81,7 @@ def _topics(request: MetadataRequest, context: RequestContext, operations: int) 
     if asked is None or (not asked and context.api_version == 0):
         return tuple(_found(cluster, topic, context.api_version, operations) for topic in cluster.topics.values())
     ids = [topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID]
-    if ids:  # then names do not count
+    if ids:  # names are ignored then
         return _by_id(context, dict.fromkeys(ids), operations)
     return _by_name(request, context, operations)
 
@@ -100,7 +100,7 @@ def _by_id(context: RequestContext, ids: dict[bytes, None], operations: int) -> 
 
 
 def _by_name(request: MetadataRequest, context: RequestContext, operations: int) -> tuple[MetadataResponseTopic, ...]:
-    """Each name once, those that exist first: what does not is looked at only then, and perhaps made."""
+    """Return each name once, existing topics first. Missing topics may be created after those are described."""
     cluster = context.cluster
     names = dict.fromkeys(topic.name for topic in request.topics or () if topic.name is not None)
     found = [cluster.topics[name] for name in names if name in cluster.topics]
@@ -139,7 +139,7 @@ def _partition(cluster: Cluster, partition: Partition, api_version: int) -> Meta
     replicas, isr = tuple(partition.replicas), in_sync_replicas(cluster, partition)
     offline = offline_replicas(cluster, partition)
     if offline and api_version == 0:
-        # The oldest clients can't bear a node id that is not in the list of brokers.
+        # Clients of v0 fail on a node id that is not in the list of brokers.
         replicas, isr = (tuple(r for r in nodes if r not in offline) for nodes in (replicas, isr))
         error = error or ErrorCode.REPLICA_NOT_AVAILABLE
     return MetadataResponsePartition(

@@ -1,4 +1,11 @@
-"""OffsetCommit (API key 8): decide, append, sync, apply, reply."""
+"""OffsetCommit (API key 8): decide, append, sync, apply, respond.
+
+Theory of operation. `handle` has these five steps in this order (OC-36). *Decide*: each partition gets an error or an
+entry. *Append*: the entries become one batch of the log of the group's offsets partition. *Sync*: the log calls
+``settle`` when the batch is on the disk, or could not be written. *Apply*: only then the offsets are visible.
+*Respond*: the response is deferred until the log has settled, and has the log's error for all entries if the write
+failed.
+"""
 
 from __future__ import annotations
 
@@ -36,31 +43,31 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.deferred import DeferredResponse
 
-TOPIC_IDS = 10
-"""The first version that names topics by id."""
+TOPIC_IDS_SINCE = 10
+"""The first version that identifies topics by id."""
 
 UNKNOWN_TOPIC_ID = int(ErrorCode.UNKNOWN_TOPIC_ID)
 UNKNOWN_TOPIC_OR_PARTITION = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 ANY_PARTITION = (-(2**31), 2**31)
 
-ANSWERS_KEPT_MAX = 65536
-"""Answers to accepted partitions are kept; only a release that does not check partitions could be asked for more."""
+RESPONSES_KEPT_MAX = 65536
+"""Bound of `_accepted`. Only releases that do not check partitions can exceed it."""
 
-Answer = tuple[OffsetCommitRequestTopic, list[OffsetCommitResponsePartition]]
+TopicResponse = tuple[OffsetCommitRequestTopic, list[OffsetCommitResponsePartition]]
 
 _new: Any = tuple.__new__
-"""Makes a struct of its values in order, in half the time of its keyword-only constructor."""
+"""Builds a struct from its values in order, in half the time of its keyword-only constructor."""
 
 
 class _Accepted(dict[int, OffsetCommitResponsePartition]):
-    """What an accepted partition is answered, by its number: values, made when first needed."""
+    """The responses of accepted partitions by index: shared values, built at the first use."""
 
     def __missing__(self, index: int) -> OffsetCommitResponsePartition:
-        answer = OffsetCommitResponsePartition(partition_index=index, error_code=0)
-        if len(self) < ANSWERS_KEPT_MAX:
-            self[index] = answer
-        return answer
+        response = OffsetCommitResponsePartition(partition_index=index, error_code=0)
+        if len(self) < RESPONSES_KEPT_MAX:
+            self[index] = response
+        return response
 
 
 _accepted = _Accepted()
@@ -72,9 +79,9 @@ def _refusal(index: int, error: int) -> OffsetCommitResponsePartition:
 
 Entries = list[tuple[str, list[tuple[int, OffsetAndMetadata]]]]
 
-Decision = tuple[Entries, list[Answer], list[Answer]]
-"""What is to be written; the answers for partitions that exist, on which the coordinator decided; and for those that do
-not, of which it is not asked (OC-10 rows 4 to 8)."""
+Decision = tuple[Entries, list[TopicResponse], list[TopicResponse]]
+"""The entries to write, the responses for existing partitions, on which the coordinator decides, and the responses for
+missing partitions, on which it does not (OC-10 rows 4 to 8)."""
 
 
 def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | DeferredResponse:
@@ -90,19 +97,20 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
     group_id = request.group_id
     is_simple = request.generation_id_or_member_epoch < 0
     group = coordinator.groups.get(group_id)
-    if group is None and (not is_simple or names_a_member(request)):  # to others it is the same whether it is there
+    if group is None and (not is_simple or names_a_member(request)):
+        # The group may exist by its offsets alone. For other commits its existence makes no difference.
         group = coordinator.group(group_id)
     partition = coordinator.owned_partition(context.node, group_id)
     if partition is None:
         error = coordinator.not_coordinator_error
     else:
         error = coordinator.unavailable.get(partition, 0) or commit_error(group, request, version, behavior)
-    entries, answered, refused = _decide(topics, request, context, error)
+    entries, decided, refused = _decide(topics, request, context, error)
     if refused and topics is not request.topics and not merging.merges_unknown_partitions:
         refused = _decide(request.topics, request, context, error)[2]
 
-    if partition is None or not answered:
-        return _response(answered, refused)
+    if partition is None or not decided:
+        return _response(decided, refused)
     if group is not None and group.members and not error and behavior.counts_commits_as_heartbeats:
         group.note_commit(request.member_id, context.now_ms)
     failure = 0
@@ -115,19 +123,19 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
             early = expires_early(request, version, limits_of(context.settings.current))
             coordinator.offsets.apply_commit(group_id, entries, expires_early=early)
 
-    # Append; the log syncs.
+    # Append. The log syncs.
     log = coordinator.log
     if entries:
         log.append(partition, Change(group_id, settle, entries), *_batch(group_id, entries, context))
     elif is_simple and behavior.offsets_create_group and coordinator.group(group_id) is None:
-        # Found or made before its partitions are looked at: it is there even if all of them were refused.
+        # A coordinator creates the group before it checks the partitions, so it exists even if all are refused.
         coordinator.groups.create(group_id, context.now_ms)
 
-    # Reply.
-    def reply() -> OffsetCommitResponse:
-        return _response(_failed(answered, append_error(failure, behavior)) if failure else answered, refused)
+    # Respond.
+    def respond() -> OffsetCommitResponse:
+        return _response(_failed(decided, append_error(failure, behavior)) if failure else decided, refused)
 
-    return log.then(reply)
+    return log.then(respond)
 
 
 def _batch(group_id: str, entries: Entries, context: RequestContext) -> Batch:
@@ -144,60 +152,59 @@ def _batch(group_id: str, entries: Entries, context: RequestContext) -> Batch:
 def _decide(
     topics: Iterable[OffsetCommitRequestTopic], request: OffsetCommitRequest, context: RequestContext, error: int
 ) -> Decision:
-    """Judge each partition; ``error`` is the coordinator's for all that exist (OC-10).
+    """Decide on each partition; ``error`` is the coordinator's error for all partitions that exist (OC-10).
 
-    This is the hot path: what the loops need is looked up before them, and structs are taken apart as the tuples that
-    they are.
+    Hot path: the loops use local variables, and unpack structs as the tuples that they are.
     """
     version, now_ms = context.api_version, context.now_ms
     behavior, cluster, limits = context.coordinator.behavior, context.cluster, limits_of(context.settings.current)
     checks_partitions = context.behavior(OffsetsBehavior).checks_partitions_of_commit
     commit_ms, expire_ms = now_ms, expire_timestamp(now_ms, request.retention_time_ms, limits, behavior)
     all_entries: Entries = []
-    all_answered: list[Answer] = []
-    all_refused: list[Answer] = []
+    all_decided: list[TopicResponse] = []
+    all_refused: list[TopicResponse] = []
     for topic in topics:
-        known = cluster.topic_by_id(topic.topic_id) if version >= TOPIC_IDS else cluster.topics.get(topic.name)
+        known = cluster.topic_by_id(topic.topic_id) if version >= TOPIC_IDS_SINCE else cluster.topics.get(topic.name)
         if known is not None:
             name, topic_id, partition_count = known.name, known.topic_id, len(known.partitions)
         elif behavior.stores_any_commit and version > 0:
             name, topic_id, partition_count = topic.name, ZERO_UUID, 0
         else:
-            unknown = UNKNOWN_TOPIC_ID if version >= TOPIC_IDS else UNKNOWN_TOPIC_OR_PARTITION
+            unknown = UNKNOWN_TOPIC_ID if version >= TOPIC_IDS_SINCE else UNKNOWN_TOPIC_OR_PARTITION
             all_refused.append((topic, [_refusal(p.partition_index, unknown) for p in topic.partitions]))
             continue
         first, end = (0, partition_count) if checks_partitions else ANY_PARTITION
         entries: list[tuple[int, OffsetAndMetadata]] = []
-        answered: list[OffsetCommitResponsePartition] = []
+        decided: list[OffsetCommitResponsePartition] = []
         refused: list[OffsetCommitResponsePartition] = []
         partitions: Any = topic.partitions
         for index, offset, leader_epoch, timestamp_ms, metadata, _ in partitions:
             if not first <= index < end:
                 refused.append(_refusal(index, UNKNOWN_TOPIC_OR_PARTITION))
             elif error:
-                answered.append(_refusal(index, error))
+                decided.append(_refusal(index, error))
             elif metadata and metadata_too_large(metadata, limits.metadata_max_bytes):
-                answered.append(_refusal(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+                decided.append(_refusal(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
             else:
                 if version == 1:
                     commit_ms, expire_ms = timestamps_of_v1(timestamp_ms, now_ms, limits, behavior)
                 # Null metadata is stored and returned as empty (OC-6).
                 stored = (offset, leader_epoch, metadata or "", commit_ms, expire_ms, topic_id)
                 entries.append((index, _new(OffsetAndMetadata, stored)))
-                answered.append(_accepted[index])
+                decided.append(_accepted[index])
         if entries:
             all_entries.append((name, entries))
-        if answered:
-            all_answered.append((topic, answered))
+        if decided:
+            all_decided.append((topic, decided))
         if refused:
             all_refused.append((topic, refused))
-    return all_entries, all_answered, all_refused
+    return all_entries, all_decided, all_refused
 
 
 def _without_duplicates(
     topics: Sequence[OffsetCommitRequestTopic], *, keeps_empty: bool
 ) -> tuple[OffsetCommitRequestTopic, ...]:
-    """The topics as old brokers read them, into a map by topic and partition: the last entry counts (OC-14)."""
+    """Return the topics as a map by topic and partition, as old brokers read them: the last entry counts (OC-14)."""
     merged: dict[str, dict[int, OffsetCommitRequestPartition]] = {}
     for topic in topics:
         if topic.partitions or keeps_empty:
@@ -210,40 +217,41 @@ def _without_duplicates(
     )
 
 
-def _failed(answered: list[Answer], error: int) -> list[Answer]:
-    """The answers after the write failed: what was refused for itself keeps its error (OC-10 row 15)."""
+def _failed(decided: list[TopicResponse], error: int) -> list[TopicResponse]:
+    """Return the responses after a failed write. Refused partitions keep their own errors (OC-10 row 15)."""
     return [
         (
             topic,
-            [answer if answer.error_code else _refusal(answer.partition_index, error) for answer in answers],
+            [response if response.error_code else _refusal(response.partition_index, error) for response in responses],
         )
-        for topic, answers in answered
+        for topic, responses in decided
     ]
 
 
-def _response(answered: list[Answer], refused: list[Answer]) -> OffsetCommitResponse:
-    """Partitions that do not exist come first, each topic once; without any, all is as it was asked (OC-14)."""
-    answers = answered
+def _response(decided: list[TopicResponse], refused: list[TopicResponse]) -> OffsetCommitResponse:
+    """Return the response. Missing partitions come first, with each topic once; without any, the order is the request's
+    (OC-14)."""
+    responses = decided
     if refused:
-        merged: dict[tuple[str, bytes], Answer] = {}
-        for topic, partitions in [*refused, *answered]:
+        merged: dict[tuple[str, bytes], TopicResponse] = {}
+        for topic, partitions in [*refused, *decided]:
             merged.setdefault((topic.name, topic.topic_id), (topic, []))[1].extend(partitions)
-        answers = list(merged.values())
+        responses = list(merged.values())
     topics = [
         _new(OffsetCommitResponseTopic, (topic.name, topic.topic_id, tuple(partitions), ()))
-        for topic, partitions in answers
+        for topic, partitions in responses
     ]
     return OffsetCommitResponse(topics=tuple(topics))
 
 
 def _handle_v0(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | DeferredResponse:
-    """What was once written to ZooKeeper: no group, no coordinator, and a store of its own (OC-20)."""
+    """Handle v0, which ZooKeeper stored once: without group and coordinator, in a store of its own (OC-20)."""
     unsupported = context.behavior(OffsetsBehavior).v0_store != "zookeeper"
     topics = request.topics if unsupported else _without_duplicates(request.topics, keeps_empty=False)
     error = ErrorCode.UNSUPPORTED_VERSION if unsupported else 0
-    entries, answered, refused = _decide(topics, request, context, error)
+    entries, decided, refused = _decide(topics, request, context, error)
     if not entries:
-        return _response(answered, refused)
+        return _response(decided, refused)
     group_id, log = request.group_id, context.coordinator.log
     failure = 0
 
@@ -258,7 +266,7 @@ def _handle_v0(request: OffsetCommitRequest, context: RequestContext) -> OffsetC
         settle(error)
     else:
         log.append(V0_PARTITION, Change(group_id, settle), *_batch(group_id, entries, context))
-    # ZooKeeper's errors came to old clients as this one.
+    # All errors of ZooKeeper reached old clients as UNKNOWN_SERVER_ERROR.
     return log.then(
-        lambda: _response(_failed(answered, ErrorCode.UNKNOWN_SERVER_ERROR) if failure else answered, refused)
+        lambda: _response(_failed(decided, ErrorCode.UNKNOWN_SERVER_ERROR) if failure else decided, refused)
     )

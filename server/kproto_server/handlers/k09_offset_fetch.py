@@ -1,4 +1,4 @@
-"""OffsetFetch (API key 9): one group at the top up to v7, a list of groups from v8 on."""
+"""OffsetFetch (API key 9): the committed offsets of one group up to v7, of several groups from v8 on."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.offsets import OffsetAndMetadata
     from kproto_server.requests.context import RequestContext
 
-GROUP_ERROR_AT_TOP = 2
-"""The first version with an error for the group as a whole (OF-31)."""
-GROUPS = 8
-"""The first version that asks for several groups."""
-TOPIC_IDS = 10
-"""The first version that names topics by id."""
+GROUP_ERROR_SINCE = 2
+"""The first version with an error for the whole group (OF-31)."""
+GROUPS_SINCE = 8
+"""The first version with several groups."""
+TOPIC_IDS_SINCE = 10
+"""The first version that identifies topics by id."""
 
-NOTHING: Mapping[int, OffsetAndMetadata] = {}
+NO_OFFSETS: Mapping[int, OffsetAndMetadata] = {}
 
 
-class AskedTopic(NamedTuple):
-    """A topic of a request, whichever way it was named."""
+class RequestedTopic(NamedTuple):
+    """A topic of a request, identified by name or id."""
 
     name: str | None
-    """None: there is no topic of this id."""
+    """None: no topic has the id."""
     topic_id: bytes
     partition_indexes: Sequence[int]
 
 
-class Value(NamedTuple):
-    """What is answered for one partition; by default that nothing is stored (OF-10)."""
+class PartitionOffset(NamedTuple):
+    """The offset of one partition; by default none is committed (OF-10)."""
 
     partition_index: int
     offset: int = -1
@@ -58,32 +58,32 @@ class Value(NamedTuple):
     error: int = 0
 
 
-class TopicValues(NamedTuple):
-    """A topic's part of an answer."""
+class TopicOffsets(NamedTuple):
+    """The offsets of one topic."""
 
     name: str
     topic_id: bytes
-    values: Sequence[Value]
+    offsets: Sequence[PartitionOffset]
 
 
 def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
-    if context.api_version >= GROUPS:
-        return OffsetFetchResponse(groups=tuple([_group(asked, context) for asked in request.groups]))
-    asked = None if request.topics is None else _by_name(request.topics, context)
-    if context.api_version == 1 and not asked and context.behavior(OffsetsBehavior).empty_fetch_returns_all:
-        asked = None
+    if context.api_version >= GROUPS_SINCE:
+        return OffsetFetchResponse(groups=tuple([_group(requested, context) for requested in request.groups]))
+    requested = None if request.topics is None else _by_name(request.topics, context)
+    if context.api_version == 1 and not requested and context.behavior(OffsetsBehavior).empty_fetch_returns_all:
+        requested = None
     if context.api_version == 0:
-        return _response([_v0_values(request.group_id, topic, context) for topic in asked or ()])
+        return _response([_v0_offsets(request.group_id, topic, context) for topic in requested or ()])
     error = context.coordinator.error_at(context.node, request.group_id)
     if not error:
-        return _response(_found(request.group_id, asked, context))
-    # The group's error, where the version has a place for it (OF-31).
-    if context.api_version >= GROUP_ERROR_AT_TOP:
+        return _response(_found(request.group_id, requested, context))
+    # The group's error at the top from v2 on, in each partition before (OF-31).
+    if context.api_version >= GROUP_ERROR_SINCE:
         return OffsetFetchResponse(error_code=error)
-    return _response([_without_offsets(topic, error) for topic in asked or ()])
+    return _response([_without_offsets(topic, error) for topic in requested or ()])
 
 
-def _response(topics: Iterable[TopicValues]) -> OffsetFetchResponse:
+def _response(topics: Iterable[TopicOffsets]) -> OffsetFetchResponse:
     return OffsetFetchResponse(
         topics=tuple(
             [
@@ -98,29 +98,29 @@ def _response(topics: Iterable[TopicValues]) -> OffsetFetchResponse:
                                 metadata=metadata,
                                 error_code=error,
                             )
-                            for index, offset, leader_epoch, metadata, error in values
+                            for index, offset, leader_epoch, metadata, error in offsets
                         ]
                     ),
                 )
-                for name, _, values in topics
+                for name, _, offsets in topics
             ]
         )
     )
 
 
-def _group(asked: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
-    group_id = asked.group_id
+def _group(requested: OffsetFetchRequestGroup, context: RequestContext) -> OffsetFetchResponseGroup:
+    group_id = requested.group_id
     error = context.coordinator.error_at(context.node, group_id)
     if not error:
-        error = fetch_error(context.coordinator.groups.get(group_id), asked.member_id, asked.member_epoch)
+        error = fetch_error(context.coordinator.groups.get(group_id), requested.member_id, requested.member_epoch)
     if error:
         return OffsetFetchResponseGroup(group_id=group_id, topics=(), error_code=error)
-    read = _by_id if context.api_version >= TOPIC_IDS else _by_name
-    found = _found(group_id, None if asked.topics is None else read(asked.topics, context), context)
+    read = _by_id if context.api_version >= TOPIC_IDS_SINCE else _by_name
+    found = _found(group_id, None if requested.topics is None else read(requested.topics, context), context)
     return OffsetFetchResponseGroup(group_id=group_id, topics=tuple([_topic_of_group(topic) for topic in found]))
 
 
-def _topic_of_group(topic: TopicValues) -> OffsetFetchResponseTopics:
+def _topic_of_group(topic: TopicOffsets) -> OffsetFetchResponseTopics:
     return OffsetFetchResponseTopics(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -133,7 +133,7 @@ def _topic_of_group(topic: TopicValues) -> OffsetFetchResponseTopics:
                     metadata=metadata,
                     error_code=error,
                 )
-                for index, offset, leader_epoch, metadata, error in topic.values
+                for index, offset, leader_epoch, metadata, error in topic.offsets
             ]
         ),
     )
@@ -141,78 +141,82 @@ def _topic_of_group(topic: TopicValues) -> OffsetFetchResponseTopics:
 
 def _by_name(
     topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics], context: RequestContext
-) -> list[AskedTopic]:
+) -> list[RequestedTopic]:
     if not context.behavior(OffsetsBehavior).merges_duplicate_partitions:
-        return [AskedTopic(topic.name, ZERO_UUID, topic.partition_indexes) for topic in topics]
-    # As a map by topic and partition, so that a topic without partitions is not there at all (OF-17).
+        return [RequestedTopic(topic.name, ZERO_UUID, topic.partition_indexes) for topic in topics]
+    # As in a map by topic and partition, a topic without partitions is left out (OF-17).
     merged: dict[str, dict[int, None]] = {}
     for topic in topics:
         if topic.partition_indexes:
             merged.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
-    return [AskedTopic(name, ZERO_UUID, tuple(indexes)) for name, indexes in merged.items()]
+    return [RequestedTopic(name, ZERO_UUID, tuple(indexes)) for name, indexes in merged.items()]
 
 
-def _by_id(topics: Iterable[OffsetFetchRequestTopics], context: RequestContext) -> list[AskedTopic]:
-    """Topics by their ids, the unknown ones last (OF-38)."""
-    asked = [(context.cluster.topic_by_id(topic.topic_id), topic) for topic in topics]
-    asked.sort(key=lambda pair: pair[0] is None)
+def _by_id(topics: Iterable[OffsetFetchRequestTopics], context: RequestContext) -> list[RequestedTopic]:
+    """Return the topics of these ids, unknown ids last (OF-38)."""
+    requested = [(context.cluster.topic_by_id(topic.topic_id), topic) for topic in topics]
+    requested.sort(key=lambda pair: pair[0] is None)
     return [
-        AskedTopic(None if known is None else known.name, topic.topic_id, topic.partition_indexes)
-        for known, topic in asked
+        RequestedTopic(None if known is None else known.name, topic.topic_id, topic.partition_indexes)
+        for known, topic in requested
     ]
 
 
-def _found(group_id: str, asked: Iterable[AskedTopic] | None, context: RequestContext) -> list[TopicValues]:
-    """What is stored for the topics that were named, or all there is (OF-12)."""
+def _found(group_id: str, requested: Iterable[RequestedTopic] | None, context: RequestContext) -> list[TopicOffsets]:
+    """Return the offsets of the requested topics, or all offsets of the group (OF-12)."""
     stored = context.coordinator.offsets.of_group(group_id)
-    if asked is None:
+    if requested is None:
         return [_all_of_topic(name, stored[name], context) for name in sorted(stored)]
     unknown_topic_error = context.behavior(OffsetsBehavior).fetch_of_unknown_topic_error
     found = []
-    for topic in asked:
+    for topic in requested:
         if topic.name is None:
             found.append(_without_offsets(topic, ErrorCode.UNKNOWN_TOPIC_ID))
         elif unknown_topic_error and topic.name not in context.cluster.topics:
             found.append(_without_offsets(topic, unknown_topic_error))
         else:
-            partitions = stored.get(topic.name, NOTHING)
-            values = [_value(index, partitions.get(index)) for index in topic.partition_indexes]
-            found.append(TopicValues(topic.name, topic.topic_id, values))
+            partitions = stored.get(topic.name, NO_OFFSETS)
+            offsets = [_partition_offset(index, partitions.get(index)) for index in topic.partition_indexes]
+            found.append(TopicOffsets(topic.name, topic.topic_id, offsets))
     return found
 
 
-def _all_of_topic(name: str, partitions: Mapping[int, OffsetAndMetadata], context: RequestContext) -> TopicValues:
+def _all_of_topic(name: str, partitions: Mapping[int, OffsetAndMetadata], context: RequestContext) -> TopicOffsets:
     known = context.cluster.topics.get(name)
-    values = [_value(index, stored) for index, stored in sorted(partitions.items())]
-    return TopicValues(name, known.topic_id if known else ZERO_UUID, values)
+    offsets = [_partition_offset(index, stored) for index, stored in sorted(partitions.items())]
+    return TopicOffsets(name, known.topic_id if known else ZERO_UUID, offsets)
 
 
-def _value(index: int, stored: OffsetAndMetadata | None) -> Value:
-    return Value(index) if stored is None else Value(index, stored.offset, stored.leader_epoch, stored.metadata)
+def _partition_offset(index: int, stored: OffsetAndMetadata | None) -> PartitionOffset:
+    return (
+        PartitionOffset(index)
+        if stored is None
+        else PartitionOffset(index, stored.offset, stored.leader_epoch, stored.metadata)
+    )
 
 
-def _without_offsets(topic: AskedTopic, error: int) -> TopicValues:
-    values = [Value(index, error=error) for index in topic.partition_indexes]
-    return TopicValues(topic.name or "", topic.topic_id, values)
+def _without_offsets(topic: RequestedTopic, error: int) -> TopicOffsets:
+    offsets = [PartitionOffset(index, error=error) for index in topic.partition_indexes]
+    return TopicOffsets(topic.name or "", topic.topic_id, offsets)
 
 
-def _v0_values(group_id: str, topic: AskedTopic, context: RequestContext) -> TopicValues:
-    """What OffsetCommit v0 stored: without metadata, and a missing offset is an error (OF-11, OC-20)."""
+def _v0_offsets(group_id: str, topic: RequestedTopic, context: RequestContext) -> TopicOffsets:
+    """Return the offsets of OffsetCommit v0: without metadata, and with an error for missing offsets (OF-11, OC-20)."""
     if context.behavior(OffsetsBehavior).v0_store != "zookeeper":
         return _without_offsets(topic, ErrorCode.UNSUPPORTED_VERSION)
     name = topic.name or ""
     stored = (
-        context.coordinator.v0_offsets.of_group(group_id).get(name, NOTHING)
+        context.coordinator.v0_offsets.of_group(group_id).get(name, NO_OFFSETS)
         if name in context.cluster.topics
-        else NOTHING
+        else NO_OFFSETS
     )
-    return TopicValues(
+    return TopicOffsets(
         name,
         ZERO_UUID,
         [
-            Value(index, stored[index].offset)
+            PartitionOffset(index, stored[index].offset)
             if index in stored
-            else Value(index, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            else PartitionOffset(index, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             for index in topic.partition_indexes
         ],
     )

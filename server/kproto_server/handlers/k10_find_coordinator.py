@@ -1,4 +1,4 @@
-"""FindCoordinator: which node leads the partition that holds a group, or a transactional id (BA-40..45, KIP-115)."""
+"""FindCoordinator (API key 10): the node that coordinates a group or a transactional id (BA-40..45, KIP-115)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHARE_SINCE = 6
 
 
 class KeyType(enum.IntEnum):
-    """What a key names."""
+    """The type of a key."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -36,7 +36,7 @@ NO_PORT = -1
 
 
 class Found(NamedTuple):
-    """The answer for one key: a node, or why there is none."""
+    """The coordinator of one key, or an error."""
 
     error: ErrorCode
     node: Node | None = None
@@ -72,7 +72,7 @@ class FindCoordinatorBehavior(VersionBehavior):
 def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
     key_type = _key_type(request.key_type, context)
     if context.api_version >= BATCHED_SINCE:
-        # One key's error has no text, that of the request as a whole has.
+        # An unknown key type has an error message, other errors of a key have none.
         text = ErrorCode.INVALID_REQUEST.message if key_type is None else ""
         return FindCoordinatorResponse(
             coordinators=tuple(
@@ -86,7 +86,7 @@ def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoor
 
 
 def _key_type(number: int, context: RequestContext) -> KeyType | None:
-    """Return what the keys name; None if the release has no such thing but says so (BA-43)."""
+    """Return the type of the keys; None if the release does not know it and responds with an error (BA-43)."""
     if number == KeyType.SHARE and not context.kafka_version.serves(context.api_key, SHARE_SINCE):
         number = -1
     found = _KEY_TYPES.get(number)
@@ -109,13 +109,13 @@ def _find(key: str, key_type: KeyType | None, context: RequestContext) -> Found:
             node = cluster.transaction_coordinator_of(key)
             topic_name = TRANSACTION_TOPIC
         case KeyType.SHARE:
-            # DEVIATION: no share coordinator; brokers alone ask for it.
+            # DEVIATION: no share coordinator; only brokers look for it.
             return Found(ErrorCode.INVALID_REQUEST)
         case None:
             return Found(context.behavior(FindCoordinatorBehavior).unknown_type_error)
     if node is not None:
         return Found(ErrorCode.NONE, node)
-    # Made now if it can be: the client comes back and finds it (BA-45, BA-53).
+    # The topic is created now, if possible; the client's next request finds it (BA-45, BA-53).
     cluster.ensure_internal_topic(topic_name, context.now_ms)
     return Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 

@@ -1,4 +1,4 @@
-"""JoinGroup (API key 11): waits until all members have joined, then tells the generation (GP-10 to GP-24)."""
+"""JoinGroup (API key 11): join a group; the response is due when the rebalance completes (GP-10 to GP-24)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kproto.messages.k11_join_group import JoinGroupResponse, JoinGroupResponseM
 from kproto_server.coordinator.membership.join import join
 from kproto_server.coordinator.membership.limits import group_limits_of
 from kproto_server.coordinator.membership.responses import JoinRequest, JoinResult, rejected_join
-from kproto_server.handlers._coordination import coordination_error
+from kproto_server.handlers._member_requests import member_request_error
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import DelayedOperation
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 KNOWN_IDS_SINCE = 4
-"""From here on a new member is told its id first (KIP-394)."""
+"""The version from which on a new member first receives a member id, and joins again with it (KIP-394)."""
 NULL_NAMES_SINCE = 7
 SKIPS_SINCE = 9
 
@@ -37,21 +37,21 @@ def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupRespo
     refusal = _refusal(request, context)
     if refusal is not None:
         return _response(refusal, context)
-    reply = join(context.coordinator, _asked(request, context), context.now_ms)
+    pending = join(context.coordinator, _join_request(request, context), context.now_ms)
 
-    def answer() -> JoinGroupResponse:
-        # Without a result the broker is about to stop: the group's next coordinator is asked again.
-        result = reply.result or rejected_join(ErrorCode.NOT_COORDINATOR, request.member_id)
+    def response() -> JoinGroupResponse:
+        # There is no result if the broker stops. The client then looks for the group's next coordinator.
+        result = pending.result or rejected_join(ErrorCode.NOT_COORDINATOR, request.member_id)
         return _response(result, context)
 
-    return DelayedOperation(None, answer, reply.completion) if reply.result is None else answer()
+    return DelayedOperation(None, response, pending.completion) if pending.result is None else response()
 
 
 def _refusal(request: JoinGroupRequest, context: RequestContext) -> JoinResult | None:
-    """Return why the request gets no further than here (GP-10 rows 3 to 6)."""
+    """Return the error of a request that does not reach the group (GP-10 rows 3 to 6)."""
     limits = group_limits_of(context.settings.current)
     fits = limits.session_timeout_min_ms <= request.session_timeout_ms <= limits.session_timeout_max_ms
-    error = coordination_error(request.group_id, context)
+    error = member_request_error(request.group_id, context)
     if fits and not error:
         return None
     if context.coordinator.behavior.is_new_coordinator and error != ErrorCode.INVALID_GROUP_ID:
@@ -61,8 +61,8 @@ def _refusal(request: JoinGroupRequest, context: RequestContext) -> JoinResult |
     return rejected_join(ErrorCode(error or ErrorCode.INVALID_SESSION_TIMEOUT), request.member_id)
 
 
-def _asked(request: JoinGroupRequest, context: RequestContext) -> JoinRequest:
-    # By place, as the other values that each request makes: by name they take twice as long.
+def _join_request(request: JoinGroupRequest, context: RequestContext) -> JoinRequest:
+    # Positional: keyword arguments take twice as long, and each request makes this tuple.
     return JoinRequest(
         request.group_id,
         request.member_id,
@@ -70,7 +70,7 @@ def _asked(request: JoinGroupRequest, context: RequestContext) -> JoinRequest:
         context.client_id,
         context.connection.client_host,
         request.session_timeout_ms,
-        # Version 0 has none (GP-2).
+        # v0 has no rebalance timeout (GP-2).
         request.session_timeout_ms if context.api_version == 0 else request.rebalance_timeout_ms,
         request.protocol_type,
         tuple([(protocol.name, protocol.metadata) for protocol in request.protocols]),

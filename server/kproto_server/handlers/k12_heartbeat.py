@@ -1,4 +1,4 @@
-"""Heartbeat (API key 12): a member lives, and hears whether it has to join again (GP-35)."""
+"""Heartbeat (API key 12): extend a member's session; the response says whether it has to rejoin (GP-35)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kproto.codes import ErrorCode
 from kproto.messages.k12_heartbeat import HeartbeatResponse
 from kproto_server.coordinator.membership.heartbeat import heartbeat
-from kproto_server.handlers._coordination import coordination_error
+from kproto_server.handlers._member_requests import member_request_error
 
 if TYPE_CHECKING:
     from kproto.messages.k12_heartbeat import HeartbeatRequest
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
-    error = coordination_error(request.group_id, context)
+    error = member_request_error(request.group_id, context)
     if error:
-        # Members have nothing to fear from a load (LF-30).
+        # While the group is loaded, heartbeats succeed, so that no member rejoins (LF-30).
         return HeartbeatResponse(error_code=0 if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
     error = heartbeat(
         context.coordinator.groups.get(request.group_id),

@@ -1,4 +1,4 @@
-"""LeaveGroup (API key 13): members go, or are sent away by whoever names their instance (GP-36)."""
+"""LeaveGroup (API key 13): remove members by member id, or static members by group instance id (GP-36)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 from kproto.messages.k13_leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 from kproto_server.coordinator.membership.leave import leave
-from kproto_server.handlers._coordination import coordination_error
+from kproto_server.handlers._member_requests import member_request_error
 
 if TYPE_CHECKING:
     from kproto.messages.k13_leave_group import LeaveGroupRequest
     from kproto_server.requests.context import RequestContext
 
 SEVERAL_SINCE = 3
-"""From here on a request names several members, and each has an error of its own."""
+"""The version from which on a request names several members, each with an error of its own."""
 
 
 def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
     several = context.api_version >= SEVERAL_SINCE
     leaving = request.members if several else (MemberIdentity(member_id=request.member_id),)
-    error = coordination_error(request.group_id, context)
+    error = member_request_error(request.group_id, context)
     if error:
         return LeaveGroupResponse(error_code=error)
     identities = [(member.member_id, member.group_instance_id) for member in leaving]

@@ -1,4 +1,4 @@
-"""SyncGroup (API key 14): waits for what the leader assigns; the leader's waits until that is written (GP-30)."""
+"""SyncGroup (API key 14): return a member's assignment, once the leader has sent it and the log has it (GP-30)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kproto.codes import ErrorCode
 from kproto.messages.k14_sync_group import SyncGroupResponse
 from kproto_server.coordinator.membership.responses import SyncRequest, SyncResult
 from kproto_server.coordinator.membership.sync import sync
-from kproto_server.handlers._coordination import coordination_error
+from kproto_server.handlers._member_requests import member_request_error
 from kproto_server.requests.deferred import DelayedOperation
 
 if TYPE_CHECKING:
@@ -16,34 +16,35 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 NAMES_SINCE = 5
-"""From here on a member says which protocol it takes for the chosen one (KIP-559)."""
+"""The version from which on a member sends the protocol that it takes for the selected one (KIP-559)."""
 
 
 def handle(request: SyncGroupRequest, context: RequestContext) -> SyncGroupResponse | DelayedOperation:
     error = 0
     if context.api_version >= NAMES_SINCE and None in (request.protocol_type, request.protocol_name):
         error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    error = error or coordination_error(request.group_id, context)
+    error = error or member_request_error(request.group_id, context)
     if error:
         if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and not context.coordinator.behavior.is_new_coordinator:
-            error = ErrorCode.REBALANCE_IN_PROGRESS  # what was begun is lost, and old clients don't know 14 here
+            # The rebalance is lost, and old clients do not handle COORDINATOR_LOAD_IN_PROGRESS here.
+            error = ErrorCode.REBALANCE_IN_PROGRESS
         return _response(SyncResult(error))
-    asked = SyncRequest(
+    sync_request = SyncRequest(
         request.group_id,
         request.generation_id,
         request.member_id,
         request.group_instance_id,
         request.protocol_type,
         request.protocol_name,
-        {told.member_id: told.assignment for told in request.assignments},
+        {one.member_id: one.assignment for one in request.assignments},
     )
-    reply = sync(context.coordinator, asked, context.now_ms)
+    pending = sync(context.coordinator, sync_request, context.now_ms)
 
-    def answer() -> SyncGroupResponse:
-        # Without a result the broker is about to stop: the group's next coordinator is asked again.
-        return _response(reply.result or SyncResult(ErrorCode.NOT_COORDINATOR))
+    def response() -> SyncGroupResponse:
+        # There is no result if the broker stops. The client then looks for the group's next coordinator.
+        return _response(pending.result or SyncResult(ErrorCode.NOT_COORDINATOR))
 
-    return DelayedOperation(None, answer, reply.completion) if reply.result is None else answer()
+    return DelayedOperation(None, response, pending.completion) if pending.result is None else response()
 
 
 def _response(result: SyncResult) -> SyncGroupResponse:

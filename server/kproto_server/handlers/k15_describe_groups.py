@@ -1,4 +1,5 @@
-"""DescribeGroups (API key 15): groups of the classic protocol; of others and of none it says Dead (GP-40, GP-41)."""
+"""DescribeGroups (API key 15): groups of the classic protocol; other groups and missing ones are Dead (GP-40,
+GP-41)."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
     from kproto_server.requests.context import RequestContext
 
-NOT_FOUND_IS_AN_ERROR = 6
-"""The first version that has a message, and an error for groups that are not there."""
+NOT_FOUND_SINCE = 6
+"""The version from which on a missing group has an error and a message."""
 
-OPERATIONS = 3
-"""The first version that can tell what a client may do with a group."""
+OPERATIONS_SINCE = 3
+"""The version from which on the response has authorized operations."""
 
 NO_OPERATIONS = -(2**31)
-"""What the field is in a version that does not have it."""
+"""The value of the field in a version that does not have it."""
 
 
 class DescribeGroupsBehavior(VersionBehavior):
@@ -50,7 +51,7 @@ class DescribeGroupsBehavior(VersionBehavior):
 
 def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
     groups = request.groups
-    operations = _unasked_operations(context)
+    operations = _unrequested_operations(context)
     if request.include_authorized_operations:
         operations = context.behavior(AuthorizedOperationsBehavior).on_group
     if context.behavior(DescribeGroupsBehavior).merges_duplicates:
@@ -58,10 +59,10 @@ def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeG
     return DescribeGroupsResponse(groups=tuple([_describe(group_id, operations, context) for group_id in groups]))
 
 
-def _unasked_operations(context: RequestContext) -> int:
+def _unrequested_operations(context: RequestContext) -> int:
     return (
         context.behavior(AuthorizedOperationsBehavior).unrequested
-        if context.api_version >= OPERATIONS
+        if context.api_version >= OPERATIONS_SINCE
         else NO_OPERATIONS
     )
 
@@ -69,11 +70,11 @@ def _unasked_operations(context: RequestContext) -> int:
 def _describe(group_id: str, operations: int, context: RequestContext) -> DescribedGroup:
     error = context.coordinator.error_at(context.node, group_id)
     if error:
-        return _without_members(group_id, "", error, operations=_unasked_operations(context))
+        return _without_members(group_id, "", error, operations=_unrequested_operations(context))
     group = context.coordinator.group(group_id)
     if group is not None and group.kind == "classic":
         return _classic(group, operations, context)
-    if context.api_version < NOT_FOUND_IS_AN_ERROR:
+    if context.api_version < NOT_FOUND_SINCE:
         return _without_members(group_id, GroupState.DEAD.value, 0, operations=operations)
     message = not_found(group_id) if group is None else f"Group {group_id} is not a classic group."
     return _without_members(group_id, GroupState.DEAD.value, ErrorCode.GROUP_ID_NOT_FOUND, message)

@@ -1,4 +1,4 @@
-"""ListGroups (API key 16): the groups that this broker coordinates (GP-42)."""
+"""ListGroups (API key 16): the groups that this node coordinates (GP-42)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsRes
 
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return ListGroupsResponse(
-        # What is loaded is listed, and that it is not all is said.
+        # During a load the loaded groups are listed, and the error says that the list is incomplete.
         error_code=loading if loading in context.coordinator.unavailable.values() else 0,
         groups=tuple(
             [
@@ -58,5 +58,5 @@ def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsRes
 
 
 def _filter(names: Collection[str], ignores_case: bool) -> frozenset[str]:
-    """An empty filter lets everything pass, one of unknown names nothing."""
+    """Return the names of a filter. An empty filter passes all groups, one with only unknown names passes none."""
     return frozenset(name.lower() for name in names) if ignores_case else frozenset(names)

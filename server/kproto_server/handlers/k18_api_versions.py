@@ -1,4 +1,4 @@
-"""ApiVersions: what the Kafka version offers (BA-20..26)."""
+"""ApiVersions (API key 18): the API versions and features of the broker's Kafka version (BA-20..26)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 API_VERSIONS = 18
 
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-"""What a client's software name and version may look like (BA-22)."""
+"""The pattern of a client's software name and version (BA-22)."""
 
 NO_NODE = -1
 
@@ -54,7 +54,7 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
         supported_features=tuple(
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, low, high in features.supported
-            if low > 0 or context.api_version >= 4  # older clients take a least level of 0 for a mistake (BA-24)
+            if low > 0 or context.api_version >= 4  # older clients fail on a least level of 0 (BA-24)
         ),
         finalized_features_epoch=features.epoch,
         finalized_features=tuple(
@@ -73,7 +73,7 @@ def _refusal(request: ApiVersionsRequest, context: RequestContext) -> ErrorCode:
 
 
 def _address_error(request: ApiVersionsRequest, context: RequestContext) -> ErrorCode:
-    """Say whether a client is with whom it means to be: v5 names cluster and node, or neither (KIP-1242, BA-24)."""
+    """Return the error of a client that means another node: v5 names cluster and node, or neither (KIP-1242, BA-24)."""
     if request.cluster_id is None and request.node_id == NO_NODE:
         return ErrorCode.NONE
     if request.cluster_id is None or request.node_id < 0:
@@ -84,11 +84,11 @@ def _address_error(request: ApiVersionsRequest, context: RequestContext) -> Erro
 
 
 def unsupported_version_response(kafka_version: KafkaVersion) -> ApiVersionsResponse:
-    """Return the answer to a version that is too new, to be encoded as v0 whatever was asked (BA-21)."""
-    itself = kafka_version.api_versions.get(API_VERSIONS)
-    if itself is None or not kafka_version.behavior(ApiVersionsBehavior).downgrade_lists_itself:
+    """Return the response to a version that is too new; it is encoded as v0 (BA-21)."""
+    own_range = kafka_version.api_versions.get(API_VERSIONS)
+    if own_range is None or not kafka_version.behavior(ApiVersionsBehavior).downgrade_lists_itself:
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=())
-    low, high = itself
+    low, high = own_range
     return ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,
         api_keys=(ApiVersion(api_key=API_VERSIONS, min_version=low, max_version=high),),

@@ -1,4 +1,4 @@
-"""CreateTopics: topics by count or by assignment (BA-90, BA-50)."""
+"""CreateTopics (API key 19): create topics by partition count or by replica assignment (BA-90, BA-50)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kproto.messages.k19_create_topics import (
 )
 from kproto_server.cluster.topics import NO_LEADER, Refusal
 from kproto_server.configuration.topic_configs import describe_topic
-from kproto_server.handlers._controller import DuplicateTopicsBehavior, names_standing_twice, not_controller
+from kproto_server.handlers._controller import DuplicateTopicsBehavior, duplicate_counts, not_controller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 DETAILS_SINCE = 5
-"""From here on the answer says what was made: counts and configs."""
+"""The version from which on the response has the counts and configs of the new topic."""
 
 
 def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
@@ -36,31 +36,31 @@ def _results(request: CreateTopicsRequest, context: RequestContext) -> Iterator[
         yield from (_refused(topic.name, Refusal(ErrorCode.NOT_CONTROLLER, "")) for topic in request.topics)
         return
     behavior = context.behavior(DuplicateTopicsBehavior)
-    twice = names_standing_twice(topic.name for topic in request.topics)
+    duplicates = duplicate_counts(topic.name for topic in request.topics)
     for topic in request.topics:
-        if topic.name not in twice:
+        if topic.name not in duplicates:
             yield _create(topic, request.validate_only, context)
-    for name, count in twice.items():
+    for name, count in duplicates.items():
         message = behavior.create_topics_message(name, context.client_id)
         refused = _refused(name, Refusal(ErrorCode.INVALID_REQUEST, message))
         yield from [refused] * (count if behavior.returns_each_duplicate else 1)
 
 
-def _create(asked: CreatableTopic, validate_only: bool, context: RequestContext) -> CreatableTopicResult:
+def _create(requested: CreatableTopic, validate_only: bool, context: RequestContext) -> CreatableTopicResult:
     made = context.cluster.create_topic(
-        asked.name,
-        partition_count=asked.num_partitions,
-        replication_factor=asked.replication_factor,
-        assignments=[(assignment.partition_index, assignment.broker_ids) for assignment in asked.assignments],
-        configs={config.name: config.value for config in asked.configs},
+        requested.name,
+        partition_count=requested.num_partitions,
+        replication_factor=requested.replication_factor,
+        assignments=[(assignment.partition_index, assignment.broker_ids) for assignment in requested.assignments],
+        configs={config.name: config.value for config in requested.configs},
         now_ms=context.now_ms,
         validate_only=validate_only,
     )
     if isinstance(made, Refusal):
-        return _refused(asked.name, made)
+        return _refused(requested.name, made)
     is_kept = context.kafka_version.is_kraft or not validate_only
     if is_kept and any(partition.leader == NO_LEADER for partition in made.partitions):
-        # A ZooKeeper broker waits for leaders to come, which may take longer than the client would wait.
+        # A ZooKeeper broker waits for the leaders, which may take longer than the request's timeout.
         error = ErrorCode.REQUEST_TIMED_OUT
         return CreatableTopicResult(name=made.name, topic_id=made.topic_id, error_code=error, error_message=None)
     return CreatableTopicResult(

@@ -1,4 +1,4 @@
-"""DeleteRecords (API key 21): the start of a partition moves up; what is below it can't be read any more (KIP-107)."""
+"""DeleteRecords (API key 21): raise a partition's log start offset; records below it cannot be read (KIP-107)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NO_EPOCH = -1
 NO_OFFSET = -1
 TO_THE_END = -1
-"""As an offset: delete all there is."""
+"""As an offset: delete all records."""
 
 
 class DeleteRecordsBehavior(VersionBehavior):
@@ -47,9 +47,9 @@ def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteReco
 
 
 def _partition(
-    asked: DeleteRecordsTopic, wanted: DeleteRecordsPartition, context: RequestContext
+    requested: DeleteRecordsTopic, wanted: DeleteRecordsPartition, context: RequestContext
 ) -> DeleteRecordsPartitionResult:
-    error, low_watermark = _delete(asked.name, wanted.partition_index, wanted.offset, context)
+    error, low_watermark = _delete(requested.name, wanted.partition_index, wanted.offset, context)
     return DeleteRecordsPartitionResult(
         partition_index=wanted.partition_index, low_watermark=low_watermark, error_code=error
     )

@@ -1,6 +1,6 @@
-"""InitProducerId (API key 22): an id and an epoch for an idempotent producer (BA-100).
+"""InitProducerId (API key 22): return a producer id and epoch to an idempotent producer (BA-100).
 
-DEVIATION: no transactions. A producer that names a transactional id is told that this version can't do that (35).
+DEVIATION: no transactions. A request with a transactional id gets UNSUPPORTED_VERSION.
 """
 
 from __future__ import annotations

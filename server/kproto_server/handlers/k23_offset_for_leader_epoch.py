@@ -1,6 +1,7 @@
-"""OffsetForLeaderEpoch: where a leader's epoch ended, by which a consumer sees whether its position still is one.
+"""OffsetForLeaderEpoch (API key 23): return where a leader epoch ended.
 
-Consumers ask before they read from a position that was committed with an epoch (Java from 2.1 on).
+A consumer detects by it that its log was truncated: it asks before it reads from an offset that was committed with a
+leader epoch (Java clients from 2.1 on).
 """
 
 from __future__ import annotations
@@ -44,12 +45,14 @@ def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> Off
     )
 
 
-def _partition(topic_name: str, asked: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
+def _partition(topic_name: str, requested: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
     topic = topic_to_read(topic_name, context)
-    partition = (topic and topic.partition(asked.partition)) or None
-    error = leader_error(partition, context.node.node_id, asked.current_leader_epoch)
-    end = None if error or partition is None else end_of_epoch(partition, asked.leader_epoch)
+    partition = (topic and topic.partition(requested.partition)) or None
+    error = leader_error(partition, context.node.node_id, requested.current_leader_epoch)
+    end = None if error or partition is None else end_of_epoch(partition, requested.leader_epoch)
     if end is None or (end[1] == 0 and context.behavior(EpochBehavior).epochs_begin_with_records):
-        return EpochEndOffset(error_code=error, partition=asked.partition)
+        return EpochEndOffset(error_code=error, partition=requested.partition)
     epoch, offset = end
-    return EpochEndOffset(error_code=ErrorCode.NONE, partition=asked.partition, leader_epoch=epoch, end_offset=offset)
+    return EpochEndOffset(
+        error_code=ErrorCode.NONE, partition=requested.partition, leader_epoch=epoch, end_offset=offset
+    )

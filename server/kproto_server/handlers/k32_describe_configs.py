@@ -1,12 +1,11 @@
-"""DescribeConfigs: of topics, and of the broker that was asked (BA-92).
+"""DescribeConfigs (API key 32): the configs of topics, and of the node that received the request (BA-92).
 
-DEVIATION: a broker tells the settings that kproto has, a few dozen where Kafka has hundreds; groups, client metrics
-and loggers have no configs; there is no documentation.
+DEVIATION: a broker has the settings that kproto has, a few dozen where Kafka has hundreds; groups, client metrics and
+broker loggers have no configs; no config has documentation.
 """
 
 from __future__ import annotations
 
-import enum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +20,7 @@ from kproto.messages.k32_describe_configs import (
 )
 from kproto_server.cluster.topics import Refusal, name_problem
 from kproto_server.configuration.topic_configs import ConfigSource, describe_topic
+from kproto_server.handlers._config_resources import ResourceType, check_broker_id
 from kproto_server.handlers._hash_order import in_hash_order
 from kproto_server.releases.release import VersionBehavior
 
@@ -31,19 +31,8 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 
-class ResourceType(enum.IntEnum):
-    """What has configs."""
-
-    UNKNOWN = 0
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
-
 class Entry(NamedTuple):
-    """One config of any resource."""
+    """One config of a resource."""
 
     name: str
     type: ConfigType
@@ -89,30 +78,31 @@ class DescribeConfigsBehavior(VersionBehavior):
 def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
     resources: Iterable[DescribeConfigsResource] = request.resources
     if not context.behavior(DescribeConfigsBehavior).has_generated_protocol:
-        resources = {(_known(asked.resource_type, context), asked.resource_name): asked for asked in resources}.values()
-    unknown = [asked for asked in resources if _known(asked.resource_type, context) is ResourceType.UNKNOWN]
+        resources = {(_type(one, context), one.resource_name): one for one in resources}.values()
+    unknown = [one for one in resources if _type(one, context) is ResourceType.UNKNOWN]
     if unknown:
         return DescribeConfigsResponse(throttle_time_ms=0, results=_all_refused(resources, unknown[0], context))
     return DescribeConfigsResponse(
-        throttle_time_ms=0, results=tuple(_result(asked, request.include_synonyms, context) for asked in resources)
+        throttle_time_ms=0,
+        results=tuple(_result(one, request.include_synonyms, context) for one in resources),
     )
 
 
-def _result(asked: DescribeConfigsResource, with_synonyms: bool, context: RequestContext) -> DescribeConfigsResult:
-    anew = context.behavior(DescribeConfigsBehavior).has_generated_protocol
-    entries = _DESCRIBED[_known(asked.resource_type, context)](asked.resource_name, context)
+def _result(requested: DescribeConfigsResource, with_synonyms: bool, context: RequestContext) -> DescribeConfigsResult:
+    is_generated = context.behavior(DescribeConfigsBehavior).has_generated_protocol
+    entries = _DESCRIBE[_type(requested, context)](requested.resource_name, context)
     if isinstance(entries, Refusal):
-        message = entries.message or ("" if anew else None)
-        return _described(asked, entries.error, message)
-    keys = asked.configuration_keys
-    if keys is not None and (keys or not anew):
+        message = entries.message or ("" if is_generated else None)
+        return _described(requested, entries.error, message)
+    keys = requested.configuration_keys
+    if keys is not None and (keys or not is_generated):
         entries = [entry for entry in entries if entry.name in keys]
     configs = tuple(_config(entry, with_synonyms, context) for entry in entries)
-    return _described(asked, ErrorCode.NONE, "" if anew else None, configs)
+    return _described(requested, ErrorCode.NONE, "" if is_generated else None, configs)
 
 
 def _described(
-    asked: DescribeConfigsResource,
+    requested: DescribeConfigsResource,
     error: ErrorCode,
     message: str | None,
     configs: tuple[DescribeConfigsResourceResult, ...] = (),
@@ -120,8 +110,8 @@ def _described(
     return DescribeConfigsResult(
         error_code=error,
         error_message=message,
-        resource_type=asked.resource_type,
-        resource_name=asked.resource_name,
+        resource_type=requested.resource_type,
+        resource_name=requested.resource_name,
         configs=configs,
     )
 
@@ -129,19 +119,19 @@ def _described(
 def _all_refused(
     resources: Iterable[DescribeConfigsResource], unknown: DescribeConfigsResource, context: RequestContext
 ) -> tuple[DescribeConfigsResult, ...]:
-    """Refuse a request for one type that is not known; old releases have forgotten which types those are."""
+    """Refuse all resources of a request with an unknown type; releases before 2.7 return each unknown type as 0."""
     error = ErrorCode.INVALID_REQUEST
     if context.behavior(DescribeConfigsBehavior).has_generated_protocol:
-        return tuple(_described(asked, error, error.message) for asked in resources)
+        return tuple(_described(one, error, error.message) for one in resources)
     message = f"Unexpected resource type UNKNOWN for resource {unknown.resource_name}"
-    typed = (asked.replace(resource_type=_known(asked.resource_type, context)) for asked in resources)
-    return tuple(_described(asked, error, message) for asked in typed)
+    typed = (one.replace(resource_type=_type(one, context)) for one in resources)
+    return tuple(_described(one, error, message) for one in typed)
 
 
-def _known(number: int, context: RequestContext) -> ResourceType:
-    """Return the resource type of a number, UNKNOWN if the release does not have it."""
+def _type(requested: DescribeConfigsResource, context: RequestContext) -> ResourceType:
+    """Return the type of a resource, UNKNOWN if the release does not have the type."""
     known = context.behavior(DescribeConfigsBehavior).resource_types
-    return ResourceType(number) if number in known else ResourceType.UNKNOWN
+    return ResourceType(requested.resource_type) if requested.resource_type in known else ResourceType.UNKNOWN
 
 
 def _topic(name: str, context: RequestContext) -> Refusal | list[Entry]:
@@ -163,7 +153,7 @@ def _topic(name: str, context: RequestContext) -> Refusal | list[Entry]:
 def _broker(name: str, context: RequestContext) -> Refusal | list[Entry]:
     if not name:
         return _cluster_wide(context)
-    refusal = _check_broker_id(name, "expected {} or empty string,", context)
+    refusal = check_broker_id(name, context, expected="{} or empty string,")
     if refusal is not None:
         return refusal
     return [
@@ -177,28 +167,18 @@ def _source(sources: Sequence[tuple[str, str, ConfigSource]]) -> ConfigSource:
 
 
 def _cluster_wide(context: RequestContext) -> list[Entry]:
-    """What was changed for all brokers while they run; a cluster may have some of that from the start."""
-    told = []
+    """Return the dynamic settings of all brokers; a new cluster may have some, too."""
+    found = []
     for entry in context.settings.current.entries():
         if _source(entry.sources) is ConfigSource.DYNAMIC_DEFAULT_BROKER:
-            told.append(Entry(entry.name, entry.type, entry.value, _source(entry.sources), False, entry.sources[:1]))
-    return in_hash_order(told, context.kafka_version)
+            found.append(Entry(entry.name, entry.type, entry.value, _source(entry.sources), False, entry.sources[:1]))
+    return in_hash_order(found, context.kafka_version)
 
 
 def _broker_logger(name: str, context: RequestContext) -> Refusal | list[Entry]:
     if not name:
         return Refusal(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-    return _check_broker_id(name, "expected {}", context) or []
-
-
-def _check_broker_id(name: str, expected: str, context: RequestContext) -> Refusal | None:
-    """A broker speaks for itself alone."""
-    if not (name.removeprefix("-").isdigit() and name.isascii()):
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-    if int(name) != context.node.node_id:
-        wanted = expected.format(context.node.node_id)
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, {wanted} but received {name}")
-    return None
+    return check_broker_id(name, context, expected="{}") or []
 
 
 def _client_metrics(name: str, context: RequestContext) -> Refusal | list[Entry]:
@@ -213,7 +193,7 @@ def _group(name: str, context: RequestContext) -> Refusal | list[Entry]:
     return [] if name else Refusal(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
 
 
-_DESCRIBED: dict[ResourceType, Callable[[str, RequestContext], Refusal | list[Entry]]] = {
+_DESCRIBE: dict[ResourceType, Callable[[str, RequestContext], Refusal | list[Entry]]] = {
     ResourceType.TOPIC: _topic,
     ResourceType.BROKER: _broker,
     ResourceType.BROKER_LOGGER: _broker_logger,
@@ -224,12 +204,12 @@ _DESCRIBED: dict[ResourceType, Callable[[str, RequestContext], Refusal | list[En
 
 def _config(entry: Entry, with_synonyms: bool, context: RequestContext) -> DescribeConfigsResourceResult:
     synonyms = entry.synonyms if with_synonyms else ()
-    tells_default = context.api_version == 0 and not context.behavior(DescribeConfigsBehavior).has_generated_protocol
+    marks_defaults = context.api_version == 0 and not context.behavior(DescribeConfigsBehavior).has_generated_protocol
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
         read_only=entry.read_only,
-        is_default=tells_default and entry.source is ConfigSource.DEFAULT,
+        is_default=marks_defaults and entry.source is ConfigSource.DEFAULT,
         config_source=entry.source,
         is_sensitive=False,
         synonyms=tuple(

@@ -1,6 +1,7 @@
-"""AlterConfigs (API key 33): a topic or a broker has these configs, and no others (BA-93).
+"""AlterConfigs (API key 33): replace all configs of a topic or a broker (KIP-133, BA-93).
 
-DEVIATION: groups, loggers and client metrics have none; of brokers those change that kproto knows as such.
+DEVIATION: groups, broker loggers and client metrics have no configs; of a broker's settings, those change that kproto
+knows as dynamic.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k33_alter_configs import AlterConfigsResourceResponse, AlterConfigsResponse
-from kproto_server.cluster.altering import null_value, repeated, replaced
-from kproto_server.cluster.broker_altering import replaced_settings
+from kproto_server.cluster.broker_config_changes import replaced_settings
+from kproto_server.cluster.topic_config_changes import check_duplicates, null_value, replaced
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
-from kproto_server.handlers._alterations import BROKER, broker_to_alter, keep, told_type, topic_to_alter
+from kproto_server.handlers._config_changes import check_broker_to_change, returned_type, set_configs, topic_to_change
+from kproto_server.handlers._config_resources import ResourceType
 
 if TYPE_CHECKING:
     from kproto.messages.k33_alter_configs import AlterConfigsRequest, AlterConfigsResource
@@ -28,7 +30,7 @@ def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfig
             AlterConfigsResourceResponse(
                 error_code=refusal.error if refusal else ErrorCode.NONE,
                 error_message=refusal.message if refusal else None,
-                resource_type=told_type(resource.resource_type, context),
+                resource_type=returned_type(resource.resource_type, context),
                 resource_name=resource.resource_name,
             )
         )
@@ -38,22 +40,22 @@ def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfig
 def _alter(resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool) -> Refusal | None:
     kafka_version = context.kafka_version
     if kafka_version.behavior(AlterConfigsBehavior).preprocesses_changes:
-        refusal = repeated([config.name for config in resource.configs], kafka_version)
+        refusal = check_duplicates([config.name for config in resource.configs], kafka_version)
         if refusal is not None:
             return refusal
-    if resource.resource_type == BROKER:
+    if resource.resource_type == ResourceType.BROKER:
         return _alter_broker(resource, context, validate_only=validate_only)
-    target = topic_to_alter(resource.resource_type, resource.resource_name, context)
-    if target.at_once is not None:
-        return target.at_once
+    target = topic_to_change(resource.resource_type, resource.resource_name, context)
+    if target.first_error is not None:
+        return target.first_error
     wanted = ((config.name, config.value) for config in resource.configs)
-    configs = replaced(resource.resource_name, wanted, kafka_version, target.before_values)
+    configs = replaced(resource.resource_name, wanted, kafka_version, target.error_before_values)
     if isinstance(configs, Refusal):
         return configs
     if target.topic is None:
-        return target.at_last
+        return target.last_error
     if not validate_only:
-        keep(target.topic, configs, context)
+        set_configs(target.topic, configs, context)
     return None
 
 
@@ -64,7 +66,7 @@ def _alter_broker(resource: AlterConfigsResource, context: RequestContext, *, va
         if config.value is None:
             return null_value(config.name, context.kafka_version)
         wanted[config.name] = config.value
-    refusal = broker_to_alter(name, context)
+    refusal = check_broker_to_change(name, context)
     if refusal is not None:
         return refusal
     configs = replaced_settings(name, context.settings.configs.get(name, {}), wanted, context.kafka_version)

@@ -1,6 +1,6 @@
-"""DescribeLogDirs (API key 35): how much each partition takes, in the one directory that there is (KIP-113).
+"""DescribeLogDirs (API key 35): the size of each partition in the only log directory (KIP-113).
 
-DEVIATION: without a data directory one of the name "memory" is told of; there is no limit to a directory.
+DEVIATION: without a data directory the response has one of the name "memory"; the size of a directory is not limited.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DeleteGroups (API key 42): Empty groups go, with their offsets (EX-61)."""
+"""DeleteGroups (API key 42): delete Empty groups with their offsets (EX-61)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DeleteGroupsBehavior(VersionBehavior):
 
 
 def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse | DeferredResponse:
-    # A group that is named twice is answered once; measured on 1.1.1 to 4.4.0.
+    # The response has a duplicate group once (measured on 1.1.1 to 4.4.0).
     errors = dict.fromkeys(request.groups_names, 0)
     for group_id in errors:
         _delete(group_id, context, errors)

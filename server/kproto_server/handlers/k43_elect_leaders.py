@@ -1,8 +1,8 @@
-"""ElectLeaders: partitions get the leader that they should have (KIP-183, KIP-460).
+"""ElectLeaders (API key 43): elect the preferred leaders of partitions, or leaders out of sync (KIP-183, KIP-460).
 
 Source:
-    Answers of 2.8.2, 3.9.2 and 4.4.0 to the same requests. Of a partition that needs no election ZooKeeper clusters say
-    nothing, and KRaft ones name its topic, if nobody asked for it by name.
+    Responses of 2.8.2, 3.9.2 and 4.4.0 to the same requests. If the request names no partitions, ZooKeeper clusters
+    leave out partitions that need no election, and KRaft clusters return their topics without partitions.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Results = list[tuple[str, list[tuple[int, Refusal]]]]
 
 
 PREFERRED, UNCLEAN = 0, 1
-"""Who may be elected: the first replica, or any that is up if there is no leader."""
+"""Election types: the first replica, or any live replica of a partition without a leader."""
 
 
 def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
     cluster, is_kraft = context.cluster, context.kafka_version.is_kraft
-    asked = request.topic_partitions
+    requested = request.topic_partitions
     error = _error(request.election_type, context)
     if error is not None:
-        refused = [(topic.topic, [(index, error) for index in topic.partitions]) for topic in asked or ()]
+        refused = [(topic.topic, [(index, error) for index in topic.partitions]) for topic in requested or ()]
         return _response(context, error.error, refused)
-    if asked is None:
+    if requested is None:
         every = [
             TopicPartitions(topic=name, partitions=tuple(range(len(topic.partitions))))
             for name, topic in cluster.topics.items()
@@ -51,11 +51,11 @@ def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeader
             for name, found in _elected(every, request.election_type, context)
         ]
         return _response(context, ErrorCode.NONE, [result for result in results if result[1] or is_kraft])
-    return _response(context, ErrorCode.NONE, _elected(asked, request.election_type, context))
+    return _response(context, ErrorCode.NONE, _elected(requested, request.election_type, context))
 
 
 def _error(election_type: int, context: RequestContext) -> Refusal | None:
-    """Say why nothing can be elected."""
+    """Return the error of the whole request."""
     if not_controller(context):
         return Refusal(ErrorCode.NOT_CONTROLLER)
     if election_type in (PREFERRED, UNCLEAN):
@@ -65,10 +65,10 @@ def _error(election_type: int, context: RequestContext) -> Refusal | None:
     return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown election type {election_type}")
 
 
-def _elected(asked: Sequence[TopicPartitions], election_type: int, context: RequestContext) -> Results:
+def _elected(requested: Sequence[TopicPartitions], election_type: int, context: RequestContext) -> Results:
     results: Results = [
         (topic.topic, [(index, _elect(topic.topic, index, election_type, context)) for index in topic.partitions])
-        for topic in asked
+        for topic in requested
     ]
     if context.kafka_version.is_kraft:
         return results
@@ -79,14 +79,14 @@ def _elected(asked: Sequence[TopicPartitions], election_type: int, context: Requ
 
 
 def _elect(name: str, index: int, election_type: int, context: RequestContext) -> Refusal:
-    """Elect one leader; the error of what was done is 0."""
+    """Elect the leader of one partition; the error of a success is NONE."""
     cluster, is_kraft = context.cluster, context.kafka_version.is_kraft
     topic = cluster.topic(name)
     partition = topic.partition(index) if topic else None
     if partition is None:
         missing = f"partition as {name}-{index}" if topic else f"topic as {name}"
-        told = f"No such {missing}" if is_kraft else "The partition does not exist."
-        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, told)
+        message = f"No such {missing}" if is_kraft else "The partition does not exist."
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
     error = _elect_preferred(partition, cluster) if election_type == PREFERRED else _elect_any(partition, cluster)
     return Refusal(error, error.message if error else None)
 

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments: there are none, since partitions never move from node to node."""
+"""ListPartitionReassignments (API key 46): an empty list, since partitions never move between nodes."""
 
 from __future__ import annotations
 

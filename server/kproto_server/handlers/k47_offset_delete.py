@@ -1,4 +1,4 @@
-"""OffsetDelete (API key 47): single offsets go, unless a member of the group reads the topic (EX-62)."""
+"""OffsetDelete (API key 47): delete single offsets of topics to which no member subscribes (EX-62)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDelet
         return _refused(error)
     unknown, existing = _by_existence(request, context)
     kept = [topic for topic in existing if group.is_subscribed_to(topic)]
-    doomed = {topic: indexes for topic, indexes in existing.items() if topic not in kept}
+    deleted = {topic: indexes for topic, indexes in existing.items() if topic not in kept}
     failure = 0
 
     def done(error: int) -> None:
@@ -41,37 +41,37 @@ def handle(request: OffsetDeleteRequest, context: RequestContext) -> OffsetDelet
         failure = error
 
     if existing:
-        delete_offsets(context.coordinator, request.group_id, doomed, context.now_ms, done)
+        delete_offsets(context.coordinator, request.group_id, deleted, context.now_ms, done)
 
-    def judged(topic: str, indexes: Iterable[int]) -> list[tuple[int, int]]:
+    def decided(topic: str, indexes: Iterable[int]) -> list[tuple[int, int]]:
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic in kept else ErrorCode.NONE
         return [(index, error) for index in indexes]
 
-    def reply() -> OffsetDeleteResponse:
+    def response() -> OffsetDeleteResponse:
         if failure:
             return _refused(failure)
         if not unknown and not context.behavior(OffsetsBehavior).merges_duplicate_partitions:
-            return _response([(t.name, judged(t.name, _indexes(t))) for t in request.topics if t.partitions], context)
-        answers = unknown
+            return _response([(t.name, decided(t.name, _indexes(t))) for t in request.topics if t.partitions], context)
+        errors = unknown
         for topic, indexes in existing.items():
-            answers.setdefault(topic, []).extend(judged(topic, indexes))
-        return _response(list(answers.items()), context)
+            errors.setdefault(topic, []).extend(decided(topic, indexes))
+        return _response(list(errors.items()), context)
 
-    return context.coordinator.log.then(reply)
+    return context.coordinator.log.then(response)
 
 
 def _refused(error: int) -> OffsetDeleteResponse:
     return OffsetDeleteResponse(error_code=error, throttle_time_ms=0, topics=())
 
 
-Answers = dict[str, list[tuple[int, int]]]
-"""Topic: partitions with their errors."""
+TopicErrors = dict[str, list[tuple[int, int]]]
+"""Topic -> partitions with their errors."""
 
 
-def _by_existence(request: OffsetDeleteRequest, context: RequestContext) -> tuple[Answers, dict[str, list[int]]]:
-    """The answers for partitions that do not exist, and the partitions that do: each topic once, in the order asked."""
+def _by_existence(request: OffsetDeleteRequest, context: RequestContext) -> tuple[TopicErrors, dict[str, list[int]]]:
+    """Return the errors of missing partitions, and the partitions that exist, by topic in the order of the request."""
     behavior, topics = context.behavior(OffsetsBehavior), context.cluster.topics
-    unknown: Answers = {}
+    unknown: TopicErrors = {}
     existing: dict[str, list[int]] = {}
     for topic in request.topics:
         known = topics.get(topic.name)
@@ -91,9 +91,9 @@ def _indexes(topic: OffsetDeleteRequestTopic) -> list[int]:
     return [partition.partition_index for partition in topic.partitions]
 
 
-def _response(answers: list[tuple[str, list[tuple[int, int]]]], context: RequestContext) -> OffsetDeleteResponse:
-    """Topics stand as often as they were asked for where there is nothing else to be told of any, from 4.0 on."""
-    topics = [_topic(name, partitions) for name, partitions in answers]
+def _response(errors: list[tuple[str, list[tuple[int, int]]]], context: RequestContext) -> OffsetDeleteResponse:
+    """Return the response for topics with the errors of their partitions."""
+    topics = [_topic(name, partitions) for name, partitions in errors]
     if context.behavior(OffsetsBehavior).delete_repeats_topics:
         topics = [topic for topic in topics for _ in topic.partitions]
     return OffsetDeleteResponse(error_code=0, throttle_time_ms=0, topics=tuple(topics))

@@ -1,4 +1,4 @@
-"""DescribeCluster: the brokers and the controller, for Admin clients (BA-94)."""
+"""DescribeCluster (API key 60): the brokers and the controller, for Admin clients (BA-94)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 BROKERS, CONTROLLERS = 1, 2
-"""Types of endpoint: what the client believes to speak to."""
+"""Endpoint types: the kind of node that the client expects."""
 
 
 def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:

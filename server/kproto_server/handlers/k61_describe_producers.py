@@ -1,4 +1,4 @@
-"""DescribeProducers (API key 61): the idempotent producers that partitions know of (KIP-664)."""
+"""DescribeProducers (API key 61): the idempotent producers of partitions (KIP-664)."""
 
 from __future__ import annotations
 

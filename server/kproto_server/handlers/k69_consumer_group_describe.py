@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (API key 69): groups of KIP-848, which nothing here makes yet; of any other it says so."""
+"""ConsumerGroupDescribe (API key 69): groups of KIP-848, which exist only in loaded logs; others get an error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
 
 
 def _consumer(group: Group) -> DescribedGroup:
-    """A group that came with the log of a real broker: what is kept of it is told (`loading.restored_groups`)."""
+    """Return a group that was loaded from the log of a real broker, as far as `loading.restored_groups` keeps it."""
     topics = tuple(sorted(group.subscribed_topics or ()))
     nothing = Assignment(topic_partitions=())
     return DescribedGroup(

@@ -1,7 +1,9 @@
-"""ListConfigResources: what there is that may have configs (KIP-1142). Groups and client metrics have none here.
+"""ListConfigResources (API key 74): the resources that may have configs (KIP-1142).
+
+DEVIATION: groups and client metrics have no configs, so none are listed.
 
 Source:
-    Answers of 4.4.0: each type in the order below, and 35 for an unknown one.
+    Responses of 4.4.0: the types in the order below, and UNSUPPORTED_VERSION for an unknown type.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k74_list_config_resources import ConfigResource, ListConfigResourcesResponse
-from kproto_server.handlers.k32_describe_configs import ResourceType
+from kproto_server.handlers._config_resources import ResourceType
 
 if TYPE_CHECKING:
     from kproto.messages.k74_list_config_resources import ListConfigResourcesRequest
@@ -36,8 +38,8 @@ def handle(request: ListConfigResourcesRequest, context: RequestContext) -> List
         )
     found = [
         ConfigResource(resource_name=name, resource_type=kind)
-        for kind, those in names.items()
+        for kind, resource_names in names.items()
         if kind in wanted
-        for name in those
+        for name in resource_names
     ]
     return ListConfigResourcesResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, config_resources=tuple(found))

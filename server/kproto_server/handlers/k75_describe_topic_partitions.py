@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: topics page by page, in the order of their names, for Admin clients (KIP-966)."""
+"""DescribeTopicPartitions (API key 75): topics by name, page by page, for Admin clients (KIP-966)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from kproto_server.requests.context import RequestContext
 
 PAGE_PARTITIONS_MAX = 2000
-"""Kafka's max.request.partition.size.limit: more are never sent at once, whatever the client asks for."""
+"""The default of Kafka's max.request.partition.size.limit, which bounds the limit of the request."""
 
 
 def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> DescribeTopicPartitionsResponse:
     cluster, cursor = context.cluster, request.cursor
-    asked = [topic.name for topic in request.topics]
-    if cursor is not None and (cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)):
-        return _refused(asked, ErrorCode.INVALID_REQUEST)
-    if "" in asked:
-        return _refused(asked, ErrorCode.UNKNOWN_SERVER_ERROR)  # what real brokers answer, for all of them
-    names = sorted(set(asked or cluster.topics))
+    requested = [topic.name for topic in request.topics]
+    if cursor is not None and (cursor.partition_index < 0 or (requested and cursor.topic_name not in requested)):
+        return _refused(requested, ErrorCode.INVALID_REQUEST)
+    if "" in requested:
+        return _refused(requested, ErrorCode.UNKNOWN_SERVER_ERROR)  # as real brokers return for all topics
+    names = sorted(set(requested or cluster.topics))
     first_partition = 0
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
@@ -46,7 +46,7 @@ def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
 
 
 def _page(cluster: Cluster, names: Sequence[str], first_partition: int, limit: int) -> DescribeTopicPartitionsResponse:
-    """Describe topics from a partition of the first one on, until ``limit`` partitions are told."""
+    """Return a page: topics from a partition of the first one on, with at most ``limit`` partitions."""
     topics, cursor, room = [], None, limit
     for name in names:
         topic = cluster.topic(name)

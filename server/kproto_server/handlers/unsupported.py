@@ -1,10 +1,9 @@
-"""The APIs that do nothing here: each is answered, none closes the connection (but Produce with acks 0, which has no
-answer to put an error into, as with a real broker: BA-9).
+"""The APIs that do nothing in kproto. Each has a response: a client that sends one must stop at once and say why.
 
-One rule for the choice of an error: a client must stop at once, and say why. So it is never a retriable one, and where
-a real broker has one that says the truth, it is that ("no such transactional id", "no authorizer"); otherwise it is
-UNSUPPORTED_VERSION, which every client takes for "this broker can't". Where there is nothing to tell (client quotas),
-the answer is an empty list without an error. server/DEVIATIONS.md has them all, with reasons.
+So the error of such an API is never retriable. Where Kafka has an error that is true, the response has that error, such
+as TRANSACTIONAL_ID_NOT_FOUND or SECURITY_DISABLED. Otherwise it is UNSUPPORTED_VERSION, which all clients understand as
+"this broker cannot do that". Where nothing exists to list, such as client quotas, the response is an empty list without
+an error. server/DEVIATIONS.md lists all of these APIs with reasons.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 from kproto import registry
 from kproto.codes import ErrorCode
 from kproto.messages import APIS
-from kproto_server.handlers._error_answers import ITSELF, Answer, Items, make
+from kproto_server.handlers._error_responses import ITSELF, ErrorResponse, Items, build
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = -1
-"""Stands for offsets, epochs and times that there are not."""
+"""For offsets, epochs and times that do not exist."""
 
 _API_KEYS = {name: api_key for api_key, name in APIS.items()}
 
@@ -33,23 +32,23 @@ _SAME_INDEX = {"partition_index": "partition_index"}
 _NAME = {"name": "name"}
 _BY_ID_OR_NAME = {"name": "name", "topic_id": "topic_id"}
 
-_UNSUPPORTED = Answer(ErrorCode.UNSUPPORTED_VERSION)
-_BROKERS_ONLY = Answer(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-_NO_TRANSACTION = Answer(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-_NO_TOKENS = Answer(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-_NO_SUCH_GROUP = Answer(ErrorCode.GROUP_ID_NOT_FOUND)
-_SASL_NOT_NOW = Answer(
+_UNSUPPORTED = ErrorResponse(ErrorCode.UNSUPPORTED_VERSION)
+_BROKERS_ONLY = ErrorResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+_NO_TRANSACTION = ErrorResponse(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+_NO_TOKENS = ErrorResponse(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+_NO_SUCH_GROUP = ErrorResponse(ErrorCode.GROUP_ID_NOT_FOUND)
+_SASL_NOT_NOW = ErrorResponse(
     ErrorCode.ILLEGAL_SASL_STATE, "SaslAuthenticate request received after successful authentication"
 )
-_NOTHING = Answer(ErrorCode.NONE, message="")
-"""There is nothing to tell, and that is the truth."""
+_NOTHING = ErrorResponse(ErrorCode.NONE, message="")
+"""No error and an empty list: nothing exists to list."""
 
 
-def _no_authorizer(*items: Items) -> Answer:
-    return Answer(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.", items)
+def _no_authorizer(*items: Items) -> ErrorResponse:
+    return ErrorResponse(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.", items)
 
 
-_OF_SHARE_STATE = Answer(
+_OF_SHARE_STATE = ErrorResponse(
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     items=(
         Items(
@@ -62,7 +61,7 @@ _OF_SHARE_STATE = Answer(
 )
 
 
-ANSWERS: dict[str, Answer] = {
+RESPONSES: dict[str, ErrorResponse] = {
     # Members of groups.
     "ConsumerGroupHeartbeat": _UNSUPPORTED,
     "ShareGroupHeartbeat": _UNSUPPORTED,
@@ -70,19 +69,19 @@ ANSWERS: dict[str, Answer] = {
     "StreamsGroupTopologyDescriptionUpdate": _UNSUPPORTED,
     "ShareFetch": _UNSUPPORTED,
     "ShareAcknowledge": _UNSUPPORTED,
-    "ShareGroupDescribe": Answer(
+    "ShareGroupDescribe": ErrorResponse(
         ErrorCode.GROUP_ID_NOT_FOUND, items=(Items("groups", "group_ids", {"group_id": ITSELF}),)
     ),
-    "StreamsGroupDescribe": Answer(
+    "StreamsGroupDescribe": ErrorResponse(
         ErrorCode.GROUP_ID_NOT_FOUND, items=(Items("groups", "group_ids", {"group_id": ITSELF}),)
     ),
-    "DescribeShareGroupOffsets": Answer(
+    "DescribeShareGroupOffsets": ErrorResponse(
         ErrorCode.GROUP_ID_NOT_FOUND, items=(Items("groups", "groups", {"group_id": "group_id"}),)
     ),
     "AlterShareGroupOffsets": _NO_SUCH_GROUP,
     "DeleteShareGroupOffsets": _NO_SUCH_GROUP,
-    # Transactions: no producer has an id.
-    "AddPartitionsToTxn": Answer(
+    # Transactions: no producer has a transactional id.
+    "AddPartitionsToTxn": ErrorResponse(
         ErrorCode.INVALID_PRODUCER_ID_MAPPING,
         items=(
             Items(
@@ -101,23 +100,23 @@ ANSWERS: dict[str, Answer] = {
     ),
     "AddOffsetsToTxn": _NO_TRANSACTION,
     "EndTxn": _NO_TRANSACTION,
-    "TxnOffsetCommit": Answer(
+    "TxnOffsetCommit": ErrorResponse(
         ErrorCode.INVALID_PRODUCER_ID_MAPPING,
         items=(Items("topics", "topics", _BY_ID_OR_NAME, Items("partitions", "partitions", _SAME_INDEX)),),
     ),
-    "DescribeTransactions": Answer(
+    "DescribeTransactions": ErrorResponse(
         ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
         items=(Items("transaction_states", "transactional_ids", {"transactional_id": ITSELF}),),
         values={"producer_id": UNKNOWN, "producer_epoch": UNKNOWN},
     ),
     "ListTransactions": _NOTHING,
-    # Security: there is none.
+    # Security: the broker has neither users nor ACLs.
     "SaslHandshake": _SASL_NOT_NOW,
     "SaslAuthenticate": _SASL_NOT_NOW,
-    "DescribeAcls": Answer(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker"),
+    "DescribeAcls": ErrorResponse(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker"),
     "CreateAcls": _no_authorizer(Items("results", "creations", {})),
     "DeleteAcls": _no_authorizer(Items("filter_results", "filters", {})),
-    "CreateDelegationToken": Answer(
+    "CreateDelegationToken": ErrorResponse(
         ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
         values={
             "principal_type": "User",
@@ -132,18 +131,18 @@ ANSWERS: dict[str, Answer] = {
     "RenewDelegationToken": _NO_TOKENS._replace(values={"expiry_timestamp_ms": UNKNOWN}),
     "ExpireDelegationToken": _NO_TOKENS._replace(values={"expiry_timestamp_ms": UNKNOWN}),
     "DescribeDelegationToken": _NO_TOKENS,
-    "DescribeUserScramCredentials": Answer(
+    "DescribeUserScramCredentials": ErrorResponse(
         ErrorCode.RESOURCE_NOT_FOUND,
         "Attempt to describe a user credential that does not exist",
         items=(Items("results", "users", {"user": "name"}),),
     ),
-    "AlterUserScramCredentials": Answer(
+    "AlterUserScramCredentials": ErrorResponse(
         ErrorCode.UNSUPPORTED_SASL_MECHANISM,
         items=(Items("results", "deletions", {"user": "name"}), Items("results", "upsertions", {"user": "name"})),
     ),
     # Administration.
     "DescribeClientQuotas": _NOTHING._replace(values={"entries": ()}),
-    "AlterClientQuotas": Answer(
+    "AlterClientQuotas": ErrorResponse(
         ErrorCode.UNSUPPORTED_VERSION,
         items=(
             Items(
@@ -154,12 +153,12 @@ ANSWERS: dict[str, Answer] = {
             ),
         ),
     ),
-    "AlterReplicaLogDirs": Answer(
+    "AlterReplicaLogDirs": ErrorResponse(
         ErrorCode.LOG_DIR_NOT_FOUND,
         items=(Items("results", "dirs.topics", {"topic_name": "name"}, Items("partitions", "partitions", _INDEX)),),
     ),
     "AlterPartitionReassignments": _UNSUPPORTED,
-    "UpdateFeatures": Answer(
+    "UpdateFeatures": ErrorResponse(
         ErrorCode.FEATURE_UPDATE_FAILED, "kproto changes no features: choose another Kafka version"
     ),
     "DescribeQuorum": _UNSUPPORTED,
@@ -169,7 +168,7 @@ ANSWERS: dict[str, Answer] = {
     "UnregisterController": _UNSUPPORTED,
     "GetTelemetrySubscriptions": _UNSUPPORTED,
     "PushTelemetry": _UNSUPPORTED,
-    # What only brokers and controllers say to each other.
+    # Requests that only brokers and controllers send.
     "LeaderAndIsr": _BROKERS_ONLY,
     "StopReplica": _BROKERS_ONLY,
     "UpdateMetadata": _BROKERS_ONLY,
@@ -177,7 +176,7 @@ ANSWERS: dict[str, Answer] = {
     "AlterPartition": _BROKERS_ONLY,
     "Envelope": _BROKERS_ONLY,
     "AllocateProducerIds": _BROKERS_ONLY,
-    "WriteTxnMarkers": Answer(
+    "WriteTxnMarkers": ErrorResponse(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         items=(
             Items(
@@ -194,14 +193,14 @@ ANSWERS: dict[str, Answer] = {
     "DeleteShareGroupState": _OF_SHARE_STATE,
     "ReadShareGroupStateSummary": _OF_SHARE_STATE,
 }
-"""What each API answers, by its name."""
+"""The response of each API, by name."""
 
 
 def handler(api_name: str) -> Callable[[Request, RequestContext], Response]:
-    """Return the function that answers an API which does nothing here."""
-    answer, response_class = ANSWERS[api_name], registry.response_class(_API_KEYS[api_name])
+    """Return the handler of an API that does nothing."""
+    error_response, response_class = RESPONSES[api_name], registry.response_class(_API_KEYS[api_name])
 
     def handle(request: Request, context: RequestContext) -> Response:
-        return make(answer, request, response_class, context.api_version)
+        return build(error_response, request, response_class, context.api_version)
 
     return handle

@@ -12,7 +12,7 @@ from kproto.declaration import Struct, fields_of
 from kproto.headers import read_request_header
 from kproto.messages import APIS
 from kproto_server.handlers import HANDLED
-from kproto_server.handlers.unsupported import ANSWERS
+from kproto_server.handlers.unsupported import RESPONSES
 from kproto_server.observation.error_codes import error_codes
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.broker_state import ask, new_state
@@ -32,8 +32,8 @@ EMPTY = {"DescribeClientQuotas", "ListTransactions"}
 
 
 def test_every_key_has_a_handler_or_an_answer() -> None:
-    assert {APIS[api_key] for api_key in set(LATEST.api_versions) - HANDLED} <= set(ANSWERS)
-    assert not {APIS[api_key] for api_key in HANDLED} & set(ANSWERS)
+    assert {APIS[api_key] for api_key in set(LATEST.api_versions) - HANDLED} <= set(RESPONSES)
+    assert not {APIS[api_key] for api_key in HANDLED} & set(RESPONSES)
 
 
 @pytest.mark.parametrize(("api_key", "version"), SERVED)
@@ -52,7 +52,7 @@ def test_every_key_is_answered_in_every_version_of_latest(api_key: int, version:
 
 @pytest.mark.parametrize(("api_key", "version"), UNSUPPORTED)
 def test_an_unsupported_api_answers_its_error_and_no_other(api_key: int, version: int) -> None:
-    answer = ANSWERS[APIS[api_key]]
+    answer = RESPONSES[APIS[api_key]]
     response = ask(new_state(), sample_request(api_key, version), version)
     found = error_codes(response)
     if APIS[api_key] in EMPTY:
@@ -64,7 +64,7 @@ def test_an_unsupported_api_answers_its_error_and_no_other(api_key: int, version
 
 def test_no_error_is_one_that_clients_retry() -> None:
     """A client would ask for ever."""
-    assert [name for name, answer in ANSWERS.items() if answer.error.retriable] == []
+    assert [name for name, answer in RESPONSES.items() if answer.error.retriable] == []
 
 
 @pytest.mark.parametrize(("api_key", "version"), UNSUPPORTED)
@@ -72,11 +72,11 @@ def test_the_parts_of_the_request_are_repeated(api_key: int, version: int) -> No
     """Each array has as many items as the request's, and they name what those name."""
     request = sample_request(api_key, version)
     response = ask(new_state(), request, version)
-    for items in ANSWERS[APIS[api_key]].items:
-        has_array = next(field for field in fields_of(type(response)) if field.name == items.answered)
-        if not has_array.versions.covers(version) or "." in items.asked:
+    for items in RESPONSES[APIS[api_key]].items:
+        has_array = next(field for field in fields_of(type(response)) if field.name == items.response_array)
+        if not has_array.versions.covers(version) or "." in items.request_array:
             continue
-        asked, answered = getattr(request, items.asked), getattr(response, items.answered)
+        asked, answered = getattr(request, items.request_array), getattr(response, items.response_array)
         assert len(asked) == 1
         assert answered
         for field, source in items.copied.items():

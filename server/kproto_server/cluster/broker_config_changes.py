@@ -1,7 +1,7 @@
-"""Changing settings while brokers run, of all of them or of one (KIP-226), in brokers' words.
+"""Changes of broker settings while brokers run (KIP-226), with Kafka's error messages.
 
 Source:
-    AlterConfigs and IncrementalAlterConfigs of 2.8.2, 3.9.2 and 4.4.0.
+    AlterConfigs and IncrementalAlterConfigs responses of 2.8.2, 3.9.2 and 4.4.0.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.cluster.altering import Operation
+from kproto_server.cluster.topic_config_changes import Operation
 from kproto_server.cluster.topics import Refusal
 from kproto_server.cluster.version_behavior import AlterConfigsBehavior
 from kproto_server.configuration.settings import RETENTION_UNITS_MS, SETTINGS, SettingsBehavior
@@ -18,23 +18,23 @@ from kproto_server.configuration.topic_configs import InvalidValue, TopicConfig
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kproto_server.cluster.altering import Alteration
+    from kproto_server.cluster.topic_config_changes import ConfigChange
     from kproto_server.releases.kafka_version import KafkaVersion
 
 MIN_IN_SYNC = "min.insync.replicas"
 IN_SYNC_FIXED = "{}-level min.insync.replicas cannot be {} while ELR is enabled."
 
 
-def altered_settings(
-    name: str, configs: Mapping[str, str], changes: Sequence[Alteration], kafka_version: KafkaVersion
+def changed_settings(
+    name: str, configs: Mapping[str, str], changes: Sequence[ConfigChange], kafka_version: KafkaVersion
 ) -> dict[str, str] | Refusal:
-    """Return what was changed for a node, or for all (""), after some further changes."""
+    """Return the dynamic settings of a node, or of all nodes (""), after the changes of IncrementalAlterConfigs."""
     after = dict(configs)
     for change in changes:
         if change.operation in (Operation.APPEND, Operation.SUBTRACT):
             error = ErrorCode.INVALID_CONFIG if kafka_version.is_kraft else ErrorCode.INVALID_REQUEST
-            told = Operation(change.operation).name.lower()
-            return Refusal(error, f"Config value {told} is not allowed for config key: {change.name}")
+            operation = Operation(change.operation).name.lower()
+            return Refusal(error, f"Config value {operation} is not allowed for config key: {change.name}")
         if change.operation == Operation.DELETE:
             after.pop(change.name, None)
         else:
@@ -46,7 +46,7 @@ def altered_settings(
 def replaced_settings(
     name: str, configs: Mapping[str, str], after: dict[str, str], kafka_version: KafkaVersion
 ) -> dict[str, str] | Refusal:
-    """Return what was changed for a node, or for all, when it is this and no more."""
+    """Return the dynamic settings of a node, or of all nodes (""), that AlterConfigs has set."""
     return _checked(name, configs, after, set(after), kafka_version)
 
 
@@ -56,7 +56,7 @@ def _checked(
     new = {one: value for one, value in after.items() if before.get(one) != value}
     problem = _problem(new, kafka_version)
     if problem is not None:
-        return problem if problem.error is ErrorCode.POLICY_VIOLATION else _worded(problem, name, kafka_version)
+        return problem if problem.error is ErrorCode.POLICY_VIOLATION else _with_resource(problem, name, kafka_version)
     if kafka_version.behavior(SettingsBehavior).has_cluster_min_in_sync_replicas:
         if name and MIN_IN_SYNC in touched:
             return Refusal(ErrorCode.INVALID_CONFIG, IN_SYNC_FIXED.format("Broker", "altered"))
@@ -66,7 +66,7 @@ def _checked(
 
 
 def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | None:
-    # DEVIATION: Kafka takes names that it does not know, for plugins.
+    # DEVIATION: Kafka accepts unknown names, which plugins may have.
     for one in new:
         if one not in SETTINGS or not SETTINGS[one].is_kafkas:
             return Refusal(ErrorCode.POLICY_VIOLATION, f"kproto knows no broker setting {one}")
@@ -79,25 +79,25 @@ def _problem(new: Mapping[str, str], kafka_version: KafkaVersion) -> Refusal | N
         try:
             parsed = _parsed(one, value)
         except InvalidValue as invalid:
-            told = f"Invalid value {invalid.value} for configuration {one}: {invalid.reason}"
-            return Refusal(ErrorCode.INVALID_REQUEST, told)
+            message = f"Invalid value {invalid.value} for configuration {one}: {invalid.reason}"
+            return Refusal(ErrorCode.INVALID_REQUEST, message)
         if one in RETENTION_UNITS_MS and int(parsed) == 0:
-            told = f"requirement failed: {one} must be unlimited (-1) or, greater than or equal to 1"
-            return Refusal(ErrorCode.INVALID_REQUEST, told)
+            message = f"requirement failed: {one} must be unlimited (-1) or, greater than or equal to 1"
+            return Refusal(ErrorCode.INVALID_REQUEST, message)
     return None
 
 
 def _parsed(name: str, value: str) -> str:
-    """Return a value as Kafka writes it.
+    """Return a value in Kafka's notation.
 
     Raises:
-        InvalidValue: it is none.
+        InvalidValue: the setting cannot have the value.
     """
     setting = SETTINGS[name]
     return TopicConfig(name, setting.type, None, "", setting.low, setting.high, setting.choices).parse(value)
 
 
-def _worded(problem: Refusal, name: str, kafka_version: KafkaVersion) -> Refusal:
+def _with_resource(problem: Refusal, name: str, kafka_version: KafkaVersion) -> Refusal:
     if kafka_version.is_kraft:
         return problem
     resource = kafka_version.behavior(AlterConfigsBehavior).resource_name("BROKER", name)

@@ -1,4 +1,4 @@
-"""Changing the configs of a topic: all of them at once (KIP-133), or some (KIP-339), in brokers' words (BA-93)."""
+"""Changes of a topic's configs, with Kafka's error messages (BA-93): all configs (KIP-133), or some (KIP-339)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Operation(enum.IntEnum):
-    """What is done to a config."""
+    """An operation of IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1
@@ -27,8 +27,8 @@ class Operation(enum.IntEnum):
     SUBTRACT = 3
 
 
-class Alteration(NamedTuple):
-    """One change of one config."""
+class ConfigChange(NamedTuple):
+    """A change of one config."""
 
     name: str
     operation: int
@@ -39,58 +39,64 @@ def replaced(
     topic_name: str,
     wanted: Iterable[tuple[str, str | None]],
     kafka_version: KafkaVersion,
-    problem: Refusal | None = None,
+    topic_error: Refusal | None = None,
 ) -> dict[str, str] | Refusal:
-    """Return a topic's configs when these are all it has; ``problem``: its own, told before that of a value."""
+    """Return the configs of a topic that AlterConfigs has set.
+
+    ``topic_error``: an error of the topic, which is reported before errors of values.
+    """
     configs: dict[str, str] = {}
     for name, value in wanted:
         if value is None:
             return null_value(name, kafka_version)
         configs[name] = value
-    return problem or _checked(topic_name, configs, kafka_version)
+    return topic_error or _checked(topic_name, configs, kafka_version)
 
 
 def null_value(name: str, kafka_version: KafkaVersion) -> Refusal:
-    """Refuse a config without value, where all configs are told."""
+    """Return the error of AlterConfigs for a config without value."""
     if kafka_version.behavior(AlterConfigsBehavior).preprocesses_changes:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
     return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def altered(
+def changed(
     topic_name: str,
     configs: Mapping[str, str],
-    changes: Sequence[Alteration],
+    changes: Sequence[ConfigChange],
     kafka_version: KafkaVersion,
     settings: Settings,
-    problem: Refusal | None = None,
+    topic_error: Refusal | None = None,
 ) -> dict[str, str] | Refusal:
-    """Return a topic's configs after some changes; ``problem``: its own, told before that of a value."""
-    refusal = unclear(changes, kafka_version)
+    """Return the configs of a topic after the changes of IncrementalAlterConfigs.
+
+    ``topic_error``: an error of the topic, which is reported before errors of values.
+    """
+    refusal = check_changes(changes, kafka_version)
     if refusal is not None:
         return refusal
     after = dict(configs)
     for change in changes:
-        refusal = _change(after, change, kafka_version, settings)
+        refusal = _apply(after, change, kafka_version, settings)
         if refusal is not None:
             return refusal
-    return problem or _checked(topic_name, after, kafka_version)
+    return topic_error or _checked(topic_name, after, kafka_version)
 
 
-def repeated(names: Sequence[str], kafka_version: KafkaVersion) -> Refusal | None:
-    """Refuse configs of which one is named more than once."""
-    twice = [name for name in names if names.count(name) > 1]
-    if not twice:
+def check_duplicates(names: Sequence[str], kafka_version: KafkaVersion) -> Refusal | None:
+    """Refuse configs if one of them is named more than once."""
+    duplicates = [name for name in names if names.count(name) > 1]
+    if not duplicates:
         return None
     message = "Error due to duplicate config keys"
     if not kafka_version.behavior(AlterConfigsBehavior).preprocesses_changes:
-        message += f" : {twice[0]}"
+        message += f" : {duplicates[0]}"
     return Refusal(ErrorCode.INVALID_REQUEST, message)
 
 
-def unclear(changes: Sequence[Alteration], kafka_version: KafkaVersion) -> Refusal | None:
-    """Refuse changes that say no value, or several of one config."""
-    refusal = repeated([change.name for change in changes], kafka_version)
+def check_changes(changes: Sequence[ConfigChange], kafka_version: KafkaVersion) -> Refusal | None:
+    """Refuse changes with an unknown operation, without a value, or of one config twice."""
+    refusal = check_duplicates([change.name for change in changes], kafka_version)
     if refusal is not None:
         return refusal
     behavior = kafka_version.behavior(AlterConfigsBehavior)
@@ -105,8 +111,8 @@ def unclear(changes: Sequence[Alteration], kafka_version: KafkaVersion) -> Refus
     return None
 
 
-def _change(
-    after: dict[str, str], change: Alteration, kafka_version: KafkaVersion, settings: Settings
+def _apply(
+    after: dict[str, str], change: ConfigChange, kafka_version: KafkaVersion, settings: Settings
 ) -> Refusal | None:
     name, operation, value = change
     if operation == Operation.DELETE or value is None:
@@ -132,10 +138,10 @@ def _change(
 
 def _not_a_list(name: str, operation: Operation, kafka_version: KafkaVersion) -> Refusal:
     if kafka_version.is_kraft:
-        told = f"Can't {operation.name} to key {name} because its type is not LIST."
-        return Refusal(ErrorCode.INVALID_CONFIG, told)
-    told = f"Config value {operation.name.lower()} is not allowed for config key: {name}"
-    return Refusal(ErrorCode.INVALID_REQUEST, told)
+        message = f"Can't {operation.name} to key {name} because its type is not LIST."
+        return Refusal(ErrorCode.INVALID_CONFIG, message)
+    message = f"Config value {operation.name.lower()} is not allowed for config key: {name}"
+    return Refusal(ErrorCode.INVALID_REQUEST, message)
 
 
 def _checked(topic_name: str, configs: dict[str, str], kafka_version: KafkaVersion) -> dict[str, str] | Refusal:

@@ -1,4 +1,6 @@
-"""What the APIs of group members ask first: a group's name, and whether this node is its coordinator (GP-10, GP-30)."""
+"""The first checks of all requests of group members: the group id, and whether this node coordinates the group
+(GP-10, GP-30).
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ class GroupIdBehavior(VersionBehavior):
         return self.at_least(2, 0)
 
 
-def coordination_error(group_id: str, context: RequestContext) -> int:
-    """Return why a node can't speak for a group whose members ask; 0 if it can."""
+def member_request_error(group_id: str, context: RequestContext) -> int:
+    """Return the error of a member's request that this node cannot serve; 0 if it can."""
     if not group_id and (context.api_key == JOIN_GROUP or context.behavior(GroupIdBehavior).members_need_group_id):
         return ErrorCode.INVALID_GROUP_ID
     error = context.coordinator.error_at(context.node, group_id)

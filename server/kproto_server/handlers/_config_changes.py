@@ -1,0 +1,77 @@
+"""What AlterConfigs and IncrementalAlterConfigs have in common: the resources that they can change, and the errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kproto.codes import ErrorCode
+from kproto_server.cluster.topics import Refusal, Topic, name_problem
+from kproto_server.cluster.version_behavior import AlterConfigsBehavior
+from kproto_server.handlers._config_resources import ResourceType, check_broker_id
+
+if TYPE_CHECKING:
+    from kproto_server.requests.context import RequestContext
+
+UNSUPPORTED_RESOURCE = "kproto changes the configs of topics and brokers only"
+
+
+class Target(NamedTuple):
+    """The topic whose configs change, or its error. The fields say when a broker reports the error."""
+
+    topic: Topic | None = None
+    first_error: Refusal | None = None
+    """Reported before the changes are checked."""
+    error_before_values: Refusal | None = None
+    """Reported after the changes are checked, and before their values are."""
+    last_error: Refusal | None = None
+    """Reported after the values are checked."""
+
+
+def topic_to_change(resource_type: int, name: str, context: RequestContext) -> Target:
+    """Return the topic of a resource, or its error. KRaft reports a missing topic last, ZooKeeper before the values."""
+    kafka_version = context.kafka_version
+    behavior = kafka_version.behavior(AlterConfigsBehavior)
+    if not _is_known(resource_type):
+        message = "Unexpected resource type UNKNOWN"
+        if behavior.preprocesses_changes:
+            message = f"Unknown resource type {resource_type}"
+        return Target(first_error=Refusal(ErrorCode.INVALID_REQUEST, message))
+    if resource_type != ResourceType.TOPIC:
+        return Target(first_error=Refusal(ErrorCode.POLICY_VIOLATION, UNSUPPORTED_RESOURCE))
+    topic = context.cluster.topic(name)
+    if topic is not None:
+        return Target(topic)
+    missing = Refusal(*behavior.missing_topic_error(name))
+    problem = name_problem(name, kafka_version)
+    invalid_name = None if problem is None else Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if kafka_version.is_kraft:
+        no_name = Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        return Target(error_before_values=invalid_name if name else no_name, last_error=missing)
+    if invalid_name is not None and behavior.checks_name_of_missing_topics:
+        return Target(error_before_values=invalid_name)
+    return Target(error_before_values=missing)
+
+
+def check_broker_to_change(name: str, context: RequestContext) -> Refusal | None:
+    """Refuse a broker resource that this node cannot change: a node changes its own configs, and those of all ("")."""
+    if not name:
+        return None
+    noun = "Node" if context.kafka_version.is_kraft else "Broker"
+    return check_broker_id(name, context, expected="{},", noun=noun)
+
+
+def returned_type(resource_type: int, context: RequestContext) -> int:
+    """Return the resource type that the AlterConfigs response has."""
+    returns_unknown = context.behavior(AlterConfigsBehavior).returns_unknown_resource_types
+    return resource_type if returns_unknown or _is_known(resource_type) else ResourceType.UNKNOWN
+
+
+def set_configs(topic: Topic, configs: dict[str, str], context: RequestContext) -> None:
+    """Set the configs of a topic, and invalidate what depends on them."""
+    if configs != topic.configs:
+        topic.configs = configs
+        context.cluster.version += 1
+
+
+def _is_known(resource_type: int) -> bool:
+    return resource_type in ResourceType.__members__.values() and resource_type != ResourceType.UNKNOWN
