@@ -1,4 +1,4 @@
-"""Reports for tests: hand-made observations, and what real clients' recorded conversations make of one."""
+"""Test data: observations that are made by hand or from recorded conversations of real clients, and their reports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def report_of(
 
 
 def conversation(name: str) -> Observations:
-    """What a broker would have observed of a recording."""
+    """Return what a broker would have observed of a recorded conversation."""
     observations = Observations()
     connections: dict[int, ConnectionInfo] = {}
     for frame in conversations()[name]:
@@ -48,7 +48,7 @@ def conversation(name: str) -> Observations:
 
 
 def old_consumer() -> Observations:
-    """A consumer that does not negotiate, as Java's 0.9: two of its versions are gone in 4.0."""
+    """Return observations of a consumer that does not negotiate, as Java's 0.9; 4.0 removed two of its versions."""
     observations, info = Observations(), ConnectionInfo("/127.0.0.1")
     for api_key, api_version, count in ((1, 1, 12), (2, 0, 2), (3, 0, 3), (8, 2, 4), (9, 1, 2), (10, 0, 1)):
         observations.request(info, "consumer-1", api_key, api_version, count)
@@ -56,7 +56,7 @@ def old_consumer() -> Observations:
 
 
 def everything() -> Observations:
-    """A bit of all that a report can tell, by two clients."""
+    """Return observations of two clients that fill every section of a report."""
     observations, info = old_consumer(), ConnectionInfo("/127.0.0.1")
     observations.commit_layout(info, "consumer-1", 2, "v2", 691_200_001, 3)
     observations.commit_layout(info, "consumer-1", 2, "v2", -1)

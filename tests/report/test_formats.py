@@ -1,4 +1,4 @@
-"""The report in its four forms: right, complete, and safe against what clients call themselves."""
+"""The four formats of the report are correct and complete, and names that clients choose cannot break them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def hostile() -> Report:
 
 
 class TestTerminal:
-    def test_a_run_with_all_there_is_to_tell(self, full: Report) -> None:
+    def test_a_report_with_all_its_sections(self, full: Report) -> None:
         assert text.render(full, width=100, saved_as=["out.json", "out.html"]) == (
             "kproto: 3 clients sent 28 requests\n"
             "  (no client id): 0 requests\n"
@@ -59,7 +59,7 @@ class TestTerminal:
             "whole report: out.html\n"
         )
 
-    def test_a_run_without_a_complaint(self) -> None:
+    def test_a_report_without_problems(self) -> None:
         assert text.render(report_of(conversation("4.4.0-java-1.1.1-consumer"), target="4.4"), width=80) == (
             "kproto: 1 client sent 13 requests\n"
             "  consumer-1: 13 requests\n"
@@ -68,13 +68,13 @@ class TestTerminal:
             "nothing would break on Kafka 4.4\n"
         )
 
-    def test_a_run_without_a_client_says_where_a_client_learns_of_the_broker(self) -> None:
-        told = text.render(report_of(Observations()))
-        assert told == (
+    def test_a_report_without_clients_names_the_environment_variable(self) -> None:
+        rendered = text.render(report_of(Observations()))
+        assert rendered == (
             "kproto: no client connected\n  the command finds the broker's address in KAFKA_BOOTSTRAP_SERVERS\n"
         )
 
-    def test_what_the_kafka_version_hides_is_said_not_to_be_decided(self) -> None:
+    def test_versions_that_the_kafka_version_limits_are_undecided(self) -> None:
         observations, info = Observations(), ConnectionInfo("/127.0.0.1")
         observations.request(info, "app", 18, 0)
         observations.request(info, "app", 2, 0)
@@ -94,52 +94,52 @@ class TestTerminal:
             lines = text.render(report, width=width).splitlines()
             assert max(map(len, lines)) <= min(max(width, text.WIDTH_MIN), text.WIDTH_MAX)
 
-    def test_an_api_is_named_once_with_its_versions(self) -> None:
+    def test_an_api_is_listed_once_with_its_versions(self) -> None:
         observations, info = Observations(), ConnectionInfo("/127.0.0.1")
         for api_key, api_version in ((8, 3), (8, 4), (3, 5), (8, 10)):
             observations.request(info, "app", api_key, api_version)
 
         assert "    Metadata v5, OffsetCommit v3 v4 v10\n" in text.render(report_of(observations))
 
-    def test_both_layouts_of_v4_are_told(self) -> None:
+    def test_both_layouts_of_v4_are_listed(self) -> None:
         observations, info = Observations(), ConnectionInfo("/127.0.0.1")
         observations.commit_layout(info, "app", 4, "v4 as released", 60_000)
         observations.commit_layout(info, "app", 4, "v4 of KIP-211", -1)
 
-        told = text.render(report_of(observations))
-        assert "OffsetCommit v4 as released, with retention_time, 1x, all with an override\n" in told
-        assert "OffsetCommit v4 of KIP-211, without retention_time, 1x, no override\n" in told
+        rendered = text.render(report_of(observations))
+        assert "OffsetCommit v4 as released, with retention_time, 1x, all with an override\n" in rendered
+        assert "OffsetCommit v4 of KIP-211, without retention_time, 1x, no override\n" in rendered
 
-    def test_many_rows_are_counted_rather_than_shown(self) -> None:
+    def test_rows_above_the_limit_are_only_counted(self) -> None:
         observations, info = Observations(), ConnectionInfo("/127.0.0.1")
         for number in range(40):
             observations.request(info, f"app-{number:02}", 1, 1)
 
-        told = text.render(report_of(observations, target="4.0"))
-        assert "  and 34 more clients (--report FILE has all)\n" in told
-        assert "  and 34 more rows (--report FILE has all)\n" in told
-        assert len(told.splitlines()) <= 24
+        rendered = text.render(report_of(observations, target="4.0"))
+        assert "  and 34 more clients (--report FILE has all)\n" in rendered
+        assert "  and 34 more rows (--report FILE has all)\n" in rendered
+        assert len(rendered.splitlines()) <= 24
 
-    def test_colors_only_where_asked_for(self, full: Report) -> None:
+    def test_colors_are_used_only_on_request(self, full: Report) -> None:
         plain, colored = text.render(full), text.render(full, color=True)
         assert "\x1b" not in plain
         assert "\x1b[31mwould break on Kafka 4.0:\x1b[0m" in colored
         assert re.sub(r"\x1b\[\d+m", "", colored) == plain
 
-    def test_a_client_cannot_steer_the_terminal(self, hostile: Report) -> None:
+    def test_a_clients_name_cannot_control_the_terminal(self, hostile: Report) -> None:
         lines = text.render(hostile).split("\n")
         assert all(line.isprintable() for line in lines)
 
 
 class TestJson:
-    def test_the_fields_are_those_that_the_document_tells(self, full: Report) -> None:
+    def test_the_fields_are_those_that_the_document_lists(self, full: Report) -> None:
         document = (Path(__file__).parents[2] / "server" / "REPORT.md").read_text(encoding="utf-8")
-        told = set(
+        documented = set(
             re.findall(r"^\| `([a-z_.\[\]]+)` \| (?:array|integer|string|boolean|object|number)", document, re.M)
         )
-        assert set(fields(json.loads(json_file.render(full)))) == told
+        assert set(fields(json.loads(json_file.render(full)))) == documented
 
-    def test_what_breaks_is_told_with_its_client(self, full: Report) -> None:
+    def test_a_version_that_breaks_is_listed_with_its_client(self, full: Report) -> None:
         found = json.loads(json_file.render(full))
         assert found["would_break"] is True
         assert found["breaks"][1] == {
@@ -156,7 +156,7 @@ class TestJson:
             "software_version": None,
         }
 
-    def test_the_run_and_the_advice(self, full: Report) -> None:
+    def test_the_run_and_the_advice_are_in_the_file(self, full: Report) -> None:
         found = json.loads(json_file.render(full))
         assert (found["schema"], found["kafka_version"], found["target"]) == (1, "latest", "4.0")
         assert found["run"] == {
@@ -171,7 +171,7 @@ class TestJson:
             "offsets_retention_minutes": 10080,
         }
 
-    def test_a_client_whole(self, full: Report) -> None:
+    def test_a_client_has_its_requests_commits_and_errors(self, full: Report) -> None:
         client = json.loads(json_file.render(full))["clients"][2]
         assert client["negotiates"] is False
         assert client["requests"][0]["verdict"] == "breaks"
@@ -186,7 +186,7 @@ class TestJson:
             "count": 2,
         }
 
-    def test_a_frame_that_is_no_request_has_no_api(self, full: Report) -> None:
+    def test_a_frame_that_is_not_a_request_has_no_api(self, full: Report) -> None:
         closed = json.loads(json_file.render(full))["clients"][0]["closed"]
         assert closed == [
             {
@@ -198,17 +198,17 @@ class TestJson:
             }
         ]
 
-    def test_names_are_what_the_client_sent(self, hostile: Report) -> None:
+    def test_names_are_those_that_the_client_sent(self, hostile: Report) -> None:
         assert json.loads(json_file.render(hostile))["clients"][0]["client_id"] == HOSTILE
 
-    def test_a_report_without_a_run_or_an_override_has_nulls(self) -> None:
+    def test_a_report_without_a_run_and_overrides_has_nulls(self) -> None:
         found = json.loads(json_file.render(report_of(old_consumer())))
         assert found["run"] is None
         assert found["retention"] is None
 
 
 def fields(value: object, path: str = "") -> Iterator[str]:
-    """The paths of all fields; ``breaks`` repeats those of requests and is not entered."""
+    """Yield the paths of all fields, without those inside ``breaks``, which repeat the fields of requests."""
     if isinstance(value, dict):
         for name, inner in value.items():
             here = f"{path}.{name}" if path else name
@@ -221,7 +221,7 @@ def fields(value: object, path: str = "") -> Iterator[str]:
 
 
 class TestMarkdown:
-    def test_what_breaks_is_a_table(self, full: Report) -> None:
+    def test_versions_that_break_are_a_table(self, full: Report) -> None:
         assert (
             "## Would break on Kafka 4.0\n\n"
             "| Request | Count | Why | Client |\n"
@@ -229,8 +229,8 @@ class TestMarkdown:
             "| Fetch v1 | 12 | last served by 3.9; 4.0 serves v4-v17 | consumer-1 |\n"
         ) in markdown.render(full)
 
-    def test_all_of_it_is_there(self, full: Report) -> None:
-        told = markdown.render(full)
+    def test_all_sections_are_there(self, full: Report) -> None:
+        rendered = markdown.render(full)
         for line in (
             "- command: `java -jar 'an app.jar'`",
             "- exit code 0 after 3.2 s, started 2026-11-01T12:00:00+01:00",
@@ -241,26 +241,26 @@ class TestMarkdown:
             "| consumer-1 | OffsetCommit v2 | 2 | UNKNOWN\\_TOPIC\\_OR\\_PARTITION (retriable) |",
             "| (no client id) | not a request | 1 | a frame of 3 bytes is too short for a request header |",
         ):
-            assert f"{line}\n" in told
+            assert f"{line}\n" in rendered
 
-    def test_nothing_breaks_is_said(self) -> None:
-        told = markdown.render(report_of(old_consumer(), target="3.9"))
-        assert "## Would break on Kafka 3.9\n\nNo request seen.\n" in told
+    def test_a_report_without_breaks_says_so(self) -> None:
+        rendered = markdown.render(report_of(old_consumer(), target="3.9"))
+        assert "## Would break on Kafka 3.9\n\nNo request seen.\n" in rendered
 
-    def test_a_client_adds_no_markup_and_no_row(self, hostile: Report) -> None:
-        told = markdown.render(hostile)
-        assert "<script>" not in told.replace("\\<script", "")
-        assert not re.search(r"^# head", told, re.M)
-        cells = [len(re.findall(r"(?<!\\)\|", line)) for line in told.splitlines() if line.startswith("|")]
+    def test_a_clients_name_adds_no_markup_and_no_row(self, hostile: Report) -> None:
+        rendered = markdown.render(hostile)
+        assert "<script>" not in rendered.replace("\\<script", "")
+        assert not re.search(r"^# head", rendered, re.M)
+        cells = [len(re.findall(r"(?<!\\)\|", line)) for line in rendered.splitlines() if line.startswith("|")]
         assert set(cells) == {5}
 
-    def test_a_command_with_backticks_stays_code(self) -> None:
+    def test_a_command_with_backticks_is_quoted_as_code(self) -> None:
         run = type(FINISHED)(("sh", "-c", "echo ``"), 0, "2026-11-01T12:00:00+01:00", 1.0)
         assert "- command: ``` sh -c 'echo ``' ```\n" in markdown.render(report_of(old_consumer(), run=run))
 
 
 class Page(HTMLParser):
-    """What a page is made of: tags in order, open ones, and its text."""
+    """The tags, the attributes and the text of a page; ``open`` has the tags that are not closed."""
 
     VOID = frozenset({"meta", "br"})
 
@@ -291,14 +291,14 @@ class TestHtml:
         for report in (full, hostile, report_of(Observations()), report_of(old_consumer(), target="3.9")):
             assert Page(html_page.render(report)).open == []
 
-    def test_the_page_needs_nothing_else(self, full: Report) -> None:
+    def test_the_page_loads_nothing_from_elsewhere(self, full: Report) -> None:
         page = html_page.render(full)
         assert not re.search(r"https?:|url\(|@import", page)
         assert not {"script", "link", "img", "iframe"} & set(Page(page).tags)
         assert not {"src", "href"} & set(Page(page).attributes)
 
-    def test_all_of_it_is_there(self, full: Report) -> None:
-        told = "".join(Page(html_page.render(full)).words)
+    def test_all_sections_are_there(self, full: Report) -> None:
+        shown = "".join(Page(html_page.render(full)).words)
         for part in (
             "Kafka clients and Kafka 4.0",
             "java -jar 'an app.jar'",
@@ -311,9 +311,9 @@ class TestHtml:
             "OFFSET_METADATA_TOO_LARGE",
             "a frame of 3 bytes is too short for a request header",
         ):
-            assert part in told
+            assert part in shown
 
-    def test_the_matrix_marks_what_was_sent_and_what_the_target_removed(self, full: Report) -> None:
+    def test_the_matrix_marks_sent_and_removed_versions(self, full: Report) -> None:
         page = html_page.render(full)
         removed = "last served by 3.9"
         assert f'<td class="removed" title="Fetch v0: 0 requests; {removed}"></td>' in page
@@ -341,10 +341,10 @@ class TestHtml:
             (Observations(), None, "No client connected"),
         ],
     )
-    def test_the_banner_says_how_it_went(self, observations: Observations, target: str | None, banner: str) -> None:
+    def test_the_banner_states_the_result(self, observations: Observations, target: str | None, banner: str) -> None:
         assert f'role="status">{banner}</div>' in html_page.render(report_of(observations, target=target))
 
-    def test_a_client_adds_no_tags(self, hostile: Report) -> None:
+    def test_a_clients_name_adds_no_tags(self, hostile: Report) -> None:
         page = html_page.render(hostile)
         assert "script" not in Page(page).tags
         assert "\x1b" not in page
@@ -353,13 +353,13 @@ class TestHtml:
 
 class TestFiles:
     @pytest.mark.parametrize(("name", "begin"), [("r.json", "{"), ("r.md", "# "), ("r.html", "<!DOCTYPE html>")])
-    def test_the_name_tells_the_form(self, full: Report, tmp_path: Path, name: str, begin: str) -> None:
+    def test_the_suffix_selects_the_format(self, full: Report, tmp_path: Path, name: str, begin: str) -> None:
         path = tmp_path / name
         path.write_text("of an earlier run" * 10_000, encoding="utf-8")
         files.write(full, str(path))
         assert path.read_text(encoding="utf-8").startswith(begin)
         assert "earlier run" not in path.read_text(encoding="utf-8")
 
-    def test_other_names_are_refused(self, full: Report, tmp_path: Path) -> None:
+    def test_other_suffixes_are_refused(self, full: Report, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"no report format has the suffix '\.txt'"):
             files.write(full, str(tmp_path / "r.txt"))

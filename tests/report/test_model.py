@@ -1,4 +1,4 @@
-"""What a report says of what was observed."""
+"""A report is built from observations: requests, advice on retention, errors and names."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ def info() -> ConnectionInfo:
     return ConnectionInfo("/127.0.0.1")
 
 
-def test_a_request_that_closed_the_connection_was_sent_all_the_same(
-    observations: Observations, info: ConnectionInfo
-) -> None:
+def test_a_request_that_closed_the_connection_counts_as_sent(observations: Observations, info: ConnectionInfo) -> None:
     observations.closed(info, "old", 1, 1, "version 1 is not served by Kafka version 4.0")
 
     report = report_of(observations, kafka_version="4.0", target="4.0")
@@ -35,7 +33,7 @@ def test_a_request_that_closed_the_connection_was_sent_all_the_same(
     ]
 
 
-def test_a_request_that_was_counted_and_then_closed_the_connection_counts_once(
+def test_a_request_that_is_counted_and_then_closes_the_connection_counts_once(
     observations: Observations, info: ConnectionInfo
 ) -> None:
     observations.request(info, "app", 3, 5)
@@ -45,7 +43,7 @@ def test_a_request_that_was_counted_and_then_closed_the_connection_counts_once(
 
 
 @pytest.mark.parametrize("api_key", [-1, 70, 9999])
-def test_frames_of_no_api_are_closed_connections_and_no_requests(
+def test_frames_of_unknown_apis_are_closed_connections_and_not_requests(
     observations: Observations, info: ConnectionInfo, api_key: int
 ) -> None:
     observations.closed(info, "app", api_key, 0, "not served")
@@ -59,7 +57,7 @@ def test_frames_of_no_api_are_closed_connections_and_no_requests(
 @pytest.mark.parametrize(
     ("retention_ms", "minutes"), [(60_000, 1), (60_001, 2), (604_800_000, 10080), (1, 1), (0, 1), (-5, 1)]
 )
-def test_the_advice_is_the_largest_override_in_minutes_rounded_up(
+def test_the_advised_minutes_are_the_largest_override_rounded_up(
     observations: Observations, info: ConnectionInfo, retention_ms: int, minutes: int
 ) -> None:
     observations.commit_layout(info, "app", 3, "v3", retention_ms)
@@ -84,7 +82,7 @@ def test_without_overrides_there_is_no_advice(observations: Observations, info: 
     assert report_of(observations).retention is None
 
 
-def test_layouts_are_added_up_over_clients(observations: Observations, info: ConnectionInfo) -> None:
+def test_commits_are_added_up_over_clients(observations: Observations, info: ConnectionInfo) -> None:
     observations.commit_layout(info, "a", 4, "v4 as released", 5000)
     observations.commit_layout(info, "b", 4, "v4 as released", -1)
     observations.commit_layout(info, "b", 4, "v4 of KIP-211", -1)
@@ -104,7 +102,7 @@ def test_errors_are_added_up_over_clients_and_the_most_frequent_come_first(
     ]
 
 
-def test_a_code_that_kafka_does_not_have_is_told_by_number() -> None:
+def test_an_unknown_error_code_is_reported_by_its_number() -> None:
     assert error_name(31_000) == phrases.error(31_000) == "error 31000"
 
 
@@ -121,10 +119,10 @@ def test_a_code_that_kafka_does_not_have_is_told_by_number() -> None:
         (-5, "-5 ms"),
     ],
 )
-def test_durations_are_told_exactly(total_ms: int, text: str) -> None:
+def test_durations_are_exact(total_ms: int, text: str) -> None:
     assert phrases.duration(total_ms) == text
 
 
-def test_a_client_without_a_name_is_told_so() -> None:
+def test_a_client_without_an_id_has_a_placeholder() -> None:
     names = [phrases.who(client) for client in report_of(everything()).clients]
     assert names == ["(no client id)", "billing (apache-kafka-java 4.3.1)", "consumer-1"]
