@@ -63,8 +63,8 @@ class Timer:
     __slots__ = ("action", "due_ms", "real_due_ms")
 
     def __init__(self, due_ms: int, real_due_ms: float | None, action: Callable[[], None]) -> None:
-        self.due_ms = due_ms
-        self.real_due_ms = real_due_ms
+        self.due_ms: int = due_ms
+        self.real_due_ms: float | None = real_due_ms
         self.action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
@@ -76,12 +76,12 @@ class Clock:
 
     def __init__(self, wall_ms: float, real_ms: float, mode: ClockMode | None = None) -> None:
         """``wall_ms``: since the epoch; ``real_ms``: a monotonic reading of the same moment."""
-        self.mode = mode or ClockMode()
-        self.real_ms = real_ms
+        self.mode: ClockMode = mode or ClockMode()
+        self.real_ms: float = real_ms
         """The last reading of real time."""
         self._broker_ms = float(wall_ms)
         self._active_ms = real_ms
-        self.timers_set = 0
+        self.timers_set: int = 0
         """How many timers were set so far."""
         self._by_broker: list[tuple[int, int, Timer]] = []
         self._in_background: list[tuple[int, int, Timer]] = []

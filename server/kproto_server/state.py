@@ -29,18 +29,18 @@ class BrokerState:
         self, kafka_version: KafkaVersion, settings: Settings, cluster: Cluster, clock: Clock | None = None
     ) -> None:
         """``clock``: runs the coordinator's timers; None: a clock that stands still."""
-        self.clock = clock or Clock(0.0, 0.0, ClockMode(rate=0.0))
-        self.kafka_version = kafka_version
-        self.cluster = cluster
-        self.settings = DynamicSettings(settings, kafka_version, cluster.changed)
-        self.coordinator = GroupCoordinator(
+        self.clock: Clock = clock or Clock(0.0, 0.0, ClockMode(rate=0.0))
+        self.kafka_version: KafkaVersion = kafka_version
+        self.cluster: Cluster = cluster
+        self.settings: DynamicSettings = DynamicSettings(settings, kafka_version, cluster.changed)
+        self.coordinator: GroupCoordinator = GroupCoordinator(
             kafka_version.behavior(CoordinatorBehavior),
             self.settings,
             cluster.topics,
             self.clock,
             cluster.random_bytes,
         )
-        self.log_manager = LogManager(cluster.topics, self.settings, cluster.random_bytes)
+        self.log_manager: LogManager = LogManager(cluster.topics, self.settings, cluster.random_bytes)
 
     def notes(self) -> list[str]:
         """Return the lines that a start prints about settings that follow from others."""

@@ -52,19 +52,19 @@ class Cluster:
     ) -> None:
         """``random_bytes``: the source of all random ids in a broker; a seeded function repeats a run."""
         self.nodes: dict[int, Node] = {node.node_id: node for node in nodes}
-        self.version = 0
+        self.version: int = 0
         """Rises with every change of topics, partitions, leaders or nodes: what was remembered before may be wrong."""
         self.topics: dict[str, Topic] = {}
         self.kafka_version = kafka_version
-        self.behavior = kafka_version.behavior(TopicBehavior)
+        self.behavior: TopicBehavior = kafka_version.behavior(TopicBehavior)
         self._rules = _rules_for(kafka_version)
         self.defaults = defaults
-        self.controller_id = NO_CONTROLLER
+        self.controller_id: int = NO_CONTROLLER
         self.random_bytes = random_bytes
-        self.last_producer_id = 0
+        self.last_producer_id: int = 0
         """The newest id that `new_producer_id` has returned."""
         self._topics_by_id: dict[bytes, Topic] = {}
-        self.cluster_id = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
+        self.cluster_id: str = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
         self._elect_controller()
 
     @classmethod

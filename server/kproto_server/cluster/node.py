@@ -9,12 +9,12 @@ class Node:
     __slots__ = ("alive", "host", "node_id", "port", "rack", "registered")
 
     def __init__(self, node_id: int, host: str, port: int, rack: str | None = None, *, alive: bool = True) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.alive = alive
-        self.registered = alive
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+        self.alive: bool = alive
+        self.registered: bool = alive
         """Whether the node was ever alive: KRaft counts a stopped broker, ZooKeeper forgets it (BA-52)."""
 
     def __repr__(self) -> str:

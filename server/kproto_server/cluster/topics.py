@@ -38,14 +38,14 @@ class Partition:
     __slots__ = ("data", "index", "isr", "leader", "leader_epoch", "replicas")
 
     def __init__(self, index: int, replicas: list[int], isr: list[int], leader: int) -> None:
-        self.index = index
-        self.replicas = replicas
+        self.index: int = index
+        self.replicas: list[int] = replicas
         """Node ids; the first is the preferred leader."""
-        self.isr = isr
+        self.isr: list[int] = isr
         """Replicas that have all that was committed; of a partition without a leader the last that had."""
-        self.leader = leader
+        self.leader: int = leader
         """Node id; `NO_LEADER` while there is none."""
-        self.leader_epoch = 0
+        self.leader_epoch: int = 0
         self.data: PartitionData = NO_DATA
         """What is in its log; `NO_DATA` until something is."""
 
@@ -72,12 +72,12 @@ class Topic:
     def __init__(
         self, name: str, topic_id: bytes, partitions: list[Partition], configs: dict[str, str], created_ms: int
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = partitions
-        self.configs = configs
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[Partition] = partitions
+        self.configs: dict[str, str] = configs
         """What was set on the topic itself, by Kafka's names."""
-        self.created_ms = created_ms
+        self.created_ms: int = created_ms
 
     @property
     def internal(self) -> bool:

@@ -25,10 +25,10 @@ class Option:
     __slots__ = ("help", "metavar", "name", "repeats")
 
     def __init__(self, name: str, metavar: str, help: str, *, repeats: bool = False) -> None:
-        self.name = name
-        self.metavar = metavar
-        self.help = help
-        self.repeats = repeats
+        self.name: str = name
+        self.metavar: str = metavar
+        self.help: str = help
+        self.repeats: bool = repeats
 
     @property
     def head(self) -> str:
@@ -44,7 +44,7 @@ class Command:
         self.summary = summary
         self.rest = rest
         """The arguments after the options, as the help shows them; empty: none are allowed."""
-        self.options = {option.name: option for option in options}
+        self.options: dict[str, Option] = {option.name: option for option in options}
 
     def help(self) -> str:
         """Return the text of ``--help``."""

@@ -35,17 +35,17 @@ class ServeOptions:
         brokers: int = 1,
         data: DataDirectory | None = None,
     ) -> None:
-        self.kafka_version = kafka_version
-        self.settings = settings
-        self.clock = clock
-        self.data = data
+        self.kafka_version: KafkaVersion = kafka_version
+        self.settings: Settings = settings
+        self.clock: ClockMode = clock
+        self.data: DataDirectory | None = data
         """The data directory; None: offsets and records stay in memory."""
-        self.host = host
-        self.port = port
+        self.host: str = host
+        self.port: int = port
         """Port of the first broker; each further broker has the next one. 0: a free port for each."""
-        self.port_file = port_file
+        self.port_file: str | None = port_file
         """File to write when all brokers listen: one ``HOST:PORT`` a line, in the order of node ids."""
-        self.brokers = brokers
+        self.brokers: int = brokers
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -85,17 +85,17 @@ class RunOptions:
         fail_on_removed: bool = False,
         data: DataDirectory | None = None,
     ) -> None:
-        self.command = command
-        self.kafka_version = kafka_version
-        self.target = target
+        self.command: tuple[str, ...] = command
+        self.kafka_version: KafkaVersion = kafka_version
+        self.target: KafkaVersion = target
         """The release against which the report checks the clients."""
-        self.settings = settings
-        self.clock = clock
-        self.brokers = brokers
-        self.port = port
+        self.settings: Settings = settings
+        self.clock: ClockMode = clock
+        self.brokers: int = brokers
+        self.port: int = port
         """Port of the first broker; 0: a free port for each."""
-        self.reports = reports
+        self.reports: tuple[str, ...] = reports
         """Files to write; the suffix of each name selects the format."""
-        self.fail_on_removed = fail_on_removed
-        self.data = data
+        self.fail_on_removed: bool = fail_on_removed
+        self.data: DataDirectory | None = data
         """The data directory; None: offsets and records stay in memory."""

@@ -25,7 +25,7 @@ class DynamicSettings:
         """``on_change``: called after each change, as decisions that were made from the old settings are void."""
         self._kafka_version = kafka_version
         self._on_change = on_change
-        self.current = settings
+        self.current: Settings = settings
         """The settings that apply to all nodes. A `Settings` never changes: a change puts another one here."""
         self.configs: dict[str, dict[str, str]] = {ALL_NODES: first_dynamic_configs(kafka_version)}
         """The dynamic configs by node id, and those of `ALL_NODES`."""

@@ -102,7 +102,7 @@ class Settings(_Values):
         of_one: Mapping[str, str] | None = None,
     ) -> None:
         """``given`` at the start; ``of_all`` brokers, or only ``of_one``, while they run."""
-        self.kafka_version = kafka_version or KafkaVersion.named()
+        self.kafka_version: KafkaVersion = kafka_version or KafkaVersion.named()
         self._given = dict(given or {})
         self._of_all = first_dynamic_configs(self.kafka_version) if of_all is None else dict(of_all)
         self._of_one = dict(of_one or {})

@@ -43,7 +43,8 @@ class PartitionCheck:
         self._partition_count = partition_count
         self._epochs = epochs
         self._next_offset = 0
-        self.batch_count = self.record_count = 0
+        self.batch_count: int = 0
+        self.record_count: int = 0
         self.unknown_types: set[int] = set()
 
     def begin_segment(self, segment: SegmentFile) -> None:

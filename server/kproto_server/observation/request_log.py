@@ -33,17 +33,17 @@ class Entry:
     )  # fmt: skip
 
     def __init__(self, number: int, connection: ConnectionInfo, node_id: int, frame: bytes, now_ms: int) -> None:
-        self.number = number
-        self.connection = connection
-        self.node_id = node_id
-        self.is_whole = len(frame) <= FRAME_KEPT_MAX_BYTES
-        self.frame = frame if self.is_whole else frame[:HEAD_SIZE_BYTES]
-        self.time_ms = now_ms
+        self.number: int = number
+        self.connection: ConnectionInfo = connection
+        self.node_id: int = node_id
+        self.is_whole: bool = len(frame) <= FRAME_KEPT_MAX_BYTES
+        self.frame: bytes = frame if self.is_whole else frame[:HEAD_SIZE_BYTES]
+        self.time_ms: int = now_ms
         self.response: bytes | None = None
         """The response frame without its size."""
-        self.has_whole_response = True
+        self.has_whole_response: bool = True
         self.responded_ms: int | None = None
-        self.is_kept = True
+        self.is_kept: bool = True
 
     @property
     def size_bytes(self) -> int:
@@ -58,7 +58,7 @@ class RequestLog:
         self._entries: deque[Entry] = deque()
         self._size_bytes = 0
         self._taken = 0
-        self.dropped = 0
+        self.dropped: int = 0
         """Number of requests dropped because of the limits."""
 
     def entries(self) -> list[Entry]:

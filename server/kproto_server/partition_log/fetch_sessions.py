@@ -65,10 +65,10 @@ class CachedPartition:
     __slots__ = ("high_watermark", "log_start_offset", "requested")
 
     def __init__(self, requested: RequestedPartition) -> None:
-        self.requested = requested
+        self.requested: RequestedPartition = requested
         # No response has -1 for both, so the first response always has the partition.
-        self.high_watermark = UNKNOWN
-        self.log_start_offset = UNKNOWN
+        self.high_watermark: int = UNKNOWN
+        self.log_start_offset: int = UNKNOWN
 
     def must_return(self, read: PartitionData) -> bool:
         """Return whether the response must have the partition. The consumer then knows the offsets in it."""
@@ -89,7 +89,7 @@ class FetchSession:
     def __init__(self, session_id: int, *, by_topic_id: bool, now_ms: int) -> None:
         """``by_topic_id``: whether the session's requests name topics by id; that cannot change later."""
         self.session_id = session_id
-        self.epoch = 1
+        self.epoch: int = 1
         """The epoch that the next request must have."""
         self.by_topic_id = by_topic_id
         self.last_used_ms = now_ms

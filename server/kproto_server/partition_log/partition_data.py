@@ -35,8 +35,8 @@ class Append:
     __slots__ = ("base_offset", "error")
 
     def __init__(self, base_offset: int) -> None:
-        self.base_offset = base_offset
-        self.error = 0
+        self.base_offset: int = base_offset
+        self.error: int = 0
         """Why the log does not have it, once that is known."""
 
 
@@ -51,14 +51,14 @@ class PartitionData:
     is_in_memory = True
 
     def __init__(self, start_offset: int = 0) -> None:
-        self.start_offset = start_offset
+        self.start_offset: int = start_offset
         """The first offset that may be read."""
-        self.next_offset = start_offset
+        self.next_offset: int = start_offset
         """The one that the next record gets: log end and, as one node's replicas are all there is, high watermark."""
-        self.size_bytes = 0
+        self.size_bytes: int = 0
         """Octets of all batches."""
         self.epochs: list[EpochStart] = []
-        self.known_producers = Producers()
+        self.known_producers: Producers = Producers()
         self.waiters: dict[Callable[[], object], None] = {}
         """What is called when something was appended: fetches that wait for it."""
         self._batches: list[bytes] = []

@@ -34,9 +34,9 @@ class Producer:
     __slots__ = ("batches", "epoch", "last_ms")
 
     def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
+        self.epoch: int = epoch
         self.batches: deque[Written] = deque(maxlen=BATCHES_KEPT)
-        self.last_ms = 0
+        self.last_ms: int = 0
         """When it last wrote; one that is silent for long enough is forgotten."""
 
 

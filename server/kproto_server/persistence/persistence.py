@@ -62,7 +62,7 @@ class Persistence:
         try:
             disk.make_directory("")
             disk.lock()
-            self.log_dir = LogDir(
+            self.log_dir: LogDir = LogDir(
                 disk,
                 durability=data.durability,
                 repair=data.repair,
@@ -90,7 +90,7 @@ class Persistence:
         state.log_manager.directory = str(Path(data.path).absolute())
         state.cluster.last_producer_id = int(time.time() * 1000) << PRODUCER_ID_BITS
         self._background = WorkerThread(post)
-        self.topic_logs = TopicLogs(
+        self.topic_logs: TopicLogs = TopicLogs(
             state.cluster, state.settings, self.log_dir, self._log, self._save_changed_topics, self._background.run
         )
         state.log_manager.data_of = self.topic_logs.data_of

@@ -15,7 +15,10 @@ named, the switch turns at the first release known to behave so.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Mode", "Release", "VersionBehavior"]
 
@@ -33,7 +36,7 @@ class Release:
         self.release = release
         """The release line in numbers; for "latest" that of the newest release."""
         self.mode = mode
-        self.is_kraft = mode == "kraft"
+        self.is_kraft: bool = mode == "kraft"
         self.is_latest = is_latest
         """Whether this is "latest": the APIs of all releases at once."""
         self._behaviors: dict[type[VersionBehavior], Any] = {}
@@ -54,7 +57,7 @@ class VersionBehavior:
     """The switches of one area for one release; subclasses define them."""
 
     def __init__(self, of: Release) -> None:
-        self.release = of.release
-        self.is_kraft = of.is_kraft
-        self.is_latest = of.is_latest
-        self.at_least = of.at_least
+        self.release: tuple[int, ...] = of.release
+        self.is_kraft: bool = of.is_kraft
+        self.is_latest: bool = of.is_latest
+        self.at_least: Callable[..., bool] = of.at_least
