@@ -8,9 +8,13 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from kproto.records.batches import read_records
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
 from kproto_server.broker.broker import Broker, DataDirectory
 from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.partition_log.stored_data import StoredData, TopicAppend
+from kproto_server.storage.compaction import Compaction, CompactionSettings
 from kproto_server.storage.log_dir import LogDir
 from tests.partition_log.conversation import Talk
 from tests.partition_log.conversation_chapters import (
@@ -76,6 +80,38 @@ def test_reads_are_those_of_memory(sizes: list[int], segment_bytes: int, offset:
         assert data.batch_at_time(limit * 5) == memory.batch_at_time(limit * 5)
         assert data.epoch_at(offset) == memory.epoch_at(offset)
         assert data.size_bytes == memory.size_bytes
+
+
+@pytest.mark.parametrize("failing_operation", [None, *range(60)])
+def test_a_reader_sees_the_same_table_at_every_step_of_compactions(failing_operation: int | None) -> None:
+    """The first compaction rewrites each segment, later ones merge them; one operation of the disk fails."""
+    disk = SimulatedDisk()
+    log_dir, stored = opened(disk, 600)
+    expected: dict[bytes | None, bytes | None] = {}
+    for number in range(60):
+        record = Record(b"key %d" % (number * 7 % 12), b"%d" % number * (number % 19 + 1))
+        expected[record.key] = record.value
+        stored.append(build_record_batch([record]), 0, -1, 0)
+    operation_count = disk.operation_count
+    if failing_operation is not None:
+        disk.fails = lambda operation: disk.operation_count - operation_count == failing_operation
+
+    def check() -> None:
+        found = {record.key: record.value for record in read_records(stored.read(0, ALL, whole=True))}
+        assert found == expected
+
+    for _ in range(4):
+        compaction = Compaction(disk, stored.log, log_dir.writer, CompactionSettings(1000, 0.0), 1)
+        try:
+            for work in compaction.run():
+                check()
+                if work is not None:
+                    work()
+                    check()
+        except OSError:
+            check()
+    assert len(stored.log.segments()) < 5
+    assert not [name for name in disk.names("t-0") if name.endswith((".cleaned", ".swap"))]
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])

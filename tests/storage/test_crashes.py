@@ -15,7 +15,6 @@ import pytest
 
 from kproto.errors import DecodeError, LogError
 from kproto_server.storage import compaction, interrupted_compaction, recovery
-from kproto_server.storage.disk import Disk
 from kproto_server.storage.fast_retained_records import FastRetainedRecords
 from kproto_server.storage.log_scan import LogScan, ScanResult
 from kproto_server.storage.log_writer import Durability, GroupCommit
@@ -77,10 +76,6 @@ def do_nothing(*_: object) -> None:
     """Replace a step."""
 
 
-def rename_only(disk: Disk, directory: str, swap: str, replaced: list[str]) -> None:
-    disk.rename(swap, replaced[0])
-
-
 def take_no_batches(_: object, buffer: bytes, start: int, *rest: object) -> tuple[int, list[tuple[int, int]]]:
     return start, []
 
@@ -98,8 +93,8 @@ SABOTAGE: dict[str, list[tuple[object, str, object]]] = {
     "recovery does not restore": [(Recovery, "_restore", do_nothing)],
     "recovery leaves later segments": [(Recovery, "_remove", do_nothing)],
     "merged segments are left": [
-        (compaction, "finish_swap", rename_only),
-        (interrupted_compaction, "finish_swap", rename_only),
+        (compaction, "remove_segments", do_nothing),
+        (interrupted_compaction, "remove_segments", do_nothing),
     ],
     "interrupted compactions are not finished": [(recovery, "finish_compaction", do_nothing)],
     "compaction keeps the oldest record": [

@@ -177,7 +177,7 @@ class StoredData(PartitionData):
             while index < end and self._segments[index] == base_offset:
                 index += 1
             size = self._positions[index - 1] + self._sizes[index - 1] - self._positions[first]
-            file = self._disk.open(self._log.segment_path(base_offset))
+            file = self._disk.open(self._log.path_of(base_offset))
             try:
                 parts.append(file.read_at(self._positions[first], size))
             finally:

@@ -14,13 +14,18 @@ recovery point is saved before the first segment changes.
 - One segment is replaced by a rename, which is atomic. After a power loss the name has the old or the new content; both
   are complete and durable.
 - Several segments are replaced in steps: rename to ``.swap``, sync the directory (from here on the new content is
-  valid, and a start finishes the rest), remove the old segments, rename to ``.log`` (`interrupted_compaction`).
+  valid, and a start finishes the rest), remove the old segments durably, rename to ``.log`` (`interrupted_compaction`).
 - Segments are replaced oldest first, and each replacement is durable before the next one begins. So a tombstone never
   disappears before the older record that it deletes.
 
 *Concurrency.* Compaction runs in the event loop in steps of about a millisecond: `Compaction.run` is a generator that
 yields between steps. Work that blocks (syncs, removals) is yielded as a function, for the caller to run in a thread
-before it continues. Appends go on meanwhile; they do not touch closed segments.
+before it continues. Appends and reads go on meanwhile. Appends do not touch closed segments. Reads open the segments
+that the `PartitionLog` lists, so its list and the files change together, between two yields, and a replacement is
+listed under its ``.swap`` name while the thread removes the old segments.
+
+*Failures.* An error leaves files and list in agreement. The next compaction of the log first removes files that are not
+listed, and finishes a replacement that is listed under its ``.swap`` name.
 """
 
 from __future__ import annotations
@@ -32,7 +37,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kproto.records.batches import first_offset
 from kproto.records.segment import RELATIVE_OFFSET_MAX
 from kproto_server.storage.fast_retained_records import FastRetainedRecords
-from kproto_server.storage.interrupted_compaction import CLEANED_SUFFIX, SWAP_SUFFIX, finish_compaction, finish_swap
+from kproto_server.storage.interrupted_compaction import (
+    CLEANED_SUFFIX,
+    SWAP_SUFFIX,
+    remove_covered_segments,
+    remove_segments,
+)
 from kproto_server.storage.kafka_files import remove_index
 from kproto_server.storage.retained_records import RetainedRecords
 from kproto_server.storage.segment_reader import SegmentReader
@@ -98,7 +108,7 @@ class Compaction:
     def run(self) -> Generator[Work | None]:
         """Compact the log; yield None between steps, or blocking work to run before the next step.
 
-        Closing the generator early is safe: the next start, or the next compaction of the log, removes its files.
+        Closing the generator early is safe: the next start, or the next compaction of the log, finishes its work.
 
         Raises:
             DecodeError: while iterating: a segment is damaged. After any exception the log has its old meaning.
@@ -106,7 +116,7 @@ class Compaction:
             OSError: while iterating: a file cannot be read or written.
         """
         log = self._log
-        yield partial(finish_compaction, self._disk, log.directory)
+        yield from self._finish_failed_compaction()
         segment_sync = self._writer.begin_sync(log) if log.closed_segments() else None
         if segment_sync is not None:
             yield segment_sync.run
@@ -122,6 +132,19 @@ class Compaction:
         for group in self._groups(closed):
             yield from self._clean(group)
         self.result = CompactionResult(self._end_offset, size_before, log.size)
+
+    def _finish_failed_compaction(self) -> Iterator[Work]:
+        """Remove the files that an earlier, failed compaction left, and finish the replacement that it began."""
+        disk, log = self._disk, self._log
+        listed = {segment.path for segment in log.closed_segments()}
+        paths = [f"{log.directory}/{name}" for name in disk.names(log.directory)]
+        for path in paths:
+            if path.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) and path not in listed:
+                disk.remove(path)
+        for segment in log.closed_segments():
+            if segment.path.endswith(SWAP_SUFFIX):
+                yield partial(remove_covered_segments, disk, segment.path)
+                yield from self._rename_swap(segment)
 
     # First pass: the offset map.
 
@@ -252,26 +275,34 @@ class Compaction:
             disk.remove(group[0].path + CLEANED_SUFFIX)
         for segment in group:
             disk.remove(segment.path)
+            log.remove_closed(segment)
             remove_index(disk, segment.path)
-            log.replace_closed(segment, 0)
         yield partial(disk.sync_directory, log.directory)
 
     def _replace_one(self, segment: Segment, cleaned: _CleanedFile) -> Iterator[Work]:
         self._disk.rename(cleaned.path, segment.path)
-        self._log.replace_closed(segment, cleaned.size)
+        self._log.replace_closed(segment, segment.path, cleaned.size)
         yield partial(self._disk.sync_directory, self._log.directory)
 
     def _replace_several(self, group: list[Segment], cleaned: _CleanedFile) -> Iterator[Work]:
-        """Replace several segments by one. No step in between yields to a reader of the segments."""
-        disk, directory = self._disk, self._log.directory
-        swap = group[0].path + SWAP_SUFFIX
+        disk, log = self._disk, self._log
+        first, *others = group
+        swap = first.path + SWAP_SUFFIX
         disk.rename(cleaned.path, swap)
-        # From here on a start finishes the replacement, so the old segments may go.
-        yield partial(disk.sync_directory, directory)
-        for segment in group[1:]:
-            self._log.replace_closed(segment, 0)
-        self._log.replace_closed(group[0], cleaned.size)
-        yield partial(finish_swap, disk, directory, swap, [segment.path for segment in group])
+        # With the name durable, a start finishes the replacement, and the old segments may go.
+        yield partial(disk.sync_directory, log.directory)
+        for segment in others:
+            log.remove_closed(segment)
+        swapped = log.replace_closed(first, swap, cleaned.size)
+        yield partial(remove_segments, disk, log.directory, [segment.path for segment in others])
+        yield from self._rename_swap(swapped)
+
+    def _rename_swap(self, segment: Segment) -> Iterator[Work]:
+        """Give a segment with a ``.swap`` name its final name; the segments that it replaces are removed."""
+        final = segment.path.removesuffix(SWAP_SUFFIX)
+        self._disk.rename(segment.path, final)
+        self._log.replace_closed(segment, final, segment.size)
+        yield partial(self._disk.sync_directory, self._log.directory)
 
 
 class _CleanedFile:

@@ -1,4 +1,4 @@
-"""Completion of an interrupted compaction, by the next start or before the next compaction of the log (LF-63).
+"""Completion of a compaction that the end of the process interrupted, by the next start (LF-63).
 
 Theory of operation. Compaction replaces one or several segments by one, in three durable steps. The suffix of the new
 file says which of them were done:
@@ -6,7 +6,7 @@ file says which of them were done:
 ``.cleaned``  being written. The old segments are valid; the file is removed.
 ``.swap``     complete and durable. The new file is valid: the old segments between its first and its last offset are
               removed, and it is renamed to the ``.log`` name of the first of them. This is done here, any number of
-              times: each step of `finish_swap` that was already done is skipped or repeated without effect.
+              times: a step that is already done is skipped or repeated without effect.
 ``.log``      done.
 
 A ``.swap`` file says nothing about old segments after its last offset that compaction emptied. Such a segment can stay
@@ -25,26 +25,40 @@ from kproto_server.storage.kafka_files import remove_index
 from kproto_server.storage.segment_reader import SegmentReader
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kproto_server.storage.disk import Disk
 
 CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX = ".cleaned", ".swap", ".deleted"
 
 
-def finish_swap(disk: Disk, directory: str, swap: str, replaced: list[str]) -> None:
-    """Replace segments by a durable ``.swap`` file; the first of them may be missing.
+def remove_segments(disk: Disk, directory: str, paths: Sequence[str]) -> None:
+    """Remove segments that a durable ``.swap`` file replaces, durably.
 
-    The removal is made durable before the rename. In the other order a power loss could leave the new segment beside
-    old segments with the same offsets, and without the ``.swap`` name nothing would say that those are obsolete.
+    The removal is made durable before the ``.swap`` file gets its final name. In the other order a power loss could
+    leave the new segment beside old segments with the same offsets, and nothing would say that those are obsolete.
 
     Raises:
-        OSError: some steps are not done.
+        OSError: some segments are still there.
     """
-    for path in replaced[1:]:
+    for path in paths:
         disk.remove(path)
         remove_index(disk, path)
     disk.sync_directory(directory)
-    disk.rename(swap, replaced[0])
-    disk.sync_directory(directory)
+
+
+def remove_covered_segments(disk: Disk, swap: str) -> None:
+    """Remove the segments between the first and the last offset of a ``.swap`` file, but not the one of its name.
+
+    Raises:
+        CorruptLog: the file is damaged.
+        OSError: some segments are still there.
+    """
+    directory, _, name = swap.rpartition("/")
+    base_offset = segment_base_offset(name.removesuffix(SWAP_SUFFIX)) or 0
+    last = _last_offset(disk, swap)
+    covered = [other for other in disk.names(directory) if base_offset < (segment_base_offset(other) or 0) <= last]
+    remove_segments(disk, directory, [f"{directory}/{other}" for other in covered])
 
 
 def finish_compaction(disk: Disk, directory: str) -> None:
@@ -75,10 +89,9 @@ def finish_compaction(disk: Disk, directory: str) -> None:
         # The .swap name can be new and not durable (the process was killed, not the machine). A power loss after the
         # removals below could then take the new content and the old.
         disk.sync_directory(directory)
-        swap = f"{directory}/{name}"
-        last = _last_offset(disk, swap)
-        covered = [other for other in names if base_offset < (segment_base_offset(other) or 0) <= last]
-        finish_swap(disk, directory, swap, [f"{directory}/{other}" for other in (final, *covered)])
+        remove_covered_segments(disk, f"{directory}/{name}")
+        disk.rename(f"{directory}/{name}", f"{directory}/{final}")
+        disk.sync_directory(directory)
 
 
 def _last_offset(disk: Disk, path: str) -> int:

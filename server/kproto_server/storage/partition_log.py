@@ -112,7 +112,7 @@ class PartitionLog:
         self.segment_bytes = segment_bytes
         self._closed = closed
         self.version = 0
-        """Rises when closed segments are rewritten or removed: positions in them are no longer valid."""
+        """Rises when the list of closed segments changes: paths of and positions in segments are no longer valid."""
         self.skips_size_check = False
         """Whether the caller has checked the size of batches."""
         self.first_dirty_offset = 0
@@ -145,7 +145,7 @@ class PartitionLog:
 
     @property
     def active_path(self) -> str:
-        return self.segment_path(self.base_offset)
+        return self._segment_path(self.base_offset)
 
     @property
     def is_dirty(self) -> bool:
@@ -271,7 +271,7 @@ class PartitionLog:
 
         The new file is created first: if that fails, the old segment stays the active one and nothing has changed.
         """
-        path = self.segment_path(self._next_written)
+        path = self._segment_path(self._next_written)
         created = self._disk.open(path, create=True)
         try:
             created.truncate(0)
@@ -339,25 +339,30 @@ class PartitionLog:
         """Return all segments but the active one, oldest first."""
         return list(self._closed)
 
-    def replace_closed(self, segment: Segment, size: int) -> None:
-        """Take note that a closed segment was rewritten and has this size now; 0: it was removed."""
+    def replace_closed(self, segment: Segment, path: str, size: int) -> Segment:
+        """List another file in place of that of a closed segment; return the changed segment."""
         self.version += 1
-        index = self._closed.index(segment)
-        self._closed[index : index + 1] = [segment._replace(size=size)] if size else []
+        replacement = segment._replace(path=path, size=size)
+        self._closed[self._closed.index(segment)] = replacement
+        return replacement
+
+    def remove_closed(self, segment: Segment) -> None:
+        """Remove a closed segment from the list."""
+        self.version += 1
+        self._closed.remove(segment)
 
     def drop_oldest(self) -> Segment:
         """Remove the oldest closed segment, and return it.
 
         Raises:
-            OSError: the segment is still there.
+            OSError: the segment or its index is still there.
         """
         segment = self._closed[0]
         self._disk.remove(segment.path)
-        remove_index(self._disk, segment.path)
-        del self._closed[0]
+        self.remove_closed(segment)
         self._dirty.pop(segment.path, None)
-        self.version += 1
         self.start_offset = self._closed[0].base_offset if self._closed else self.base_offset
+        remove_index(self._disk, segment.path)
         return segment
 
     def begin_epoch(self, epoch: int) -> None:
@@ -372,8 +377,12 @@ class PartitionLog:
         self.epoch = epoch
         self._epoch_bytes = epoch.to_bytes(4, "big")
 
-    def segment_path(self, base_offset: int) -> str:
+    def _segment_path(self, base_offset: int) -> str:
         return f"{self.directory}/{segment_name(base_offset)}"
+
+    def path_of(self, base_offset: int) -> str:
+        """Return the current path of the segment with this base offset."""
+        return next((segment.path for segment in self._closed if segment.base_offset == base_offset), self.active_path)
 
     def segments(self) -> list[Segment]:
         """Return all segments, oldest first."""
