@@ -1,4 +1,4 @@
-"""kproto: every message of Kafka's protocol, declared once; pure bytes and values, no sockets, files or clocks."""
+"""Kafka's protocol as a library: every message declared once; bytes and values, no sockets, files or clocks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The build's part: generated codecs for the wheel (D14). Not part of the wheel itself.
+"""The build hook that adds generated codecs to the wheel (D14). Not part of the wheel itself.
 
-A wheel gets one module of codecs for each module of declarations; an editable install gets none, and generates what it
-needs at first use, so that a checkout never runs codecs older than its declarations.
+A wheel has one module of codecs for each module of declarations. An editable install has none and generates codecs at
+first use, so that a checkout never runs codecs older than its declarations.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CodecHook(BuildHookInterface[Any]):
-    """Called by hatchling while it builds a wheel."""
+    """The hook that hatchling calls while it builds a wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the generated modules; the tree stays as it is."""
+        """Generate the modules into a temporary folder and add them to the wheel."""
         if version == "editable":
             return
         sys.path.insert(0, self.root)
@@ -31,6 +31,6 @@ class CodecHook(BuildHookInterface[Any]):
             build_data["force_include"][str(path)] = f"kproto/_generated/{name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """The wheel is written: the folder can go."""
+        """Remove the temporary folder after the wheel is written."""
         if version != "editable":
             self._folder.cleanup()

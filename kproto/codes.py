@@ -1,16 +1,16 @@
-"""Kafka's error codes: what the int16 in a response says, whether a client may retry, and the text that goes with it.
+"""Kafka's error codes: number, name, whether a client may retry, and Kafka's text.
 
-A code is a value in a response, never an exception here. Each member is its number; two facts hang on it::
+A code is a value in a response, never an exception. A member of the enum is its number, with two attributes::
 
     ErrorCode.NOT_COORDINATOR == 16
     ErrorCode.NOT_COORDINATOR.retriable      # True
     ErrorCode.NOT_COORDINATOR.message        # what brokers put into error_message fields
 
-The texts are Apache Kafka 4.4.0's: they are part of the protocol, since brokers send them (FindCoordinator v1-v3,
-CreateTopics, DescribeGroups v6 ...) and clients print them. Older releases word a few of them differently.
+The texts are those of Apache Kafka 4.4.0. They are part of the protocol: brokers send them (FindCoordinator v1-v3,
+CreateTopics, DescribeGroups v6 ...) and clients print them. Older releases have a few other texts.
 
 Source:
-    fixtures/kafka-error-codes.json, printed by Kafka's own table.
+    fixtures/kafka-error-codes.json, printed from Kafka's own table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RETRIABLE = True
 
 
 class ErrorCode(enum.IntEnum):
-    """An error code of the Kafka protocol, as number and as name.
+    """An error code of the Kafka protocol.
 
     Wire:
         int16. 0 is success, -1 an error without a code of its own.
@@ -31,9 +31,9 @@ class ErrorCode(enum.IntEnum):
 
     _value_: int
     retriable: bool
-    """Whether a client may send the same request again and hope for another answer."""
+    """Whether a client may repeat the same request."""
     message: str
-    """The text that brokers send with this code where a response has a field for it; "NONE" for success."""
+    """The text that brokers send in responses with a message field; "NONE" for success."""
 
     def __new__(cls, code: int, message: str = "", retriable: bool = False) -> ErrorCode:
         member = int.__new__(cls, code)

@@ -1,13 +1,13 @@
-"""From a stream of bytes to frames: a machine without sockets (BA-1).
+"""From a stream of bytes to frames, without sockets (BA-1).
 
 Wire:
-    int32 size, not counting itself; then that many octets. Answers have the same frame.
+    int32 size, not counting itself; then that many bytes. Requests and responses have the same frame.
 
-Theory of operation. A read of a socket ends anywhere. Mostly it ends where a frame does: then its frames are cut out
-of the read itself and nothing is kept. Otherwise the rest is kept in one growing buffer until the first frame in it is
-whole, so that a large frame costs one append a read, however small the reads are; memory grows with what came, never
-with what was announced. A size that is negative or above the limit is refused as soon as its four octets are here.
-Size 0 is a whole frame; it has no header and its reader refuses it.
+Theory of operation. A read of a socket may end anywhere. Usually it ends where a frame ends: then the frames are slices
+of the read, and nothing is kept. Otherwise the rest is kept in one growing buffer until its first frame is whole, so
+that a large frame costs one append for each read, however small the reads are. Memory grows with the received bytes,
+never with an announced size. A size that is negative or above the limit is refused as soon as its four bytes have
+arrived. A frame of size 0 is whole; reading its header fails.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FRAME_SIZE_MAX = 104857600
-"""Bytes of the largest frame: Kafka's default of ``socket.request.max.bytes``. A frame of just this size is read."""
+"""Bytes of the largest frame that is accepted: Kafka's default of ``socket.request.max.bytes``."""
 
 SIZE_MAX = 0x7FFFFFFF
-"""The largest size that the int32 before a frame can tell."""
+"""The largest size that the int32 before a frame can express."""
 
 _SIZE = struct.Struct(">I")
 _read_size = _SIZE.unpack_from
 
 
 class FrameReader:
-    """Bytes in, frames out. After a refused size it only refuses: the stream has no more frames."""
+    """Bytes in, frames out. After a refused size, the reader only raises: the stream has no more frames."""
 
     __slots__ = ("_data", "_failure", "_pending", "buffered", "limit")
 
@@ -42,10 +42,10 @@ class FrameReader:
         self._pending = bytearray()
         self._failure: FrameTooLarge | None = None
         self.buffered: int = 0
-        """How many bytes wait for the rest of their frame; not 0 at the end of a stream means that it was cut."""
+        """Bytes of a frame that is not whole; more than 0 at the end of a stream means that the stream is truncated."""
 
     def feed(self, data: bytes) -> None:
-        """Take what one read gave; empty is nothing, and so is what follows a refused size."""
+        """Add the bytes of one read; after a refused size they are ignored."""
         if self._failure is not None:
             return
         if not self._pending and not self._data:
@@ -57,10 +57,10 @@ class FrameReader:
         self.buffered += len(data)
 
     def frames(self) -> Iterator[bytes]:
-        """Return all frames that are whole, without their sizes; they are gone from here then.
+        """Remove and return all whole frames, without their sizes.
 
         Raises:
-            FrameTooLarge: while iterating, after the frames that stand before the refused one.
+            FrameTooLarge: while iterating, after the frames before the refused one.
         """
         whole: list[bytes] = []
         if self._pending:
@@ -71,7 +71,7 @@ class FrameReader:
         return iter(whole) if self._failure is None else _then_raise(whole, self._failure)
 
     def _join(self, whole: list[bytes]) -> None:
-        """Once the buffer's first frame is whole or refused, take it and make what follows the data to cut."""
+        """If the buffer's first frame is whole or refused, take it and make the bytes after it the data to cut."""
         pending = self._pending
         if len(pending) < _SIZE.size:
             return
@@ -88,7 +88,7 @@ class FrameReader:
         self._pending = bytearray()
 
     def _cut(self, whole: list[bytes]) -> None:
-        """Cut frames from the data; what remains goes into the buffer."""
+        """Cut frames from the data; the rest goes into the buffer."""
         data, limit = self._data, self.limit
         total = len(data)
         position = 0

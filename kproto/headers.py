@@ -1,14 +1,14 @@
-"""Request and response headers (BA-3 to BA-5): declared like any message, and read and written by hand for speed.
+"""Request and response headers (BA-3 to BA-5): declared as messages, and read and written by hand for speed.
 
-Theory of operation. What stands before a body depends on the API and its version: header v1, or v2 (with a tag
-section) for a flexible version; v0 only for ControlledShutdown v0. The first eight octets are the same in all three,
-so a reader takes key and version from there and then knows the header. A response's header is v0 (correlation id
-alone) or v1 (with a tag section), and always v0 for ApiVersions, whose client can't know yet what the broker speaks.
+Theory of operation. The header of a request depends on the API and its version: v1, or v2 (with a tag section) for a
+flexible version; v0 only for ControlledShutdown v0. The first eight bytes are the same in all three, so a reader takes
+API key and version from there and then knows the header. The header of a response is v0 (correlation id alone) or v1
+(with a tag section), and always v0 for ApiVersions, whose client does not know yet which versions the broker supports.
 
-`read_request_header` and `response_frame` stand on a broker's path of every request. They know right and wrong only;
-what is wrong is told by the declared header.
+A broker runs `read_request_header` and `response_frame` for every request. They only distinguish success from failure;
+the codec of the declared header finds out what is wrong.
 
-A *frame* here is what follows the 4-byte size, unless a function says that it includes it.
+A *frame* is the bytes after the 4-byte size, unless a function says that it includes the size.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import struct
 from typing import Annotated, Any, NamedTuple, TypeVar, overload
 
 from kproto import registry
+from kproto.codes import ErrorCode
 from kproto.declaration import Int16, Int32, NullableString, ignorable, never_compact, since
 from kproto.errors import DecodeError, EncodeError
 from kproto.message import Message, Request, Response
@@ -43,19 +44,19 @@ class ResponseHeader(Message, versions=(0, 1), flexible=1):
 
 
 class ReceivedHeader(NamedTuple):
-    """A request's header, and where its body begins."""
+    """The header of a request, and the position of the body."""
 
     api_key: int
     api_version: int
     correlation_id: int
     client_id: str | None
-    """None is accepted from clients, and means the same as "" (BA-4)."""
+    """Clients may send None, which means the same as "" (BA-4)."""
     body_position: int
 
 
-UNSUPPORTED_VERSION = 35
 API_KEY_PATH = "RequestHeader.request_api_key"
 
+_UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 _new_header: Any = tuple.__new__
 _begin_v1 = struct.Struct(">hhih").unpack_from
 _begin_v0 = struct.Struct(">hhi")
@@ -63,19 +64,19 @@ _size_and_id = struct.Struct(">Ii").pack
 _size_id_and_no_tags = struct.Struct(">IiB").pack
 
 NEVER = 32767
-"""No version is that high: SaslHandshake has no flexible one."""
+"""Stands for no flexible version, which SaslHandshake lacks: no version is that high."""
 
 _flexible_from: dict[int, int] = {}
-"""API key -> first version with header v2; filled at first use of a key. ControlledShutdown is never in here."""
+"""API key -> first version with header v2; filled at first use of a key, never for ControlledShutdown."""
 
 
 def read_request_header(frame: bytes) -> ReceivedHeader:
-    """Read the header of a request; its version is taken from the key and version that it begins with.
+    """Return the header of a request; the API key and version at its beginning determine its layout.
 
-    A version that is not declared is no error here: how to answer it is the API's matter (BA-6, BA-21).
+    An API version that is not declared is not an error: the response to it depends on the API (BA-6, BA-21).
 
     Raises:
-        DecodeError: truncated, or an API key that does not exist (its header's layout is unknown).
+        DecodeError: the header is truncated, or the API key does not exist, so that the header's layout is unknown.
     """
     try:
         api_key, api_version, correlation_id, size = _begin_v1(frame)
@@ -103,9 +104,9 @@ def read_request_header(frame: bytes) -> ReceivedHeader:
 
 
 def _read_as_declared(frame: bytes) -> ReceivedHeader:
-    """The plain path: for an API's first request, ControlledShutdown, and all that is wrong."""
+    """Read a header by its declaration: for the first request of an API, ControlledShutdown, and malformed headers."""
     if len(frame) < _begin_v0.size:
-        raise DecodeError("RequestHeader", len(frame), f"{len(frame)} bytes, a header has at least {_begin_v0.size}")
+        raise DecodeError("RequestHeader", len(frame), f"{len(frame)} bytes, the least is {_begin_v0.size}")
     api_key, api_version, _ = _begin_v0.unpack_from(frame)
     if api_key not in APIS:
         raise DecodeError(API_KEY_PATH, 0, f"no API has key {api_key}")
@@ -118,10 +119,10 @@ def _read_as_declared(frame: bytes) -> ReceivedHeader:
 
 
 def response_frame(correlation_id: int, header_version: int, body: bytes) -> bytes:
-    """Return a response as it goes on the wire, its 4-byte size included.
+    """Return a response frame, with its 4-byte size.
 
     Raises:
-        EncodeError: the correlation id is no int32, or the whole is larger than an int32 can say.
+        EncodeError: the correlation id is not an int32, or the frame is larger than its size field can express.
     """
     try:
         if header_version:
@@ -132,10 +133,10 @@ def response_frame(correlation_id: int, header_version: int, body: bytes) -> byt
 
 
 def request_frame(request: Request, version: int, *, correlation_id: int, client_id: str | None = "") -> bytes:
-    """Return a request as it goes on the wire, its 4-byte size included.
+    """Return a request frame, with its 4-byte size.
 
     Raises:
-        EncodeError: a field's value has no form in this version.
+        EncodeError: a field's value cannot be written in this version.
         UnsupportedVersion: the version is not declared.
     """
     api_key = type(request)._api_key
@@ -154,19 +155,19 @@ def read_response(frame: bytes, api: type[R], version: int) -> tuple[int, R]: ..
 @overload
 def read_response(frame: bytes, api: int | type[Request], version: int) -> tuple[int, Response]: ...
 def read_response(frame: bytes, api: int | type[Request] | type[Response], version: int) -> tuple[int, Any]:
-    """Read the response to a request of an API in one version; return ``(correlation_id, response)``.
+    """Return ``(correlation_id, response)`` from the response to a request of an API in one version.
 
-    ``api`` is an API key, or the class of the request or of the response. A broker that does not know an ApiVersions
-    version answers error 35 in the layout of v0 (BA-21), and so it is read.
+    ``api`` is an API key, or the class of the request or of the response. To an unknown version of ApiVersions, brokers
+    respond with UNSUPPORTED_VERSION in the layout of v0 (BA-21); such a response is read in v0.
 
     Raises:
-        DecodeError: not this layout, or bytes are left over.
+        DecodeError: the frame does not have this layout, or continues after it.
         UnsupportedVersion: the version is not declared.
     """
     api_key = api if isinstance(api, int) else api._api_key
     cls = api if isinstance(api, type) and issubclass(api, Response) else registry.response_class(api_key)
     header_version = registry.header_versions(api_key, version)[1]
     header, position = message_codec(ResponseHeader, header_version).decode(frame, 0)
-    if api_key == registry.API_VERSIONS and frame[position : position + 2] == UNSUPPORTED_VERSION.to_bytes(2, "big"):
+    if api_key == registry.API_VERSIONS and frame[position : position + 2] == _UNSUPPORTED_VERSION:
         version = 0
     return header.correlation_id, decode_exactly(cls, frame, version, position)

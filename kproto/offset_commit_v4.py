@@ -1,17 +1,18 @@
-"""OffsetCommit version 4 has two layouts, and the frame itself tells which one it is (D1, OC-3).
+"""The two layouts of OffsetCommit version 4, distinguished by the bytes of the frame (D1, OC-3).
 
-KIP-211 declares version 4 without ``retention_time``; released Kafka dropped the field only in version 5, so every real
-client of version 4 (Java 2.0) sends it. A layout fits if it consumes the frame to its last byte. The released one is
-tried first, since it is what clients in the field send; if neither fits, the frame is the released layout with bytes
-behind it, which real brokers ignore (BA-7).
+KIP-211 declares version 4 without ``retention_time``. Released Kafka dropped the field only in version 5, so every real
+client of version 4 (Java 2.0) sends it. A layout fits if it consumes the frame to its last byte. The released layout is
+tried first, because clients in the field send it. If neither fits, the frame has the released layout with bytes after
+it, which real brokers ignore (BA-7).
 
-A few frames of KIP-211 fit both: those whose array of topics, from the ninth octet on, is an array of topics again that
-ends where the frame does (``t1``: partition 0 at offset 1, partition 1 at offset 2, no metadata). Read as released they
-commit nothing, or for topics that cannot be: the ninth octet of a real commit is where numbers stand, not names. So
-where both fit and only KIP-211's reading names topics that Kafka allows, that is the one. What remains is a first topic
-with a name of one character and 1,536 octets or more behind it that spell allowed names from there on; no such frame
-was ever found (tests/codec/test_offset_commit_v4.py tries 22,664 small commits, and random ones). A released frame is
-never read as the other unless it names a topic that cannot be and its retention_time is 2**32 ms (49 days) or more.
+A few frames of KIP-211 fit both layouts: those whose array of topics, from its ninth byte on, is again an array of
+topics that ends where the frame ends (``t1``: partition 0 at offset 1, partition 1 at offset 2, no metadata). In the
+released layout they commit nothing, or commit for impossible topics: the ninth byte of a real commit belongs to a
+number, not to a name. If both fit and only the layout of KIP-211 yields topic names that Kafka allows, that layout is
+right. The ambiguity that remains is a first topic with a name of one character and at least 1,536 bytes after it that
+spell allowed names from there on; no such frame was ever found (tests/codec/test_offset_commit_v4.py tries 22,664 small
+commits, and random ones). A released frame is never read as the other unless it has an impossible topic name and its
+retention_time is 2**32 ms (49 days) or more.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ M = TypeVar("M", OffsetCommitRequest, OffsetCommitRequestKip211)
 
 
 def decode_v4(data: bytes, position: int) -> tuple[OffsetCommitRequest, int, Layout]:
-    """Return ``(request, position after it, layout)``; without the field retention_time_ms is -1.
+    """Return ``(request, position after it, layout)``; retention_time_ms is -1 if the layout lacks it.
 
     Raises:
-        DecodeError: neither layout; what is told is how the released one fails.
+        DecodeError: the frame has neither layout; the error is that of the released one.
     """
     released, failure = _try(OffsetCommitRequest, data, position)
     fits = released is not None and released[1] == len(data)
@@ -44,7 +45,7 @@ def decode_v4(data: bytes, position: int) -> tuple[OffsetCommitRequest, int, Lay
     if declared is not None and declared[1] == len(data) and (not fits or _names_topics(declared[0])):
         return _as_released(declared[0]), declared[1], "v4 of KIP-211"
     if released is None:
-        assert failure is not None, "what does not decode says why"
+        assert failure is not None, "a failed decode has an error"
         raise failure
     return *released, "v4 as released"
 
@@ -57,7 +58,7 @@ def _try(cls: type[M], data: bytes, position: int) -> tuple[tuple[M, int] | None
 
 
 def _names_topics(request: OffsetCommitRequest | OffsetCommitRequestKip211) -> bool:
-    """Whether the request names topics, all of which Kafka allows: 1 to 249 of letters, digits, ``.``, ``_``, ``-``."""
+    """Whether the request has topics and Kafka allows all names: 1 to 249 letters, digits, ``.``, ``_``, ``-``."""
     return bool(request.topics) and all(
         0 < len(topic.name) <= TOPIC_NAME_MAX and TOPIC_CHARACTERS.issuperset(topic.name) for topic in request.topics
     )

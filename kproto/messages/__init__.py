@@ -1,17 +1,17 @@
-"""The messages of Kafka's protocol, one file per API key; this table names them without importing any.
+"""The messages of Kafka's protocol, one file per API key; this table names them without importing them.
 
-The docstring of a message says what each version changed, in its layout and behind a semicolon in its meaning:
+The docstring of a message lists the changes of each version: first the layout, and after a semicolon the meaning.
 
     v7: layout of v6            the same fields as in that version
-    + a, + b[].c?, - d          fields that came, and one that went; ``b[]`` is an array, ``?`` may be null
-    (tagged)                    the field stands in the tag section
+    + a, + b[].c?, - d          two fields added, one removed; ``b[]`` is an array, ``?`` may be null
+    (tagged)                    the field is in the tag section
     flexible                    compact strings and arrays, tag sections, and the other header (KIP-482)
-    may say 82                  an error code that older versions are not sent (`kproto.codes`)
-    throttled at the client     a throttled request is answered at once, and the client waits (KIP-219); before, the
-                                broker waits with its answer
+    may return X                an error code that responses of older versions do not contain (`kproto.codes`)
+    throttled at the client     the broker responds to a throttled request at once, and the client waits (KIP-219); in
+                                older versions the broker delays its response
 
-Names are Kafka's, in snake case, and so are times: milliseconds, since the epoch if they are points in time. A string
-under a field says what its name does not.
+Field names are Kafka's, in snake case. Times are milliseconds; points in time count from the epoch. A string under a
+field adds what its name does not say.
 """
 
 from __future__ import annotations
@@ -108,6 +108,6 @@ APIS: dict[int, str] = {
 
 
 def module_name(api_key: int) -> str:
-    """Return the module in this package that declares an API: ``k08_offset_commit``."""
+    """Return the name of the module that declares an API: ``k08_offset_commit``."""
     name = "".join(f"_{c.lower()}" if c.isupper() else c for c in APIS[api_key])
     return f"k{api_key:02d}{name}"

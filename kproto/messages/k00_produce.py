@@ -49,7 +49,7 @@ class ProduceRequest(Request, api_key=0, versions=(0, 13), flexible=9):
 
     transactional_id: Annotated[NullableString, since(3)] = None
     acks: Int16
-    """0: no answer is sent; 1: the leader has the records; -1: all in-sync replicas have."""
+    """0: no response; 1: the leader has the records; -1: all in-sync replicas have them."""
     timeout_ms: Int32
     """How long the leader waits for its replicas."""
     topic_data: Array[TopicProduceData]
@@ -70,7 +70,7 @@ class PartitionProduceResponse(Struct):
     error_code: Int16
     base_offset: Int64
     log_append_time_ms: Annotated[Int64, since(2), ignorable] = -1
-    """-1 unless the topic stamps records as they arrive."""
+    """-1 unless the topic has append time."""
     log_start_offset: Annotated[Int64, since(5), ignorable] = -1
     record_errors: Annotated[Array[BatchIndexAndErrorMessage], since(8), ignorable] = ()
     error_message: Annotated[NullableString, since(8), ignorable] = None
@@ -94,16 +94,16 @@ class ProduceResponse(Response, api_key=0, versions=(0, 13), flexible=9):
     """v1: + throttle_time_ms
     v2: + responses[].partition_responses[].log_append_time_ms
     v3: layout of v2
-    v4: layout of v3; may say 56
+    v4: layout of v3; may return KAFKA_STORAGE_ERROR
     v5: + responses[].partition_responses[].log_start_offset
     v6: layout of v5; throttled at the client
     v7: layout of v6
     v8: + responses[].partition_responses[].record_errors, + responses[].partition_responses[].error_message?
     v9: flexible
     v10: + responses[].partition_responses[].current_leader (tagged), + node_endpoints (tagged)
-    v11: layout of v10; may say 120
+    v11: layout of v10; may return TRANSACTION_ABORTABLE
     v12: layout of v11
-    v13: + responses[].topic_id, - responses[].name; may say 100
+    v13: + responses[].topic_id, - responses[].name; may return UNKNOWN_TOPIC_ID
     """
 
     responses: Array[TopicProduceResponse]

@@ -55,15 +55,15 @@ class ForgottenTopic(Struct):
 
 class FetchRequest(Request, api_key=1, versions=(0, 18), flexible=12):
     """v1: layout of v0
-    v2: layout of v1; takes message format 1, with timestamps
+    v2: layout of v1; accepts message format 1, with timestamps
     v3: + max_bytes; partitions are read in the order given
-    v4: + isolation_level; takes record batches (format 2)
+    v4: + isolation_level; accepts record batches (format 2)
     v5: + topics[].partitions[].log_start_offset
     v6: layout of v5
     v7: + session_id, + session_epoch, + forgotten_topics_data; fetch sessions (KIP-227)
     v8: layout of v7
-    v9: + topics[].partitions[].current_leader_epoch; refused unless -1 or the leader's
-    v10: layout of v9; takes zstd
+    v9: + topics[].partitions[].current_leader_epoch; checked unless -1
+    v10: layout of v9; accepts zstd
     v11: + rack_id
     v12: + cluster_id? (tagged), + topics[].partitions[].last_fetched_epoch, flexible
     v13: + topics[].topic_id, + forgotten_topics_data[].topic_id, - topics[].topic, - forgotten_topics_data[].topic
@@ -76,7 +76,7 @@ class FetchRequest(Request, api_key=1, versions=(0, 18), flexible=12):
 
     cluster_id: Annotated[NullableString, since(12), tag(0), ignorable] = None
     replica_id: Annotated[Int32, until(14)] = -1
-    """-1: a consumer; else the id of the broker that follows."""
+    """-1: a consumer; else the id of the following broker."""
     replica_state: Annotated[ReplicaState, since(15), tag(1)] = ReplicaState()
     max_wait_ms: Int32
     min_bytes: Int32
@@ -84,9 +84,9 @@ class FetchRequest(Request, api_key=1, versions=(0, 18), flexible=12):
     isolation_level: Annotated[Int8, since(4), ignorable] = 0
     """0: read uncommitted; 1: read committed."""
     session_id: Annotated[Int32, since(7), ignorable] = 0
-    """0: none, or to be opened."""
+    """0: no session, or a new one."""
     session_epoch: Annotated[Int32, since(7), ignorable] = -1
-    """-1: no session, or its end; 0: a new one."""
+    """-1: no session, or close it; 0: a new session."""
     topics: Array[FetchTopic]
     forgotten_topics_data: Annotated[Array[ForgottenTopic], since(7)] = ()
     rack_id: Annotated[String, since(11), ignorable] = ""
@@ -145,15 +145,15 @@ class FetchResponse(Response, api_key=1, versions=(0, 18), flexible=12):
     v2-v3: layout of v1
     v4: + responses[].partitions[].last_stable_offset, + responses[].partitions[].aborted_transactions?
     v5: + responses[].partitions[].log_start_offset
-    v6: layout of v5; may say 56
+    v6: layout of v5; may return KAFKA_STORAGE_ERROR
     v7: + error_code, + session_id
     v8: layout of v7; throttled at the client
     v9-v10: layout of v8
     v11: + responses[].partitions[].preferred_read_replica
     v12: + responses[].partitions[].diverging_epoch (tagged), + responses[].partitions[].current_leader (tagged),
           + responses[].partitions[].snapshot_id (tagged), flexible
-    v13: + responses[].topic_id, - responses[].topic; may say 100
-    v14: layout of v13; may say 109
+    v13: + responses[].topic_id, - responses[].topic; may return UNKNOWN_TOPIC_ID
+    v14: layout of v13; may return OFFSET_MOVED_TO_TIERED_STORAGE
     v15: layout of v14
     v16: + node_endpoints (tagged)
     v17-v18: layout of v16

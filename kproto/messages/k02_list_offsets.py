@@ -1,4 +1,4 @@
-"""ListOffsets (API key 2): where a partition begins, ends, or stood at a time."""
+"""ListOffsets (API key 2): offsets of a partition: its start, its end, or the first at or after a timestamp."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ListOffsetsRequest(Request, api_key=2, versions=(0, 11), flexible=6):
     """v1: - topics[].partitions[].max_num_offsets; one offset for a partition, not a list
     v2: + isolation_level
     v3: layout of v2
-    v4: + topics[].partitions[].current_leader_epoch; refused unless -1 or the leader's
+    v4: + topics[].partitions[].current_leader_epoch; checked unless -1
     v5: layout of v4
     v6: flexible
     v7: layout of v6; timestamp -3
@@ -40,7 +40,7 @@ class ListOffsetsRequest(Request, api_key=2, versions=(0, 11), flexible=6):
     """
 
     replica_id: Int32
-    """-1: a consumer; else the id of the broker that follows."""
+    """-1: a consumer; else the id of the following broker."""
     isolation_level: Annotated[Int8, since(2)] = 0
     """0: read uncommitted; 1: read committed."""
     topics: Array[ListOffsetsTopic]
@@ -53,7 +53,7 @@ class ListOffsetsPartitionResponse(Struct):
     error_code: Int16
     old_style_offsets: Annotated[Array[Int64], only(0)] = ()
     timestamp: Annotated[Int64, since(1)] = -1
-    """That of the record found; -1 for the other offsets."""
+    """The timestamp of the record; -1 for the other offsets."""
     offset: Annotated[Int64, since(1)] = -1
     """-1: no such record."""
     leader_epoch: Annotated[Int32, since(4)] = -1
@@ -70,7 +70,7 @@ class ListOffsetsResponse(Response, api_key=2, versions=(0, 11), flexible=6):
     v2: + throttle_time_ms
     v3: layout of v2; throttled at the client
     v4: + topics[].partitions[].leader_epoch
-    v5: layout of v4; may say 78
+    v5: layout of v4; may return OFFSET_NOT_AVAILABLE
     v6: flexible
     v7-v11: layout of v6
     """

@@ -1,4 +1,4 @@
-"""Metadata (API key 3): which brokers there are, which topics, and who leads each partition."""
+"""Metadata (API key 3): the brokers, the topics, and the leader of each partition."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MetadataRequest(Request, api_key=3, versions=(0, 13), flexible=9):
     v9: flexible
     v10: + topics[].topic_id, topics[].name may be null
     v11: - include_cluster_authorized_operations
-    v12: layout of v11; topics may be asked for by id
+    v12: layout of v11; the request may name topics by id
     v13: layout of v12
     """
 
@@ -72,7 +72,7 @@ class MetadataResponseTopic(Struct):
     is_internal: Annotated[Bool, since(1), ignorable] = False
     partitions: Array[MetadataResponsePartition]
     topic_authorized_operations: Annotated[Int32, since(8)] = -2147483648
-    """Bit n stands for ACL operation n; -2147483648 if not asked for."""
+    """Bit n is ACL operation n; -2147483648 if the request does not ask for it."""
 
 
 class MetadataResponse(Response, api_key=3, versions=(0, 13), flexible=9):
@@ -88,7 +88,7 @@ class MetadataResponse(Response, api_key=3, versions=(0, 13), flexible=9):
     v10: + topics[].topic_id
     v11: - cluster_authorized_operations
     v12: topics[].name may be null
-    v13: + error_code; may say 129
+    v13: + error_code; may return REBOOTSTRAP_REQUIRED
     """
 
     throttle_time_ms: Annotated[Int32, since(3), ignorable] = 0
@@ -97,5 +97,5 @@ class MetadataResponse(Response, api_key=3, versions=(0, 13), flexible=9):
     controller_id: Annotated[Int32, since(1), ignorable] = -1
     topics: Array[MetadataResponseTopic]
     cluster_authorized_operations: Annotated[Int32, only(8, 10)] = -2147483648
-    """Bit n stands for ACL operation n; -2147483648 if not asked for."""
+    """Bit n is ACL operation n; -2147483648 if the request does not ask for it."""
     error_code: Annotated[Int16, since(13), ignorable] = 0

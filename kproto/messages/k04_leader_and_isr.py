@@ -1,4 +1,4 @@
-"""LeaderAndIsr (API key 4): a ZooKeeper-era controller tells brokers which partitions they lead and follow."""
+"""LeaderAndIsr (API key 4): a ZooKeeper-era controller assigns brokers the partitions that they lead or follow."""
 
 from __future__ import annotations
 

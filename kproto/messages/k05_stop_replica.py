@@ -1,4 +1,4 @@
-"""StopReplica (API key 5): a ZooKeeper-era controller tells a broker to give up replicas."""
+"""StopReplica (API key 5): a ZooKeeper-era controller has a broker stop replicas."""
 
 from __future__ import annotations
 

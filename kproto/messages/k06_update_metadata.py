@@ -1,4 +1,4 @@
-"""UpdateMetadata (API key 6): a ZooKeeper-era controller tells brokers what Metadata is to answer."""
+"""UpdateMetadata (API key 6): a ZooKeeper-era controller sends brokers the content of their Metadata responses."""
 
 from __future__ import annotations
 

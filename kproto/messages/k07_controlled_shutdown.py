@@ -1,4 +1,4 @@
-"""ControlledShutdown (API key 7): before it stops, a broker has the ZooKeeper-era controller move its leaderships."""
+"""ControlledShutdown (API key 7): a stopping broker has the ZooKeeper-era controller move its leaderships."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OffsetFetch (API key 9): how far a group has read, as it last committed."""
+"""OffsetFetch (API key 9): the committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class OffsetFetchRequestGroup(Struct):
     group_id: String
     member_id: Annotated[NullableString, since(9), ignorable] = None
     member_epoch: Annotated[Int32, since(9), ignorable] = -1
-    """-1: no member asks."""
+    """-1: the request is not from a group member."""
     topics: Annotated[Array[OffsetFetchRequestTopics] | None, nullable()]
 
 
 class OffsetFetchRequest(Request, api_key=9, versions=(0, 10), flexible=6):
     """v0: read from ZooKeeper
-    v1: layout of v0; read from __consumer_offsets
+    v1: layout of v0; from __consumer_offsets, not ZooKeeper
     v2: topics may be null; null asks for all
     v3-v5: layout of v2
     v6: flexible
@@ -59,7 +59,7 @@ class OffsetFetchRequest(Request, api_key=9, versions=(0, 10), flexible=6):
     topics: Annotated[Array[OffsetFetchRequestTopic] | None, until(7), nullable(since(2))] = ()
     groups: Annotated[Array[OffsetFetchRequestGroup], since(8)] = ()
     require_stable: Annotated[Bool, since(7)] = False
-    """Error 88 while a transaction has offsets pending."""
+    """UNSTABLE_OFFSET_COMMIT while a transaction has pending offsets."""
 
 
 class OffsetFetchResponsePartition(Struct):
@@ -99,15 +99,15 @@ class OffsetFetchResponseGroup(Struct):
 
 class OffsetFetchResponse(Response, api_key=9, versions=(0, 10), flexible=6):
     """v1: layout of v0
-    v2: + error_code; errors of the group stand there
+    v2: + error_code; for errors of the group
     v3: + throttle_time_ms
     v4: layout of v3; throttled at the client
     v5: + topics[].partitions[].committed_leader_epoch
     v6: flexible
-    v7: layout of v6; may say 88
+    v7: layout of v6; may return UNSTABLE_OFFSET_COMMIT
     v8: + groups, - topics, - error_code
-    v9: layout of v8; may say 25 and 113
-    v10: + groups[].topics[].topic_id, - groups[].topics[].name; may say 100
+    v9: layout of v8; may return UNKNOWN_MEMBER_ID and STALE_MEMBER_EPOCH
+    v10: + groups[].topics[].topic_id, - groups[].topics[].name; may return UNKNOWN_TOPIC_ID
     """
 
     throttle_time_ms: Annotated[Int32, since(3), ignorable] = 0

@@ -1,4 +1,4 @@
-"""FindCoordinator (API key 10): which broker keeps a group's offsets, or a transactional id's state."""
+"""FindCoordinator (API key 10): the broker that coordinates a group, a transactional id or a share partition."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FindCoordinatorResponse(Response, api_key=10, versions=(0, 6), flexible=3)
     v2: layout of v1; throttled at the client
     v3: flexible
     v4: + coordinators, - error_code, - error_message, - node_id, - host, - port
-    v5: layout of v4; may say 120
+    v5: layout of v4; may return TRANSACTION_ABORTABLE
     v6: layout of v5
     """
 

@@ -1,4 +1,4 @@
-"""JoinGroup (API key 11): a consumer joins a group, or says that it is still in at a rebalance."""
+"""JoinGroup (API key 11): a member joins a group, or rejoins during a rebalance."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class JoinGroupRequest(Request, api_key=11, versions=(0, 9), flexible=6):
     """v0: the session timeout is also that of a rebalance
     v1: + rebalance_timeout_ms
     v2-v3: layout of v1
-    v4: layout of v3; a first join gets its member id and has to join again with it
+    v4: layout of v3; a new member receives its id and must rejoin with it
     v5: + group_instance_id?
     v6: flexible
     v7: layout of v6
@@ -40,7 +40,7 @@ class JoinGroupRequest(Request, api_key=11, versions=(0, 9), flexible=6):
     group_id: String
     session_timeout_ms: Int32
     rebalance_timeout_ms: Annotated[Int32, since(1), ignorable] = -1
-    """How long the others have to join again; -1: the session timeout."""
+    """How long the other members may take to rejoin; -1: the session timeout."""
     member_id: String
     """Empty at the first join."""
     group_instance_id: Annotated[NullableString, since(5)] = None
@@ -59,8 +59,8 @@ class JoinGroupResponse(Response, api_key=11, versions=(0, 9), flexible=6):
     """v1: layout of v0
     v2: + throttle_time_ms
     v3: layout of v2; throttled at the client
-    v4: layout of v3; may say 79
-    v5: + members[].group_instance_id?; may say 82
+    v4: layout of v3; may return MEMBER_ID_REQUIRED
+    v5: + members[].group_instance_id?; may return FENCED_INSTANCE_ID
     v6: flexible
     v7: + protocol_type?, protocol_name may be null
     v8: layout of v7
@@ -74,7 +74,7 @@ class JoinGroupResponse(Response, api_key=11, versions=(0, 9), flexible=6):
     protocol_name: Annotated[String | None, nullable(since(7))]
     leader: String
     skip_assignment: Annotated[Bool, since(9)] = False
-    """The leader has nothing to assign: the assignment stays."""
+    """The leader computes no assignment: the existing one stays."""
     member_id: String
     members: Array[JoinGroupResponseMember]
-    """Empty but for the leader."""
+    """Empty except for the leader."""

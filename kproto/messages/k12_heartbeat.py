@@ -1,4 +1,4 @@
-"""Heartbeat (API key 12): a member says that it lives, and learns of a rebalance."""
+"""Heartbeat (API key 12): a member proves that it is alive, and learns of a rebalance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class HeartbeatRequest(Request, api_key=12, versions=(0, 4), flexible=4):
 class HeartbeatResponse(Response, api_key=12, versions=(0, 4), flexible=4):
     """v1: + throttle_time_ms
     v2: layout of v1; throttled at the client
-    v3: layout of v2; may say 82
+    v3: layout of v2; may return FENCED_INSTANCE_ID
     v4: flexible
     """
 

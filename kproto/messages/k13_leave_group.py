@@ -1,4 +1,4 @@
-"""LeaveGroup (API key 13): members leave their group without waiting for a timeout."""
+"""LeaveGroup (API key 13): members leave their group at once, without waiting for a timeout."""
 
 from __future__ import annotations
 

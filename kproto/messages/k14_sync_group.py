@@ -1,4 +1,4 @@
-"""SyncGroup (API key 14): a group's leader hands in who reads what, and each member gets its part."""
+"""SyncGroup (API key 14): the leader of a group sends the assignment, and each member receives its part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SyncGroupRequest(Request, api_key=14, versions=(0, 5), flexible=4):
     """v1-v2: layout of v0
     v3: + group_instance_id?
     v4: flexible
-    v5: + protocol_type?, + protocol_name?; these have to be the group's
+    v5: + protocol_type?, + protocol_name?; they must match the group's
     """
 
     group_id: String
@@ -27,15 +27,15 @@ class SyncGroupRequest(Request, api_key=14, versions=(0, 5), flexible=4):
     protocol_type: Annotated[NullableString, since(5), ignorable] = None
     protocol_name: Annotated[NullableString, since(5), ignorable] = None
     assignments: Array[SyncGroupRequestAssignment]
-    """Empty but from the leader."""
+    """Empty except from the leader."""
 
 
 class SyncGroupResponse(Response, api_key=14, versions=(0, 5), flexible=4):
     """v1: + throttle_time_ms
     v2: layout of v1; throttled at the client
-    v3: layout of v2; may say 82
+    v3: layout of v2; may return FENCED_INSTANCE_ID
     v4: flexible
-    v5: + protocol_type?, + protocol_name?; may say 23
+    v5: + protocol_type?, + protocol_name?; may return INCONSISTENT_GROUP_PROTOCOL
     """
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0

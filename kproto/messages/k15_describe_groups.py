@@ -38,7 +38,7 @@ class DescribedGroup(Struct):
     protocol_data: String
     members: Array[DescribedGroupMember]
     authorized_operations: Annotated[Int32, since(3)] = -2147483648
-    """Bit n stands for ACL operation n; -2147483648 if not asked for."""
+    """Bit n is ACL operation n; -2147483648 if the request does not ask for it."""
 
 
 class DescribeGroupsResponse(Response, api_key=15, versions=(0, 6), flexible=5):
@@ -47,7 +47,7 @@ class DescribeGroupsResponse(Response, api_key=15, versions=(0, 6), flexible=5):
     v3: + groups[].authorized_operations
     v4: + groups[].members[].group_instance_id?
     v5: flexible
-    v6: + groups[].error_message?; an unknown group is error 69, before only a group in state Dead
+    v6: + groups[].error_message?; an unknown group is GROUP_ID_NOT_FOUND, not a group in state Dead
     """
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0

@@ -1,4 +1,4 @@
-"""ListGroups (API key 16): which groups a broker coordinates."""
+"""ListGroups (API key 16): the groups of a coordinator."""
 
 from __future__ import annotations
 

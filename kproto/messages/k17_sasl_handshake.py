@@ -1,4 +1,4 @@
-"""SaslHandshake (API key 17): a client names the SASL mechanism that it is about to use."""
+"""SaslHandshake (API key 17): a client selects the SASL mechanism of the following authentication."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kproto.message import Request, Response
 
 class SaslHandshakeRequest(Request, api_key=17, versions=(0, 1)):
     """v0: SASL tokens follow, behind their size but without a header
-    v1: layout of v0; SaslAuthenticate follows
+    v1: layout of v0; SaslAuthenticate follows, not raw SASL bytes
     """
 
     mechanism: String

@@ -1,4 +1,4 @@
-"""ApiVersions (API key 18): which APIs a broker serves, and in which versions."""
+"""ApiVersions (API key 18): the APIs of a broker, and the versions of each."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class FinalizedFeatureKey(Struct):
 
 
 class ApiVersionsResponse(Response, api_key=18, versions=(0, 5), flexible=3):
-    """v0: also the answer to a version that the broker does not know, with error 35
+    """v0: also the response to an unknown version, with UNSUPPORTED_VERSION
     v1: + throttle_time_ms
     v2: layout of v1; throttled at the client
     v3: + supported_features (tagged), + finalized_features_epoch (tagged), + finalized_features (tagged),
           + zk_migration_ready (tagged), flexible; the header stays v0
     v4: layout of v3; a feature's min_version may be 0
-    v5: layout of v4; may say 129
+    v5: layout of v4; may return REBOOTSTRAP_REQUIRED
     """
 
     error_code: Int16

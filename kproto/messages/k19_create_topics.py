@@ -1,4 +1,4 @@
-"""CreateTopics (API key 19): an administrator makes topics."""
+"""CreateTopics (API key 19): an administrator creates topics."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class CreatableTopicConfig(Struct):
 class CreatableTopic(Struct):
     name: String
     num_partitions: Int32
-    """-1: the broker's default, or as the assignments say."""
+    """-1: the broker's default, or the count of the assignments."""
     replication_factor: Int16
-    """-1: the broker's default, or as the assignments say."""
+    """-1: the broker's default, or the count of the assignments."""
     assignments: Array[CreatableReplicaAssignment]
     configs: Array[CreatableTopicConfig]
 
@@ -53,7 +53,7 @@ class CreateTopicsRequest(Request, api_key=19, versions=(0, 7), flexible=5):
 
     topics: Array[CreatableTopic]
     timeout_ms: Int32 = 60000
-    """How long to wait until the controller has made them."""
+    """How long to wait until the controller has created them."""
     validate_only: Annotated[Bool, since(1)] = False
 
 
@@ -84,7 +84,7 @@ class CreateTopicsResponse(Response, api_key=19, versions=(0, 7), flexible=5):
     v4: layout of v3
     v5: + topics[].topic_config_error_code (tagged), + topics[].num_partitions, + topics[].replication_factor,
           + topics[].configs?, flexible
-    v6: layout of v5; may say 89
+    v6: layout of v5; may return THROTTLING_QUOTA_EXCEEDED
     v7: + topics[].topic_id
     """
 

@@ -1,4 +1,4 @@
-"""DeleteTopics (API key 20): an administrator removes topics."""
+"""DeleteTopics (API key 20): an administrator deletes topics."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class DeletableTopicResult(Struct):
 class DeleteTopicsResponse(Response, api_key=20, versions=(0, 6), flexible=4):
     """v1: + throttle_time_ms
     v2: layout of v1; throttled at the client
-    v3: layout of v2; may say 73
+    v3: layout of v2; may return TOPIC_DELETION_DISABLED
     v4: flexible
-    v5: + responses[].error_message?; may say 89
-    v6: + responses[].topic_id, responses[].name may be null; may say 100
+    v5: + responses[].error_message?; may return THROTTLING_QUOTA_EXCEEDED
+    v6: + responses[].topic_id, responses[].name may be null; may return UNKNOWN_TOPIC_ID
     """
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0

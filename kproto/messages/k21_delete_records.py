@@ -1,4 +1,4 @@
-"""DeleteRecords (API key 21): an administrator drops the records before an offset."""
+"""DeleteRecords (API key 21): an administrator deletes the records before an offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (API key 23): where an epoch of a partition's leadership ended, to notice a truncated log."""
+"""OffsetForLeaderEpoch (API key 23): the end offset of a leader epoch, with which consumers detect truncation."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class OffsetForLeaderTopic(Struct):
 
 class OffsetForLeaderEpochRequest(Request, api_key=23, versions=(0, 4), flexible=4):
     """v1: layout of v0
-    v2: + topics[].partitions[].current_leader_epoch; refused unless -1 or the leader's
+    v2: + topics[].partitions[].current_leader_epoch; checked unless -1
     v3: + replica_id
     v4: flexible
     """
 
     replica_id: Annotated[Int32, since(3), ignorable] = -2
-    """-1: a consumer; -2: a reader beyond the high watermark; else the broker that follows."""
+    """-1: a consumer; -2: a reader beyond the high watermark; else the id of the following broker."""
     topics: Array[OffsetForLeaderTopic]
 
 

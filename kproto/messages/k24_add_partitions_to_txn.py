@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn (API key 24): a transaction is to write to these partitions."""
+"""AddPartitionsToTxn (API key 24): a producer adds partitions to its transaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AddPartitionsToTxnTransaction(Struct):
     producer_id: Int64
     producer_epoch: Int16
     verify_only: Bool = False
-    """Only ask whether the partitions are in the transaction."""
+    """Only check whether the partitions are in the transaction."""
     topics: Array[AddPartitionsToTxnTopic]
 
 
@@ -26,7 +26,7 @@ class AddPartitionsToTxnRequest(Request, api_key=24, versions=(0, 5), flexible=3
     """v1-v2: layout of v0
     v3: flexible
     v4: + transactions, - v3_and_below_transactional_id, - v3_and_below_producer_id, - v3_and_below_producer_epoch,
-          - v3_and_below_topics; sent by brokers, for several transactions; clients stay at v3
+          - v3_and_below_topics; brokers send it for several transactions; clients use v3
     v5: layout of v4
     """
 
@@ -54,10 +54,10 @@ class AddPartitionsToTxnResult(Struct):
 
 class AddPartitionsToTxnResponse(Response, api_key=24, versions=(0, 5), flexible=3):
     """v1: layout of v0; throttled at the client
-    v2: layout of v1; may say 90
+    v2: layout of v1; may return PRODUCER_FENCED
     v3: flexible
     v4: + error_code, + results_by_transaction, - results_by_topic_v3_and_below
-    v5: layout of v4; may say 120
+    v5: layout of v4; may return TRANSACTION_ABORTABLE
     """
 
     throttle_time_ms: Int32

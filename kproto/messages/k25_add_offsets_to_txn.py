@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (API key 25): a transaction is to commit offsets of this group."""
+"""AddOffsetsToTxn (API key 25): a producer adds a group's offsets to its transaction."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class AddOffsetsToTxnRequest(Request, api_key=25, versions=(0, 4), flexible=3):
 
 class AddOffsetsToTxnResponse(Response, api_key=25, versions=(0, 4), flexible=3):
     """v1: layout of v0; throttled at the client
-    v2: layout of v1; may say 90
+    v2: layout of v1; may return PRODUCER_FENCED
     v3: flexible
-    v4: layout of v3; may say 120
+    v4: layout of v3; may return TRANSACTION_ABORTABLE
     """
 
     throttle_time_ms: Int32

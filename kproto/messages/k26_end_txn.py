@@ -12,7 +12,7 @@ class EndTxnRequest(Request, api_key=26, versions=(0, 5), flexible=3):
     """v1-v2: layout of v0
     v3: flexible
     v4: layout of v3
-    v5: layout of v4; each transaction has an epoch of its own (KIP-890)
+    v5: layout of v4; each transaction has its own epoch (KIP-890)
     """
 
     transactional_id: String
@@ -23,9 +23,9 @@ class EndTxnRequest(Request, api_key=26, versions=(0, 5), flexible=3):
 
 class EndTxnResponse(Response, api_key=26, versions=(0, 5), flexible=3):
     """v1: layout of v0; throttled at the client
-    v2: layout of v1; may say 90
+    v2: layout of v1; may return PRODUCER_FENCED
     v3: flexible
-    v4: layout of v3; may say 120
+    v4: layout of v3; may return TRANSACTION_ABORTABLE
     v5: + producer_id, + producer_epoch; id and epoch of the next transaction
     """
 

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (API key 27): a transaction's coordinator has commit or abort markers written to partitions."""
+"""WriteTxnMarkers (API key 27): the coordinator of a transaction has commit or abort markers written to partitions."""
 
 from __future__ import annotations
 

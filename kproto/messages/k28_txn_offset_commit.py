@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (API key 28): offsets of a group that count once the transaction commits."""
+"""TxnOffsetCommit (API key 28): a producer commits a group's offsets; they apply when its transaction commits."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ class TxnOffsetCommitResponseTopic(Struct):
 class TxnOffsetCommitResponse(Response, api_key=28, versions=(0, 6), flexible=3):
     """v1: layout of v0; throttled at the client
     v2: layout of v1
-    v3: flexible; may say 22, 25 and 82
-    v4: layout of v3; may say 120
+    v3: flexible; may return ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID
+    v4: layout of v3; may return TRANSACTION_ABORTABLE
     v5: layout of v4
-    v6: + topics[].topic_id, - topics[].name; may say 69, 100 and 113
+    v6: + topics[].topic_id, - topics[].name; may return GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_ID and STALE_MEMBER_EPOCH
     """
 
     throttle_time_ms: Int32

@@ -1,4 +1,4 @@
-"""DescribeAcls (API key 29): which access rules match a filter."""
+"""DescribeAcls (API key 29): the access rules that match a filter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs (API key 32): the settings of topics, brokers and other resources, and where each comes from."""
+"""DescribeConfigs (API key 32): the configs of topics, brokers and other resources, and the source of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterConfigs (API key 33): an administrator replaces all dynamic settings of resources."""
+"""AlterConfigs (API key 33): an administrator replaces all dynamic configs of resources."""
 
 from __future__ import annotations
 

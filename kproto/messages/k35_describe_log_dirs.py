@@ -1,4 +1,4 @@
-"""DescribeLogDirs (API key 35): what lies in a broker's log directories, and how large it is."""
+"""DescribeLogDirs (API key 35): the content of a broker's log directories, and its size."""
 
 from __future__ import annotations
 

@@ -25,4 +25,4 @@ class SaslAuthenticateResponse(Response, api_key=36, versions=(0, 2), flexible=2
     error_message: NullableString
     auth_bytes: Bytes
     session_lifetime_ms: Annotated[Int64, since(1), ignorable] = 0
-    """When the client has to authenticate again; 0: never."""
+    """Milliseconds until the client must authenticate again; 0: never."""

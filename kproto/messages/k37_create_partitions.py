@@ -1,4 +1,4 @@
-"""CreatePartitions (API key 37): an administrator gives topics more partitions."""
+"""CreatePartitions (API key 37): an administrator adds partitions to topics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class CreatePartitionsAssignment(Struct):
 class CreatePartitionsTopic(Struct):
     name: String
     count: Int32
-    """How many there shall be in all."""
+    """The total count of partitions."""
     assignments: Annotated[Array[CreatePartitionsAssignment] | None, nullable()]
     """The brokers of each new partition; null: the controller chooses."""
 
@@ -40,7 +40,7 @@ class CreatePartitionsTopicResult(Struct):
 class CreatePartitionsResponse(Response, api_key=37, versions=(0, 3), flexible=2):
     """v1: layout of v0; throttled at the client
     v2: flexible
-    v3: layout of v2; may say 89
+    v3: layout of v2; may return THROTTLING_QUOTA_EXCEEDED
     """
 
     throttle_time_ms: Int32

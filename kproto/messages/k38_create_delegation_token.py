@@ -1,4 +1,4 @@
-"""CreateDelegationToken (API key 38): a client gets a delegation token, with which others can log in for it."""
+"""CreateDelegationToken (API key 38): a client obtains a token, with which others can authenticate as its owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RenewDelegationToken (API key 39): a delegation token's expiry is put off."""
+"""RenewDelegationToken (API key 39): a client extends the expiry time of a delegation token."""
 
 from __future__ import annotations
 

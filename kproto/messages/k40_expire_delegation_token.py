@@ -1,4 +1,4 @@
-"""ExpireDelegationToken (API key 40): a delegation token's expiry is moved up, or the token ended now."""
+"""ExpireDelegationToken (API key 40): a client changes the expiry time of a delegation token, or expires it at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteGroups (API key 42): an administrator removes empty groups and their offsets."""
+"""DeleteGroups (API key 42): an administrator deletes empty groups and their offsets."""
 
 from __future__ import annotations
 

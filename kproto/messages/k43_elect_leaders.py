@@ -19,7 +19,7 @@ class ElectLeadersRequest(Request, api_key=43, versions=(0, 2), flexible=2):
     """
 
     election_type: Annotated[Int8, since(1)] = 0
-    """0: the preferred replica; 1: any that lives, if none is in sync (records may be lost)."""
+    """0: the preferred replica; 1: any live replica if none is in sync (records may be lost)."""
     topic_partitions: Annotated[Array[TopicPartitions] | None, nullable()]
     """Null: all."""
     timeout_ms: Int32 = 60000

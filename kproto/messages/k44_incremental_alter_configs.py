@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (API key 44): an administrator changes single dynamic settings of resources."""
+"""IncrementalAlterConfigs (API key 44): an administrator changes single dynamic configs of resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (API key 45): an administrator moves partitions to other brokers, or calls a move off."""
+"""AlterPartitionReassignments (API key 45): an administrator moves partitions to other brokers, or cancels a move."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kproto.message import Request, Response
 class ReassignablePartition(Struct):
     partition_index: Int32
     replicas: Annotated[Array[Int32] | None, nullable()] = None
-    """Null: the move is called off."""
+    """Null: the move is canceled."""
 
 
 class ReassignableTopic(Struct):

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (API key 46): which partitions are on their way to other brokers."""
+"""ListPartitionReassignments (API key 46): the partitions that are moving to other brokers."""
 
 from __future__ import annotations
 

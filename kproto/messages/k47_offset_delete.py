@@ -1,4 +1,4 @@
-"""OffsetDelete (API key 47): an administrator removes a group's offsets of topics that it does not subscribe to."""
+"""OffsetDelete (API key 47): an administrator removes a group's offsets of topics to which it is not subscribed."""
 
 from __future__ import annotations
 

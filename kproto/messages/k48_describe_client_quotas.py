@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (API key 48): which quotas users and clients have."""
+"""DescribeClientQuotas (API key 48): the quotas of users and clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterPartition (API key 56): a partition's leader asks the controller for another set of in-sync replicas."""
+"""AlterPartition (API key 56): the leader of a partition proposes another set of in-sync replicas to the controller."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class FeatureUpdateKey(Struct):
     max_version_level: Int16
     allow_downgrade: Annotated[Bool, only(0)] = False
     upgrade_type: Annotated[Int8, since(1)] = 1
-    """1: only up; 2: down if nothing is lost; 3: down in any case."""
+    """1: upgrade only; 2: downgrade without loss; 3: downgrade with loss."""
 
 
 class UpdateFeaturesRequest(Request, api_key=57, versions=(0, 2), flexible=0):

@@ -1,4 +1,4 @@
-"""Envelope (API key 58): a broker passes a client's request on to the controller."""
+"""Envelope (API key 58): a broker forwards a client's request to the controller."""
 
 from __future__ import annotations
 

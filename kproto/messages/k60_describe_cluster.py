@@ -1,4 +1,4 @@
-"""DescribeCluster (API key 60): the cluster's id, controller and brokers, without its topics."""
+"""DescribeCluster (API key 60): id, controller and brokers of the cluster, without topics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DescribeClusterBroker(Struct):
 
 
 class DescribeClusterResponse(Response, api_key=60, versions=(0, 2), flexible=0):
-    """v1: + endpoint_type; may say 114 and 115
+    """v1: + endpoint_type; may return MISMATCHED_ENDPOINT_TYPE and UNSUPPORTED_ENDPOINT_TYPE
     v2: + brokers[].is_fenced
     """
 
@@ -40,4 +40,4 @@ class DescribeClusterResponse(Response, api_key=60, versions=(0, 2), flexible=0)
     controller_id: Int32 = -1
     brokers: Array[DescribeClusterBroker]
     cluster_authorized_operations: Int32 = -2147483648
-    """Bit n stands for ACL operation n; -2147483648 if not asked for."""
+    """Bit n is ACL operation n; -2147483648 if the request does not ask for it."""

@@ -1,4 +1,4 @@
-"""DescribeProducers (API key 61): which producers a partition's leader knows to be active."""
+"""DescribeProducers (API key 61): the active producers of partitions, from their leaders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UnregisterBroker (API key 64): an administrator takes a broker out of a cluster that is run by KRaft."""
+"""UnregisterBroker (API key 64): an administrator removes a broker from a KRaft cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ListTransactions (API key 66): which transactions a coordinator knows."""
+"""ListTransactions (API key 66): the transactions of a coordinator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ListTransactionsRequest(Request, api_key=66, versions=(0, 2), flexible=0):
     state_filters: Array[String]
     producer_id_filters: Array[Int64]
     duration_filter: Annotated[Int64, since(1)] = -1
-    """Milliseconds that a transaction has been open; negative: any."""
+    """Milliseconds since the transaction began; negative: any."""
     transactional_id_pattern: Annotated[NullableString, since(2)] = None
 
 
@@ -28,7 +28,7 @@ class TransactionState(Struct):
 
 class ListTransactionsResponse(Response, api_key=66, versions=(0, 2), flexible=0):
     """v1: layout of v0
-    v2: layout of v1; may say 128
+    v2: layout of v1; may return INVALID_REGULAR_EXPRESSION
     """
 
     throttle_time_ms: Int32

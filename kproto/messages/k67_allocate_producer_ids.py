@@ -1,4 +1,4 @@
-"""AllocateProducerIds (API key 67): a broker gets a block of producer ids from the controller."""
+"""AllocateProducerIds (API key 67): a broker obtains a block of producer ids from the controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (API key 68): a member of a KIP-848 group joins, lives, leaves, and gets its assignment."""
+"""ConsumerGroupHeartbeat (API key 68): a KIP-848 member joins, stays, leaves, and receives its assignment."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class ConsumerGroupHeartbeatRequest(Request, api_key=68, versions=(0, 1), flexib
     group_id: String
     member_id: String
     member_epoch: Int32
-    """0: join; -1: leave; -2: leave for a while, as a static member."""
+    """0: join; -1: leave; -2: leave temporarily, as a static member."""
     instance_id: NullableString = None
     rack_id: NullableString = None
     rebalance_timeout_ms: Int32 = -1
-    """How long partitions may take to be given up; -1: as last said."""
+    """How long the member may take to revoke partitions; -1: as in the last request."""
     subscribed_topic_names: Annotated[Array[String] | None, nullable()] = None
-    """Null here and in other fields: as last said."""
+    """Null, here and in other fields: as in the last request."""
     subscribed_topic_regex: Annotated[NullableString, since(1)] = None
     server_assignor: NullableString = None
     topic_partitions: Annotated[Array[TopicPartitions] | None, nullable()] = None
@@ -36,7 +36,7 @@ class Assignment(Struct):
 
 
 class ConsumerGroupHeartbeatResponse(Response, api_key=68, versions=(0, 1), flexible=0):
-    """v1: layout of v0; may say 128."""
+    """v1: layout of v0; may return INVALID_REGULAR_EXPRESSION."""
 
     throttle_time_ms: Int32
     error_code: Int16
@@ -45,4 +45,4 @@ class ConsumerGroupHeartbeatResponse(Response, api_key=68, versions=(0, 1), flex
     member_epoch: Int32
     heartbeat_interval_ms: Int32
     assignment: Annotated[Assignment | None, nullable()] = None
-    """Null: as last said."""
+    """Null: as in the last request."""

@@ -50,7 +50,7 @@ class DescribedGroup(Struct):
     assignor_name: String
     members: Array[Member]
     authorized_operations: Int32 = -2147483648
-    """Bit n stands for ACL operation n; -2147483648 if not asked for."""
+    """Bit n is ACL operation n; -2147483648 if the request does not ask for it."""
 
 
 class ConsumerGroupDescribeResponse(Response, api_key=69, versions=(0, 1), flexible=0):

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (API key 71): which metrics the cluster wants from this client."""
+"""GetTelemetrySubscriptions (API key 71): the metrics that the cluster wants from a client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PushTelemetry (API key 72): a client delivers its metrics."""
+"""PushTelemetry (API key 72): a client sends its metrics."""
 
 from __future__ import annotations
 

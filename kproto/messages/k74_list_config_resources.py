@@ -1,4 +1,4 @@
-"""ListConfigResources (API key 74): which resources have settings."""
+"""ListConfigResources (API key 74): the resources that have configs."""
 
 from __future__ import annotations
 

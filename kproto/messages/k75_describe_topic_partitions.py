@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (API key 75): topics and their partitions page by page, for topics too large for Metadata."""
+"""DescribeTopicPartitions (API key 75): topics and partitions page by page, for topics too large for Metadata."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DescribeTopicPartitionsRequest(Request, api_key=75, versions=(0, 0), flexi
     topics: Array[TopicRequest]
     response_partition_limit: Int32 = 2000
     cursor: Annotated[Cursor | None, nullable()] = None
-    """Where to go on; null: at the beginning."""
+    """The position to continue from; null: the beginning."""
 
 
 class DescribeTopicPartitionsResponsePartition(Struct):
@@ -43,11 +43,11 @@ class DescribeTopicPartitionsResponseTopic(Struct):
     is_internal: Bool = False
     partitions: Array[DescribeTopicPartitionsResponsePartition]
     topic_authorized_operations: Int32 = -2147483648
-    """Bit n stands for ACL operation n; -2147483648 if not asked for."""
+    """Bit n is ACL operation n; -2147483648 if the request does not ask for it."""
 
 
 class DescribeTopicPartitionsResponse(Response, api_key=75, versions=(0, 0), flexible=0):
     throttle_time_ms: Int32
     topics: Array[DescribeTopicPartitionsResponseTopic]
     next_cursor: Annotated[Cursor | None, nullable()] = None
-    """Null: there is no more."""
+    """Null: there are no more."""

@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat (API key 76): a member of a share group joins, lives, leaves, and gets its assignment."""
+"""ShareGroupHeartbeat (API key 76): a member of a share group joins, stays, leaves, and receives its assignment."""
 
 from __future__ import annotations
 

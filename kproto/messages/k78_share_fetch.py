@@ -26,7 +26,7 @@ class AcknowledgementBatch(Struct):
     first_offset: Int64
     last_offset: Int64
     acknowledge_types: Array[Int8]
-    """For each record, or one for all: 0: gap; 1: accept; 2: release; 3: reject; 4: renew (v2)."""
+    """One for each record, or one for all: 0: gap; 1: accept; 2: release; 3: reject; 4: renew (v2)."""
 
 
 class FetchPartition(Struct):

@@ -1,4 +1,4 @@
-"""ShareAcknowledge (API key 79): a member of a share group says what became of records that it acquired."""
+"""ShareAcknowledge (API key 79): a member of a share group acknowledges, releases or rejects acquired records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AcknowledgementBatch(Struct):
     first_offset: Int64
     last_offset: Int64
     acknowledge_types: Array[Int8]
-    """For each record, or one for all: 0: gap; 1: accept; 2: release; 3: reject; 4: renew (v2)."""
+    """One for each record, or one for all: 0: gap; 1: accept; 2: release; 3: reject; 4: renew (v2)."""
 
 
 class AcknowledgePartition(Struct):

@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (API key 81): an administrator takes a voter out of the controllers' quorum."""
+"""RemoveRaftVoter (API key 81): an administrator removes a voter from the controllers' quorum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""InitializeShareGroupState (API key 83): a share group's coordinator has the state of partitions begun."""
+"""InitializeShareGroupState (API key 83): the coordinator of a share group creates the state of share partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReadShareGroupState (API key 84): a share partition's leader loads its state."""
+"""ReadShareGroupState (API key 84): the leader of a share partition loads its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WriteShareGroupState (API key 85): a share partition's leader stores its state."""
+"""WriteShareGroupState (API key 85): the leader of a share partition stores its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupState (API key 86): a share group's coordinator has the state of partitions removed."""
+"""DeleteShareGroupState (API key 86): the coordinator of a share group removes the state of share partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummary (API key 87): where share partitions begin, without the rest of their state."""
+"""ReadShareGroupStateSummary (API key 87): the start offsets of share partitions, without the rest of their state."""
 
 from __future__ import annotations
 

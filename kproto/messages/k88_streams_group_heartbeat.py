@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat (API key 88): a member of a Streams group joins, lives, leaves, and gets its tasks."""
+"""StreamsGroupHeartbeat (API key 88): a member of a Streams group joins, stays, leaves, and receives its tasks."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class StreamsGroupHeartbeatRequest(Request, api_key=88, versions=(0, 1), flexibl
     group_id: String
     member_id: String
     member_epoch: Int32
-    """0: join; -1: leave; -2: leave for a while, as a static member."""
+    """0: join; -1: leave; -2: leave temporarily, as a static member."""
     endpoint_information_epoch: Int32
     instance_id: NullableString = None
     rack_id: NullableString = None

@@ -129,10 +129,10 @@ class DescribedGroup(Struct):
     topology: Annotated[Topology | None, nullable()] = None
     members: Array[Member]
     authorized_operations: Int32 = -2147483648
-    """Bit n stands for ACL operation n; -2147483648 if not asked for."""
+    """Bit n is ACL operation n; -2147483648 if the request does not ask for it."""
     topology_description: Annotated[TopologyDescription | None, since(1), nullable()] = None
     topology_description_status: Annotated[Int8, since(1)] = 0
-    """0: not asked for; 1: none is stored; 2: it can't be read; 3: here it is."""
+    """0: not requested; 1: not stored; 2: error; 3: available."""
     assignor_name: Annotated[NullableString, since(1), ignorable] = None
 
 

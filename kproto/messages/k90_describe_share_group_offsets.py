@@ -1,4 +1,4 @@
-"""DescribeShareGroupOffsets (API key 90): where share groups stand in their partitions."""
+"""DescribeShareGroupOffsets (API key 90): the start offsets of share groups in their partitions."""
 
 from __future__ import annotations
 

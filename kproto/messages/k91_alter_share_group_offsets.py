@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (API key 91): an administrator sets where a share group goes on."""
+"""AlterShareGroupOffsets (API key 91): an administrator sets the start offsets of a share group."""
 
 from __future__ import annotations
 

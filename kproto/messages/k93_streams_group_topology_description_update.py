@@ -1,4 +1,4 @@
-"""StreamsGroupTopologyDescriptionUpdate (API key 93): a Streams member describes its topology in full."""
+"""StreamsGroupTopologyDescriptionUpdate (API key 93): a member sends the full description of its topology."""
 
 from __future__ import annotations
 

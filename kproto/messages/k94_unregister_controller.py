@@ -1,4 +1,4 @@
-"""UnregisterController (API key 94): an administrator takes a controller out of a cluster that is run by KRaft."""
+"""UnregisterController (API key 94): an administrator removes a controller from a KRaft cluster."""
 
 from __future__ import annotations
 
