@@ -1,4 +1,4 @@
-"""What tests prepare on a broker through kafka-python, and take away: topics, and groups that only commit."""
+"""Create and delete the topics, groups and committed offsets of tests, through kafka-python."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,28 +22,28 @@ def admin_client(bootstrap: str) -> Iterator[KafkaAdminClient]:
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
-    """Create it and wait until it shows: a real broker learns of it a little later than its controller."""
+    """Create a topic and wait until the broker knows it, which may be later than the controller's response."""
     with admin_client(bootstrap) as admin:
         admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=dict(configs or {}))])
     wait_topic(bootstrap, topic, partitions)
 
 
 def wait_topic(bootstrap: str, topic: str, partitions: int) -> None:
-    """Wait until the broker's metadata has the topic with so many partitions; 0: until it has it no more."""
+    """Wait until the broker's metadata has the topic with this many partitions, or no topic for 0."""
     with admin_client(bootstrap) as admin:
 
-        def shows() -> bool:
+        def is_known() -> bool:
             found = [t for t in admin.describe_topics() if t["name"] == topic]
             return len(found[0]["partitions"] if found else []) == partitions
 
-        wait_until(shows, f"{topic} with {partitions} partitions")
+        wait_until(is_known, f"{topic} with {partitions} partitions")
 
 
 def wait_coordinators(bootstrap: str, groups: list[str]) -> None:
-    """Wait until these groups are served: a new broker makes its offsets topic when it is asked for it first."""
+    """Wait for the coordinators of these groups: a new broker creates the offsets topic on the first request."""
     with admin_client(bootstrap) as admin:
 
-        def are_served() -> bool:
+        def have_coordinators() -> bool:
             try:
                 admin.list_group_offsets(groups)
             except KafkaError as error:
@@ -52,7 +52,7 @@ def wait_coordinators(bootstrap: str, groups: list[str]) -> None:
                 return False
             return True
 
-        wait_until(are_served, f"a coordinator for {groups}")
+        wait_until(have_coordinators, f"a coordinator for {groups}")
 
 
 def topic_names(bootstrap: str) -> set[str]:
@@ -65,21 +65,21 @@ def group_names(bootstrap: str) -> set[str]:
         return {group["group_id"] for group in admin.list_groups()}
 
 
-def forget_groups(bootstrap: str, groups: Iterable[str]) -> None:
-    """Delete groups, and have those leave before who are still members."""
+def delete_groups(bootstrap: str, groups: Iterable[str]) -> None:
+    """Remove the members of groups and delete the groups."""
     with admin_client(bootstrap) as admin:
         for group in groups:
-            wait_until(partial(_is_forgotten, admin, group), f"the end of group {group}")
+            wait_until(partial(_is_deleted, admin, group), f"the deletion of group {group}")
 
 
-def _is_forgotten(admin: KafkaAdminClient, group: str) -> bool:
+def _is_deleted(admin: KafkaAdminClient, group: str) -> bool:
     members = admin.describe_groups([group])[group]["members"]
     admin.remove_group_members(group, [MemberToRemove(member["member_id"]) for member in members])
     return admin.delete_groups([group])[group] in ("OK", "GroupIdNotFoundError")
 
 
 def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-    """Commit these offsets by partition, as a consumer that assigns itself its partitions."""
+    """Commit offsets by partition with a consumer that is not a group member."""
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)
     try:
         commits = {TopicPartition(topic, p): OffsetAndMetadata(o, f"note {p}", -1) for p, o in offsets.items()}

@@ -1,6 +1,6 @@
-"""The broker that the clients talk to: kproto, or a real one, to see what the tests are worth.
+"""The broker of the client tests: kproto, or a real one to check the tests themselves.
 
-KPROTO_TEST_BROKER=real:4.4.0 in the environment (any release) puts a real broker in kproto's place.
+KPROTO_TEST_BROKER=real:4.4.0 in the environment (any release) replaces kproto by a real broker.
 """
 
 import os
@@ -27,14 +27,14 @@ STOP_LIMIT_S = 10.0
 class TestedBroker:
     bootstrap: str
     release: tuple[int, ...] | None
-    """Of a real broker; None is kproto, which speaks every version."""
+    """The release of a real broker; None for kproto."""
 
     __test__ = False
 
 
 @contextmanager
 def kproto_serve(log: Path, *flags: str) -> Iterator[str]:
-    """Run `kproto serve` on a free port; yield its address; in the end it has to exit with 0 on SIGTERM."""
+    """Run `kproto serve` on a free port and yield its address; at the end, assert exit code 0 after SIGTERM."""
     with log.open("w") as out:
         process = subprocess.Popen(
             [str(KPROTO), "serve", "--port", "0", "--port-file", str(log.with_suffix(".port")), *flags],
@@ -57,14 +57,14 @@ def wait_listening(process: subprocess.Popen[bytes], log: Path) -> str:
         for line in log.read_text().splitlines(keepends=True):
             if line.startswith(LISTENING) and line.endswith("\n"):
                 return line.removeprefix(LISTENING).split()[0]
-        assert process.poll() is None, f"kproto ended with {process.returncode}:\n{log.read_text()}"
+        assert process.poll() is None, f"kproto exited with {process.returncode}:\n{log.read_text()}"
         time.sleep(0.01)
     pytest.fail(f"kproto does not listen after {START_LIMIT_S} s:\n{log.read_text()}")
 
 
 @contextmanager
 def broker_under_test(folder: Path, *flags: str) -> Iterator[TestedBroker]:
-    """The broker that KPROTO_TEST_BROKER names, kproto by default; flags are for kproto alone."""
+    """Run the broker that KPROTO_TEST_BROKER names, kproto by default; the flags are for kproto only."""
     kind, _, version = os.environ.get("KPROTO_TEST_BROKER", "kproto").partition(":")
     with ExitStack() as stack:
         if kind == "kproto":
@@ -84,7 +84,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestedBroker]:
 
 @pytest.fixture(scope="session")
 def tested_and_real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """The addresses of the broker under test, in the newest release's release, and of a real one of that release."""
+    """Return the addresses of the broker under test and of a real one, both of the newest release."""
     kafka_version = ".".join(NEWEST.split(".")[:2])
     folder = tmp_path_factory.mktemp("tested")
     with (

@@ -1,4 +1,4 @@
-"""The verbs of `records_programs.py` with aiokafka: VERB BOOTSTRAP TOPIC COMPRESSION COUNT."""
+"""The commands of `records_programs.py` with aiokafka: COMMAND BOOTSTRAP TOPIC COMPRESSION COUNT."""
 
 import asyncio
 import json
@@ -23,17 +23,17 @@ async def consume(bootstrap: str, topic: str, count: int) -> list[list[str]]:
     await consumer.start()
     try:
         consumer.assign([TopicPartition(topic, 0), TopicPartition(topic, 1)])
-        found: list[list[str]] = []
-        while len(found) < count:
+        records_read: list[list[str]] = []
+        while len(records_read) < count:
             record = await asyncio.wait_for(consumer.getone(), 20)
-            found.append([f"{record.partition}:{record.offset}", record.key.decode(), record.value.decode()])
-        return sorted(found)
+            records_read.append([f"{record.partition}:{record.offset}", record.key.decode(), record.value.decode()])
+        return sorted(records_read)
     finally:
         await consumer.stop()
 
 
-async def main(verb: str, bootstrap: str, topic: str, compression: str, count: str) -> object:
-    if verb == "produce":
+async def main(command: str, bootstrap: str, topic: str, compression: str, count: str) -> object:
+    if command == "produce":
         return await produce(bootstrap, topic, compression, int(count))
     return await consume(bootstrap, topic, int(count))
 

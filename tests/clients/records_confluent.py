@@ -1,4 +1,4 @@
-"""The verbs of `records_programs.py` with confluent-kafka (librdkafka): VERB BOOTSTRAP TOPIC COMPRESSION COUNT."""
+"""The commands of `records_programs.py` with confluent-kafka: COMMAND BOOTSTRAP TOPIC COMPRESSION COUNT."""
 
 import json
 import sys
@@ -22,27 +22,29 @@ def produce(bootstrap: str, topic: str, compression: str, count: int) -> dict[st
         producer.produce(topic, b"value %d" % n, b"%d" % n, n % 2, on_delivery=delivered)
     producer.flush(30)
     if len(offsets) != count:
-        raise SystemExit(f"{len(offsets)} of {count} were delivered")
+        raise SystemExit(f"{len(offsets)} of {count} delivered")
     return {"last": max(offsets)}
 
 
 def consume(bootstrap: str, topic: str, count: int) -> list[list[str]]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "nobody", "enable.auto.commit": False})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, 0, 0), TopicPartition(topic, 1, 0)])
-    found: list[list[str]] = []
+    records_read: list[list[str]] = []
     limit = time.monotonic() + 60
-    while len(found) < count and time.monotonic() < limit:
+    while len(records_read) < count and time.monotonic() < limit:
         record = consumer.poll(1)
         if record is not None and record.error() is None:
-            place = f"{record.partition()}:{record.offset()}"
-            found.append([place, (record.key() or b"").decode(), (record.value() or b"").decode()])
+            partition_and_offset = f"{record.partition()}:{record.offset()}"
+            records_read.append(
+                [partition_and_offset, (record.key() or b"").decode(), (record.value() or b"").decode()]
+            )
     consumer.close()
-    return sorted(found)
+    return sorted(records_read)
 
 
 if __name__ == "__main__":
-    verb, bootstrap, topic, compression, count = sys.argv[1:]
-    if verb == "produce":
+    command, bootstrap, topic, compression, count = sys.argv[1:]
+    if command == "produce":
         print(json.dumps(produce(bootstrap, topic, compression, int(count))))
     else:
         print(json.dumps(consume(bootstrap, topic, int(count))))

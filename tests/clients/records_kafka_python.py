@@ -1,4 +1,4 @@
-"""The verbs of `records_programs.py` with kafka-python: VERB BOOTSTRAP TOPIC COMPRESSION COUNT."""
+"""The commands of `records_programs.py` with kafka-python: COMMAND BOOTSTRAP TOPIC COMPRESSION COUNT."""
 
 import json
 import sys
@@ -19,18 +19,18 @@ def produce(bootstrap: str, topic: str, compression: str, count: int) -> dict[st
 def consume(bootstrap: str, topic: str, count: int) -> list[list[str]]:
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=20_000)
     consumer.assign([TopicPartition(topic, 0), TopicPartition(topic, 1)])
-    found: list[list[str]] = []
+    records_read: list[list[str]] = []
     for record in consumer:
-        found.append([f"{record.partition}:{record.offset}", record.key.decode(), record.value.decode()])
-        if len(found) == count:
+        records_read.append([f"{record.partition}:{record.offset}", record.key.decode(), record.value.decode()])
+        if len(records_read) == count:
             break
     consumer.close()
-    return sorted(found)
+    return sorted(records_read)
 
 
 if __name__ == "__main__":
-    verb, bootstrap, topic, compression, count = sys.argv[1:]
-    if verb == "produce":
+    command, bootstrap, topic, compression, count = sys.argv[1:]
+    if command == "produce":
         print(json.dumps(produce(bootstrap, topic, compression, int(count))))
     else:
         print(json.dumps(consume(bootstrap, topic, int(count))))

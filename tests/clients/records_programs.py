@@ -1,8 +1,8 @@
-"""Clients that write and read records, each a small program of its own, run as a new process.
+"""Small programs that write and read records with one client library each, run as new processes.
 
-Every program knows the same verbs and prints one line of JSON:
+Each program has the same commands and prints one line of JSON:
 
-    produce  sends COUNT records "value N" with key "N" to partitions 0 and 1 in turn: {"last": greatest offset}
+    produce  sends COUNT records "value N" with key "N" to partitions 0 and 1 in turn: {"last": highest offset}
     consume  reads COUNT records of partitions 0 and 1 from the start: [["PARTITION:OFFSET", key, value], ...], sorted
 """
 
@@ -22,11 +22,13 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsClient:
+    """A client library and its program."""
+
     name: str
     command: Callable[[], list[str]]
-    """What runs the program; skips the test where something for it is missing."""
+    """Returns the command of the program; skips the test if a requirement is missing."""
     compressions: tuple[str, ...] = ("gzip",)
-    """Beside none, which test_scenarios.py has."""
+    """In addition to none, which test_scenarios.py covers."""
     needs_java: bool = False
 
 
@@ -63,9 +65,9 @@ CLIENTS = (
 )
 
 
-def run(client: RecordsClient, verb: str, bootstrap: str, topic: str, compression: str, count: int) -> Any:
-    """Run one verb in a new process; return what it printed."""
-    command = [*client.command(), verb, bootstrap, topic, compression, str(count)]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=90, check=False)
-    assert done.returncode == 0, f"{client.name} {verb} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+def run(client: RecordsClient, command: str, bootstrap: str, topic: str, compression: str, count: int) -> Any:
+    """Run one command in a new process; return its output."""
+    arguments = [*client.command(), command, bootstrap, topic, compression, str(count)]
+    done = subprocess.run(arguments, capture_output=True, encoding="utf-8", timeout=90, check=False)
+    assert done.returncode == 0, f"{client.name} {command} exited with {done.returncode}:\n{done.stdout}{done.stderr}"
     return json.loads(done.stdout.strip().splitlines()[-1])

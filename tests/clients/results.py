@@ -1,4 +1,4 @@
-"""What was seen when the table was run last, and its forms: RESULTS.md beside this file, the README's summary."""
+"""The recorded results of the last table run, and their tables in RESULTS.md and in the README."""
 
 import json
 import textwrap
@@ -16,9 +16,9 @@ README = ROOT / "README.md"
 BEGIN, END = "<!-- clients -->\n", "<!-- /clients -->"
 
 Results = dict[str, dict[str, dict[str, str]]]
-"""Verdicts by client, broker and scenario."""
+"""Status by client, broker and scenario."""
 Versions = dict[str, str]
-"""Of each client, when it ran last."""
+"""The version of each client in its last run."""
 
 
 def read_results() -> Results:
@@ -39,7 +39,7 @@ def write_all(results: Results, versions: Versions) -> None:
 
 
 def merged(before: Results, seen: Results) -> Results:
-    """What was recorded before, with what is seen now in its place, in the order of the lists."""
+    """Return the recorded results, updated by new ones, in the order of the clients."""
     return {
         client.name: {
             broker: (before.get(client.name, {}) | seen.get(client.name, {}))[broker]
@@ -51,17 +51,17 @@ def merged(before: Results, seen: Results) -> Results:
 
 
 def worse_than_real(results: Results) -> list[str]:
-    """What a real broker passes and kproto does not."""
+    """Return the scenarios that pass with a real broker and not with kproto."""
     return [
         f"{client}: {scenario}"
         for client, brokers in results.items()
-        for scenario, verdict in brokers[KPROTO].items()
-        if verdict != "passed" and any(row[scenario] == "passed" for row in brokers.values())
+        for scenario, status in brokers[KPROTO].items()
+        if status != "passed" and any(row[scenario] == "passed" for row in brokers.values())
     ]
 
 
 def with_summary(readme: str, results: Results, versions: Versions) -> str:
-    """The README with the summary between its marks."""
+    """Return the README with a new summary between its marks."""
     before, _, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     assert end, f"the README has no {BEGIN.strip()} ... {END}"
@@ -78,23 +78,23 @@ def summary(results: Results, versions: Versions) -> str:
         if client.name in results
     ]
     footnote = (
-        f"Scenarios passed, of {len(SCENARIOS)}; those that a client has no call for are not counted: "
-        + "; ".join(f"{', '.join(names)}: {scenarios}" for scenarios, names in _left_out().items())
+        f"Scenarios passed, of {len(SCENARIOS)}; scenarios that a client has no call for are not counted: "
+        + "; ".join(f"{', '.join(names)}: {scenarios}" for scenarios, names in _unsupported().items())
         + "."
     )
     wrapped = textwrap.fill(footnote, 120, break_long_words=False, break_on_hyphens=False)
     return f"{_table([['Client', *TITLES.values()], *rows])}\n{wrapped}\n"
 
 
-def _passed(verdicts: dict[str, str] | None) -> str:
-    if verdicts is None:
+def _passed(statuses: dict[str, str] | None) -> str:
+    if statuses is None:
         return "does not serve it"
-    found = list(verdicts.values())
+    found = list(statuses.values())
     return f"{found.count('passed')} of {len(found) - found.count('unsupported')}"
 
 
-def _left_out() -> dict[str, list[str]]:
-    """The names of the clients by the scenarios that they have no call for."""
+def _unsupported() -> dict[str, list[str]]:
+    """Return the clients by the scenarios that they have no call for."""
     found: dict[str, list[str]] = {}
     for client in CLIENTS:
         scenarios = [f"`{scenario.name}`" for scenario in SCENARIOS if scenario.name in client.unsupported]
@@ -115,7 +115,7 @@ def whole_table(results: Results, versions: Versions) -> str:
         for client in clients
         if client.unsupported
     ]
-    ran = [
+    brokers_of_clients = [
         f"* {client.name} {versions[client.name]}".rstrip() + f": {', '.join(TITLES[b] for b in results[client.name])}"
         for client in clients
     ]
@@ -123,29 +123,29 @@ def whole_table(results: Results, versions: Versions) -> str:
         (
             "# Clients and scenarios",
             "",
-            "Made by `python -m tests.clients.table --write`; [scenarios](scenarios/README.md) tells what each one is.",
-            "`+`: passed with every broker that serves the client. `-`: no call for it. A name: failed with it.",
+            "Made by `python -m tests.clients.table --write`; [scenarios](scenarios/README.md) describes each one.",
+            "`+`: passed with all brokers that serve the client. `-`: no call for it. A name: failed with that broker.",
             "",
             _table([["Scenario", *(client.name for client in clients)], *rows]),
-            "What a client has no call for:",
+            "Scenarios without a call in the client:",
             "",
             *reasons,
             "",
-            "What it ran with:",
+            "Brokers:",
             "",
-            *ran,
+            *brokers_of_clients,
             "",
         )
     )
 
 
 def _cell(brokers: dict[str, dict[str, str]], scenario: str) -> str:
-    failed = [TITLES[broker] for broker, verdicts in brokers.items() if verdicts[scenario] == "failed"]
+    failed = [TITLES[broker] for broker, statuses in brokers.items() if statuses[scenario] == "failed"]
     if failed:
         return ", ".join(failed)
     return "-" if brokers[KPROTO][scenario] == "unsupported" else "+"
 
 
 def _table(rows: list[list[str]]) -> str:
-    head, *rest = [f"| {' | '.join(row)} |\n" for row in rows]
-    return head + "|---" * len(rows[0]) + "|\n" + "".join(rest)
+    header, *rest = [f"| {' | '.join(row)} |\n" for row in rows]
+    return header + "|---" * len(rows[0]) + "|\n" + "".join(rest)

@@ -1,7 +1,7 @@
 """The table of clients x scenarios: `python -m tests.clients.table [--write] [--client NAME]... [--broker NAME]...`.
 
-Runs every client, or the named ones, against kproto and real Kafka, and prints what passes. With --write what was seen
-is recorded in fixtures/clients/results.json, and its table in tests/clients/RESULTS.md and in the README.
+Runs all clients, or the named ones, against kproto and real Kafka, and prints the results. With --write, the results
+are recorded in fixtures/clients/results.json and their tables in tests/clients/RESULTS.md and the README.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from tests.oracle.cluster import real_kafka
 
 @contextmanager
 def started(broker: str) -> Iterator[str]:
-    """Yield the address of kproto, or of a real broker of that release."""
+    """Yield the address of kproto, or of a real broker of a release."""
     with ExitStack() as stack:
         if broker == KPROTO:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kproto-")))
@@ -40,22 +40,22 @@ def run_all(clients: list[Client], brokers: list[str]) -> Results:
                 before = time.monotonic()
                 outcomes = run_client(client, bootstrap, f"table-{client.name}")
                 _show(client, broker, outcomes, time.monotonic() - before)
-                results[client.name][broker] = {name: found.verdict for name, found in outcomes.items()}
+                results[client.name][broker] = {name: found.status for name, found in outcomes.items()}
     return results
 
 
 def _show(client: Client, broker: str, outcomes: dict[str, Outcome], seconds: float) -> None:
-    verdicts = [found.verdict for found in outcomes.values()]
-    told = ", ".join(f"{verdicts.count(v)} {v}" for v in ("passed", "failed", "unsupported") if v in verdicts)
-    print(f"{client.name} with {broker}: {told} ({seconds:.1f} s)", flush=True)
+    statuses = [found.status for found in outcomes.values()]
+    counts = ", ".join(f"{statuses.count(v)} {v}" for v in ("passed", "failed", "unsupported") if v in statuses)
+    print(f"{client.name} with {broker}: {counts} ({seconds:.1f} s)", flush=True)
     for name, found in outcomes.items():
-        if found.verdict == "failed":
-            print(f"    {name}: {found.why}", flush=True)
+        if found.status == "failed":
+            print(f"    {name}: {found.reason}", flush=True)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.clients.table", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="record what is seen")
+    parser.add_argument("--write", action="store_true", help="record the results")
     parser.add_argument("--client", action="append", choices=[client.name for client in CLIENTS])
     parser.add_argument("--broker", action="append", choices=TITLES)
     options = parser.parse_args()

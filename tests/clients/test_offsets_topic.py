@@ -1,4 +1,4 @@
-"""`__consumer_offsets` is read like any topic (BA-77): with data directory, and without one from the first look on."""
+"""`__consumer_offsets` is readable like any topic (BA-77), with and without a data directory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def commit(broker: Broker, group_id: str, offset: int) -> None:
 
 
 class Reader:
-    """Reads the offsets topic from its beginning, and then what is new."""
+    """Reads the offsets topic from its start, and new records in later calls."""
 
     def __init__(self, broker: Broker) -> None:
         self._consumer = KafkaConsumer(
@@ -71,32 +71,32 @@ class Reader:
         self._consumer.close()
 
 
-def told(record: CoordinatorRecord) -> tuple[str, str, int, int | None]:
+def fields(record: CoordinatorRecord) -> tuple[str, str, int, int | None]:
     assert isinstance(record.key, OffsetCommitKey)
     assert record.value is None or isinstance(record.value, OffsetCommitValue)
     offset = None if record.value is None else record.value.offset
     return record.key.group, record.key.topic, record.key.partition, offset
 
 
-def test_commits_are_read_and_what_comes_after_them(broker: Broker) -> None:
+def test_commits_and_expirations_are_read(broker: Broker) -> None:
     commit(broker, "billing", 42)
     reader = Reader(broker)
-    assert [told(record) for record in reader.new()] == [("billing", "orders", 0, 42)]
+    assert [fields(record) for record in reader.new()] == [("billing", "orders", 0, 42)]
     commit(broker, "billing", 43)
     commit(broker, "shipping", 7)
-    assert sorted(told(record) for record in reader.new()) == [
+    assert sorted(fields(record) for record in reader.new()) == [
         ("billing", "orders", 0, 43),
         ("shipping", "orders", 0, 7),
     ]
     broker.clock.advance(days=8)
-    assert sorted(told(record) for record in reader.new() if isinstance(record.key, OffsetCommitKey)) == [
+    assert sorted(fields(record) for record in reader.new() if isinstance(record.key, OffsetCommitKey)) == [
         ("billing", "orders", 0, None),
         ("shipping", "orders", 0, None),
     ]
     reader.close()
 
 
-def test_groups_are_read(broker: Broker) -> None:
+def test_group_metadata_is_read(broker: Broker) -> None:
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
     admin.create_topics([NewTopic("orders", 1, 1)])
     admin.close()

@@ -1,4 +1,4 @@
-"""Kafka's own tools print the same of records, and of configs that change, against kproto and a real broker."""
+"""Kafka's own tools print the same about records and changed configs against kproto and a real broker."""
 
 from collections.abc import Iterator
 

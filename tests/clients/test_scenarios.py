@@ -1,9 +1,10 @@
-"""A consumer's, producer's and admin's whole day with each client library: the table of clients and scenarios.
+"""The scenarios of consumers, producers and admin clients with each client library.
 
-Method: each client has a driver that does what scenarios/README.md says and tells what it saw; here it runs with kproto
-and with real Kafka, and what passes has to be what is recorded (`python -m tests.clients.table --write`). So the
-table in the README is as true of both as this test is. What is not committed is nothing to every client (OF-50, OF-51):
-`before` in `commit-with-metadata`; each finds what it needs first (BA-130 to BA-133).
+Method: each client has a driver that runs the scenarios of scenarios/README.md and reports the results. The tests run
+the drivers with kproto and with real Kafka, and compare the outcomes with the recorded ones (`python -m
+tests.clients.table --write`), which are also the tables of the README. Each client returns no offset for a partition
+without a committed offset (OF-50, OF-51; `before` in `commit-with-metadata`), and finds coordinators and leaders first
+(BA-130 to BA-133).
 """
 
 from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ RealBroker = Callable[[str], str]
 
 @pytest.fixture(scope="session")
 def real_broker() -> Iterator[RealBroker]:
-    """Gives the address of a real broker of a release, started when it is asked for first."""
+    """Return a function that starts a real broker of a release once, and returns its address."""
     addresses: dict[str, str] = {}
     with ExitStack() as stack:
 
@@ -45,31 +46,33 @@ def real_broker() -> Iterator[RealBroker]:
 
 
 def clients(always: bool) -> list[object]:
-    """Those that need more than Python, and all with a real broker, are marked."""
-    return [pytest.param(c, id=c.name, marks=[pytest.mark.oracle] if always or c.needs_more else []) for c in CLIENTS]
+    """Return the clients; mark those that need a runtime other than Python, or all (`always`)."""
+    return [
+        pytest.param(c, id=c.name, marks=[pytest.mark.oracle] if always or c.needs_runtime else []) for c in CLIENTS
+    ]
 
 
-def assert_as_recorded(client: Client, broker: str, bootstrap: str) -> None:
+def assert_recorded(client: Client, broker: str, bootstrap: str) -> None:
     found = run_client(client, bootstrap, f"of-{client.name}")
-    verdicts = {name: outcome.verdict for name, outcome in found.items()}
+    statuses = {name: outcome.status for name, outcome in found.items()}
     recorded = read_results()[client.name][broker]
-    different = [f"{name}: {found[name]}" for name in recorded if recorded[name] != verdicts[name]]
-    assert verdicts == recorded, "\n".join(different)
+    different = [f"{name}: {found[name]}" for name in recorded if recorded[name] != statuses[name]]
+    assert statuses == recorded, "\n".join(different)
 
 
 @pytest.mark.parametrize("client", clients(always=False))
 def test_with_kproto(client: Client, broker: TestedBroker) -> None:
-    assert_as_recorded(client, KPROTO, broker.bootstrap)
+    assert_recorded(client, KPROTO, broker.bootstrap)
 
 
 @pytest.mark.parametrize("client", clients(always=True))
 def test_with_real_kafka(client: Client, real_broker: RealBroker) -> None:
-    """The newest release that serves it; the table has another one."""
+    """The newest release that serves the client; the table has an older one too."""
     release = client.real[-1]
-    assert_as_recorded(client, release, real_broker(release))
+    assert_recorded(client, release, real_broker(release))
 
 
-def test_what_real_kafka_passes_kproto_passes() -> None:
+def test_kproto_passes_all_scenarios_that_real_kafka_passes() -> None:
     assert worse_than_real(read_results()) == []
 
 
@@ -81,7 +84,7 @@ def test_every_client_and_scenario_is_recorded() -> None:
         assert [list(row) for row in recorded.values()] == [names] * len(recorded)
 
 
-def test_the_tables_are_those_of_what_is_recorded() -> None:
+def test_the_tables_have_the_recorded_results() -> None:
     results, versions = read_results(), read_versions()
     assert README.read_text() == with_summary(README.read_text(), results, versions)
     assert RESULTS.read_text() == whole_table(results, versions)

@@ -1,7 +1,7 @@
 """Kafka's own tools, of the newest release, print the same against the broker under test and against a real one.
 
-Method: every command runs against both, in one JVM; only what two clusters cannot have in common is taken out of what
-is compared (tools.Printed.normalised). Each test has its own topics and groups, the same on both brokers.
+Method: each command runs against both brokers, in one JVM; values that differ between clusters are replaced before the
+comparison (tools.ToolOutput.normalized). Each test has its own topics and groups, the same on both brokers.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def test_a_topic_is_created_once(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "error"),
     [
         (["--topic", "no spaces"], "Topic name is invalid"),
         (["--topic", "n" * 250], "Topic name is invalid"),
@@ -53,14 +53,14 @@ def test_a_topic_is_created_once(pair: Pair) -> None:
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",
 )
-def test_an_impossible_topic_is_refused_in_the_same_words(pair: Pair, flags: list[str], told: str) -> None:
+def test_invalid_topics_have_the_same_error(pair: Pair, flags: list[str], error: str) -> None:
     printed = pair.same(TOPICS, "--create", *flags)
 
     assert printed.exit_code == 1
-    assert told in printed.out
+    assert error in printed.out
 
 
-def test_a_name_that_collides_is_refused_in_the_same_words(pair: Pair) -> None:
+def test_a_colliding_name_has_the_same_error(pair: Pair) -> None:
     pair.create_topic("colliding.name", 1)
 
     assert "collides with" in pair.same(TOPICS, "--create", "--topic", "colliding_name").out
@@ -92,7 +92,7 @@ def test_the_offsets_topic_is_described(pair: Pair) -> None:
     assert "cleanup.policy=compact" in printed.out
 
 
-def test_an_unknown_topic_is_told_in_the_same_words(pair: Pair) -> None:
+def test_an_unknown_topic_has_the_same_error(pair: Pair) -> None:
     unknown = ("--topic", "unknown-topic")
 
     assert "does not exist as expected" in pair.same(TOPICS, "--describe", *unknown).out
@@ -102,7 +102,7 @@ def test_an_unknown_topic_is_told_in_the_same_words(pair: Pair) -> None:
     assert pair.same(TOPICS, "--delete", *unknown, "--if-exists").exit_code == 0
 
 
-def test_partitions_are_added_but_not_taken_away(pair: Pair) -> None:
+def test_partitions_are_added_but_not_removed(pair: Pair) -> None:
     pair.create_topic("growing", 2)
 
     assert pair.same(TOPICS, "--alter", "--topic", "growing", "--partitions", "4").exit_code == 0
@@ -165,7 +165,7 @@ def test_all_groups_are_described(pair: Pair) -> None:
     pair.same(GROUPS, "--describe", "--all-groups", "--members", unordered=True)
 
 
-def test_an_unknown_group_is_told_in_the_same_words(pair: Pair) -> None:
+def test_an_unknown_group_has_the_same_error(pair: Pair) -> None:
     topic = pair.create_topic("for-an-unknown-group", 1)
     unknown = ("--group", "unknown-group")
 
@@ -205,7 +205,7 @@ def test_groups_are_deleted(pair: Pair) -> None:
     assert not {"going-1", "going-2"} & set(rows(pair.same(GROUPS, "--list", unordered=True).out))
 
 
-def test_a_reset_makes_a_group(pair: Pair) -> None:
+def test_a_reset_creates_a_group(pair: Pair) -> None:
     topic = pair.create_topic("for-a-new-group", 2)
     reset = ("--reset-offsets", "--group", "made-by-reset", "--to-earliest", "--execute", "--topic")
 

@@ -1,12 +1,12 @@
-"""A table of tool runs: each step runs against the broker under test and a real one, and has to print the same.
+"""Scripts of tool runs: each step runs against the broker under test and a real one, and has to print the same.
 
-    CHAPTER = (
+    SCRIPT = (
         topic("t", 2),
         run(TOPICS, "--create --topic t", "already exists"),
-        look(TOPICS, "--describe --topic t", "PartitionCount: 2"),
+        query(TOPICS, "--describe --topic t", "PartitionCount: 2"),
     )
 
-In the arguments ADDRESS stands for the broker's address, and FOLDER for a folder of the chapter's own.
+In the arguments, ADDRESS stands for the broker's address and FOLDER for a folder of the script.
 """
 
 import shlex
@@ -20,21 +20,21 @@ from pathlib import Path
 from kafka import KafkaConsumer, KafkaProducer
 
 from tests.clients import admin
-from tests.clients.tools import Pair, Printed
+from tests.clients.tools import Pair, ToolOutput
 from tests.waiting import wait_until
 
-SEEN_LIMIT_S = 5.0
-"""A real broker learns of a change some milliseconds after its controller."""
+PROPAGATION_LIMIT_S = 5.0
+"""A real broker knows a change some milliseconds after its controller."""
 FIRST_TIMESTAMP = 1_700_000_000_000
 
 
-class Chapter:
-    """Where the steps of a chapter run."""
+class ScriptRun:
+    """The state of a running script."""
 
     def __init__(self, pair: Pair, folder: Path, stack: ExitStack) -> None:
         self.pair, self.folder, self.stack = pair, folder, stack
         self.members: dict[tuple[str, str], KafkaConsumer] = {}
-        """By address and group."""
+        """Members by address and group."""
         self.problems: list[str] = []
 
 
@@ -44,67 +44,69 @@ class Step:
 
     tool: str
     arguments: str
-    told: tuple[str, ...]
-    """What the real broker's output has in it; none: it has nothing."""
+    expected: tuple[str, ...]
+    """Texts in the output for the real broker; none: the output is empty."""
     stdin: str
-    is_look: bool
-    """Nothing changes by it: while the outputs differ it may be asked again, for a moment."""
+    is_query: bool
+    """Whether the tool changes nothing; a query is repeated while the outputs differ, up to PROPAGATION_LIMIT_S."""
     unordered: bool
-    figures: bool
-    """Its numbers are measurements."""
+    measured: bool
+    """Whether the numbers in the output are measurements, which are not compared."""
 
-    def __call__(self, chapter: Chapter) -> None:
-        args = shlex.split(self.arguments.replace("FOLDER", str(chapter.folder)))
-        limit = time.monotonic() + SEEN_LIMIT_S
-        tested, real = self._both(chapter.pair, args)
-        while self.is_look and self._compared(tested) != self._compared(real) and time.monotonic() < limit:
-            tested, real = self._both(chapter.pair, args)
-        chapter.problems.extend(self._problems(tested, real))
+    def __call__(self, script: ScriptRun) -> None:
+        args = shlex.split(self.arguments.replace("FOLDER", str(script.folder)))
+        limit = time.monotonic() + PROPAGATION_LIMIT_S
+        tested, real = self._both(script.pair, args)
+        while self.is_query and self._compared(tested) != self._compared(real) and time.monotonic() < limit:
+            tested, real = self._both(script.pair, args)
+        script.problems.extend(self._problems(tested, real))
 
-    def _both(self, pair: Pair, args: list[str]) -> tuple[Printed, Printed]:
+    def _both(self, pair: Pair, args: list[str]) -> tuple[ToolOutput, ToolOutput]:
         tested, real = (pair.run(address, self.tool, *args, stdin=self.stdin) for address in pair.addresses)
         return tested, real
 
-    def _compared(self, printed: Printed) -> Printed:
-        printed = printed.without_figures() if self.figures else printed
+    def _compared(self, printed: ToolOutput) -> ToolOutput:
+        printed = printed.without_numbers() if self.measured else printed
         return printed.unordered() if self.unordered else printed
 
-    def _problems(self, tested: Printed, real: Printed) -> Iterator[str]:
+    def _problems(self, tested: ToolOutput, real: ToolOutput) -> Iterator[str]:
         command = f"{self.tool.rpartition('.')[2]} {self.arguments}"
         text = f"{real.out}\n{real.err}"
-        absent = [told for told in self.told if told not in text]
-        if absent or (text.strip() and not self.told):
-            yield f"{command}\n-- told by a real broker: {absent or 'nothing'} was expected\n{real}"
+        absent = [expected for expected in self.expected if expected not in text]
+        if absent or (text.strip() and not self.expected):
+            yield f"{command}\n-- real: expected {absent or 'no output'}\n{real}"
         tested, real = self._compared(tested), self._compared(real)
         if tested != real:
             yield f"{command}\n-- under test\n{tested}\n-- real\n{real}"
 
 
-Action = Callable[[Chapter], None]
+Action = Callable[[ScriptRun], None]
 
 
-def run(tool: str, arguments: str, *told: str, stdin: str = "", unordered: bool = False, figures: bool = False) -> Step:
-    """A run that changes something, or that is refused."""
-    return Step(tool, arguments, told, stdin, False, unordered, figures)
+def run(
+    tool: str, arguments: str, *expected: str, stdin: str = "", unordered: bool = False, measured: bool = False
+) -> Step:
+    """Return a step that changes something, or that fails."""
+    return Step(tool, arguments, expected, stdin, False, unordered, measured)
 
 
-def look(tool: str, arguments: str, *told: str, unordered: bool = False, figures: bool = False) -> Step:
-    """A run that changes nothing."""
-    return Step(tool, arguments, told, "", True, unordered, figures)
+def query(tool: str, arguments: str, *expected: str, unordered: bool = False, measured: bool = False) -> Step:
+    """Return a step that changes nothing."""
+    return Step(tool, arguments, expected, "", True, unordered, measured)
 
 
 def topic(name: str, partitions: int) -> Action:
-    """Make a topic whose records never expire, however old."""
+    """Create a topic with unlimited retention."""
     return _on_both(lambda address: admin.create_topic(address, name, partitions, {"retention.ms": "-1"}))
 
 
 def wait(name: str, partitions: int) -> Action:
-    """Wait until both brokers know it with so many partitions; 0: until they have forgotten it."""
+    """Wait until both brokers have the topic with this many partitions, or no topic for 0."""
     return _on_both(lambda address: admin.wait_topic(address, name, partitions))
 
 
 def records(name: str, partition: int, count: int) -> Action:
-    """Write records in one batch, a second between their timestamps."""
+    """Write records in one batch, with timestamps one second apart."""
 
     def fill(address: str) -> None:
         producer = KafkaProducer(bootstrap_servers=address, linger_ms=10_000)
@@ -125,18 +127,18 @@ def committed(group: str, name: str, offsets: dict[int, int]) -> Action:
 def file(name: str, text: str) -> Action:
     """Write a file for a tool to read."""
 
-    def write(chapter: Chapter) -> None:
-        (chapter.folder / name).write_text(text)
+    def write(script: ScriptRun) -> None:
+        (script.folder / name).write_text(text)
 
     return write
 
 
 def joined(group: str, names: Iterable[str]) -> Action:
-    """Have a consumer join, alone; it stays, with what it has read committed, until it `left`."""
+    """Join a group with one consumer, which reads and commits, and stays until `left`."""
     names = list(names)
 
-    def join(chapter: Chapter) -> None:
-        for address in chapter.pair.addresses:
+    def join(script: ScriptRun) -> None:
+        for address in script.pair.addresses:
             consumer = KafkaConsumer(
                 *names,
                 bootstrap_servers=address,
@@ -145,13 +147,13 @@ def joined(group: str, names: Iterable[str]) -> Action:
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
             )
-            chapter.stack.callback(consumer.close, autocommit=False)
+            script.stack.callback(consumer.close, autocommit=False)
             for name in names:
-                consumer.partitions_for_topic(name)  # else its first assignment may be made without the topic
+                consumer.partitions_for_topic(name)  # otherwise the first assignment may lack the topic
             wait_until(partial(_has_partitions, consumer), f"an assignment for {group} by {address}")
             consumer.poll(1000)
             consumer.commit()
-            chapter.members[address, group] = consumer
+            script.members[address, group] = consumer
 
     return join
 
@@ -162,39 +164,39 @@ def _has_partitions(consumer: KafkaConsumer) -> bool:
 
 
 def left(group: str) -> Action:
-    """Have it leave."""
+    """Close the consumer of `joined`."""
 
-    def leave(chapter: Chapter) -> None:
-        for address in chapter.pair.addresses:
-            chapter.members.pop((address, group)).close(autocommit=False)
+    def leave(script: ScriptRun) -> None:
+        for address in script.pair.addresses:
+            script.members.pop((address, group)).close(autocommit=False)
 
     return leave
 
 
 def _on_both(action: Callable[[str], None]) -> Action:
-    def act(chapter: Chapter) -> None:
-        for address in chapter.pair.addresses:
+    def act(script: ScriptRun) -> None:
+        for address in script.pair.addresses:
             action(address)
 
     return act
 
 
 @contextmanager
-def _groups_forgotten(address: str) -> Iterator[None]:
-    """Some tools make groups with names of their own, or static members, who do not leave when they end."""
+def _new_groups_deleted(address: str) -> Iterator[None]:
+    """Delete new groups at the end: some tools create groups with other names, or static members that do not leave."""
     before = admin.group_names(address)
     try:
         yield
     finally:
-        admin.forget_groups(address, admin.group_names(address) - before)
+        admin.delete_groups(address, admin.group_names(address) - before)
 
 
-def run_chapter(steps: Iterable[Action], pair: Pair, folder: Path) -> None:
-    """Run a chapter, in its order; in the end its groups are gone, so that lists of all groups have none of them."""
+def run_script(steps: Iterable[Action], pair: Pair, folder: Path) -> None:
+    """Run the steps in order; delete the groups at the end, so that later lists of groups do not have them."""
     with ExitStack() as stack:
         for address in pair.addresses:
-            stack.enter_context(_groups_forgotten(address))
-        chapter = Chapter(pair, folder, stack)
+            stack.enter_context(_new_groups_deleted(address))
+        script = ScriptRun(pair, folder, stack)
         for step in steps:
-            step(chapter)
-        assert not chapter.problems, "\n\n".join(chapter.problems)
+            step(script)
+        assert not script.problems, "\n\n".join(script.problems)

@@ -49,24 +49,24 @@ OLD_ELECTIONS = "kafka.admin.LeaderElectionCommand"
 OLD_LOG_DIRS = "kafka.admin.LogDirsCommand"
 OLD_CONSOLE_PRODUCER = "kafka.tools.ConsoleProducer"
 
-FIELDS_THAT_DIFFER = (
+CLUSTER_FIELDS = (
     (re.compile(r"TopicId: [\w-]{22}"), "TopicId: ID"),
     (re.compile(r"\b(Leader|Replicas|Isr): \d+"), r"\1: NODE"),
     (re.compile(r"ADDRESS( +)\(\d+\)"), r"ADDRESS\1(NODE)"),
     (re.compile(r"ADDRESS \(id: \d+ "), "ADDRESS (id: NODE "),
     (re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "-UUID"),
     (re.compile(r"adminclient-\d+"), "adminclient-N"),
-    (re.compile(r"\b(Epoch: \d+|Cluster ID: .*)$", re.MULTILINE), "OF ITS OWN"),
+    (re.compile(r"\b(Epoch: \d+|Cluster ID: .*)$", re.MULTILINE), "DIFFERENT"),
     (re.compile(r'"(\w*[tT]imestamp)":\d+'), r'"\1":TIME'),
-    (re.compile(r'"(topicId|logDir)":"[^"]*"'), r'"\1":"OF ITS OWN"'),
+    (re.compile(r'"(topicId|logDir)":"[^"]*"'), r'"\1":"DIFFERENT"'),
 )
-FIGURE = re.compile(r"\d+(\.\d+)?")
+NUMBER = re.compile(r"\d+(\.\d+)?")
 STACK_FRAME = re.compile(r"\tat |\t\.\.\. \d+ more")
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
-    """What one run of a tool left behind."""
+class ToolOutput:
+    """The exit code and output of one tool run."""
 
     exit_code: int
     out: str
@@ -75,23 +75,23 @@ class Printed:
     def __str__(self) -> str:
         return f"exit code {self.exit_code}\n{self.out}\n{self.err}"
 
-    def normalised(self, address: str) -> "Printed":
-        """Without what two clusters cannot share (address, node and topic ids), and without stack frames."""
+    def normalized(self, address: str) -> "ToolOutput":
+        """Replace values that differ between clusters (address, node and topic ids); remove stack frames."""
         err = [line for line in self.err.splitlines() if not STACK_FRAME.match(line)]
-        return Printed(self.exit_code, _normalised(self.out, address), _normalised("\n".join(err), address))
+        return ToolOutput(self.exit_code, _normalized(self.out, address), _normalized("\n".join(err), address))
 
-    def without_figures(self) -> "Printed":
-        """For what a tool measures."""
-        return Printed(self.exit_code, FIGURE.sub("N", self.out), FIGURE.sub("N", self.err))
+    def without_numbers(self) -> "ToolOutput":
+        """Replace numbers, for measurements."""
+        return ToolOutput(self.exit_code, NUMBER.sub("N", self.out), NUMBER.sub("N", self.err))
 
-    def unordered(self) -> "Printed":
-        """For what a tool prints in the order of its own hash maps."""
-        return Printed(self.exit_code, *("\n".join(sorted(t.splitlines())) for t in (self.out, self.err)))
+    def unordered(self) -> "ToolOutput":
+        """Sort the lines, for output in the order of a hash map."""
+        return ToolOutput(self.exit_code, *("\n".join(sorted(t.splitlines())) for t in (self.out, self.err)))
 
 
-def _normalised(text: str, address: str) -> str:
+def _normalized(text: str, address: str) -> str:
     text = text.replace(address, "ADDRESS")
-    for pattern, replacement in FIELDS_THAT_DIFFER:
+    for pattern, replacement in CLUSTER_FIELDS:
         text = pattern.sub(replacement, text)
     return text
 
@@ -99,23 +99,23 @@ def _normalised(text: str, address: str) -> str:
 class Tools:
     """The tools of one release in one JVM (java/ToolRunner.java)."""
 
-    def __init__(self, requests: IO[str], answers: IO[str]) -> None:
-        self._requests, self._answers = requests, answers
+    def __init__(self, requests: IO[str], responses: IO[str]) -> None:
+        self._requests, self._responses = requests, responses
 
-    def run(self, tool: str, *args: str, stdin: str = "") -> Printed:
+    def run(self, tool: str, *args: str, stdin: str = "") -> ToolOutput:
         self._requests.write("\t".join((base64.b64encode(stdin.encode()).decode(), tool, *args)) + "\n")
         self._requests.flush()
-        line = self._answers.readline()
+        line = self._responses.readline()
         assert line, f"the JVM ended in {tool} {args}"
         code, out, err = line.rstrip("\n").split("\t")
-        return Printed(int(code), base64.b64decode(out).decode(), base64.b64decode(err).decode())
+        return ToolOutput(int(code), base64.b64decode(out).decode(), base64.b64decode(err).decode())
 
 
 @contextmanager
 def running_tools(version: str) -> Iterator[Tools]:
     classpath = kafka("toolpath", version)
     flags = (
-        "--add-opens=java.base/java.lang=ALL-UNNAMED",  # where shutdown hooks are
+        "--add-opens=java.base/java.lang=ALL-UNNAMED",  # for the shutdown hooks
         f"-Dlog4j2.configurationFile={JAVA_FOLDER / 'log4j2.properties'}",
         f"-Dlog4j.configuration=file:{JAVA_FOLDER / 'log4j.properties'}",
     )
@@ -132,13 +132,13 @@ def running_tools(version: str) -> Iterator[Tools]:
 
 
 def rows(text: str) -> list[str]:
-    """The lines that say something, with single spaces between their columns."""
+    """Return the non-empty lines, with single spaces between their columns."""
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The broker under test and a real one; what is done to the one is done to the other."""
+    """The broker under test and a real one; each change is made on both."""
 
     tools: Tools
     tested: str
@@ -162,8 +162,8 @@ class Pair:
             admin.commit(address, group, topic, offsets)
         return group
 
-    def same(self, tool: str, *args: str, unordered: bool = False) -> Printed:
-        """Run the tool against both, assert that it prints the same, and return that."""
+    def same(self, tool: str, *args: str, unordered: bool = False) -> ToolOutput:
+        """Run a tool against both, assert that the outputs are equal, and return the output."""
         tested, real = (self.run(address, tool, *args) for address in self.addresses)
         if unordered:
             tested, real = tested.unordered(), real.unordered()
@@ -171,10 +171,10 @@ class Pair:
         assert tested == real, f"{command}\n-- under test\n{tested}\n-- real\n{real}"
         return real
 
-    def run(self, address: str, tool: str, *args: str, stdin: str = "") -> Printed:
-        """Run the tool against one of them; ADDRESS in its arguments stands for it, or else a flag before them."""
+    def run(self, address: str, tool: str, *args: str, stdin: str = "") -> ToolOutput:
+        """Run a tool against one broker; its address replaces ADDRESS in the arguments, or precedes them as a flag."""
         if any("ADDRESS" in word for word in args):
             args = tuple(word.replace("ADDRESS", address) for word in args)
         else:
             args = ("--broker-list" if tool == OLD_OFFSETS else "--bootstrap-server", address, *args)
-        return self.tools.run(tool, *args, stdin=stdin).normalised(address)
+        return self.tools.run(tool, *args, stdin=stdin).normalized(address)

@@ -1,8 +1,8 @@
-"""Commit offsets with kafka-python for two partitions, with metadata, and print what the broker has of them.
+"""Commit offsets with metadata for two partitions with kafka-python, and print the committed offsets.
 
     kproto run -- python tests/examples/commit_with_kafka_python.py
 
-The broker is wherever KAFKA_BOOTSTRAP_SERVERS says; a real Kafka will do as well.
+KAFKA_BOOTSTRAP_SERVERS names the broker, kproto or a real Kafka.
 """
 
 import os

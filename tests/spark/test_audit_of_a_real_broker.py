@@ -21,7 +21,7 @@ from kproto.messages.k08_offset_commit import (
 from kproto.spark import cli, jobs
 from kproto.spark.inputs import LogInput
 from tests.clients.admin import create_topic, wait_coordinators
-from tests.examples.a_fortnight import DAY_MS, OldClient
+from tests.examples.two_weeks import DAY_MS, OldClient
 from tests.oracle.cluster import NEWEST, real_kafka
 
 CURRENT_MINUTES = 10_080

@@ -14,11 +14,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kproto.spark import cli
-from tests.examples import a_fortnight
+from tests.examples import two_weeks
 from tests.spark.test_jobs_by_hand import report, sent
 
 README = Path(cli.__file__).with_name("README.md").read_text(encoding="utf-8")
-EXAMPLE = ["python", "tests/examples/a_fortnight.py"]
+EXAMPLE = ["python", "tests/examples/two_weeks.py"]
 COMMAND = ["python", "-m", "kproto.spark"]
 
 
@@ -40,7 +40,7 @@ def test_the_readme_in_order(
     for line in "".join(blocks("sh")).splitlines():
         words = shlex.split(line)
         if words[:2] == EXAMPLE:
-            a_fortnight.main(words[2])
+            two_weeks.main(words[2])
             continue
         assert words[:3] == COMMAND, line
         assert cli.main(words[3:]) == 0, capsys.readouterr().err

@@ -1,7 +1,7 @@
 """The scenarios with aiokafka.
 
-Its consumer does not tell the metadata of a commit, its admin client does. Its consumer also commits again and again
-where the topic is unknown, and creates the topics that it is assigned, so there the admin client is asked.
+Its consumer does not return the metadata of a commit, its admin client does. Its consumer also repeats a commit for an
+unknown topic and creates the topics that it is assigned, so the scenario `unknown-topic` uses the admin client.
 """
 
 import asyncio
@@ -16,16 +16,26 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import BrokerResponseError
 
-from tests.clients.drivers import telling
-from tests.clients.drivers.telling import LARGEST, LIMIT_S, NOTES, Run, key_of, main, shown, unsupported, value_of
+from tests.clients.drivers import contract
+from tests.clients.drivers.contract import (
+    LIMIT_S,
+    METADATA_MAX_BYTES,
+    NOTES,
+    Run,
+    format_record,
+    key_of,
+    main,
+    unsupported,
+    value_of,
+)
 
 
 def scenario(function: Callable[[Run], Awaitable[None]]) -> None:
     @functools.wraps(function)
     def blocking(run: Run) -> None:
-        asyncio.run(function(run))  # type: ignore[arg-type]  # every async function makes a coroutine
+        asyncio.run(function(run))  # type: ignore[arg-type]  # an async function returns a coroutine
 
-    telling.scenario(blocking)
+    contract.scenario(blocking)
 
 
 def consumer(run: Run, group: bool = True, **settings: Any) -> AIOKafkaConsumer:
@@ -54,7 +64,7 @@ async def admin(run: Run) -> AsyncIterator[AIOKafkaAdminClient]:
 
 
 async def send(run: Run, count: int, partitions: int = 1, idempotent: bool = False) -> list[Any]:
-    """What the acks tell of each record."""
+    """Return the acknowledgment of each record."""
     producer = AIOKafkaProducer(bootstrap_servers=run.bootstrap, acks="all", enable_idempotence=idempotent)
     async with producer:
         sent = [
@@ -68,8 +78,8 @@ async def take(reader: AIOKafkaConsumer, count: int) -> list[Any]:
     return [await asyncio.wait_for(reader.getone(), LIMIT_S) for _ in range(count)]
 
 
-def all_shown(records: list[Any]) -> list[str]:
-    return [shown(record.key, record.value) for record in records]
+def format_records(records: list[Any]) -> list[str]:
+    return [format_record(record.key, record.value) for record in records]
 
 
 @asynccontextmanager
@@ -122,7 +132,7 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # the library ha
         await self._consumer.stop()
 
 
-async def until(is_done: Callable[[], Awaitable[bool]]) -> None:
+async def wait_until(is_done: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(LIMIT_S):
         while not await is_done():
             await asyncio.sleep(0.01)
@@ -132,34 +142,34 @@ async def until(is_done: Callable[[], Awaitable[bool]]) -> None:
 async def create_topic(run: Run) -> None:
     async with admin(run) as client:
 
-        async def shows() -> bool:
+        async def is_listed() -> bool:
             return run.name in await client.list_topics()
 
         await client.create_topics([NewTopic(run.name, 3, 1)])
-        await until(shows)
+        await wait_until(is_listed)
         (topic,) = await client.describe_topics([run.name])
-        run.tell("partitions", len(topic["partitions"]))
-        answer = await client.create_topics([NewTopic(run.name, 3, 1)])
-        run.tell("again", answer.topic_errors[0][1])
+        run.report("partitions", len(topic["partitions"]))
+        response = await client.create_topics([NewTopic(run.name, 3, 1)])
+        run.report("again", response.topic_errors[0][1])
 
 
 @scenario
 async def produce_100(run: Run) -> None:
     acks = await send(run, 100, partitions=2)
-    run.tell("acknowledged", len(acks))
-    run.tell("last", [max(ack.offset for ack in acks if ack.partition == p) for p in range(2)])
+    run.report("acknowledged", len(acks))
+    run.report("last", [max(ack.offset for ack in acks if ack.partition == p) for p in range(2)])
     async with assigned(run, 2, group=False) as reader:
         records = await take(reader, 100)
-    run.tell("read", [all_shown([r for r in records if r.partition == p]) for p in range(2)])
+    run.report("read", [format_records([r for r in records if r.partition == p]) for p in range(2)])
 
 
 @scenario
 async def idempotent_produce(run: Run) -> None:
     acks = await send(run, 100, idempotent=True)
-    run.tell("acknowledged", len(acks))
-    run.tell("last", max(ack.offset for ack in acks))
+    run.report("acknowledged", len(acks))
+    run.report("last", max(ack.offset for ack in acks))
     async with assigned(run, 1, group=False) as reader:
-        run.tell("read", all_shown(await take(reader, 100)))
+        run.report("read", format_records(await take(reader, 100)))
 
 
 @scenario
@@ -172,26 +182,26 @@ async def consume_and_commit(run: Run) -> None:
             read += await take(reader, 5)
             await reader.commit({partition: read[-1].offset + 1})
             committed.append(await reader.committed(partition))
-    run.tell("read", all_shown(read))
-    run.tell("committed", committed)
+    run.report("read", format_records(read))
+    run.report("committed", committed)
 
 
 @scenario
 async def restart_and_continue(run: Run) -> None:
     await send(run, 10)
     async with subscribed(run) as reader:
-        run.tell("first", all_shown(await take(reader, 4)))
+        run.report("first", format_records(await take(reader, 4)))
         await reader.commit({TopicPartition(run.name, 0): 4})
     async with subscribed(run) as reader:
-        run.tell("second", all_shown(await take(reader, 6)))
+        run.report("second", format_records(await take(reader, 6)))
 
 
 @scenario
 async def two_members(run: Run) -> None:
     first, second = await asyncio.gather(Member(run).start(), Member(run).start())
-    run.tell("both", [await first.wait(2), await second.wait(2)])
+    run.report("both", [await first.wait(2), await second.wait(2)])
     await first.close()
-    run.tell("alone", await second.wait(4))
+    run.report("alone", await second.wait(4))
     await second.close()
 
 
@@ -199,17 +209,17 @@ async def two_members(run: Run) -> None:
 async def static_member(run: Run) -> None:
     members = (Member(run, group_instance_id=instance).start() for instance in ("one", "two"))
     first, second = await asyncio.gather(*members)
-    run.tell("both", [await first.wait(2), await second.wait(2)])
+    run.report("both", [await first.wait(2), await second.wait(2)])
     before = second.rebalances
     await first.close()
     again = await Member(run, group_instance_id="one").start()
-    run.tell("again", await again.wait(2))
-    run.tell("rebalances", second.rebalances - before)
+    run.report("again", await again.wait(2))
+    run.report("rebalances", second.rebalances - before)
     await again.close()
     await second.close()
 
 
-unsupported("cooperative", "no assignor is cooperative")
+unsupported("cooperative", "no cooperative assignor")
 
 
 @scenario
@@ -220,21 +230,21 @@ async def rewind(run: Run) -> None:
         await take(reader, 10)
         await reader.commit({partition: 10})
         reader.seek(partition, 3)
-        run.tell("after_seek", all_shown(await take(reader, 1))[0])
+        run.report("after_seek", format_records(await take(reader, 1))[0])
         await reader.commit({partition: 2})
-        run.tell("committed", await reader.committed(partition))
+        run.report("committed", await reader.committed(partition))
     async with subscribed(run) as reader:
-        run.tell("after_commit", all_shown(await take(reader, 1))[0])
+        run.report("after_commit", format_records(await take(reader, 1))[0])
 
 
 @scenario
 async def commit_with_metadata(run: Run) -> None:
     async with assigned(run, 2) as reader:
-        run.tell("before", await noted(run))
+        run.report("before", await noted(run))
         await reader.commit({TopicPartition(run.name, p): note for p, note in NOTES.items()})
-        run.tell("committed", await noted(run))
+        run.report("committed", await noted(run))
         await reader.commit({TopicPartition(run.name, 0): (2, "new")})
-        run.tell("replaced", await noted(run))
+        run.report("replaced", await noted(run))
 
 
 async def noted(run: Run) -> dict[str, list[object]]:
@@ -247,21 +257,21 @@ async def noted(run: Run) -> dict[str, list[object]]:
 async def metadata_too_large(run: Run) -> None:
     partition = TopicPartition(run.name, 0)
     async with assigned(run, 1) as reader:
-        await reader.commit({partition: (1, "x" * LARGEST)})
+        await reader.commit({partition: (1, "x" * METADATA_MAX_BYTES)})
         try:
-            await reader.commit({partition: (2, "x" * (LARGEST + 1))})
+            await reader.commit({partition: (2, "x" * (METADATA_MAX_BYTES + 1))})
         except BrokerResponseError as error:
-            run.tell("error", error.errno)
+            run.report("error", error.errno)
     offset, metadata = (await noted(run))["0"]
-    run.tell("committed", offset)
-    run.tell("length", len(str(metadata)))
+    run.report("committed", offset)
+    run.report("length", len(str(metadata)))
 
 
 @scenario
 async def unknown_topic(run: Run) -> None:
     async with admin(run) as client:
-        answer = await client.delete_topics([run.name])
-        run.tell("error", answer.topic_error_codes[0][1])
+        response = await client.delete_topics([run.name])
+        run.report("error", response.topic_error_codes[0][1])
 
 
 @scenario
@@ -271,17 +281,17 @@ async def lag(run: Run) -> None:
     async with assigned(run, 1) as reader:
         await reader.commit({partition: 4})
         end, committed = (await reader.end_offsets([partition]))[partition], await reader.committed(partition)
-        run.tell("beginning", (await reader.beginning_offsets([partition]))[partition])
-    run.tell("end", end)
-    run.tell("committed", committed)
-    run.tell("lag", end - committed)
+        run.report("beginning", (await reader.beginning_offsets([partition]))[partition])
+    run.report("end", end)
+    run.report("committed", committed)
+    run.report("lag", end - committed)
 
 
 @scenario
 async def list_groups(run: Run) -> None:
     await commit(run, 1)
     async with admin(run) as client:
-        run.tell("listed", run.name in [group[0] for group in await client.list_consumer_groups()])
+        run.report("listed", run.name in [group[0] for group in await client.list_consumer_groups()])
 
 
 @scenario
@@ -291,21 +301,21 @@ async def describe_group(run: Run) -> None:
     async with admin(run) as client:
 
         async def described() -> dict[str, Any]:
-            (answer,) = await client.describe_consumer_groups([run.name])
-            group: dict[str, Any] = answer.to_object()["groups"][0]
+            (response,) = await client.describe_consumer_groups([run.name])
+            group: dict[str, Any] = response.to_object()["groups"][0]
             return group
 
         async def is_empty() -> bool:
             return not (await described())["members"]
 
         group = await described()
-        run.tell("state", group["state"])
-        run.tell("members", len(group["members"]))
+        run.report("state", group["state"])
+        run.report("members", len(group["members"]))
         assignment = ConsumerProtocolMemberAssignment.decode(group["members"][0]["member_assignment"])
-        run.tell("assigned", sorted(p.partition for p in assignment.partitions()))
+        run.report("assigned", sorted(p.partition for p in assignment.partitions()))
         await member.close()
-        await until(is_empty)
-        run.tell("then", (await described())["state"])
+        await wait_until(is_empty)
+        run.report("then", (await described())["state"])
 
 
 unsupported("delete-group", "its admin client does not delete groups")
@@ -314,7 +324,7 @@ unsupported("delete-group", "its admin client does not delete groups")
 @scenario
 async def list_group_offsets(run: Run) -> None:
     await commit(run, 3, 7)
-    run.tell("offsets", {partition: offset for partition, (offset, _) in (await noted(run)).items()})
+    run.report("offsets", {partition: offset for partition, (offset, _) in (await noted(run)).items()})
 
 
 unsupported("delete-offsets", "its admin client does not delete offsets")

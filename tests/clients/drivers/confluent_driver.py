@@ -16,19 +16,20 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.clients.drivers.telling import (
-    LARGEST,
+from tests.clients.drivers.contract import (
     LIMIT_S,
+    METADATA_MAX_BYTES,
     NOTES,
     Run,
+    attempts,
+    format_record,
     key_of,
     main,
+    member_scenarios,
     scenario,
-    shown,
-    tries,
     unsupported,
-    until,
     value_of,
+    wait_until,
 )
 
 
@@ -55,7 +56,7 @@ def admin(run: Run) -> AdminClient:
 
 
 def send(run: Run, count: int, partitions: int = 1, idempotent: bool = False) -> list[Message]:
-    """The records as delivered."""
+    """Return the delivered records."""
     producer = Producer(
         {"bootstrap.servers": run.bootstrap, "enable.idempotence": idempotent, "acks": "all", "linger.ms": 5}
     )
@@ -73,7 +74,7 @@ def send(run: Run, count: int, partitions: int = 1, idempotent: bool = False) ->
 
 def take(reader: Consumer, count: int) -> list[Message]:
     found: list[Message] = []
-    for _ in tries(f"{count} records"):
+    for _ in attempts(f"{count} records"):
         for message in reader.consume(count - len(found), timeout=0.5):
             if message.error():
                 raise KafkaException(message.error())
@@ -83,8 +84,8 @@ def take(reader: Consumer, count: int) -> list[Message]:
     raise AssertionError
 
 
-def all_shown(records: list[Message]) -> list[str]:
-    return [shown(_bytes(record.key()), _bytes(record.value())) for record in records]
+def format_records(records: list[Message]) -> list[str]:
+    return [format_record(_bytes(record.key()), _bytes(record.value())) for record in records]
 
 
 def _bytes(found: str | bytes | None) -> bytes | None:
@@ -112,15 +113,15 @@ def subscribed(run: Run) -> Iterator[Consumer]:
 def commit(reader: Consumer, *offsets: TopicPartition) -> None:
     error = error_of_commit(reader, *offsets)
     if error:
-        raise RuntimeError(f"the commit's error is {error}")
+        raise RuntimeError(f"commit failed with error code {error}")
 
 
 def error_of_commit(reader: Consumer, *offsets: TopicPartition) -> int:
     try:
-        answers = reader.commit(offsets=list(offsets), asynchronous=False)
+        results = reader.commit(offsets=list(offsets), asynchronous=False)
     except KafkaException as error:
         return int(error.args[0].code())
-    return next((int(p.error.code()) for p in answers or () if p.error is not None), 0)
+    return next((int(p.error.code()) for p in results or () if p.error is not None), 0)
 
 
 def committed(reader: Consumer, run: Run, partitions: int = 1) -> list[TopicPartition]:
@@ -129,21 +130,21 @@ def committed(reader: Consumer, run: Run, partitions: int = 1) -> list[TopicPart
 
 
 class Member:
-    """A consumer of the group that polls in a thread of its own."""
+    """A consumer of the group that polls in its own thread."""
 
     def __init__(self, run: Run, **settings: object) -> None:
         self.rebalances = 0
         self.revoked: list[int] = []
         self._changed = threading.Condition()
         self._partitions: list[int] = []
-        self._ends = False
+        self._is_closing = False
         self._consumer = consumer(run, **settings)
         self._consumer.subscribe([run.name], on_assign=self._on_assign, on_revoke=self._on_revoke)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._ends:
+        while not self._is_closing:
             self._consumer.poll(0.02)
             with self._changed:
                 self._partitions = sorted(p.partition for p in self._consumer.assignment())
@@ -159,18 +160,21 @@ class Member:
     def wait(self, count: int) -> list[int]:
         with self._changed:
             if not self._changed.wait_for(lambda: len(self._partitions) == count, LIMIT_S):
-                raise TimeoutError(f"it has {self._partitions}, not {count}")
+                raise TimeoutError(f"{self._partitions} assigned, not {count} partitions")
             return self._partitions
 
     def close(self) -> None:
-        self._ends = True
+        self._is_closing = True
         self._thread.join(LIMIT_S)
 
 
-def wait_divided(first: Member, second: Member) -> list[list[int]]:
-    """Before the second is there the first may have all, and what it has then is no answer."""
-    first.wait(2)
-    return [first.wait(2), second.wait(2)]
+def new_member(run: Run, *, instance_id: str | None = None, is_cooperative: bool = False) -> Member:
+    instance = {} if instance_id is None else {"group_instance_id": instance_id}
+    assignor = {"partition_assignment_strategy": "cooperative-sticky"} if is_cooperative else {}
+    return Member(run, **instance, **assignor)
+
+
+member_scenarios(new_member)
 
 
 @scenario
@@ -186,28 +190,28 @@ def create_topic(run: Run) -> None:
 
     if created() != 0:
         raise RuntimeError("not created")
-    until(lambda: run.name in client.list_topics(timeout=LIMIT_S).topics, "the topic")
-    run.tell("partitions", len(client.list_topics(timeout=LIMIT_S).topics[run.name].partitions))
-    run.tell("again", created())
+    wait_until(lambda: run.name in client.list_topics(timeout=LIMIT_S).topics, "the topic")
+    run.report("partitions", len(client.list_topics(timeout=LIMIT_S).topics[run.name].partitions))
+    run.report("again", created())
 
 
 @scenario
 def produce_100(run: Run) -> None:
     acks = send(run, 100, partitions=2)
-    run.tell("acknowledged", len(acks))
-    run.tell("last", [max(ack.offset() or 0 for ack in acks if ack.partition() == p) for p in range(2)])
+    run.report("acknowledged", len(acks))
+    run.report("last", [max(ack.offset() or 0 for ack in acks if ack.partition() == p) for p in range(2)])
     with assigned(run, 0, 0) as reader:
         records = take(reader, 100)
-    run.tell("read", [all_shown([r for r in records if r.partition() == p]) for p in range(2)])
+    run.report("read", [format_records([r for r in records if r.partition() == p]) for p in range(2)])
 
 
 @scenario
 def idempotent_produce(run: Run) -> None:
     acks = send(run, 100, idempotent=True)
-    run.tell("acknowledged", len(acks))
-    run.tell("last", max(ack.offset() or 0 for ack in acks))
+    run.report("acknowledged", len(acks))
+    run.report("last", max(ack.offset() or 0 for ack in acks))
     with assigned(run, 0) as reader:
-        run.tell("read", all_shown(take(reader, 100)))
+        run.report("read", format_records(take(reader, 100)))
 
 
 @scenario
@@ -219,52 +223,18 @@ def consume_and_commit(run: Run) -> None:
             read += take(reader, 5)
             commit(reader, *partitions_of(run, len(read)))
             found.append(committed(reader, run)[0].offset)
-    run.tell("read", all_shown(read))
-    run.tell("committed", found)
+    run.report("read", format_records(read))
+    run.report("committed", found)
 
 
 @scenario
 def restart_and_continue(run: Run) -> None:
     send(run, 10)
     with subscribed(run) as reader:
-        run.tell("first", all_shown(take(reader, 4)))
+        run.report("first", format_records(take(reader, 4)))
         commit(reader, *partitions_of(run, 4))
     with subscribed(run) as reader:
-        run.tell("second", all_shown(take(reader, 6)))
-
-
-@scenario
-def two_members(run: Run) -> None:
-    first, second = Member(run), Member(run)
-    run.tell("both", wait_divided(first, second))
-    first.close()
-    run.tell("alone", second.wait(4))
-    second.close()
-
-
-@scenario
-def static_member(run: Run) -> None:
-    first, second = (Member(run, group_instance_id=instance) for instance in ("one", "two"))
-    run.tell("both", wait_divided(first, second))
-    before = second.rebalances
-    first.close()
-    again = Member(run, group_instance_id="one")
-    run.tell("again", again.wait(2))
-    run.tell("rebalances", second.rebalances - before)
-    again.close()
-    second.close()
-
-
-@scenario
-def cooperative(run: Run) -> None:
-    first = Member(run, partition_assignment_strategy="cooperative-sticky")
-    first.wait(4)
-    second = Member(run, partition_assignment_strategy="cooperative-sticky")
-    run.tell("both", wait_divided(first, second))
-    run.tell("revoked", first.revoked)
-    first.close()
-    run.tell("alone", second.wait(4))
-    second.close()
+        run.report("second", format_records(take(reader, 6)))
 
 
 @scenario
@@ -274,22 +244,22 @@ def rewind(run: Run) -> None:
         take(reader, 10)
         commit(reader, *partitions_of(run, 10))
         reader.seek(TopicPartition(run.name, 0, 3))
-        run.tell("after_seek", all_shown(take(reader, 1))[0])
+        run.report("after_seek", format_records(take(reader, 1))[0])
         commit(reader, *partitions_of(run, 2))
-        run.tell("committed", committed(reader, run)[0].offset)
+        run.report("committed", committed(reader, run)[0].offset)
     with subscribed(run) as reader:
-        run.tell("after_commit", all_shown(take(reader, 1))[0])
+        run.report("after_commit", format_records(take(reader, 1))[0])
 
 
 @scenario
 def commit_with_metadata(run: Run) -> None:
     with closing(consumer(run)) as reader:
-        run.tell("before", noted(reader, run))
+        run.report("before", noted(reader, run))
         commit(reader, *(TopicPartition(run.name, p, *note) for p, note in NOTES.items()))
     with closing(consumer(run)) as reader:
-        run.tell("committed", noted(reader, run))
+        run.report("committed", noted(reader, run))
         commit(reader, TopicPartition(run.name, 0, 2, "new"))
-        run.tell("replaced", noted(reader, run))
+        run.report("replaced", noted(reader, run))
 
 
 def noted(reader: Consumer, run: Run) -> dict[str, list[object]]:
@@ -298,19 +268,19 @@ def noted(reader: Consumer, run: Run) -> dict[str, list[object]]:
 
 @scenario
 def metadata_too_large(run: Run) -> None:
-    """It sends a byte more than the text has, so one less is the largest."""
+    """The client appends a byte to the metadata, so the largest accepted text has one byte less."""
     with closing(consumer(run)) as reader:
-        commit(reader, TopicPartition(run.name, 0, 1, "x" * (LARGEST - 1)))
-        run.tell("error", error_of_commit(reader, TopicPartition(run.name, 0, 2, "x" * (LARGEST + 1))))
+        commit(reader, TopicPartition(run.name, 0, 1, "x" * (METADATA_MAX_BYTES - 1)))
+        run.report("error", error_of_commit(reader, TopicPartition(run.name, 0, 2, "x" * (METADATA_MAX_BYTES + 1))))
         (found,) = committed(reader, run)
-    run.tell("committed", found.offset)
-    run.tell("length", len(found.metadata or ""))
+    run.report("committed", found.offset)
+    run.report("length", len(found.metadata or ""))
 
 
 @scenario
 def unknown_topic(run: Run) -> None:
     with closing(consumer(run)) as reader:
-        run.tell("error", error_of_commit(reader, *partitions_of(run, 0)))
+        run.report("error", error_of_commit(reader, *partitions_of(run, 0)))
 
 
 @scenario
@@ -320,10 +290,10 @@ def lag(run: Run) -> None:
         commit(reader, *partitions_of(run, 4))
         (found,) = committed(reader, run)
         beginning, end = reader.get_watermark_offsets(TopicPartition(run.name, 0), timeout=LIMIT_S)
-    run.tell("beginning", beginning)
-    run.tell("end", end)
-    run.tell("committed", found.offset)
-    run.tell("lag", end - found.offset)
+    run.report("beginning", beginning)
+    run.report("end", end)
+    run.report("committed", found.offset)
+    run.report("lag", end - found.offset)
 
 
 def commit_alone(run: Run, *offsets: int) -> None:
@@ -334,7 +304,7 @@ def commit_alone(run: Run, *offsets: int) -> None:
 @scenario
 def list_groups(run: Run) -> None:
     commit_alone(run, 1)
-    run.tell("listed", is_listed(admin(run), run.name))
+    run.report("listed", is_listed(admin(run), run.name))
 
 
 def is_listed(client: AdminClient, group: str) -> bool:
@@ -351,12 +321,12 @@ def describe_group(run: Run) -> None:
     member = Member(run)
     member.wait(2)
     group = described()
-    run.tell("state", group.state.name.title())
-    run.tell("members", len(group.members))
-    run.tell("assigned", sorted(p.partition for p in group.members[0].assignment.topic_partitions))
+    run.report("state", group.state.name.title())
+    run.report("members", len(group.members))
+    run.report("assigned", sorted(p.partition for p in group.members[0].assignment.topic_partitions))
     member.close()
-    until(lambda: not described().members, "a group without members")
-    run.tell("then", described().state.name.title())
+    wait_until(lambda: not described().members, "a group without members")
+    run.report("then", described().state.name.title())
 
 
 @scenario
@@ -373,19 +343,19 @@ def delete_group(run: Run) -> None:
 
     member = Member(run)
     member.wait(1)
-    run.tell("busy", deleted())
+    run.report("busy", deleted())
     member.close()
-    run.tell("deleted", deleted())
-    run.tell("listed", is_listed(client, run.name))
-    run.tell("again", deleted())
+    run.report("deleted", deleted())
+    run.report("listed", is_listed(client, run.name))
+    run.report("again", deleted())
 
 
 @scenario
 def list_group_offsets(run: Run) -> None:
     commit_alone(run, 3, 7)
     client = admin(run)
-    (asked,) = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(run.name)]).values()
-    run.tell("offsets", {str(p.partition): p.offset for p in asked.result(LIMIT_S).topic_partitions})
+    (future,) = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(run.name)]).values()
+    run.report("offsets", {str(p.partition): p.offset for p in future.result(LIMIT_S).topic_partitions})
 
 
 unsupported("delete-offsets", "its admin client does not delete offsets")

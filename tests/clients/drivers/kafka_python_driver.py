@@ -13,18 +13,19 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import OffsetAndMetadata
 
-from tests.clients.drivers.telling import (
-    LARGEST,
+from tests.clients.drivers.contract import (
     LIMIT_S,
+    METADATA_MAX_BYTES,
     NOTES,
     Run,
+    attempts,
+    format_record,
     key_of,
     main,
+    member_scenarios,
     scenario,
-    shown,
-    tries,
-    until,
     value_of,
+    wait_until,
 )
 
 
@@ -47,7 +48,7 @@ def admin(run: Run) -> "closing[KafkaAdminClient]":
 
 
 def send(run: Run, count: int, partitions: int = 1, idempotent: bool = False) -> list[Any]:
-    """What the acks tell of each record."""
+    """Return the acknowledgment of each record."""
     with closing(KafkaProducer(bootstrap_servers=run.bootstrap, acks="all", enable_idempotence=idempotent)) as producer:
         sent = [
             producer.send(run.name, key=key_of(n), value=value_of(n), partition=n % partitions) for n in range(count)
@@ -57,9 +58,9 @@ def send(run: Run, count: int, partitions: int = 1, idempotent: bool = False) ->
 
 
 def take(reader: KafkaConsumer, count: int) -> list[Any]:
-    """The next records of the consumer, no more than these."""
+    """Return the next `count` records."""
     found: list[Any] = []
-    for _ in tries(f"{count} records"):
+    for _ in attempts(f"{count} records"):
         for records in reader.poll(timeout_ms=500, max_records=count - len(found)).values():
             found += records
         if len(found) == count:
@@ -67,8 +68,8 @@ def take(reader: KafkaConsumer, count: int) -> list[Any]:
     raise AssertionError
 
 
-def all_shown(records: list[Any]) -> list[str]:
-    return [shown(record.key, record.value) for record in records]
+def format_records(records: list[Any]) -> list[str]:
+    return [format_record(record.key, record.value) for record in records]
 
 
 def partitions_of(run: Run, count: int) -> list[TopicPartition]:
@@ -99,22 +100,22 @@ def commit(run: Run, *offsets: int) -> None:
 
 
 class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
-    """A consumer of the group that polls in a thread of its own."""
+    """A consumer of the group that polls in its own thread."""
 
     def __init__(self, run: Run, **settings: Any) -> None:
         self.rebalances = 0
         self.revoked: list[int] = []
         self._changed = threading.Condition()
         self._partitions: set[int] = set()
-        self._ends = False
+        self._is_closing = False
         self._consumer = consumer(run, metadata_max_age_ms=500, **settings)
         self._consumer.subscribe([run.name], listener=self)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._ends:
-            # A poll that ends while its rebalance does loses the assignment, in 3.0.12 and with real brokers too.
+        while not self._is_closing:
+            # A poll that ends during its rebalance loses the assignment, in 3.0.12, with real brokers too.
             self._consumer.poll(timeout_ms=1000)
         self._consumer.close()
 
@@ -133,24 +134,33 @@ class Member(ConsumerRebalanceListener):  # type: ignore[misc]  # the library ha
     def wait(self, count: int) -> list[int]:
         with self._changed:
             if not self._changed.wait_for(lambda: len(self._partitions) == count, LIMIT_S):
-                raise TimeoutError(f"it has {self._partitions}, not {count}")
+                raise TimeoutError(f"{self._partitions} assigned, not {count} partitions")
             return sorted(self._partitions)
 
     def close(self) -> None:
-        self._ends = True
+        self._is_closing = True
         self._thread.join(LIMIT_S)
+
+
+def new_member(run: Run, *, instance_id: str | None = None, is_cooperative: bool = False) -> Member:
+    instance = {} if instance_id is None else {"group_instance_id": instance_id}
+    assignor = {"partition_assignment_strategy": [CooperativeStickyAssignor]} if is_cooperative else {}
+    return Member(run, **instance, **assignor)
+
+
+member_scenarios(new_member)
 
 
 @scenario
 def create_topic(run: Run) -> None:
     with admin(run) as client:
         client.create_topics([NewTopic(run.name, 3, 1)])
-        for _ in tries("the topic"):
+        for _ in attempts("the topic"):
             found = [t for t in client.describe_topics() if t["name"] == run.name]
             if found:
                 break
-        run.tell("partitions", len(found[0]["partitions"]))
-        run.tell("again", error_of(partial(client.create_topics, [NewTopic(run.name, 3, 1)])))
+        run.report("partitions", len(found[0]["partitions"]))
+        run.report("again", error_of(partial(client.create_topics, [NewTopic(run.name, 3, 1)])))
 
 
 def error_of(call: Callable[[], object]) -> int:
@@ -164,20 +174,20 @@ def error_of(call: Callable[[], object]) -> int:
 @scenario
 def produce_100(run: Run) -> None:
     acks = send(run, 100, partitions=2)
-    run.tell("acknowledged", len(acks))
-    run.tell("last", [max(ack.offset for ack in acks if ack.partition == p) for p in range(2)])
+    run.report("acknowledged", len(acks))
+    run.report("last", [max(ack.offset for ack in acks if ack.partition == p) for p in range(2)])
     with assigned(run, 2, group=False) as (reader, _):
         records = take(reader, 100)
-    run.tell("read", [all_shown([r for r in records if r.partition == p]) for p in range(2)])
+    run.report("read", [format_records([r for r in records if r.partition == p]) for p in range(2)])
 
 
 @scenario
 def idempotent_produce(run: Run) -> None:
     acks = send(run, 100, idempotent=True)
-    run.tell("acknowledged", len(acks))
-    run.tell("last", max(ack.offset for ack in acks))
+    run.report("acknowledged", len(acks))
+    run.report("last", max(ack.offset for ack in acks))
     with assigned(run, 1, group=False) as (reader, _):
-        run.tell("read", all_shown(take(reader, 100)))
+        run.report("read", format_records(take(reader, 100)))
 
 
 @scenario
@@ -190,53 +200,18 @@ def consume_and_commit(run: Run) -> None:
             read += take(reader, 5)
             reader.commit({partition: offset(read[-1].offset + 1)})
             committed.append(reader.committed(partition))
-    run.tell("read", all_shown(read))
-    run.tell("committed", committed)
+    run.report("read", format_records(read))
+    run.report("committed", committed)
 
 
 @scenario
 def restart_and_continue(run: Run) -> None:
     send(run, 10)
     with subscribed(run) as reader:
-        run.tell("first", all_shown(take(reader, 4)))
+        run.report("first", format_records(take(reader, 4)))
         reader.commit({TopicPartition(run.name, 0): offset(4)})
     with subscribed(run) as reader:
-        run.tell("second", all_shown(take(reader, 6)))
-
-
-@scenario
-def two_members(run: Run) -> None:
-    first, second = Member(run), Member(run)
-    run.tell("both", [first.wait(2), second.wait(2)])
-    first.close()
-    run.tell("alone", second.wait(4))
-    second.close()
-
-
-@scenario
-def static_member(run: Run) -> None:
-    first, second = (Member(run, group_instance_id=instance) for instance in ("one", "two"))
-    run.tell("both", [first.wait(2), second.wait(2)])
-    before = second.rebalances
-    first.close()
-    again = Member(run, group_instance_id="one")
-    run.tell("again", again.wait(2))
-    run.tell("rebalances", second.rebalances - before)
-    again.close()
-    second.close()
-
-
-@scenario
-def cooperative(run: Run) -> None:
-    strategy = [CooperativeStickyAssignor]
-    first = Member(run, partition_assignment_strategy=strategy)
-    first.wait(4)
-    second = Member(run, partition_assignment_strategy=strategy)
-    run.tell("both", [first.wait(2), second.wait(2)])
-    run.tell("revoked", first.revoked)
-    first.close()
-    run.tell("alone", second.wait(4))
-    second.close()
+        run.report("second", format_records(take(reader, 6)))
 
 
 @scenario
@@ -246,22 +221,22 @@ def rewind(run: Run) -> None:
         take(reader, 10)
         reader.commit({partition: offset(10)})
         reader.seek(partition, 3)
-        run.tell("after_seek", all_shown(take(reader, 1))[0])
+        run.report("after_seek", format_records(take(reader, 1))[0])
         reader.commit({partition: offset(2)})
-        run.tell("committed", reader.committed(partition))
+        run.report("committed", reader.committed(partition))
     with subscribed(run) as reader:
-        run.tell("after_commit", all_shown(take(reader, 1))[0])
+        run.report("after_commit", format_records(take(reader, 1))[0])
 
 
 @scenario
 def commit_with_metadata(run: Run) -> None:
     with assigned(run, 2) as (reader, partitions):
-        run.tell("before", noted(reader, partitions))
+        run.report("before", noted(reader, partitions))
         reader.commit({TopicPartition(run.name, p): offset(*note) for p, note in NOTES.items()})
     with assigned(run, 2) as (reader, partitions):
-        run.tell("committed", noted(reader, partitions))
+        run.report("committed", noted(reader, partitions))
         reader.commit({partitions[0]: offset(2, "new")})
-        run.tell("replaced", noted(reader, partitions))
+        run.report("replaced", noted(reader, partitions))
 
 
 def noted(reader: KafkaConsumer, partitions: list[TopicPartition]) -> dict[str, list[object]]:
@@ -272,25 +247,25 @@ def noted(reader: KafkaConsumer, partitions: list[TopicPartition]) -> dict[str, 
 @scenario
 def metadata_too_large(run: Run) -> None:
     with assigned(run, 1) as (reader, (partition,)):
-        reader.commit({partition: offset(1, "x" * LARGEST)})
-        run.tell("error", error_of(lambda: reader.commit({partition: offset(2, "x" * (LARGEST + 1))})))
+        reader.commit({partition: offset(1, "x" * METADATA_MAX_BYTES)})
+        run.report("error", error_of(lambda: reader.commit({partition: offset(2, "x" * (METADATA_MAX_BYTES + 1))})))
         found = reader.committed(partition, metadata=True)
-    run.tell("committed", found.offset)
-    run.tell("length", len(found.metadata))
+    run.report("committed", found.offset)
+    run.report("length", len(found.metadata))
 
 
 @scenario
 def unknown_topic(run: Run) -> None:
-    """commit() would try again until it times out, so a single try is looked at."""
+    """commit() repeats until it times out, so the driver sends a single asynchronous commit."""
     partition = TopicPartition(run.name, 0)
     with closing(consumer(run)) as reader:
-        reader.committed(partition)  # finds the coordinator, which commit_async does not wait for
+        reader.committed(partition)  # finds the coordinator: commit_async does not wait for it
         future = reader.commit_async({partition: offset(0)})
-        for _ in tries("an answer to the commit"):
+        for _ in attempts("the response to the commit"):
             if future.is_done:
                 break
             reader.poll(timeout_ms=100)
-        run.tell("error", future.exception.errno)
+        run.report("error", future.exception.errno)
 
 
 @scenario
@@ -299,17 +274,17 @@ def lag(run: Run) -> None:
     with assigned(run, 1) as (reader, (partition,)):
         reader.commit({partition: offset(4)})
         end, committed = reader.end_offsets([partition])[partition], reader.committed(partition)
-        run.tell("beginning", reader.beginning_offsets([partition])[partition])
-    run.tell("end", end)
-    run.tell("committed", committed)
-    run.tell("lag", end - committed)
+        run.report("beginning", reader.beginning_offsets([partition])[partition])
+    run.report("end", end)
+    run.report("committed", committed)
+    run.report("lag", end - committed)
 
 
 @scenario
 def list_groups(run: Run) -> None:
     commit(run, 1)
     with admin(run) as client:
-        run.tell("listed", is_listed(client, run.name))
+        run.report("listed", is_listed(client, run.name))
 
 
 def is_listed(client: KafkaAdminClient, group: str) -> bool:
@@ -325,15 +300,15 @@ def describe_group(run: Run) -> None:
 
         member = Member(run)
         member.wait(2)
-        until(lambda: described()["group_state"] == "Stable", "a stable group")
+        wait_until(lambda: described()["group_state"] == "Stable", "a stable group")
         group = described()
-        run.tell("state", group["group_state"])
-        run.tell("members", len(group["members"]))
+        run.report("state", group["group_state"])
+        run.report("members", len(group["members"]))
         (topic,) = group["members"][0]["member_assignment"]["assigned_partitions"]
-        run.tell("assigned", sorted(topic["partitions"]))
+        run.report("assigned", sorted(topic["partitions"]))
         member.close()
-        until(lambda: not described()["members"], "a group without members")
-        run.tell("then", described()["group_state"])
+        wait_until(lambda: not described()["members"], "a group without members")
+        run.report("then", described()["group_state"])
 
 
 @scenario
@@ -347,18 +322,18 @@ def delete_group(run: Run) -> None:
 
         member = Member(run)
         member.wait(1)
-        run.tell("busy", deleted())
+        run.report("busy", deleted())
         member.close()
-        run.tell("deleted", deleted())
-        run.tell("listed", is_listed(client, run.name))
-        run.tell("again", deleted())
+        run.report("deleted", deleted())
+        run.report("listed", is_listed(client, run.name))
+        run.report("again", deleted())
 
 
 @scenario
 def list_group_offsets(run: Run) -> None:
     commit(run, 3, 7)
     with admin(run) as client:
-        run.tell("offsets", offsets_of(client, run.name))
+        run.report("offsets", offsets_of(client, run.name))
 
 
 def offsets_of(client: KafkaAdminClient, group: str) -> dict[str, int]:
@@ -376,10 +351,10 @@ def delete_offsets(run: Run) -> None:
 
         member = Member(run)
         member.wait(2)
-        run.tell("busy", deleted())
+        run.report("busy", deleted())
         member.close()
-        run.tell("deleted", deleted())
-        run.tell("left", offsets_of(client, run.name))
+        run.report("deleted", deleted())
+        run.report("left", offsets_of(client, run.name))
 
 
 main()

@@ -1,15 +1,15 @@
-"""The scenarios with kcat, a process for each consumer and producer."""
+"""The scenarios with kcat; each consumer and producer is a process."""
 
 import re
 import subprocess
 import threading
 from typing import IO
 
-from tests.clients.drivers.telling import LIMIT_S, Run, main, scenario, unsupported
+from tests.clients.drivers.contract import LIMIT_S, Run, main, member_scenarios, scenario, unsupported
 
 DELIVERED = re.compile(r"% Message delivered to partition (\d+) \(offset (\d+)\)")
 REBALANCED = re.compile(r"% Group \S+ rebalanced.*(assign|revoke)[^:]*: (.*)")
-"""`... rebalanced (memberid ID): assigned: TOPIC [0], ...`, and what it says of the cooperative protocol:
+"""`... rebalanced (memberid ID): assigned: TOPIC [0], ...`, or with the cooperative protocol
 `... rebalanced: incremental revoke of 2 partition(s) (memberid ID, ...): TOPIC [0], ...`."""
 UNKNOWN_TOPIC = "Broker: Unknown topic or partition"
 GROUP = ("auto.offset.reset=earliest", "session.timeout.ms=6000", "heartbeat.interval.ms=100", "fetch.wait.max.ms=50")
@@ -25,7 +25,7 @@ def settings(*pairs: str) -> list[str]:
 
 
 def send(run: Run, numbers: range, partition: int = 0, *extra: str) -> list[int]:
-    """Send these records; return the offset that the ack of each tells."""
+    """Send records; return the offset in the acknowledgment of each."""
     text = "".join(f"{n}=value {n}\n" for n in numbers)
     words = ["-P", "-t", run.name, "-p", str(partition), "-K", "=", "-vvv", *settings("acks=all", *extra)]
     done = kcat(run, *words, text=text)
@@ -38,7 +38,7 @@ def read(run: Run, partition: int = 0) -> list[str]:
 
 
 def take(run: Run, count: int) -> list[str]:
-    """The next records of the group; kcat commits what it has shown when it ends."""
+    """Return the next records of the group; kcat commits the records that it printed when it ends."""
     return kcat(run, *settings(*GROUP), "-G", run.name, "-c", str(count), "-K", "=", run.name).stdout.splitlines()
 
 
@@ -56,14 +56,14 @@ class Member:
 
     def _follow(self, lines: IO[str]) -> None:
         for line in lines:
-            moved = REBALANCED.match(line)
-            if moved:
+            rebalanced = REBALANCED.match(line)
+            if rebalanced:
                 with self._changed:
-                    self._note(moved[1], {int(p) for p in re.findall(r"\[(\d+)\]", moved[2])})
+                    self._note(rebalanced[1], {int(p) for p in re.findall(r"\[(\d+)\]", rebalanced[2])})
                     self._changed.notify_all()
 
-    def _note(self, how: str, partitions: set[int]) -> None:
-        if how == "assign":
+    def _note(self, change: str, partitions: set[int]) -> None:
+        if change == "assign":
             self.rebalances += 1
             self._partitions |= partitions
         else:
@@ -73,7 +73,7 @@ class Member:
     def wait(self, count: int) -> list[int]:
         with self._changed:
             if not self._changed.wait_for(lambda: len(self._partitions) == count, LIMIT_S):
-                raise TimeoutError(f"it has {self._partitions}, not {count}")
+                raise TimeoutError(f"{self._partitions} assigned, not {count} partitions")
             return sorted(self._partitions)
 
     def close(self) -> None:
@@ -82,88 +82,57 @@ class Member:
         self._reader.join()
 
 
-def divided(first: Member, second: Member) -> list[list[int]]:
-    """Before the second is there the first may have all."""
-    first.wait(2)
-    return [first.wait(2), second.wait(2)]
+def new_member(run: Run, *, instance_id: str | None = None, is_cooperative: bool = False) -> Member:
+    instance = [] if instance_id is None else [f"group.instance.id={instance_id}"]
+    assignor = ["partition.assignment.strategy=cooperative-sticky"] if is_cooperative else []
+    return Member(run, *instance, *assignor)
+
+
+member_scenarios(new_member)
 
 
 @scenario
 def produce_100(run: Run) -> None:
     offsets = [send(run, range(p, 100, 2), p) for p in range(2)]
-    run.tell("acknowledged", sum(len(found) for found in offsets))
-    run.tell("last", [max(found) for found in offsets])
-    run.tell("read", [read(run, p) for p in range(2)])
+    run.report("acknowledged", sum(len(found) for found in offsets))
+    run.report("last", [max(found) for found in offsets])
+    run.report("read", [read(run, p) for p in range(2)])
 
 
 @scenario
 def idempotent_produce(run: Run) -> None:
     offsets = send(run, range(100), 0, "enable.idempotence=true")
-    run.tell("acknowledged", len(offsets))
-    run.tell("last", max(offsets))
-    run.tell("read", read(run))
+    run.report("acknowledged", len(offsets))
+    run.report("last", max(offsets))
+    run.report("read", read(run))
 
 
 @scenario
 def restart_and_continue(run: Run) -> None:
     send(run, range(10))
-    run.tell("first", take(run, 4))
-    run.tell("second", take(run, 6))
-
-
-@scenario
-def two_members(run: Run) -> None:
-    first, second = Member(run), Member(run)
-    run.tell("both", divided(first, second))
-    first.close()
-    run.tell("alone", second.wait(4))
-    second.close()
-
-
-@scenario
-def static_member(run: Run) -> None:
-    first, second = (Member(run, f"group.instance.id={instance}") for instance in ("one", "two"))
-    run.tell("both", divided(first, second))
-    before = second.rebalances
-    first.close()
-    again = Member(run, "group.instance.id=one")
-    run.tell("again", again.wait(2))
-    run.tell("rebalances", second.rebalances - before)
-    again.close()
-    second.close()
-
-
-@scenario
-def cooperative(run: Run) -> None:
-    first = Member(run, "partition.assignment.strategy=cooperative-sticky")
-    first.wait(4)
-    second = Member(run, "partition.assignment.strategy=cooperative-sticky")
-    run.tell("both", divided(first, second))
-    run.tell("revoked", first.revoked)
-    first.close()
-    run.tell("alone", second.wait(4))
-    second.close()
+    run.report("first", take(run, 4))
+    run.report("second", take(run, 6))
 
 
 @scenario
 def unknown_topic(run: Run) -> None:
     words = ["-C", "-t", run.name, "-p", "0", "-e", "-q"]
     done = kcat(run, *settings("allow.auto.create.topics=false"), *words)
-    run.tell("error", 3 if UNKNOWN_TOPIC in done.stderr else done.stderr)
+    run.report("error", 3 if UNKNOWN_TOPIC in done.stderr else done.stderr)
 
 
-for name, why in {
+for name, reason in {
     "create-topic": "creates no topics",
     "consume-and-commit": "commits only when it ends",
     "rewind": "commits only when it ends",
     "commit-with-metadata": "commits no metadata",
     "metadata-too-large": "commits no metadata",
-    "lag": "does not tell what is committed",
-    "list-groups": "does not ask for groups",
-    "describe-group": "does not ask for groups",
-    "delete-group": "does not ask for groups",
-    "list-group-offsets": "does not ask for groups",
-    "delete-offsets": "does not ask for groups",
+    "lag": "does not report committed offsets",
+    "list-groups": "has no group requests",
+    "describe-group": "has no group requests",
+    "delete-group": "has no group requests",
+    "list-group-offsets": "has no group requests",
+    "delete-offsets": "has no group requests",
 }.items():
-    unsupported(name, why)
+    unsupported(name, reason)
 main()

@@ -18,7 +18,7 @@ import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * The verbs of records_programs.py with kafka-clients: VERB BOOTSTRAP TOPIC COMPRESSION COUNT.
+ * The commands of records_programs.py with kafka-clients: COMMAND BOOTSTRAP TOPIC COMPRESSION COUNT.
  *
  * One source for every release from 0.9.0.1 on.
  */
@@ -53,7 +53,7 @@ public final class RecordsClient {
     private static String consume(String[] args, int count) throws Exception {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", args[1]);
-        settings.put("group.id", "nobody");
+        settings.put("group.id", "unused");
         settings.put("enable.auto.commit", "false");
         settings.put("auto.offset.reset", "earliest");
         settings.put("key.deserializer", PACKAGE + "Deserializer");

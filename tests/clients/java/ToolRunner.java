@@ -18,17 +18,17 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Runs many of Kafka's command line tools in one JVM, one after another, because most of a tool's time is JVM start.
+ * Runs many of Kafka's command line tools in one JVM, one after the other, as most of a tool's time is the JVM's start.
  *
- * A line on standard input is one run: what the tool shall read from its own standard input, in base64, then the class,
- * then its arguments, tab separated. The line that answers it has the exit code, then what the tool wrote to standard
- * output and to standard error, both in base64, tab separated.
+ * A line on standard input is one run: the tool's standard input in base64, the class, and its arguments, separated by
+ * tabs. The line on standard output has the exit code, and the tool's standard output and standard error in base64,
+ * separated by tabs.
  */
 public final class ToolRunner {
     private static final Redirect OUT = new Redirect();
     private static final Redirect ERR = new Redirect();
 
-    /** Scala's Console and loggers keep the stream they saw first, so the stream stays and its target changes. */
+    /** Scala's Console and loggers keep their first stream, so the stream stays and its target is reset. */
     private static final class Redirect extends OutputStream {
         private final ByteArrayOutputStream target = new ByteArrayOutputStream();
         private boolean closed;
@@ -59,14 +59,14 @@ public final class ToolRunner {
         }
     }
 
-    /** Unwinds a tool that wants to end the JVM. Some tools catch it and go on; what they do then no longer counts. */
+    /** Ends a tool that exits the JVM. Some tools catch it and continue; their later output is dropped. */
     private static final class Exited extends RuntimeException {
         Exited() {
             super(null, null, false, false);
         }
     }
 
-    private static final Set<Thread> OF_THE_JVM = new HashSet<>();
+    private static final Set<Thread> JVM_HOOKS = new HashSet<>();
     private static Integer exitCode;
 
     private static void exit(int code) {
@@ -82,18 +82,18 @@ public final class ToolRunner {
     }
 
     public static void main(String[] args) throws IOException {
-        PrintStream answers = System.out;
+        PrintStream results = System.out;
         System.setOut(new PrintStream(OUT, true));
         System.setErr(new PrintStream(ERR, true));
         throwOnExit();
-        OF_THE_JVM.addAll(hooks().keySet());
+        JVM_HOOKS.addAll(hooks().keySet());
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.split("\t", -1);
             System.setIn(new ByteArrayInputStream(Base64.getDecoder().decode(words[0])));
             int code = run(words[1], Arrays.copyOfRange(words, 2, words.length));
-            answers.println(code + "\t" + OUT.take() + "\t" + ERR.take());
-            answers.flush();
+            results.println(code + "\t" + OUT.take() + "\t" + ERR.take());
+            results.flush();
         }
     }
 
@@ -116,7 +116,7 @@ public final class ToolRunner {
         return exitCode;
     }
 
-    /** Kafka's tools end through its Exit class, whose procedure can be replaced; the newest and the old one alike. */
+    /** Replaces the procedures of Kafka's Exit class, by which all its tools exit. */
     private static void throwOnExit() {
         try {
             Class<?> exit = Class.forName("org.apache.kafka.common.utils.Exit");
@@ -136,7 +136,7 @@ public final class ToolRunner {
         }
     }
 
-    /** The shutdown hooks that the JVM has by now: some tools print their summary in one. */
+    /** Returns the current shutdown hooks of the JVM: some tools print their summary in one. */
     @SuppressWarnings("unchecked")
     private static Map<Thread, Thread> hooks() {
         try {
@@ -150,7 +150,7 @@ public final class ToolRunner {
 
     private static void runHooks() {
         for (Thread hook : new ArrayList<>(hooks().keySet())) {
-            if (!OF_THE_JVM.contains(hook)) {
+            if (!JVM_HOOKS.contains(hook)) {
                 hooks().remove(hook);
                 hook.run();
             }

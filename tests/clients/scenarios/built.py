@@ -1,4 +1,4 @@
-"""The drivers that are built: Java's for each release of kafka-clients, those in Go, kafkajs's with its modules."""
+"""The compiled drivers: Java for each release of kafka-clients, Go, and kafkajs with its modules."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ from tests.requirements import need_go, need_node, need_npm
 
 DRIVERS = Path(__file__).parents[1] / "drivers"
 JAVA_SINCE = {"TopicScenarios.java": (0, 11), "GroupScenarios.java": (2, 0), "OffsetScenarios.java": (2, 4)}
-"""The release of kafka-clients that brought what the source is about."""
+"""The first release of kafka-clients with the API of a source file."""
 
 
 def java(version: str) -> Callable[[], list[str]]:
@@ -30,13 +30,13 @@ def go(name: str) -> Callable[[], list[str]]:
     folder = DRIVERS / "go"
 
     def command() -> list[str]:
-        build = [need_go(), "build", "-o"]
-        sources = [folder / "go.mod", *sorted(folder.glob("telling/*.go")), *sorted(folder.glob(f"{name}/*.go"))]
+        go_build = [need_go(), "build", "-o"]
+        sources = [folder / "go.mod", *sorted(folder.glob("contract/*.go")), *sorted(folder.glob(f"{name}/*.go"))]
 
-        def make(target: Path) -> None:
-            subprocess.run([*build, str(target / name), f"./{name}"], cwd=folder, check=True)
+        def build(target: Path) -> None:
+            subprocess.run([*go_build, str(target / name), f"./{name}"], cwd=folder, check=True)
 
-        return [str(cached_build(Path("go") / name, [], sources, make) / name)]
+        return [str(cached_build(Path("go") / name, [], sources, build) / name)]
 
     return command
 
@@ -44,11 +44,11 @@ def go(name: str) -> Callable[[], list[str]]:
 def node() -> list[str]:
     sources = sorted((DRIVERS / "node").glob("*.js*"))
 
-    def make(target: Path) -> None:
+    def build(target: Path) -> None:
         target.mkdir()
         for source in sources:
             shutil.copy(source, target)
         install = [need_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
         subprocess.run(install, cwd=target, check=True, stdout=subprocess.DEVNULL)
 
-    return [need_node(), str(cached_build(Path("node") / "kafkajs", [], sources, make) / "driver.js")]
+    return [need_node(), str(cached_build(Path("node") / "kafkajs", [], sources, build) / "driver.js")]

@@ -1,4 +1,4 @@
-"""The clients of the table, each with the program that drives it and what it cannot do."""
+"""The clients of the table, each with its driver and the scenarios that it does not support."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -8,23 +8,25 @@ from tests.clients.scenarios import built
 from tests.requirements import need_kcat
 
 OLD = "3.9.2"
-"""The last line of releases that serves clients of every age."""
+"""The newest release line that serves clients of all releases."""
 NEW = "4.4.0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
+    """A client library and its driver."""
+
     name: str
     command: Callable[[], list[str]]
-    """The words before BOOTSTRAP; builds what has to be built, and skips the test where something is missing."""
+    """Builds the driver and returns its command before BOOTSTRAP; skips the test if a requirement is missing."""
     unsupported: Mapping[str, str] = field(default_factory=dict)
     """The scenarios for which the client has no call, with the reason."""
-    told: Mapping[tuple[str, str], object] = field(default_factory=dict)
-    """What the client tells instead of the expected fact, by scenario and fact."""
+    known_results: Mapping[tuple[str, str], object] = field(default_factory=dict)
+    """The client's own values that differ from the expected ones, by scenario and result."""
     real: tuple[str, ...] = (OLD, NEW)
-    """The releases of real Kafka that serve it."""
-    needs_more: bool = False
-    """It runs with a JVM, Go or Node.js."""
+    """The releases of real Kafka that serve the client."""
+    needs_runtime: bool = False
+    """Whether the driver needs a JVM, Go or Node.js."""
 
 
 def python(module: str) -> Callable[[], list[str]]:
@@ -37,19 +39,23 @@ def kcat() -> list[str]:
 
 
 def java(
-    version: str, *, unsupported: Mapping[str, str], told: Mapping[tuple[str, str], object], real: tuple[str, ...]
+    version: str,
+    *,
+    unsupported: Mapping[str, str],
+    known_results: Mapping[tuple[str, str], object],
+    real: tuple[str, ...],
 ) -> Client:
     return Client(
         name=f"java-{version}",
         command=built.java(version),
         unsupported=unsupported,
-        told=told,
+        known_results=known_results,
         real=real,
-        needs_more=True,
+        needs_runtime=True,
     )
 
 
-KCAT_NO_GROUPS = "does not ask for groups"
+KCAT_NO_GROUPS = "has no group requests"
 KCAT_NO_METADATA = "commits no metadata"
 KCAT_COMMITS = "commits only when it ends"
 
@@ -58,7 +64,7 @@ JAVA_2_0 = {
     "cooperative": "no cooperative assignor before 2.4",
     "delete-offsets": "its admin client deletes no offsets before 2.4",
 }
-JAVA_NO_GROUPS = "its admin client knows no groups before 2.0"
+JAVA_NO_GROUPS = "its admin client has no group calls before 2.0"
 JAVA_1 = JAVA_2_0 | dict.fromkeys(
     ("list-groups", "describe-group", "delete-group", "list-group-offsets", "delete-offsets"), JAVA_NO_GROUPS
 )
@@ -66,8 +72,8 @@ JAVA_0_9 = {
     "create-topic": "no admin client before 0.11",
     "idempotent-produce": "its producer is not idempotent before 0.11",
 }
-JAVA_TOLD = {("unknown-topic", "error"): "KafkaException"}
-"""Before 2.0 the exception has no number."""
+JAVA_KNOWN_RESULTS = {("unknown-topic", "error"): "KafkaException"}
+"""Before 2.0 the exception has no error code."""
 
 CLIENTS = (
     Client(name="kafka-python", command=python("kafka_python_driver")),
@@ -75,7 +81,7 @@ CLIENTS = (
         name="aiokafka",
         command=python("aiokafka_driver"),
         unsupported={
-            "cooperative": "no assignor is cooperative",
+            "cooperative": "no cooperative assignor",
             "delete-group": "its admin client does not delete groups",
             "delete-offsets": "its admin client does not delete offsets",
         },
@@ -83,7 +89,7 @@ CLIENTS = (
     Client(
         name="confluent-kafka",
         command=python("confluent_driver"),
-        told={("metadata-too-large", "length"): 4095},
+        known_results={("metadata-too-large", "length"): 4095},
         unsupported={"delete-offsets": "its admin client does not delete offsets"},
     ),
     Client(
@@ -95,7 +101,7 @@ CLIENTS = (
             "rewind": KCAT_COMMITS,
             "commit-with-metadata": KCAT_NO_METADATA,
             "metadata-too-large": KCAT_NO_METADATA,
-            "lag": "does not tell what is committed",
+            "lag": "does not report committed offsets",
             "list-groups": KCAT_NO_GROUPS,
             "describe-group": KCAT_NO_GROUPS,
             "delete-group": KCAT_NO_GROUPS,
@@ -103,23 +109,23 @@ CLIENTS = (
             "delete-offsets": KCAT_NO_GROUPS,
         },
     ),
-    java("0.9.0.1", unsupported=JAVA_1 | JAVA_0_9, told=JAVA_TOLD, real=(OLD,)),
-    java("0.11.0.3", unsupported=JAVA_1, told=JAVA_TOLD, real=(OLD, NEW)),
-    java("1.1.1", unsupported=JAVA_1, told=JAVA_TOLD, real=(OLD, NEW)),
-    java("2.0.1", unsupported=JAVA_2_0, told={}, real=(OLD, NEW)),
-    java("2.8.2", unsupported={}, told={}, real=(OLD, NEW)),
-    java(NEW, unsupported={}, told={}, real=(OLD, NEW)),
-    Client(name="franz-go", command=built.go("franz"), needs_more=True),
-    Client(name="sarama", command=built.go("sarama"), needs_more=True),
+    java("0.9.0.1", unsupported=JAVA_1 | JAVA_0_9, known_results=JAVA_KNOWN_RESULTS, real=(OLD,)),
+    java("0.11.0.3", unsupported=JAVA_1, known_results=JAVA_KNOWN_RESULTS, real=(OLD, NEW)),
+    java("1.1.1", unsupported=JAVA_1, known_results=JAVA_KNOWN_RESULTS, real=(OLD, NEW)),
+    java("2.0.1", unsupported=JAVA_2_0, known_results={}, real=(OLD, NEW)),
+    java("2.8.2", unsupported={}, known_results={}, real=(OLD, NEW)),
+    java(NEW, unsupported={}, known_results={}, real=(OLD, NEW)),
+    Client(name="franz-go", command=built.go("franz"), needs_runtime=True),
+    Client(name="sarama", command=built.go("sarama"), needs_runtime=True),
     Client(
         name="kafkajs",
         command=built.node,
         unsupported={
-            "static-member": "members are not static",
-            "cooperative": "no assignor is cooperative",
+            "static-member": "no static members",
+            "cooperative": "no cooperative assignor",
             "delete-offsets": "its admin client does not delete offsets",
         },
-        told={("create-topic", "again"): False},
-        needs_more=True,
+        known_results={("create-topic", "again"): False},
+        needs_runtime=True,
     ),
 )

@@ -1,4 +1,4 @@
-"""The versions of the client libraries that the drivers run with."""
+"""The versions of the client libraries of the drivers."""
 
 import importlib.metadata
 import json
@@ -14,7 +14,7 @@ GO_MODULES = {"franz-go": "github.com/twmb/franz-go", "sarama": "github.com/IBM/
 
 
 def version_of(client: str) -> str:
-    """Of a client of the list; empty where its name has it."""
+    """Return the version of a client, or an empty text if the client's name has the version."""
     if client.startswith("java-"):
         return ""
     if client == "kcat":
@@ -23,17 +23,17 @@ def version_of(client: str) -> str:
         found: str = json.loads((DRIVERS / "node/package.json").read_text())["dependencies"][client]
         return found
     if client in GO_MODULES:
-        return _searched(rf"{GO_MODULES[client]} v(\S+)", (DRIVERS / "go/go.mod").read_text())
+        return _search(rf"{GO_MODULES[client]} v(\S+)", (DRIVERS / "go/go.mod").read_text())
     version = importlib.metadata.version(client)
     return f"{version} (librdkafka {confluent_kafka.libversion()[0]})" if client == "confluent-kafka" else version
 
 
 def _kcat() -> str:
-    told = subprocess.run([need_kcat(), "-V"], capture_output=True, text=True, check=True).stdout
-    return "{} (librdkafka {})".format(*(_searched(rf"{what} (\S+)", told) for what in ("Version", "librdkafka")))
+    output = subprocess.run([need_kcat(), "-V"], capture_output=True, text=True, check=True).stdout
+    return "{} (librdkafka {})".format(*(_search(rf"{name} (\S+)", output) for name in ("Version", "librdkafka")))
 
 
-def _searched(pattern: str, text: str) -> str:
+def _search(pattern: str, text: str) -> str:
     found = re.search(pattern, text)
     assert found, f"no {pattern} in {text}"
     return found[1]

@@ -10,26 +10,26 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 
-/** The consumer's methods whose signature is not the same in all releases. */
+/** The consumer's methods whose signatures differ between releases. */
 final class Calls {
     private Calls() {
     }
 
-    /** 2.0 brought the Duration, 4.0 took the number away. */
+    /** 2.0 added the Duration, 4.0 removed the number. */
     @SuppressWarnings("unchecked")
     static ConsumerRecords<String, String> poll(KafkaConsumer<String, String> consumer, long ms) throws Exception {
         Method newer = method("poll", Duration.class);
         return (ConsumerRecords<String, String>) (newer != null
-            ? on(consumer, newer, Duration.ofMillis(ms))
-            : on(consumer, method("poll", long.class), ms));
+            ? invoke(consumer, newer, Duration.ofMillis(ms))
+            : invoke(consumer, method("poll", long.class), ms));
     }
 
-    /** Null where nothing is committed. 2.4 brought the set, 4.0 took the single partition away. */
+    /** Returns null without a committed offset. 2.4 added the set, 4.0 removed the single partition. */
     static OffsetAndMetadata committed(KafkaConsumer<?, ?> consumer, TopicPartition partition) throws Exception {
         Method newer = method("committed", Set.class);
         return (OffsetAndMetadata) (newer != null
-            ? ((Map<?, ?>) on(consumer, newer, Collections.singleton(partition))).get(partition)
-            : on(consumer, method("committed", TopicPartition.class), partition));
+            ? ((Map<?, ?>) invoke(consumer, newer, Collections.singleton(partition))).get(partition)
+            : invoke(consumer, method("committed", TopicPartition.class), partition));
     }
 
     static long beginning(KafkaConsumer<?, ?> consumer, TopicPartition partition) throws Exception {
@@ -40,14 +40,14 @@ final class Calls {
         return edge(consumer, partition, "endOffsets", "seekToEnd");
     }
 
-    /** 0.10.1 brought the calls that tell the offsets; before, one went there and asked where one is. */
-    private static long edge(KafkaConsumer<?, ?> consumer, TopicPartition partition, String asks, String goes)
+    /** 0.10.1 added the calls that return the offsets; older releases seek and return their position. */
+    private static long edge(KafkaConsumer<?, ?> consumer, TopicPartition partition, String query, String seek)
             throws Exception {
-        Method newer = method(asks, Collection.class);
+        Method newer = method(query, Collection.class);
         if (newer != null) {
-            return (Long) ((Map<?, ?>) on(consumer, newer, Collections.singleton(partition))).get(partition);
+            return (Long) ((Map<?, ?>) invoke(consumer, newer, Collections.singleton(partition))).get(partition);
         }
-        on(consumer, method(goes, TopicPartition[].class), (Object) new TopicPartition[] {partition});
+        invoke(consumer, method(seek, TopicPartition[].class), (Object) new TopicPartition[] {partition});
         return consumer.position(partition);
     }
 
@@ -59,7 +59,7 @@ final class Calls {
         }
     }
 
-    private static Object on(KafkaConsumer<?, ?> consumer, Method method, Object argument) throws Exception {
+    private static Object invoke(KafkaConsumer<?, ?> consumer, Method method, Object argument) throws Exception {
         try {
             return method.invoke(consumer, argument);
         } catch (InvocationTargetException failed) {

@@ -8,23 +8,23 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 
-/** What is committed, and what is refused. */
+/** The scenarios of commits. */
 final class CommitScenarios {
-    private static final int LARGEST = 4096;
+    private static final int METADATA_MAX_BYTES = 4096;
 
     private CommitScenarios() {
     }
 
     static void commitWithMetadata(Run run) throws Exception {
         try (Reader reader = Reader.assigned(run, 2)) {
-            run.tell("before", committed(reader));
+            run.report("before", committed(reader));
             reader.commit(0, 42, "first: note");
             reader.commit(1, 7, "\"zweite\" Notiz - \u00fc");
         }
         try (Reader reader = Reader.assigned(run, 2)) {
-            run.tell("committed", committed(reader));
+            run.report("committed", committed(reader));
             reader.commit(0, 2, "new");
-            run.tell("replaced", committed(reader));
+            run.report("replaced", committed(reader));
         }
     }
 
@@ -40,23 +40,23 @@ final class CommitScenarios {
     }
 
     static void metadataTooLarge(Run run) throws Exception {
-        String largest = String.join("", Collections.nCopies(LARGEST, "x"));
+        String largest = String.join("", Collections.nCopies(METADATA_MAX_BYTES, "x"));
         try (Reader reader = Reader.assigned(run, 1)) {
             reader.commit(0, 1, largest);
-            run.tell("error", Run.errorOf(() -> reader.commit(0, 2, largest + "x")));
-            run.tell("committed", reader.committed().offset());
-            run.tell("length", reader.committed().metadata().length());
+            run.report("error", Run.errorOf(() -> reader.commit(0, 2, largest + "x")));
+            run.report("committed", reader.committed().offset());
+            run.report("length", reader.committed().metadata().length());
         }
     }
 
     /**
-     * From 2.0 on commitSync tries again until it times out, so the commit is asynchronous. The coordinator must be known
-     * before it, and the answer to what is asked after it comes after its own; old releases run the callback at once
-     * then, newer ones in the next commitSync, which here has nothing to commit.
+     * From 2.0 on, commitSync repeats until it times out, so the commit is asynchronous. The first committed() finds the
+     * coordinator. The response to the second committed() follows the response to the commit; old releases run the
+     * callback then, newer ones in the next commitSync, which has nothing to commit here.
      */
     static void unknownTopic(Run run) throws Exception {
         TopicPartition partition = new TopicPartition(run.name, 0);
-        AtomicReference<Object> error = new AtomicReference<>("no answer");
+        AtomicReference<Object> error = new AtomicReference<>("no response");
         try (KafkaConsumer<String, String> consumer =
                 Reader.consumer(run.bootstrap, run.name, Collections.emptyMap())) {
             Calls.committed(consumer, partition);
@@ -65,6 +65,6 @@ final class CommitScenarios {
             Calls.committed(consumer, partition);
             consumer.commitSync(Collections.emptyMap());
         }
-        run.tell("error", error.get());
+        run.report("error", error.get());
     }
 }

@@ -9,25 +9,25 @@ import java.util.concurrent.TimeUnit;
 /**
  * The scenarios with kafka-clients: BOOTSTRAP PREFIX SCENARIO...
  *
- * One source for every release from 0.9.0.1 on. It is compiled against the release; what the release has no API for at
- * all is in a class of its own that is left out then, and what only changed its signature is in Calls.
+ * One source for every release from 0.9.0.1 on, compiled against the release. Scenarios without an API in old releases
+ * have their own classes, which are not compiled then; calls with changed signatures are in Calls.
  */
 public final class Driver {
-    private static final int AT_ONCE = 6;
+    private static final int CONCURRENCY = 6;
     private static final List<String> CLASSES = Arrays.asList(
         "RecordScenarios", "MemberScenarios", "CommitScenarios", "TopicScenarios", "GroupScenarios", "OffsetScenarios");
 
     public static void main(String[] args) throws InterruptedException {
-        ExecutorService pool = Executors.newFixedThreadPool(AT_ONCE);
+        ExecutorService pool = Executors.newFixedThreadPool(CONCURRENCY);
         for (String scenario : Arrays.asList(args).subList(2, args.length)) {
-            pool.execute(() -> carryOut(new Run(scenario, args[0], args[1] + "-" + scenario)));
+            pool.execute(() -> runScenario(new Run(scenario, args[0], args[1] + "-" + scenario)));
         }
         pool.shutdown();
         pool.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
-        System.exit(0); // members of a scenario that failed may still be there
+        System.exit(0); // members of a failed scenario may still run
     }
 
-    private static void carryOut(Run run) {
+    private static void runScenario(Run run) {
         try {
             method(run.scenario).invoke(null, run);
             run.end("ok", null);
@@ -42,7 +42,7 @@ public final class Driver {
         }
     }
 
-    /** The method of the scenario's name: createTopic is create-topic's. */
+    /** Returns the method of a scenario: createTopic for create-topic. */
     private static Method method(String scenario) throws Unsupported {
         StringBuilder name = new StringBuilder();
         for (String word : scenario.split("-")) {
@@ -52,8 +52,8 @@ public final class Driver {
         for (String holder : CLASSES) {
             try {
                 return Class.forName(holder).getDeclaredMethod(name.toString(), Run.class);
-            } catch (ClassNotFoundException | NoSuchMethodException notThere) {
-                continue; // in another class, or in one that this release is compiled without
+            } catch (ClassNotFoundException | NoSuchMethodException missing) {
+                continue; // in another class, or in a class that is not compiled for this release
             }
         }
         throw new Unsupported("this release has no call for it");

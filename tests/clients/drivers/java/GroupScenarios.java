@@ -8,8 +8,8 @@ import org.apache.kafka.clients.admin.AdminClient;
 import org.apache.kafka.clients.admin.ConsumerGroupDescription;
 import org.apache.kafka.clients.admin.MemberDescription;
 
-/** The admin client and groups; from 2.0 on. */
-@SuppressWarnings({"deprecation", "removal"}) // state() and listConsumerGroups() are there in all releases from 2.0 on
+/** The scenarios of groups with the admin client, from 2.0 on. */
+@SuppressWarnings({"deprecation", "removal"}) // state() and listConsumerGroups() exist in all releases from 2.0 on
 final class GroupScenarios {
     private GroupScenarios() {
     }
@@ -17,7 +17,7 @@ final class GroupScenarios {
     static void listGroups(Run run) throws Exception {
         commit(run, 1);
         try (AdminClient admin = TopicScenarios.admin(run)) {
-            run.tell("listed", isListed(admin, run));
+            run.report("listed", isListed(admin, run));
         }
     }
 
@@ -38,11 +38,11 @@ final class GroupScenarios {
             Member member = new Member(run);
             member.await(2);
             ConsumerGroupDescription group = awaitMembers(admin, run, 1);
-            run.tell("state", group.state().toString());
-            run.tell("members", group.members().size());
-            run.tell("assigned", assigned(group.members().iterator().next()));
+            run.report("state", group.state().toString());
+            run.report("members", group.members().size());
+            run.report("assigned", assigned(group.members().iterator().next()));
             member.close();
-            run.tell("then", awaitMembers(admin, run, 0).state().toString());
+            run.report("then", awaitMembers(admin, run, 0).state().toString());
         }
     }
 
@@ -53,7 +53,7 @@ final class GroupScenarios {
         return partitions;
     }
 
-    /** A consumer that closes does not wait until it has left the group. */
+    /** Describes the group until it has this many members: close() does not wait for the response to LeaveGroup. */
     static ConsumerGroupDescription awaitMembers(AdminClient admin, Run run, int count) throws Exception {
         long limit = System.nanoTime() + Reader.LIMIT_MS * 1_000_000;
         while (System.nanoTime() < limit) {
@@ -73,19 +73,19 @@ final class GroupScenarios {
             Run.Call delete = () -> admin.deleteConsumerGroups(Collections.singleton(run.name)).all().get();
             Member member = new Member(run);
             member.await(1);
-            run.tell("busy", Run.errorOf(delete));
+            run.report("busy", Run.errorOf(delete));
             member.close();
             awaitMembers(admin, run, 0);
-            run.tell("deleted", Run.errorOf(delete));
-            run.tell("listed", isListed(admin, run));
-            run.tell("again", Run.errorOf(delete));
+            run.report("deleted", Run.errorOf(delete));
+            run.report("listed", isListed(admin, run));
+            run.report("again", Run.errorOf(delete));
         }
     }
 
     static void listGroupOffsets(Run run) throws Exception {
         commit(run, 3, 7);
         try (AdminClient admin = TopicScenarios.admin(run)) {
-            run.tell("offsets", offsets(admin, run));
+            run.report("offsets", offsets(admin, run));
         }
     }
 

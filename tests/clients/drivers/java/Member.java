@@ -9,14 +9,14 @@ import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 
-/** A consumer of the group that polls in a thread of its own. */
+/** A consumer of the group that polls in its own thread. */
 final class Member extends Thread implements ConsumerRebalanceListener, AutoCloseable {
     private final KafkaConsumer<String, String> consumer;
     private final TreeSet<Integer> partitions = new TreeSet<>();
     private List<Integer> revoked = new ArrayList<>();
     private int rebalances;
     private Exception failed;
-    private volatile boolean ends;
+    private volatile boolean isClosing;
 
     Member(Run run, Map<String, String> settings) {
         setDaemon(true);
@@ -32,7 +32,7 @@ final class Member extends Thread implements ConsumerRebalanceListener, AutoClos
     @Override
     public void run() {
         try {
-            while (!ends) {
+            while (!isClosing) {
                 Calls.poll(consumer, 50);
             }
             consumer.close();
@@ -47,16 +47,16 @@ final class Member extends Thread implements ConsumerRebalanceListener, AutoClos
     }
 
     @Override
-    public synchronized void onPartitionsRevoked(Collection<TopicPartition> gone) {
-        revoked = sorted(gone);
+    public synchronized void onPartitionsRevoked(Collection<TopicPartition> lost) {
+        revoked = sorted(lost);
         partitions.removeAll(revoked);
         notifyAll();
     }
 
     @Override
-    public synchronized void onPartitionsAssigned(Collection<TopicPartition> come) {
+    public synchronized void onPartitionsAssigned(Collection<TopicPartition> added) {
         rebalances++;
-        partitions.addAll(sorted(come));
+        partitions.addAll(sorted(added));
         notifyAll();
     }
 
@@ -67,7 +67,7 @@ final class Member extends Thread implements ConsumerRebalanceListener, AutoClos
         return numbers;
     }
 
-    /** Wait until it has this many partitions. */
+    /** Returns the assigned partitions once there are this many. */
     synchronized List<Integer> await(int count) throws Exception {
         long limit = System.currentTimeMillis() + Reader.LIMIT_MS;
         while (partitions.size() != count) {
@@ -76,7 +76,7 @@ final class Member extends Thread implements ConsumerRebalanceListener, AutoClos
                 throw failed;
             }
             if (left <= 0) {
-                throw new TimeoutException("it has " + partitions + ", not " + count);
+                throw new TimeoutException(partitions + " assigned, not " + count + " partitions");
             }
             wait(left);
         }
@@ -91,10 +91,10 @@ final class Member extends Thread implements ConsumerRebalanceListener, AutoClos
         return rebalances;
     }
 
-    /** A static member does not leave the group by this. */
+    /** Leaves the group, unless the member is static. */
     @Override
     public void close() throws InterruptedException {
-        ends = true;
+        isClosing = true;
         join(Reader.LIMIT_MS);
     }
 }

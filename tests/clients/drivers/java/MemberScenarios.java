@@ -3,7 +3,7 @@ import java.util.Collections;
 import java.util.Map;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 
-/** Members that come and go. */
+/** The scenarios of group members. */
 final class MemberScenarios {
     private static final String COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor";
 
@@ -13,9 +13,9 @@ final class MemberScenarios {
     static void twoMembers(Run run) throws Exception {
         Member first = new Member(run);
         Member second = new Member(run);
-        run.tell("both", Arrays.asList(first.await(2), second.await(2)));
+        run.report("both", Arrays.asList(first.await(2), second.await(2)));
         first.close();
-        run.tell("alone", second.await(4));
+        run.report("alone", second.await(4));
         second.close();
     }
 
@@ -23,16 +23,16 @@ final class MemberScenarios {
         try {
             ConsumerConfig.class.getField("GROUP_INSTANCE_ID_CONFIG");
         } catch (NoSuchFieldException notInThisRelease) {
-            throw new Unsupported("members are not static");
+            throw new Unsupported("no static members");
         }
         Member first = new Member(run, Collections.singletonMap("group.instance.id", "one"));
         Member second = new Member(run, Collections.singletonMap("group.instance.id", "two"));
-        run.tell("both", Arrays.asList(first.await(2), second.await(2)));
+        run.report("both", Arrays.asList(first.await(2), second.await(2)));
         int before = second.rebalances();
         first.close();
         Member again = new Member(run, Collections.singletonMap("group.instance.id", "one"));
-        run.tell("again", again.await(2));
-        run.tell("rebalances", second.rebalances() - before);
+        run.report("again", again.await(2));
+        run.report("rebalances", second.rebalances() - before);
         again.close();
         second.close();
     }
@@ -41,16 +41,16 @@ final class MemberScenarios {
         try {
             Class.forName(COOPERATIVE);
         } catch (ClassNotFoundException notInThisRelease) {
-            throw new Unsupported("no assignor is cooperative");
+            throw new Unsupported("no cooperative assignor");
         }
         Map<String, String> settings = Collections.singletonMap("partition.assignment.strategy", COOPERATIVE);
         Member first = new Member(run, settings);
         first.await(4);
         Member second = new Member(run, settings);
-        run.tell("both", Arrays.asList(first.await(2), second.await(2)));
-        run.tell("revoked", first.revoked());
+        run.report("both", Arrays.asList(first.await(2), second.await(2)));
+        run.report("revoked", first.revoked());
         first.close();
-        run.tell("alone", second.await(4));
+        run.report("alone", second.await(4));
         second.close();
     }
 }

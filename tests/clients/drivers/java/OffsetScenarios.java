@@ -2,7 +2,7 @@ import java.util.Collections;
 import org.apache.kafka.clients.admin.AdminClient;
 import org.apache.kafka.common.TopicPartition;
 
-/** The admin client and single offsets of a group; from 2.4 on. */
+/** The scenarios of single offsets with the admin client, from 2.4 on. */
 final class OffsetScenarios {
     private OffsetScenarios() {
     }
@@ -15,11 +15,11 @@ final class OffsetScenarios {
                 admin.deleteConsumerGroupOffsets(run.name, Collections.singleton(partition)).partitionResult(partition).get();
             Member member = new Member(run);
             member.await(2);
-            run.tell("busy", Run.errorOf(delete));
+            run.report("busy", Run.errorOf(delete));
             member.close();
             GroupScenarios.awaitMembers(admin, run, 0);
-            run.tell("deleted", Run.errorOf(delete));
-            run.tell("left", GroupScenarios.offsets(admin, run));
+            run.report("deleted", Run.errorOf(delete));
+            run.report("left", GroupScenarios.offsets(admin, run));
         }
     }
 }

@@ -12,7 +12,7 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
-/** A consumer from which records are taken one by one, however many a poll brings; member of the run's group. */
+/** A consumer, with or without a group, that returns records in the requested number. */
 final class Reader implements AutoCloseable {
     static final long LIMIT_MS = 20_000;
     final KafkaConsumer<String, String> consumer;
@@ -34,7 +34,7 @@ final class Reader implements AutoCloseable {
         return assigned(run, run.name, count);
     }
 
-    /** With no group: group is null. */
+    /** A null group: no group. */
     static Reader assigned(Run run, String group, int count) {
         Reader reader = new Reader(consumer(run.bootstrap, group, Collections.emptyMap()));
         for (int partition = 0; partition < count; partition++) {
@@ -97,12 +97,12 @@ final class Reader implements AutoCloseable {
         return Calls.committed(consumer, partitions.get(0));
     }
 
-    static List<String> shown(List<ConsumerRecord<String, String>> records) {
-        List<String> shown = new ArrayList<>();
+    static List<String> format(List<ConsumerRecord<String, String>> records) {
+        List<String> formatted = new ArrayList<>();
         for (ConsumerRecord<String, String> record : records) {
-            shown.add(record.key() + "=" + record.value());
+            formatted.add(record.key() + "=" + record.value());
         }
-        return shown;
+        return formatted;
     }
 
     @Override

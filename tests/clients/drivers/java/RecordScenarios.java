@@ -5,18 +5,18 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.RecordMetadata;
 
-/** What is written and read. */
+/** The scenarios of records. */
 final class RecordScenarios {
     private RecordScenarios() {
     }
 
     static void produce100(Run run) throws Exception {
         List<RecordMetadata> acks = Records.send(run, 100, 2, false);
-        run.tell("acknowledged", acks.size());
-        run.tell("last", Arrays.asList(last(acks, 0), last(acks, 1)));
+        run.report("acknowledged", acks.size());
+        run.report("last", Arrays.asList(last(acks, 0), last(acks, 1)));
         try (Reader reader = Reader.assigned(run, null, 2)) {
             List<ConsumerRecord<String, String>> records = reader.take(100);
-            run.tell("read", Arrays.asList(Reader.shown(of(records, 0)), Reader.shown(of(records, 1))));
+            run.report("read", Arrays.asList(Reader.format(of(records, 0)), Reader.format(of(records, 1))));
         }
     }
 
@@ -27,10 +27,10 @@ final class RecordScenarios {
             throw new Unsupported("its producer is not idempotent");
         }
         List<RecordMetadata> acks = Records.send(run, 100, 1, true);
-        run.tell("acknowledged", acks.size());
-        run.tell("last", last(acks, 0));
+        run.report("acknowledged", acks.size());
+        run.report("last", last(acks, 0));
         try (Reader reader = Reader.assigned(run, null, 1)) {
-            run.tell("read", Reader.shown(reader.take(100)));
+            run.report("read", Reader.format(reader.take(100)));
         }
     }
 
@@ -55,18 +55,18 @@ final class RecordScenarios {
                 committed.add(reader.committed().offset());
             }
         }
-        run.tell("read", Reader.shown(read));
-        run.tell("committed", committed);
+        run.report("read", Reader.format(read));
+        run.report("committed", committed);
     }
 
     static void restartAndContinue(Run run) throws Exception {
         Records.sendTen(run);
         try (Reader reader = Reader.subscribed(run)) {
-            run.tell("first", Reader.shown(reader.take(4)));
+            run.report("first", Reader.format(reader.take(4)));
             reader.commit(4);
         }
         try (Reader reader = Reader.subscribed(run)) {
-            run.tell("second", Reader.shown(reader.take(6)));
+            run.report("second", Reader.format(reader.take(6)));
         }
     }
 
@@ -76,12 +76,12 @@ final class RecordScenarios {
             reader.take(10);
             reader.commit(10);
             reader.seek(3);
-            run.tell("after_seek", Reader.shown(reader.take(1)).get(0));
+            run.report("after_seek", Reader.format(reader.take(1)).get(0));
             reader.commit(2);
-            run.tell("committed", reader.committed().offset());
+            run.report("committed", reader.committed().offset());
         }
         try (Reader reader = Reader.subscribed(run)) {
-            run.tell("after_commit", Reader.shown(reader.take(1)).get(0));
+            run.report("after_commit", Reader.format(reader.take(1)).get(0));
         }
     }
 
@@ -91,10 +91,10 @@ final class RecordScenarios {
             reader.commit(4);
             long end = Calls.end(reader.consumer, reader.partitions.get(0));
             long committed = reader.committed().offset();
-            run.tell("beginning", Calls.beginning(reader.consumer, reader.partitions.get(0)));
-            run.tell("end", end);
-            run.tell("committed", committed);
-            run.tell("lag", end - committed);
+            run.report("beginning", Calls.beginning(reader.consumer, reader.partitions.get(0)));
+            run.report("end", end);
+            run.report("committed", committed);
+            run.report("lag", end - committed);
         }
     }
 }

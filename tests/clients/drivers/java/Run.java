@@ -7,13 +7,13 @@ import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.common.protocol.Errors;
 
-/** One scenario with one broker, and the lines that are told of it. */
+/** One scenario with one broker, and its output lines. */
 public final class Run {
     private static final int UNKNOWN = -1;
     private static final PrintStream OUT = utf8();
     final String scenario;
     final String bootstrap;
-    /** Of its topic and of its group. */
+    /** The name of the topic and of the group. */
     final String name;
 
     Run(String scenario, String bootstrap, String name) {
@@ -22,19 +22,19 @@ public final class Run {
         this.name = name;
     }
 
-    void tell(String fact, Object value) {
-        print("\"fact\": " + json(fact) + ", \"value\": " + json(value));
+    void report(String result, Object value) {
+        print("\"result\": " + json(result) + ", \"value\": " + json(value));
     }
 
-    void end(String how, String why) {
-        print("\"end\": " + json(how) + (why == null ? "" : ", \"why\": " + json(why)));
+    void end(String end, String reason) {
+        print("\"end\": " + json(end) + (reason == null ? "" : ", \"reason\": " + json(reason)));
     }
 
     private void print(String rest) {
         OUT.println("{\"scenario\": " + json(scenario) + ", " + rest + "}");
     }
 
-    /** Kafka's number of the error that the call ends with, 0 without; the exception's name where it has no number. */
+    /** Returns the error code of a call, 0 if it succeeds; the name of the exception if it has no error code. */
     static Object errorOf(Call call) throws Exception {
         try {
             call.run();
@@ -86,7 +86,7 @@ public final class Run {
         }
     }
 
-    /** What may throw. */
+    /** A call that may throw. */
     interface Call {
         void run() throws Exception;
     }

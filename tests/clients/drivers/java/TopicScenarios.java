@@ -10,7 +10,7 @@ import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 
-/** The admin client and topics; from 0.11 on. */
+/** The scenarios of topics with the admin client, from 0.11 on. */
 final class TopicScenarios {
     private TopicScenarios() {
     }
@@ -24,8 +24,8 @@ final class TopicScenarios {
     static void createTopic(Run run) throws Exception {
         try (AdminClient admin = admin(run)) {
             create(admin, run);
-            run.tell("partitions", described(admin, run).partitions().size());
-            run.tell("again", Run.errorOf(() -> create(admin, run)));
+            run.report("partitions", described(admin, run).partitions().size());
+            run.report("again", Run.errorOf(() -> create(admin, run)));
         }
     }
 
@@ -33,7 +33,7 @@ final class TopicScenarios {
         admin.createTopics(Collections.singleton(new NewTopic(run.name, 3, (short) 1))).all().get();
     }
 
-    /** Asks until the brokers' metadata has the topic. */
+    /** Describes the topic until the brokers' metadata has it. */
     private static TopicDescription described(AdminClient admin, Run run) throws Exception {
         long limit = System.nanoTime() + Reader.LIMIT_MS * 1_000_000;
         while (System.nanoTime() < limit) {
@@ -49,7 +49,7 @@ final class TopicScenarios {
         throw new TimeoutException("the topic");
     }
 
-    /** all() became allTopicNames() in 3.1, and went in 4.0. */
+    /** 3.1 renamed all() to allTopicNames(), 4.0 removed all(). */
     @SuppressWarnings("unchecked")
     private static KafkaFuture<Map<String, TopicDescription>> all(DescribeTopicsResult result) throws Exception {
         String name;

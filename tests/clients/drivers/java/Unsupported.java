@@ -1,6 +1,6 @@
-/** The release of the client has no call for what the scenario does. */
+/** The release of the client has no call for the scenario. */
 public final class Unsupported extends Exception {
-    Unsupported(String why) {
-        super(why);
+    Unsupported(String reason) {
+        super(reason);
     }
 }

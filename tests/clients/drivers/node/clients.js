@@ -1,7 +1,7 @@
-// kafkajs as the scenarios use it.
+// The kafkajs clients of the scenarios.
 
 import kafkajs from "kafkajs";
-import { numbered, sorted, until } from "./telling.js";
+import { numbered, sorted, waitUntil } from "./contract.js";
 
 const EARLIEST = { fromBeginning: true };
 
@@ -13,7 +13,7 @@ function kafka(run) {
   });
 }
 
-/** Kafka's number of the error that the call ends with, 0 without. */
+/** Return the error code of a call, 0 if it succeeds. */
 export async function errorOf(call) {
   try {
     await call();
@@ -39,7 +39,7 @@ export async function withAdmin(run, work, settings = {}) {
   }
 }
 
-/** Write numbered records to the partitions in turn, each in a request of its own, whose ack tells its offset. */
+/** Write numbered records to the partitions in turn, one request each; return the acknowledged offsets per partition. */
 export async function send(run, count, { partitions = 1, idempotent = false } = {}) {
   const producer = kafka(run).producer({
     idempotent,
@@ -57,7 +57,7 @@ export async function send(run, count, { partitions = 1, idempotent = false } = 
   return offsets;
 }
 
-/** A consumer of the group that reads by itself, from the start where nothing is committed. */
+/** A consumer of the group that reads in the background, from the start if nothing is committed. */
 export class Member {
   #consumer;
   #run;
@@ -88,24 +88,24 @@ export class Member {
     await this.#consumer.run({
       autoCommit: false,
       eachMessage: async ({ partition, message }) => {
-        this.#records.push({ partition, shown: `${message.key}=${message.value}` });
+        this.#records.push({ partition, formatted: `${message.key}=${message.value}` });
       },
     });
   }
 
-  /** Wait until it has this many partitions. */
+  /** Return the assigned partitions once there are this many. */
   async wait(count) {
-    return until(`${count} partitions`, () => this.#partitions.length === count && sorted(this.#partitions));
+    return waitUntil(`${count} partitions`, () => this.#partitions.length === count && sorted(this.#partitions));
   }
 
-  /** The next records, no more than these. */
+  /** Return the next records. */
   async take(count) {
-    await until(`${count} records`, () => this.#records.length >= count);
+    await waitUntil(`${count} records`, () => this.#records.length >= count);
     return this.#records.splice(0, count);
   }
 
-  async takeShown(count) {
-    return (await this.take(count)).map((record) => record.shown);
+  async takeFormatted(count) {
+    return (await this.take(count)).map((record) => record.formatted);
   }
 
   seek(offset) {
@@ -127,7 +127,7 @@ export class Member {
   }
 }
 
-/** Do the work with a member of the group that is made anew and has its partitions. */
+/** Run the work with a new member of the group that has its partitions. */
 export async function withMember(run, partitions, work, group = run.name) {
   const member = await Member.started(run, group);
   try {
@@ -138,7 +138,7 @@ export async function withMember(run, partitions, work, group = run.name) {
   }
 }
 
-/** What is committed by partition, [offset, metadata] each; what is not is left out. */
+/** Return [offset, metadata] of each partition with a committed offset. */
 export async function committed(admin, run) {
   const [{ partitions }] = await admin.fetchOffsets({ groupId: run.name, topics: [run.name] });
   return Object.fromEntries(
@@ -148,7 +148,7 @@ export async function committed(admin, run) {
   );
 }
 
-/** As above, without the metadata. */
+/** Return the committed offset of each partition that has one. */
 export async function offsets(admin, run) {
   const found = Object.entries(await committed(admin, run));
   return Object.fromEntries(found.map(([partition, [offset]]) => [partition, offset]));

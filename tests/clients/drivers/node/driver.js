@@ -3,13 +3,13 @@
 import * as admin from "./admin.js";
 import { Member } from "./clients.js";
 import * as records from "./records.js";
-import { main } from "./telling.js";
+import { main } from "./contract.js";
 
 async function twoMembers(run) {
   const [first, second] = [await Member.started(run), await Member.started(run)];
-  run.tell("both", [await first.wait(2), await second.wait(2)]);
+  run.report("both", [await first.wait(2), await second.wait(2)]);
   await first.close();
-  run.tell("alone", await second.wait(4));
+  run.report("alone", await second.wait(4));
   await second.close();
 }
 

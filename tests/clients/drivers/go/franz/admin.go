@@ -5,7 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"kproto/tests/clients/drivers/telling"
+	"kproto/tests/clients/drivers/contract"
 )
 
 func createTopic(r *run) error {
@@ -14,7 +14,7 @@ func createTopic(r *run) error {
 			return err
 		}
 		partitions := 0
-		err := telling.Until("the topic", func() (bool, error) {
+		err := contract.WaitUntil("the topic", func() (bool, error) {
 			topics, err := admin.ListTopics(background, r.Name)
 			partitions = len(topics[r.Name].Partitions)
 			return partitions > 0, err
@@ -22,22 +22,22 @@ func createTopic(r *run) error {
 		if err != nil {
 			return err
 		}
-		r.Tell("partitions", partitions)
+		r.Report("partitions", partitions)
 		_, err = admin.CreateTopic(background, 3, 1, nil, r.Name)
-		return tellCode(r, "again", err)
+		return reportCode(r, "again", err)
 	})
 }
 
 // commit offsets for partitions 0, 1 ...
 func commit(admin *kadm.Client, r *run, offsets ...int64) error {
-	notes := make([]telling.Note, len(offsets))
+	notes := make([]contract.Note, len(offsets))
 	for partition, offset := range offsets {
 		notes[partition].Offset = offset
 	}
 	return commitNotes(admin, r, notes...)
 }
 
-func commitNotes(admin *kadm.Client, r *run, notes ...telling.Note) error {
+func commitNotes(admin *kadm.Client, r *run, notes ...contract.Note) error {
 	var offsets kadm.Offsets
 	for partition, note := range notes {
 		offsets.Add(kadm.Offset{
@@ -51,11 +51,11 @@ func commitNotes(admin *kadm.Client, r *run, notes ...telling.Note) error {
 	return found.Error()
 }
 
-func notes(admin *kadm.Client, r *run) (map[int32]telling.Note, error) {
+func notes(admin *kadm.Client, r *run) (map[int32]contract.Note, error) {
 	found, err := admin.FetchOffsets(background, r.Name)
-	all := map[int32]telling.Note{}
+	all := map[int32]contract.Note{}
 	for partition, offset := range found[r.Name] {
-		all[partition] = telling.Note{Offset: offset.At, Metadata: offset.Metadata}
+		all[partition] = contract.Note{Offset: offset.At, Metadata: offset.Metadata}
 	}
 	return all, err
 }
@@ -63,15 +63,15 @@ func notes(admin *kadm.Client, r *run) (map[int32]telling.Note, error) {
 func commitWithMetadata(r *run) error {
 	return withAdmin(r, func(admin *kadm.Client) error {
 		steps := []struct {
-			fact   string
-			commit []telling.Note
-		}{{"before", telling.Notes}, {"committed", []telling.Note{{Offset: 2, Metadata: "new"}}}, {"replaced", nil}}
+			result string
+			commit []contract.Note
+		}{{"before", contract.Notes}, {"committed", []contract.Note{{Offset: 2, Metadata: "new"}}}, {"replaced", nil}}
 		for _, step := range steps {
 			found, err := notes(admin, r)
 			if err != nil {
 				return err
 			}
-			r.Tell(step.fact, found)
+			r.Report(step.result, found)
 			if step.commit == nil {
 				break
 			}
@@ -85,20 +85,20 @@ func commitWithMetadata(r *run) error {
 
 func metadataTooLarge(r *run) error {
 	return withAdmin(r, func(admin *kadm.Client) error {
-		largest := strings.Repeat("x", telling.Largest)
-		if err := commitNotes(admin, r, telling.Note{Offset: 1, Metadata: largest}); err != nil {
+		largest := strings.Repeat("x", contract.MetadataMaxBytes)
+		if err := commitNotes(admin, r, contract.Note{Offset: 1, Metadata: largest}); err != nil {
 			return err
 		}
-		if err := tellCode(r, "error", commitNotes(admin, r, telling.Note{Offset: 2, Metadata: largest + "x"})); err != nil {
+		if err := reportCode(r, "error", commitNotes(admin, r, contract.Note{Offset: 2, Metadata: largest + "x"})); err != nil {
 			return err
 		}
 		found, err := notes(admin, r)
-		r.Tell("committed", found[0].Offset)
-		r.Tell("length", len(found[0].Metadata))
+		r.Report("committed", found[0].Offset)
+		r.Report("length", len(found[0].Metadata))
 		return err
 	})
 }
 
 func unknownTopic(r *run) error {
-	return withAdmin(r, func(admin *kadm.Client) error { return tellCode(r, "error", commit(admin, r, 0)) })
+	return withAdmin(r, func(admin *kadm.Client) error { return reportCode(r, "error", commit(admin, r, 0)) })
 }

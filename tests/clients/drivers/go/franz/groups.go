@@ -6,7 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"kproto/tests/clients/drivers/telling"
+	"kproto/tests/clients/drivers/contract"
 )
 
 func listGroups(r *run) error {
@@ -14,14 +14,14 @@ func listGroups(r *run) error {
 		if err := commit(admin, r, 1); err != nil {
 			return err
 		}
-		return tellListed(admin, r)
+		return reportListed(admin, r)
 	})
 }
 
-func tellListed(admin *kadm.Client, r *run) error {
+func reportListed(admin *kadm.Client, r *run) error {
 	groups, err := admin.ListGroups(background)
 	_, listed := groups[r.Name]
-	r.Tell("listed", listed)
+	r.Report("listed", listed)
 	return err
 }
 
@@ -34,26 +34,26 @@ func describeGroup(r *run) error {
 		if _, err := member.Wait(2); err != nil {
 			return err
 		}
-		group, err := awaitMembers(admin, r, 1)
+		group, err := waitForMembers(admin, r, 1)
 		if err != nil {
 			return err
 		}
-		r.Tell("state", group.State)
-		r.Tell("members", len(group.Members))
-		r.Tell("assigned", telling.Sorted(slices.Collect(maps.Keys(group.AssignedPartitions()[r.Name]))))
+		r.Report("state", group.State)
+		r.Report("members", len(group.Members))
+		r.Report("assigned", contract.Sorted(slices.Collect(maps.Keys(group.AssignedPartitions()[r.Name]))))
 		if err := member.Close(); err != nil {
 			return err
 		}
-		group, err = awaitMembers(admin, r, 0)
-		r.Tell("then", group.State)
+		group, err = waitForMembers(admin, r, 0)
+		r.Report("then", group.State)
 		return err
 	})
 }
 
-// awaitMembers describes the group until it has this many members.
-func awaitMembers(admin *kadm.Client, r *run, count int) (kadm.DescribedGroup, error) {
+// waitForMembers describes the group until it has this many members.
+func waitForMembers(admin *kadm.Client, r *run, count int) (kadm.DescribedGroup, error) {
 	var group kadm.DescribedGroup
-	err := telling.Until("the group's members", func() (bool, error) {
+	err := contract.WaitUntil("the group's members", func() (bool, error) {
 		groups, err := admin.DescribeGroups(background, r.Name)
 		group = groups[r.Name]
 		return len(group.Members) == count, err
@@ -66,24 +66,24 @@ func deleteGroup(r *run) error {
 		if err := commit(admin, r, 1); err != nil {
 			return err
 		}
-		tellDeletion := func(fact string) error {
+		reportDeletion := func(result string) error {
 			_, err := admin.DeleteGroup(background, r.Name)
-			return tellCode(r, fact, err)
+			return reportCode(r, result, err)
 		}
-		if err := whileMember(r, 1, func() error { return tellDeletion("busy") }); err != nil {
+		if err := whileMember(r, 1, func() error { return reportDeletion("busy") }); err != nil {
 			return err
 		}
-		if err := tellDeletion("deleted"); err != nil {
+		if err := reportDeletion("deleted"); err != nil {
 			return err
 		}
-		if err := tellListed(admin, r); err != nil {
+		if err := reportListed(admin, r); err != nil {
 			return err
 		}
-		return tellDeletion("again")
+		return reportDeletion("again")
 	})
 }
 
-// whileMember does the work while a member of the group has this many partitions.
+// whileMember runs the work while a member of the group has this many partitions.
 func whileMember(r *run, partitions int, work func() error) error {
 	member, err := newMember(r)
 	if err != nil {
@@ -103,17 +103,17 @@ func listGroupOffsets(r *run) error {
 		if err := commit(admin, r, 3, 7); err != nil {
 			return err
 		}
-		return tellOffsets(admin, r, "offsets")
+		return reportOffsets(admin, r, "offsets")
 	})
 }
 
-func tellOffsets(admin *kadm.Client, r *run, fact string) error {
+func reportOffsets(admin *kadm.Client, r *run, result string) error {
 	found, err := admin.FetchOffsets(background, r.Name)
 	offsets := map[int32]int64{}
 	for partition, offset := range found[r.Name] {
 		offsets[partition] = offset.At
 	}
-	r.Tell(fact, offsets)
+	r.Report(result, offsets)
 	return err
 }
 
@@ -122,19 +122,19 @@ func deleteOffsets(r *run) error {
 		if err := commit(admin, r, 3, 7); err != nil {
 			return err
 		}
-		tellDeletion := func(fact string) error {
+		reportDeletion := func(result string) error {
 			found, err := admin.DeleteOffsets(background, r.Name, kadm.TopicsSet{r.Name: {0: {}}})
 			if err == nil {
 				err = found[r.Name][0]
 			}
-			return tellCode(r, fact, err)
+			return reportCode(r, result, err)
 		}
-		if err := whileMember(r, 2, func() error { return tellDeletion("busy") }); err != nil {
+		if err := whileMember(r, 2, func() error { return reportDeletion("busy") }); err != nil {
 			return err
 		}
-		if err := tellDeletion("deleted"); err != nil {
+		if err := reportDeletion("deleted"); err != nil {
 			return err
 		}
-		return tellOffsets(admin, r, "left")
+		return reportOffsets(admin, r, "left")
 	})
 }

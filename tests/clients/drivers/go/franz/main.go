@@ -11,15 +11,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"kproto/tests/clients/drivers/telling"
+	"kproto/tests/clients/drivers/contract"
 )
 
-type run = telling.Run
+type run = contract.Run
 
 var background = context.Background()
 
 func main() {
-	telling.Main(map[string]telling.Scenario{
+	contract.Main(map[string]contract.Scenario{
 		"create-topic":         createTopic,
 		"produce-100":          produce100,
 		"idempotent-produce":   idempotentProduce,
@@ -27,9 +27,9 @@ func main() {
 		"restart-and-continue": restartAndContinue,
 		"rewind":               rewind,
 		"lag":                  lag,
-		"two-members":          twoMembers,
-		"static-member":        staticMember,
-		"cooperative":          cooperative,
+		"two-members":          contract.TwoMembers(scenarioMember),
+		"static-member":        contract.StaticMember(scenarioMember),
+		"cooperative":          contract.Cooperative(scenarioMember),
 		"commit-with-metadata": commitWithMetadata,
 		"metadata-too-large":   metadataTooLarge,
 		"unknown-topic":        unknownTopic,
@@ -52,7 +52,7 @@ func client(r *run, more ...kgo.Opt) (*kgo.Client, error) {
 	}, more...)...)
 }
 
-// member is a client in the group; settings later in the list win.
+// member is a client in the group; later settings override earlier ones.
 func member(r *run, more ...kgo.Opt) (*kgo.Client, error) {
 	return client(r, append([]kgo.Opt{
 		kgo.ConsumerGroup(r.Name),
@@ -64,7 +64,7 @@ func member(r *run, more ...kgo.Opt) (*kgo.Client, error) {
 	}, more...)...)
 }
 
-// withAdmin runs the work with an admin client of its own.
+// withAdmin runs the work with a new admin client.
 func withAdmin(r *run, work func(*kadm.Client) error) error {
 	cl, err := client(r)
 	if err != nil {
@@ -74,7 +74,7 @@ func withAdmin(r *run, work func(*kadm.Client) error) error {
 	return work(kadm.NewClient(cl))
 }
 
-// withMember runs the work with a member of the group that is made anew.
+// withMember runs the work with a new member of the group.
 func withMember(r *run, work func(*kgo.Client) error) error {
 	cl, err := member(r)
 	if err != nil {
@@ -84,7 +84,7 @@ func withMember(r *run, work func(*kgo.Client) error) error {
 	return work(cl)
 }
 
-// code is Kafka's number of the error.
+// code returns the Kafka error code of an error.
 func code(err error) (int16, error) {
 	var known *kerr.Error
 	if err == nil {
@@ -96,16 +96,16 @@ func code(err error) (int16, error) {
 	return 0, err
 }
 
-// tellCode tells Kafka's number of the error; what is no answer of a broker is returned.
-func tellCode(r *run, fact string, failed error) error {
+// reportCode reports the Kafka error code; it returns an error that has none.
+func reportCode(r *run, result string, failed error) error {
 	number, err := code(failed)
 	if err == nil {
-		r.Tell(fact, number)
+		r.Report(result, number)
 	}
 	return err
 }
 
-// send writes numbered records to the partitions in turn; it returns the offsets of each partition.
+// send writes numbered records to the partitions in turn and returns the offsets of each partition.
 func send(r *run, count, partitions int, more ...kgo.Opt) ([][]int64, error) {
 	cl, err := client(r, append([]kgo.Opt{kgo.RequiredAcks(kgo.AllISRAcks())}, more...)...)
 	if err != nil {
@@ -115,7 +115,7 @@ func send(r *run, count, partitions int, more ...kgo.Opt) ([][]int64, error) {
 	records := make([]*kgo.Record, count)
 	for n := range records {
 		partition := int32(n % partitions)
-		records[n] = &kgo.Record{Topic: r.Name, Partition: partition, Key: telling.Key(n), Value: telling.Value(n)}
+		records[n] = &kgo.Record{Topic: r.Name, Partition: partition, Key: contract.Key(n), Value: contract.Value(n)}
 	}
 	offsets := make([][]int64, partitions)
 	for _, result := range cl.ProduceSync(background, records...) {
@@ -132,9 +132,9 @@ func sendTen(r *run) error {
 	return err
 }
 
-// take gets the next records, no more than these.
+// take returns the next records.
 func take(cl *kgo.Client, count int) ([]*kgo.Record, error) {
-	ctx, cancel := context.WithTimeout(background, telling.Limit)
+	ctx, cancel := context.WithTimeout(background, contract.Limit)
 	defer cancel()
 	var found []*kgo.Record
 	for len(found) < count {
@@ -147,10 +147,10 @@ func take(cl *kgo.Client, count int) ([]*kgo.Record, error) {
 	return found, nil
 }
 
-func shown(records []*kgo.Record) []string {
+func formatRecords(records []*kgo.Record) []string {
 	all := make([]string, len(records))
 	for i, record := range records {
-		all[i] = telling.Shown(record.Key, record.Value)
+		all[i] = contract.FormatRecord(record.Key, record.Value)
 	}
 	return all
 }

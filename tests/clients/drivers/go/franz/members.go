@@ -7,10 +7,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"kproto/tests/clients/drivers/telling"
+	"kproto/tests/clients/drivers/contract"
 )
 
-// polling is a telling.Member.
+// polling is a contract.Member with a goroutine that polls.
 type polling struct {
 	client     *kgo.Client
 	stop       context.CancelFunc
@@ -25,8 +25,8 @@ func newMember(r *run, more ...kgo.Opt) (*polling, error) {
 	ctx, stop := context.WithCancel(background)
 	m := &polling{stop: stop, done: make(chan struct{}), partitions: map[int32]bool{}}
 	cl, err := member(r, append([]kgo.Opt{
-		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, come map[string][]int32) { m.note(come[r.Name], true) }),
-		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, gone map[string][]int32) { m.note(gone[r.Name], false) }),
+		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, assigned map[string][]int32) { m.note(assigned[r.Name], true) }),
+		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, revoked map[string][]int32) { m.note(revoked[r.Name], false) }),
 	}, more...)...)
 	if err != nil {
 		stop()
@@ -42,35 +42,35 @@ func newMember(r *run, more ...kgo.Opt) (*polling, error) {
 	return m, nil
 }
 
-// note what came or went; franz-go tells of a rebalance by which nothing did, too.
-func (m *polling) note(partitions []int32, come bool) {
+// note assigned or revoked partitions; franz-go also calls back after a rebalance without changes.
+func (m *polling) note(partitions []int32, isAssigned bool) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	for _, partition := range partitions {
-		if come {
+		if isAssigned {
 			m.partitions[partition] = true
 		} else {
 			delete(m.partitions, partition)
 			m.revoked = append(m.revoked, partition)
 		}
 	}
-	if come && len(partitions) > 0 {
+	if isAssigned && len(partitions) > 0 {
 		m.rebalances++
 	}
 }
 
 func (m *polling) Wait(count int) ([]int32, error) {
-	var has []int32
-	err := telling.Until(fmt.Sprintf("%d partitions", count), func() (bool, error) {
+	var partitions []int32
+	err := contract.WaitUntil(fmt.Sprintf("%d partitions", count), func() (bool, error) {
 		m.lock.Lock()
 		defer m.lock.Unlock()
-		has = nil
+		partitions = nil
 		for partition := range m.partitions {
-			has = append(has, partition)
+			partitions = append(partitions, partition)
 		}
-		return len(has) == count, nil
+		return len(partitions) == count, nil
 	})
-	return telling.Sorted(has), err
+	return contract.Sorted(partitions), err
 }
 
 func (m *polling) Rebalances() int {
@@ -82,7 +82,7 @@ func (m *polling) Rebalances() int {
 func (m *polling) Revoked() []int32 {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	return telling.Sorted(m.revoked)
+	return contract.Sorted(m.revoked)
 }
 
 func (m *polling) Close() error {
@@ -92,71 +92,14 @@ func (m *polling) Close() error {
 	return nil
 }
 
-func twoMembers(r *run) error {
-	first, second, both, err := pair(r, nil, nil)
-	if err != nil {
-		return err
+// scenarioMember is a contract.NewMember.
+func scenarioMember(r *run, settings contract.MemberSettings) (contract.Member, error) {
+	var more []kgo.Opt
+	if settings.InstanceID != "" {
+		more = append(more, kgo.InstanceID(settings.InstanceID))
 	}
-	r.Tell("both", both)
-	return telling.Alone(r, first, second)
-}
-
-// pair starts two members; each has two partitions then.
-func pair(r *run, ofFirst, ofSecond []kgo.Opt) (first, second *polling, both [][]int32, err error) {
-	if first, err = newMember(r, ofFirst...); err != nil {
-		return
+	if settings.IsCooperative {
+		more = append(more, kgo.Balancers(kgo.CooperativeStickyBalancer()))
 	}
-	if second, err = newMember(r, ofSecond...); err != nil {
-		return
-	}
-	both, err = telling.Both(first, second)
-	return
-}
-
-func staticMember(r *run) error {
-	one, two := []kgo.Opt{kgo.InstanceID("one")}, []kgo.Opt{kgo.InstanceID("two")}
-	first, second, both, err := pair(r, one, two)
-	if err != nil {
-		return err
-	}
-	r.Tell("both", both)
-	before := second.Rebalances()
-	if err := first.Close(); err != nil {
-		return err
-	}
-	again, err := newMember(r, one...)
-	if err != nil {
-		return err
-	}
-	has, err := again.Wait(2)
-	if err != nil {
-		return err
-	}
-	r.Tell("again", has)
-	r.Tell("rebalances", second.Rebalances()-before)
-	if err := again.Close(); err != nil {
-		return err
-	}
-	return second.Close()
-}
-
-func cooperative(r *run) error {
-	first, err := newMember(r, kgo.Balancers(kgo.CooperativeStickyBalancer()))
-	if err != nil {
-		return err
-	}
-	if _, err := first.Wait(4); err != nil {
-		return err
-	}
-	second, err := newMember(r, kgo.Balancers(kgo.CooperativeStickyBalancer()))
-	if err != nil {
-		return err
-	}
-	both, err := telling.Both(first, second)
-	if err != nil {
-		return err
-	}
-	r.Tell("both", both)
-	r.Tell("revoked", first.Revoked())
-	return telling.Alone(r, first, second)
+	return newMember(r, more...)
 }

@@ -12,8 +12,8 @@ func produce100(r *run) error {
 	if err != nil {
 		return err
 	}
-	r.Tell("acknowledged", len(offsets[0])+len(offsets[1]))
-	r.Tell("last", []int64{slices.Max(offsets[0]), slices.Max(offsets[1])})
+	r.Report("acknowledged", len(offsets[0])+len(offsets[1]))
+	r.Report("last", []int64{slices.Max(offsets[0]), slices.Max(offsets[1])})
 	records, err := readAll(r, 100)
 	if err != nil {
 		return err
@@ -21,9 +21,9 @@ func produce100(r *run) error {
 	read := make([][]string, 2)
 	for p := range read {
 		others := func(record *kgo.Record) bool { return record.Partition != int32(p) }
-		read[p] = shown(slices.DeleteFunc(slices.Clone(records), others))
+		read[p] = formatRecords(slices.DeleteFunc(slices.Clone(records), others))
 	}
-	r.Tell("read", read)
+	r.Report("read", read)
 	return nil
 }
 
@@ -32,10 +32,10 @@ func idempotentProduce(r *run) error {
 	if err != nil {
 		return err
 	}
-	r.Tell("acknowledged", len(offsets[0]))
-	r.Tell("last", slices.Max(offsets[0]))
+	r.Report("acknowledged", len(offsets[0]))
+	r.Report("last", slices.Max(offsets[0]))
 	records, err := readAll(r, 100)
-	r.Tell("read", shown(records))
+	r.Report("read", formatRecords(records))
 	return err
 }
 
@@ -68,15 +68,15 @@ func consumeAndCommit(r *run) error {
 			if err != nil {
 				return err
 			}
-			read, committed = append(read, shown(records)...), append(committed, offset)
+			read, committed = append(read, formatRecords(records)...), append(committed, offset)
 		}
-		r.Tell("read", read)
-		r.Tell("committed", committed)
+		r.Report("read", read)
+		r.Report("committed", committed)
 		return nil
 	})
 }
 
-// committedOffset asks the broker what is committed for partition 0.
+// committedOffset returns the broker's committed offset of partition 0.
 func committedOffset(cl *kgo.Client, r *run) (int64, error) {
 	found, err := kadm.NewClient(cl).FetchOffsets(background, r.Name)
 	return found[r.Name][0].At, err
@@ -91,7 +91,7 @@ func restartAndContinue(r *run) error {
 		if err != nil {
 			return err
 		}
-		r.Tell("first", shown(records))
+		r.Report("first", formatRecords(records))
 		return cl.CommitRecords(background, records...)
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ func restartAndContinue(r *run) error {
 	}
 	return withMember(r, func(cl *kgo.Client) error {
 		records, err := take(cl, 6)
-		r.Tell("second", shown(records))
+		r.Report("second", formatRecords(records))
 		return err
 	})
 }
@@ -114,7 +114,7 @@ func rewind(r *run) error {
 	return withMember(r, func(cl *kgo.Client) error {
 		records, err := take(cl, 1)
 		if err == nil {
-			r.Tell("after_commit", shown(records)[0])
+			r.Report("after_commit", formatRecords(records)[0])
 		}
 		return err
 	})
@@ -132,12 +132,12 @@ func goBack(cl *kgo.Client, r *run) error {
 	if records, err = take(cl, 1); err != nil {
 		return err
 	}
-	r.Tell("after_seek", shown(records)[0])
+	r.Report("after_seek", formatRecords(records)[0])
 	if err := cl.CommitRecords(background, &kgo.Record{Topic: r.Name, Offset: 1, LeaderEpoch: -1}); err != nil {
 		return err
 	}
 	committed, err := committedOffset(cl, r)
-	r.Tell("committed", committed)
+	r.Report("committed", committed)
 	return err
 }
 
@@ -158,10 +158,10 @@ func lag(r *run) error {
 			return err
 		}
 		found := lags[r.Name].Lag[r.Name][0]
-		r.Tell("beginning", starts[r.Name][0].Offset)
-		r.Tell("end", found.End.Offset)
-		r.Tell("committed", found.Commit.At)
-		r.Tell("lag", found.Lag)
+		r.Report("beginning", starts[r.Name][0].Offset)
+		r.Report("end", found.End.Offset)
+		r.Report("committed", found.Commit.At)
+		r.Report("lag", found.Lag)
 		return nil
 	})
 }

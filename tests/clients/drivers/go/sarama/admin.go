@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/IBM/sarama"
 
-	"kproto/tests/clients/drivers/telling"
+	"kproto/tests/clients/drivers/contract"
 )
 
 func createTopic(r *run) error {
@@ -13,7 +13,7 @@ func createTopic(r *run) error {
 			return err
 		}
 		var partitions int32
-		err := telling.Until("the topic", func() (bool, error) {
+		err := contract.WaitUntil("the topic", func() (bool, error) {
 			topics, err := admin.ListTopics()
 			partitions = topics[r.Name].NumPartitions
 			return partitions > 0, err
@@ -21,8 +21,8 @@ func createTopic(r *run) error {
 		if err != nil {
 			return err
 		}
-		r.Tell("partitions", partitions)
-		return tellCode(r, "again", admin.CreateTopic(r.Name, topic, false))
+		r.Report("partitions", partitions)
+		return reportCode(r, "again", admin.CreateTopic(r.Name, topic, false))
 	})
 }
 
@@ -31,50 +31,50 @@ func listGroups(r *run) error {
 		if err := commit(r, 1); err != nil {
 			return err
 		}
-		return tellListed(admin, r)
+		return reportListed(admin, r)
 	})
 }
 
-func tellListed(admin sarama.ClusterAdmin, r *run) error {
+func reportListed(admin sarama.ClusterAdmin, r *run) error {
 	groups, err := admin.ListConsumerGroups()
 	_, listed := groups[r.Name]
-	r.Tell("listed", listed)
+	r.Report("listed", listed)
 	return err
 }
 
 func describeGroup(r *run) error {
 	return withAdmin(r, func(admin sarama.ClusterAdmin) error {
 		err := whileMember(r, 2, func() error {
-			group, err := awaitMembers(admin, r, 1)
+			group, err := waitForMembers(admin, r, 1)
 			if err != nil {
 				return err
 			}
-			r.Tell("state", group.State)
-			r.Tell("members", len(group.Members))
+			r.Report("state", group.State)
+			r.Report("members", len(group.Members))
 			for _, member := range group.Members {
 				assignment, err := member.GetMemberAssignment()
 				if err != nil {
 					return err
 				}
-				r.Tell("assigned", telling.Sorted(assignment.Topics[r.Name]))
+				r.Report("assigned", contract.Sorted(assignment.Topics[r.Name]))
 			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		group, err := awaitMembers(admin, r, 0)
+		group, err := waitForMembers(admin, r, 0)
 		if err == nil {
-			r.Tell("then", group.State)
+			r.Report("then", group.State)
 		}
 		return err
 	})
 }
 
-// awaitMembers describes the group until it has this many members.
-func awaitMembers(admin sarama.ClusterAdmin, r *run, count int) (*sarama.GroupDescription, error) {
+// waitForMembers describes the group until it has this many members.
+func waitForMembers(admin sarama.ClusterAdmin, r *run, count int) (*sarama.GroupDescription, error) {
 	var group *sarama.GroupDescription
-	err := telling.Until("the group's members", func() (bool, error) {
+	err := contract.WaitUntil("the group's members", func() (bool, error) {
 		groups, err := admin.DescribeConsumerGroups([]string{r.Name})
 		if err != nil {
 			return false, err
@@ -85,7 +85,7 @@ func awaitMembers(admin sarama.ClusterAdmin, r *run, count int) (*sarama.GroupDe
 	return group, err
 }
 
-// whileMember does the work while a member of the group has this many partitions.
+// whileMember runs the work while a member of the group has this many partitions.
 func whileMember(r *run, partitions int, work func() error) error {
 	member, err := newMember(r, nil)
 	if err != nil {
@@ -105,17 +105,17 @@ func deleteGroup(r *run) error {
 		if err := commit(r, 1); err != nil {
 			return err
 		}
-		tellDeletion := func(fact string) error { return tellCode(r, fact, admin.DeleteConsumerGroup(r.Name)) }
-		if err := whileMember(r, 1, func() error { return tellDeletion("busy") }); err != nil {
+		reportDeletion := func(result string) error { return reportCode(r, result, admin.DeleteConsumerGroup(r.Name)) }
+		if err := whileMember(r, 1, func() error { return reportDeletion("busy") }); err != nil {
 			return err
 		}
-		if err := tellDeletion("deleted"); err != nil {
+		if err := reportDeletion("deleted"); err != nil {
 			return err
 		}
-		if err := tellListed(admin, r); err != nil {
+		if err := reportListed(admin, r); err != nil {
 			return err
 		}
-		return tellDeletion("again")
+		return reportDeletion("again")
 	})
 }
 
@@ -124,17 +124,17 @@ func listGroupOffsets(r *run) error {
 		if err := commit(r, 3, 7); err != nil {
 			return err
 		}
-		return tellOffsets(admin, r, "offsets")
+		return reportOffsets(admin, r, "offsets")
 	})
 }
 
-func tellOffsets(admin sarama.ClusterAdmin, r *run, fact string) error {
+func reportOffsets(admin sarama.ClusterAdmin, r *run, result string) error {
 	found, err := notes(admin, r, 2)
 	offsets := map[int32]int64{}
 	for partition, note := range found {
 		offsets[partition] = note.Offset
 	}
-	r.Tell(fact, offsets)
+	r.Report(result, offsets)
 	return err
 }
 
@@ -143,15 +143,15 @@ func deleteOffsets(r *run) error {
 		if err := commit(r, 3, 7); err != nil {
 			return err
 		}
-		tellDeletion := func(fact string) error {
-			return tellCode(r, fact, admin.DeleteConsumerGroupOffset(r.Name, r.Name, 0))
+		reportDeletion := func(result string) error {
+			return reportCode(r, result, admin.DeleteConsumerGroupOffset(r.Name, r.Name, 0))
 		}
-		if err := whileMember(r, 2, func() error { return tellDeletion("busy") }); err != nil {
+		if err := whileMember(r, 2, func() error { return reportDeletion("busy") }); err != nil {
 			return err
 		}
-		if err := tellDeletion("deleted"); err != nil {
+		if err := reportDeletion("deleted"); err != nil {
 			return err
 		}
-		return tellOffsets(admin, r, "left")
+		return reportOffsets(admin, r, "left")
 	})
 }

@@ -8,15 +8,15 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"kproto/tests/clients/drivers/telling"
+	"kproto/tests/clients/drivers/contract"
 )
 
-type run = telling.Run
+type run = contract.Run
 
 var background = context.Background()
 
 func main() {
-	telling.Main(map[string]telling.Scenario{
+	contract.Main(map[string]contract.Scenario{
 		"create-topic":         createTopic,
 		"produce-100":          produce100,
 		"idempotent-produce":   idempotentProduce,
@@ -24,9 +24,9 @@ func main() {
 		"restart-and-continue": restartAndContinue,
 		"rewind":               rewind,
 		"lag":                  lag,
-		"two-members":          twoMembers,
-		"static-member":        staticMember,
-		"cooperative":          cooperative,
+		"two-members":          contract.TwoMembers(scenarioMember),
+		"static-member":        contract.StaticMember(scenarioMember),
+		"cooperative":          contract.Cooperative(scenarioMember),
 		"commit-with-metadata": commitWithMetadata,
 		"metadata-too-large":   metadataTooLarge,
 		"unknown-topic":        unknownTopic,
@@ -38,7 +38,7 @@ func main() {
 	})
 }
 
-// settings for the newest release that sarama knows; it comes to terms with older brokers.
+// settings for the newest release that sarama knows; it negotiates versions with older brokers.
 func settings() *sarama.Config {
 	config := sarama.NewConfig()
 	config.Version = sarama.MaxVersion
@@ -67,12 +67,12 @@ func withAdmin(r *run, work func(sarama.ClusterAdmin) error) error {
 	return errors.Join(work(admin), admin.Close())
 }
 
-// tellCode tells Kafka's number of the error; what is no answer of a broker is returned.
-func tellCode(r *run, fact string, failed error) error {
+// reportCode reports the Kafka error code; it returns an error that has none.
+func reportCode(r *run, result string, failed error) error {
 	var known sarama.KError
 	if failed != nil && !errors.As(failed, &known) {
 		return failed
 	}
-	r.Tell(fact, int16(known))
+	r.Report(result, int16(known))
 	return nil
 }

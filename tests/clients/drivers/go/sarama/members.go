@@ -9,17 +9,17 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"kproto/tests/clients/drivers/telling"
+	"kproto/tests/clients/drivers/contract"
 )
 
-// polling is a telling.Member.
+// polling is a contract.Member with a goroutine that consumes.
 type polling struct {
 	run        *run
 	group      sarama.ConsumerGroup
 	stop       context.CancelFunc
 	done       chan error
 	lock       sync.Mutex
-	session    sarama.ConsumerGroupSession // nil while there is none
+	session    sarama.ConsumerGroupSession // nil during a rebalance
 	revoked    []int32
 	rebalances int
 }
@@ -73,17 +73,17 @@ func (m *polling) ConsumeClaim(_ sarama.ConsumerGroupSession, claim sarama.Consu
 }
 
 func (m *polling) Wait(count int) ([]int32, error) {
-	var has []int32
-	err := telling.Until(fmt.Sprintf("%d partitions", count), func() (bool, error) {
+	var partitions []int32
+	err := contract.WaitUntil(fmt.Sprintf("%d partitions", count), func() (bool, error) {
 		m.lock.Lock()
 		defer m.lock.Unlock()
-		has = nil
+		partitions = nil
 		if m.session != nil {
-			has = slices.Clone(m.session.Claims()[m.run.Name])
+			partitions = slices.Clone(m.session.Claims()[m.run.Name])
 		}
-		return len(has) == count, nil
+		return len(partitions) == count, nil
 	})
-	return telling.Sorted(has), err
+	return contract.Sorted(partitions), err
 }
 
 func (m *polling) Rebalances() int {
@@ -95,7 +95,7 @@ func (m *polling) Rebalances() int {
 func (m *polling) Revoked() []int32 {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	return telling.Sorted(m.revoked)
+	return contract.Sorted(m.revoked)
 }
 
 func (m *polling) Close() error {
@@ -103,77 +103,14 @@ func (m *polling) Close() error {
 	return errors.Join(<-m.done, m.group.Close())
 }
 
-// pair starts two members; each has two partitions then.
-func pair(r *run, ofFirst, ofSecond func(*sarama.Config)) (first, second *polling, both [][]int32, err error) {
-	if first, err = newMember(r, ofFirst); err != nil {
-		return
-	}
-	if second, err = newMember(r, ofSecond); err != nil {
-		return
-	}
-	both, err = telling.Both(first, second)
-	return
-}
-
-func twoMembers(r *run) error {
-	first, second, both, err := pair(r, nil, nil)
-	if err != nil {
-		return err
-	}
-	r.Tell("both", both)
-	return telling.Alone(r, first, second)
-}
-
-func staticMember(r *run) error {
-	one := func(config *sarama.Config) { config.Consumer.Group.InstanceId = "one" }
-	two := func(config *sarama.Config) { config.Consumer.Group.InstanceId = "two" }
-	first, second, both, err := pair(r, one, two)
-	if err != nil {
-		return err
-	}
-	r.Tell("both", both)
-	before := second.Rebalances()
-	if err := first.Close(); err != nil {
-		return err
-	}
-	again, err := newMember(r, one)
-	if err != nil {
-		return err
-	}
-	has, err := again.Wait(2)
-	if err != nil {
-		return err
-	}
-	r.Tell("again", has)
-	r.Tell("rebalances", second.Rebalances()-before)
-	if err := again.Close(); err != nil {
-		return err
-	}
-	return second.Close()
-}
-
-func cooperative(r *run) error {
-	settings := func(config *sarama.Config) {
-		config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{
-			sarama.NewBalanceStrategyCooperativeSticky(),
+// scenarioMember is a contract.NewMember.
+func scenarioMember(r *run, settings contract.MemberSettings) (contract.Member, error) {
+	return newMember(r, func(config *sarama.Config) {
+		config.Consumer.Group.InstanceId = settings.InstanceID
+		if settings.IsCooperative {
+			config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{
+				sarama.NewBalanceStrategyCooperativeSticky(),
+			}
 		}
-	}
-	first, err := newMember(r, settings)
-	if err != nil {
-		return err
-	}
-	if _, err := first.Wait(4); err != nil {
-		return err
-	}
-	second, err := newMember(r, settings)
-	if err != nil {
-		return err
-	}
-	both, err := telling.Both(first, second)
-	if err != nil {
-		return err
-	}
-	r.Tell("both", both)
-	r.Tell("revoked", first.Revoked())
-	return telling.Alone(r, first, second)
+	})
 }

@@ -7,10 +7,10 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"kproto/tests/clients/drivers/telling"
+	"kproto/tests/clients/drivers/contract"
 )
 
-// send writes numbered records to the partitions in turn; it returns the offsets of each partition.
+// send writes numbered records to the partitions in turn and returns the offsets of each partition.
 func send(r *run, count, partitions int, config *sarama.Config) ([][]int64, error) {
 	producer, err := sarama.NewSyncProducer(addresses(r), config)
 	if err != nil {
@@ -22,8 +22,8 @@ func send(r *run, count, partitions int, config *sarama.Config) ([][]int64, erro
 		messages[n] = &sarama.ProducerMessage{
 			Topic:     r.Name,
 			Partition: int32(n % partitions),
-			Key:       sarama.ByteEncoder(telling.Key(n)),
-			Value:     sarama.ByteEncoder(telling.Value(n)),
+			Key:       sarama.ByteEncoder(contract.Key(n)),
+			Value:     sarama.ByteEncoder(contract.Value(n)),
 		}
 	}
 	if err := producer.SendMessages(messages); err != nil {
@@ -41,7 +41,7 @@ func sendTen(r *run) error {
 	return err
 }
 
-// readFrom reads a partition from the offset on without a group.
+// readFrom reads a partition from an offset on, without a group.
 func readFrom(r *run, partition int32, offset int64, count int) ([]string, error) {
 	consumer, err := sarama.NewConsumer(addresses(r), settings())
 	if err != nil {
@@ -56,19 +56,19 @@ func readFrom(r *run, partition int32, offset int64, count int) ([]string, error
 	return take(part.Messages(), count)
 }
 
-// take gets the next records, no more than these.
+// take returns the next records.
 func take(messages <-chan *sarama.ConsumerMessage, count int) ([]string, error) {
-	limit := time.After(telling.Limit)
+	limit := time.After(contract.Limit)
 	var found []string
 	for len(found) < count {
 		select {
 		case message, open := <-messages:
 			if !open {
-				return nil, errors.New("the partition was taken away")
+				return nil, errors.New("the partition was revoked")
 			}
-			found = append(found, telling.Shown(message.Key, message.Value))
+			found = append(found, contract.FormatRecord(message.Key, message.Value))
 		case <-limit:
-			return nil, telling.ErrTimeout
+			return nil, contract.ErrTimeout
 		}
 	}
 	return found, nil
@@ -79,15 +79,15 @@ func produce100(r *run) error {
 	if err != nil {
 		return err
 	}
-	r.Tell("acknowledged", len(offsets[0])+len(offsets[1]))
-	r.Tell("last", []int64{slices.Max(offsets[0]), slices.Max(offsets[1])})
+	r.Report("acknowledged", len(offsets[0])+len(offsets[1]))
+	r.Report("last", []int64{slices.Max(offsets[0]), slices.Max(offsets[1])})
 	read := make([][]string, 2)
 	for p := range read {
 		if read[p], err = readFrom(r, int32(p), sarama.OffsetOldest, 50); err != nil {
 			return err
 		}
 	}
-	r.Tell("read", read)
+	r.Report("read", read)
 	return nil
 }
 
@@ -99,10 +99,10 @@ func idempotentProduce(r *run) error {
 	if err != nil {
 		return err
 	}
-	r.Tell("acknowledged", len(offsets[0]))
-	r.Tell("last", slices.Max(offsets[0]))
+	r.Report("acknowledged", len(offsets[0]))
+	r.Report("last", slices.Max(offsets[0]))
 	read, err := readFrom(r, 0, sarama.OffsetOldest, 100)
-	r.Tell("read", read)
+	r.Report("read", read)
 	return err
 }
 
@@ -123,15 +123,15 @@ func lag(r *run) error {
 	if err != nil {
 		return err
 	}
-	r.Tell("beginning", beginning)
-	r.Tell("end", end)
+	r.Report("beginning", beginning)
+	r.Report("end", end)
 	return withAdmin(r, func(admin sarama.ClusterAdmin) error {
 		if err := commit(r, 4); err != nil {
 			return err
 		}
 		found, err := notes(admin, r, 1)
-		r.Tell("committed", found[0].Offset)
-		r.Tell("lag", end-found[0].Offset)
+		r.Report("committed", found[0].Offset)
+		r.Report("lag", end-found[0].Offset)
 		return err
 	})
 }

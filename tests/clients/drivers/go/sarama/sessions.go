@@ -6,10 +6,10 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"kproto/tests/clients/drivers/telling"
+	"kproto/tests/clients/drivers/contract"
 )
 
-// session is what a member does with the one partition that it is given; it leaves the group then.
+// session runs the work of a member with its one partition; the member leaves the group after that.
 type session struct {
 	run   *run
 	work  func(sarama.ConsumerGroupSession, <-chan *sarama.ConsumerMessage) error
@@ -26,15 +26,15 @@ func (s *session) ConsumeClaim(group sarama.ConsumerGroupSession, claim sarama.C
 	return nil
 }
 
-// inGroup does the work as a member of the group that is made anew.
+// inGroup runs the work as a new member of the group.
 func inGroup(r *run, work func(sarama.ConsumerGroupSession, <-chan *sarama.ConsumerMessage) error) error {
 	group, err := sarama.NewConsumerGroup(addresses(r), r.Name, settings())
 	if err != nil {
 		return err
 	}
-	ctx, leave := context.WithTimeout(background, telling.Limit)
+	ctx, leave := context.WithTimeout(background, contract.Limit)
 	defer leave()
-	s := &session{run: r, work: work, leave: leave, err: telling.ErrTimeout}
+	s := &session{run: r, work: work, leave: leave, err: contract.ErrTimeout}
 	return errors.Join(group.Consume(ctx, []string{r.Name}, s), s.err, group.Close())
 }
 
@@ -60,8 +60,8 @@ func consumeAndCommit(r *run) error {
 				}
 				committed = append(committed, found[0].Offset)
 			}
-			r.Tell("read", read)
-			r.Tell("committed", committed)
+			r.Report("read", read)
+			r.Report("committed", committed)
 			return nil
 		})
 	})
@@ -73,7 +73,7 @@ func restartAndContinue(r *run) error {
 	}
 	err := inGroup(r, func(group sarama.ConsumerGroupSession, messages <-chan *sarama.ConsumerMessage) error {
 		records, err := take(messages, 4)
-		r.Tell("first", records)
+		r.Report("first", records)
 		group.MarkOffset(r.Name, 0, 4, "")
 		group.Commit()
 		return err
@@ -83,12 +83,12 @@ func restartAndContinue(r *run) error {
 	}
 	return inGroup(r, func(_ sarama.ConsumerGroupSession, messages <-chan *sarama.ConsumerMessage) error {
 		records, err := take(messages, 6)
-		r.Tell("second", records)
+		r.Report("second", records)
 		return err
 	})
 }
 
-// rewind seeks with a consumer of the partition: a member of a group cannot.
+// rewind seeks with a partition consumer: a group member cannot seek.
 func rewind(r *run) error {
 	if err := sendTen(r); err != nil {
 		return err
@@ -104,7 +104,7 @@ func rewind(r *run) error {
 	return inGroup(r, func(_ sarama.ConsumerGroupSession, messages <-chan *sarama.ConsumerMessage) error {
 		records, err := take(messages, 1)
 		if err == nil {
-			r.Tell("after_commit", records[0])
+			r.Report("after_commit", records[0])
 		}
 		return err
 	})
@@ -122,10 +122,10 @@ func goBack(
 	if err != nil {
 		return err
 	}
-	r.Tell("after_seek", records[0])
+	r.Report("after_seek", records[0])
 	group.ResetOffset(r.Name, 0, 2, "")
 	group.Commit()
 	found, err := notes(admin, r, 1)
-	r.Tell("committed", found[0].Offset)
+	r.Report("committed", found[0].Offset)
 	return err
 }

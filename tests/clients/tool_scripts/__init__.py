@@ -1,11 +1,11 @@
-"""What Kafka's newest tools are asked, by subject."""
+"""The scripts for Kafka's newest tools, by subject."""
 
 from collections.abc import Mapping, Sequence
 
-from tests.clients.tool_chapters import configs, groups, others, records, resets, topics
+from tests.clients.tool_scripts import configs, groups, others, records, resets, topics
 from tests.clients.tool_steps import Action
 
-CHAPTERS: Mapping[str, Sequence[Action]] = {
+SCRIPTS: Mapping[str, Sequence[Action]] = {
     "topics": topics.STEPS,
     "partitions": topics.PARTITIONS,
     "empty groups": groups.EMPTY,

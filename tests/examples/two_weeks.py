@@ -1,10 +1,10 @@
-"""A fortnight of a shop's consumers, lived through in some seconds; what is left is the directory of their broker.
+"""Two weeks of a shop's consumers in some seconds; the result is the data directory of the broker.
 
-    python tests/examples/a_fortnight.py data
+    python tests/examples/two_weeks.py data
     python -m kproto.spark report data -o report.html
 
-Most clients are kafka-python's. Two are of 2018: one joins a group every night, and leaves it; the other asks for a
-retention of its own (KIP-211).
+Most clients use kafka-python. Two clients are from 2018: one joins a group every night and leaves it; the other
+requests its own retention (KIP-211).
 """
 
 import math
@@ -36,75 +36,79 @@ DAYS, STEP_HOURS = 14, 2
 PARTITIONS = {"orders": 4, "payments": 2}
 GROUPS = {"projector": "orders", "search": "orders", "mail": "orders", "billing": "payments", "fraud": "payments"}
 SETTINGS = {"offsets.retention.override": "honour", "group.initial.rebalance.delay.ms": 0}
-STAMPED = {"message.timestamp.type": "LogAppendTime"}  # by the broker's clock, which is a fortnight ahead in the end
+STAMPED = {"message.timestamp.type": "LogAppendTime"}  # by the broker's clock, which is two weeks ahead at the end
 DAY_MS = 86_400_000
 
-chance = random.Random(211)  # noqa: S311
+rng = random.Random(211)  # noqa: S311
 ends = {TopicPartition(topic, index): 0 for topic, count in PARTITIONS.items() for index in range(count)}
-done: dict[tuple[str, TopicPartition], int] = {}
+committed: dict[tuple[str, TopicPartition], int] = {}
 
 
-def trade(producer: KafkaProducer, hour: int) -> None:
-    """Produce what two hours of the shop come to: more by day than by night."""
+def produce_two_hours(producer: KafkaProducer, hour: int) -> None:
+    """Produce the records of two hours: more by day than by night."""
     for partition in ends:
-        count = int((1 + 0.8 * math.sin((hour - 8) / 12 * math.pi)) * chance.randrange(10, 20))
+        count = int((1 + 0.8 * math.sin((hour - 8) / 12 * math.pi)) * rng.randrange(10, 20))
         for _ in range(count):
-            producer.send(partition.topic, b"something sold", partition=partition.partition)
+            producer.send(partition.topic, b"order", partition=partition.partition)
         ends[partition] += count
     producer.flush()
 
 
-def behind(group: str, day: float) -> int | None:
-    """How far a group is behind; None: it does not work at all."""
+def lag(group: str, day: float) -> int | None:
+    """Return the lag of a group, or None if its consumers are stopped."""
     if group == "search" and day > 9:
-        return int((day - 9) * 150)  # too slow since a change on the ninth day
+        return int((day - 9) * 150)  # too slow since the ninth day
     if group == "mail" and day > 12:
-        return None  # switched off
-    return chance.randrange(5)
+        return None  # stopped
+    return rng.randrange(5)
 
 
-def commit(group: str, consumer: KafkaConsumer, late: int, *, by_hand: bool = False) -> None:
-    """Commit so far behind the end; never back, unless somebody does it by hand."""
+def commit(group: str, consumer: KafkaConsumer, records_behind: int, *, is_reset: bool = False) -> None:
+    """Commit offsets before the end; a smaller offset than before only for a manual reset."""
     for partition, end in ends.items():
         if partition.topic == GROUPS[group]:
-            done[group, partition] = max(0 if by_hand else done.get((group, partition), 0), end - late)
-            consumer.commit({partition: OffsetAndMetadata(done[group, partition], "", -1)})
+            committed[group, partition] = max(
+                0 if is_reset else committed.get((group, partition), 0), end - records_behind
+            )
+            consumer.commit({partition: OffsetAndMetadata(committed[group, partition], "", -1)})
 
 
 class OldClient:
-    """A client of 2018, by its requests."""
+    """The requests of a client from 2018."""
 
     def __init__(self, bootstrap_servers: str, group: str) -> None:
         host, _, port = bootstrap_servers.rpartition(":")
         self.group = group
         self._connection = socket.create_connection((host, int(port)))
-        self._answers = self._connection.makefile("rb")
+        self._responses = self._connection.makefile("rb")
 
     def __enter__(self) -> "OldClient":
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._answers.close()
+        self._responses.close()
         self._connection.close()
 
     def ask(self, request: Request, version: int) -> Any:
         self._connection.sendall(request_frame(request, version, correlation_id=1, client_id=self.group))
-        answer = self._answers.read(int.from_bytes(self._answers.read(4), "big"))
-        return registry.codec(type(request)._api_key, version).decode_response(answer, 4)[0]
+        response = self._responses.read(int.from_bytes(self._responses.read(4), "big"))
+        return registry.codec(type(request)._api_key, version).decode_response(response, 4)[0]
 
     def commit(self, retention_ms: int = -1, **member: Any) -> None:
-        """Commit where the orders end."""
+        """Commit the end of each partition of orders."""
         orders = [
-            OffsetCommitRequestPartition(partition_index=place.partition, committed_offset=end, committed_metadata="")
-            for place, end in ends.items()
-            if place.topic == "orders"
+            OffsetCommitRequestPartition(
+                partition_index=partition.partition, committed_offset=end, committed_metadata=""
+            )
+            for partition, end in ends.items()
+            if partition.topic == "orders"
         ]
         topics = (OffsetCommitRequestTopic(name="orders", partitions=tuple(orders)),)
         self.ask(OffsetCommitRequest(group_id=self.group, retention_time_ms=retention_ms, topics=topics, **member), 2)
 
 
 def nightly_report(bootstrap_servers: str) -> None:
-    """Join, commit, leave: the group is Empty until the next night."""
+    """Join, commit and leave: the group is Empty until the next night."""
     with OldClient(bootstrap_servers, "nightly-report") as client:
         metadata = encode_member_data(ConsumerProtocolSubscription(topics=("orders",)), 0)
         joined = client.ask(
@@ -119,8 +123,8 @@ def nightly_report(bootstrap_servers: str) -> None:
             2,
         )
         member = {"member_id": joined.member_id, "group_id": client.group}
-        nobody = SyncGroupRequest(generation_id=joined.generation_id, assignments=(), **member)
-        client.ask(nobody, 1)
+        sync = SyncGroupRequest(generation_id=joined.generation_id, assignments=(), **member)
+        client.ask(sync, 1)
         client.commit(member_id=joined.member_id, generation_id_or_member_epoch=joined.generation_id)
         client.ask(LeaveGroupRequest(**member), 1)
 
@@ -137,18 +141,18 @@ def main(directory: str) -> None:
             consumers[group] = KafkaConsumer(bootstrap_servers=servers, group_id=group, enable_auto_commit=False)
             consumers[group].assign([partition for partition in ends if partition.topic == topic])
         for hour in range(0, DAYS * 24, STEP_HOURS):
-            trade(producer, hour % 24)
+            produce_two_hours(producer, hour % 24)
             for group in GROUPS:
-                late = behind(group, hour / 24)
-                if late is not None:
-                    commit(group, consumers[group], late)
+                records_behind = lag(group, hour / 24)
+                if records_behind is not None:
+                    commit(group, consumers[group], records_behind)
             if hour % 24 == 4:
                 nightly_report(servers)
             if hour == 5 * 24:
                 with OldClient(servers, "archive") as archive:
                     archive.commit(retention_ms=28 * DAY_MS)
             if hour == 10 * 24 + 8:
-                commit("billing", consumers["billing"], 400, by_hand=True)
+                commit("billing", consumers["billing"], 400, is_reset=True)
             broker.clock.advance(hours=STEP_HOURS)
         for client in (producer, *consumers.values()):
             client.close()

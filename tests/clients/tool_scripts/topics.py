@@ -1,6 +1,6 @@
-"""Topics are made, described, altered and deleted; what can't be is refused in the same words."""
+"""Topics: create, describe, alter, delete, and the errors of invalid requests."""
 
-from tests.clients.tool_steps import look, run, topic, wait
+from tests.clients.tool_steps import query, run, topic, wait
 from tests.clients.tools import TOPICS
 
 STEPS = (
@@ -27,21 +27,21 @@ STEPS = (
     run(TOPICS, "--create --topic with.dot", "could collide"),
     wait("with.dot", 1),
     run(TOPICS, "--create --topic with_dot", "collides with existing topic"),
-    look(TOPICS, "--describe --topic with-configs", "cleanup.policy=compact,delete"),
-    look(TOPICS, "--describe --topic first,with-configs", "Topic: first", "Topic: with-configs", unordered=True),
-    look(TOPICS, "--describe --topic 'first|with-.*gs'", "Topic: first", "Topic: with-configs", unordered=True),
-    look(TOPICS, "--describe --topic first --partition-size-limit-per-response 1", "Partition: 1"),
-    look(TOPICS, "--describe --topic-id AAAAAAAAAAAAAAAAAAAAAQ", "does not exist as expected"),
-    look(TOPICS, "--describe --topic-id short", "Last unit does not have enough valid bits"),
-    look(TOPICS, "--describe --under-min-isr-partitions --topic with-configs", "Topic: with-configs"),
-    look(TOPICS, "--describe --at-min-isr-partitions --topic first", "Partition: 1"),
-    look(TOPICS, "--describe --unavailable-partitions --topic first"),
-    look(TOPICS, "--describe --under-replicated-partitions --topic first"),
-    look(TOPICS, "--describe --topics-with-overrides --topic with-configs", "max.message.bytes=1000"),
-    look(TOPICS, "--describe --exclude-internal --topic __consumer_offsets", "does not exist as expected"),
-    look(TOPICS, "--list --topic with.*", "with-configs"),
-    look(TOPICS, "--list --topic not-there"),
-    look(TOPICS, "--list --describe", "Command must include exactly one action"),
+    query(TOPICS, "--describe --topic with-configs", "cleanup.policy=compact,delete"),
+    query(TOPICS, "--describe --topic first,with-configs", "Topic: first", "Topic: with-configs", unordered=True),
+    query(TOPICS, "--describe --topic 'first|with-.*gs'", "Topic: first", "Topic: with-configs", unordered=True),
+    query(TOPICS, "--describe --topic first --partition-size-limit-per-response 1", "Partition: 1"),
+    query(TOPICS, "--describe --topic-id AAAAAAAAAAAAAAAAAAAAAQ", "does not exist as expected"),
+    query(TOPICS, "--describe --topic-id short", "Last unit does not have enough valid bits"),
+    query(TOPICS, "--describe --under-min-isr-partitions --topic with-configs", "Topic: with-configs"),
+    query(TOPICS, "--describe --at-min-isr-partitions --topic first", "Partition: 1"),
+    query(TOPICS, "--describe --unavailable-partitions --topic first"),
+    query(TOPICS, "--describe --under-replicated-partitions --topic first"),
+    query(TOPICS, "--describe --topics-with-overrides --topic with-configs", "max.message.bytes=1000"),
+    query(TOPICS, "--describe --exclude-internal --topic __consumer_offsets", "does not exist as expected"),
+    query(TOPICS, "--list --topic with.*", "with-configs"),
+    query(TOPICS, "--list --topic not-there"),
+    query(TOPICS, "--list --describe", "Command must include exactly one action"),
     run(TOPICS, "--delete --topic with-configs"),
     wait("with-configs", 0),
     run(TOPICS, "--delete --topic with-configs", "does not exist as expected"),
@@ -62,5 +62,5 @@ PARTITIONS = (
     run(TOPICS, "--alter --topic grows --replication-factor 2", "replication-factor"),
     run(TOPICS, "--alter --topic not-there --partitions 2", "does not exist as expected"),
     run(TOPICS, "--alter --topic not-there --partitions 2 --if-exists"),
-    look(TOPICS, "--describe --topic grows", "PartitionCount: 3"),
+    query(TOPICS, "--describe --topic grows", "PartitionCount: 3"),
 )

@@ -1,6 +1,6 @@
-"""Kafka's own tools, of the newest release, in sessions: each chapter of steps runs against both brokers.
+"""Kafka's own tools, of the newest release, in scripts: each step runs against both brokers.
 
-Method: tool_steps.py; all chapters in one JVM. What one step changes the next ones show.
+Method: tool_steps.py; all scripts in one JVM. Later steps show the changes of earlier ones.
 """
 
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.tool_chapters import CHAPTERS
-from tests.clients.tool_steps import run_chapter
+from tests.clients.tool_scripts import SCRIPTS
+from tests.clients.tool_steps import run_script
 from tests.clients.tools import CONFIGS, Pair, running_tools
 from tests.oracle.cluster import NEWEST
 
@@ -22,18 +22,18 @@ def pair(tested_and_real: tuple[str, str]) -> Iterator[Pair]:
         yield Pair(tools, *tested_and_real)
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_every_step_prints_the_same_against_both(pair: Pair, chapter: str, tmp_path: Path) -> None:
-    run_chapter(CHAPTERS[chapter], pair, tmp_path)
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_step_prints_the_same_against_both(pair: Pair, script: str, tmp_path: Path) -> None:
+    run_script(SCRIPTS[script], pair, tmp_path)
 
 
-def test_what_is_told_of_a_broker_is_part_of_what_kafka_tells(pair: Pair) -> None:
-    """kproto has some forty of Kafka's settings. What is set on this real broker differs, the others do not."""
+def test_broker_configs_are_a_subset_of_kafkas(pair: Pair) -> None:
+    """kproto has about forty of Kafka's settings. Only settings that this real broker sets have other values."""
     tested, real = (_settings(pair, address) for address in pair.addresses)
 
     assert set(tested) <= set(real)
     assert len(tested) > 30
-    set_here = {name for name, told in real.items() if "STATIC_BROKER_CONFIG" in told}
+    set_here = {name for name, line in real.items() if "STATIC_BROKER_CONFIG" in line}
     assert {name: tested[name] for name in tested if name not in set_here} == {
         name: real[name] for name in tested if name not in set_here
     }

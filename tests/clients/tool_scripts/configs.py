@@ -1,6 +1,6 @@
-"""Configs of topics and of brokers are told and changed."""
+"""Configs of topics and brokers: describe and alter."""
 
-from tests.clients.tool_steps import look, run, wait
+from tests.clients.tool_steps import query, run, wait
 from tests.clients.tools import CLIENT_METRICS, CONFIGS, TOPICS
 
 OF_TOPIC = "--entity-type topics --entity-name configured"
@@ -8,22 +8,24 @@ OF_TOPIC = "--entity-type topics --entity-name configured"
 OF_TOPICS = (
     run(TOPICS, "--create --topic configured --config segment.bytes=2000000", "Created topic configured."),
     wait("configured", 1),
-    look(CONFIGS, f"--describe {OF_TOPIC}", "segment.bytes=2000000", "DYNAMIC_TOPIC_CONFIG:segment.bytes=2000000"),
-    look(CONFIGS, f"--describe {OF_TOPIC} --all", "retention.ms=604800000", "DEFAULT_CONFIG:log.cleanup.policy=delete"),
-    look(CONFIGS, "--describe --entity-type topics --entity-name not-there", "not-there"),
+    query(CONFIGS, f"--describe {OF_TOPIC}", "segment.bytes=2000000", "DYNAMIC_TOPIC_CONFIG:segment.bytes=2000000"),
+    query(
+        CONFIGS, f"--describe {OF_TOPIC} --all", "retention.ms=604800000", "DEFAULT_CONFIG:log.cleanup.policy=delete"
+    ),
+    query(CONFIGS, "--describe --entity-type topics --entity-name not-there", "not-there"),
     run(
         CONFIGS, f"--alter {OF_TOPIC} --add-config retention.ms=5,cleanup.policy=[compact,delete]", "Completed updating"
     ),
-    look(CONFIGS, f"--describe {OF_TOPIC}", "retention.ms=5 ", "cleanup.policy=compact,delete"),
+    query(CONFIGS, f"--describe {OF_TOPIC}", "retention.ms=5 ", "cleanup.policy=compact,delete"),
     run(CONFIGS, f"--alter {OF_TOPIC} --add-config no.such=1", "Unknown topic config name: no.such"),
     run(CONFIGS, f"--alter {OF_TOPIC} --add-config retention.ms=soon", "Invalid value soon"),
     run(
         CONFIGS, f"--alter {OF_TOPIC} --add-config retention.ms=7 --delete-config cleanup.policy", "Completed updating"
     ),
-    look(CONFIGS, f"--describe {OF_TOPIC}", "retention.ms=7 "),
+    query(CONFIGS, f"--describe {OF_TOPIC}", "retention.ms=7 "),
     run(CONFIGS, f"--alter {OF_TOPIC} --delete-config cleanup.policy", "Completed updating"),
     run(CONFIGS, f"--alter {OF_TOPIC} --delete-config retention.ms", "Completed updating"),
-    look(TOPICS, "--describe --topic configured", "segment.bytes=2000000"),
+    query(TOPICS, "--describe --topic configured", "segment.bytes=2000000"),
     run(CONFIGS, "--alter --entity-type topics --entity-name not-there --add-config retention.ms=7", "not-there"),
     run(CONFIGS, "--alter --entity-type topics --add-config retention.ms=7", "An entity name must be specified"),
 )
@@ -34,13 +36,13 @@ FOR_ALL = "DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=100000"
 OF_BROKERS = (
     run(TOPICS, "--create --topic brokers-configs", "Created topic brokers-configs."),
     wait("brokers-configs", 1),
-    look(CONFIGS, f"--describe {ALL}", "Default configs for brokers in the cluster are:"),
-    look(CONFIGS, f"--describe {ONE}", "Dynamic configs for broker 1 are:"),
+    query(CONFIGS, f"--describe {ALL}", "Default configs for brokers in the cluster are:"),
+    query(CONFIGS, f"--describe {ONE}", "Dynamic configs for broker 1 are:"),
     run(CONFIGS, f"--alter {ALL} --add-config log.retention.ms=100000,log.segment.bytes=2000000", "Completed updating"),
     run(CONFIGS, f"--alter {ONE} --add-config message.max.bytes=5000", "Completed updating config for broker 1."),
-    look(CONFIGS, f"--describe {ALL}", FOR_ALL),
-    look(CONFIGS, f"--describe {ONE}", "DYNAMIC_BROKER_CONFIG:message.max.bytes=5000"),
-    look(
+    query(CONFIGS, f"--describe {ALL}", FOR_ALL),
+    query(CONFIGS, f"--describe {ONE}", "DYNAMIC_BROKER_CONFIG:message.max.bytes=5000"),
+    query(
         CONFIGS,
         "--describe --entity-type topics --entity-name brokers-configs --all",
         f"retention.ms=100000 sensitive=false synonyms={{{FOR_ALL}, DEFAULT_CONFIG:log.retention.hours=168}}",
@@ -60,12 +62,12 @@ OF_BROKERS = (
     run(CONFIGS, f"--alter {ONE} --add-config min.insync.replicas=2", "cannot be altered while ELR is enabled"),
     run(CONFIGS, f"--alter {ONE} --delete-config message.max.bytes", "Completed updating"),
     run(CONFIGS, f"--alter {ALL} --delete-config log.retention.ms,log.segment.bytes", "Completed updating"),
-    look(CONFIGS, f"--describe {ALL}", "min.insync.replicas=1"),
-    look(CONFIGS, "--describe --entity-type brokers", "Default configs for brokers in the cluster are:"),
-    look(CONFIGS, "--describe --entity-type brokers --entity-name 7", "The broker '7' doesn't exist"),
-    look(CONFIGS, "--describe --entity-type brokers --entity-name x", "must be a valid integer broker id"),
-    look(CONFIGS, "--describe --entity-type groups --entity-name unknown", "doesn't exist"),
-    look(CONFIGS, "--describe --entity-type client-metrics"),
-    look(CLIENT_METRICS, "--list"),
-    look(CLIENT_METRICS, "--describe"),
+    query(CONFIGS, f"--describe {ALL}", "min.insync.replicas=1"),
+    query(CONFIGS, "--describe --entity-type brokers", "Default configs for brokers in the cluster are:"),
+    query(CONFIGS, "--describe --entity-type brokers --entity-name 7", "The broker '7' doesn't exist"),
+    query(CONFIGS, "--describe --entity-type brokers --entity-name x", "must be a valid integer broker id"),
+    query(CONFIGS, "--describe --entity-type groups --entity-name unknown", "doesn't exist"),
+    query(CONFIGS, "--describe --entity-type client-metrics"),
+    query(CLIENT_METRICS, "--list"),
+    query(CLIENT_METRICS, "--describe"),
 )

@@ -1,24 +1,24 @@
-// What a driver written in JavaScript needs of the contract: its command line, the lines that it prints, and records.
+// The driver contract for JavaScript drivers: command line, output lines, records.
 
 const LIMIT_MS = 20_000;
-const AT_ONCE = 6;
+const CONCURRENCY = 6;
 
 /** One scenario with one broker. */
 export class Run {
   constructor(scenario, bootstrap, name) {
     this.scenario = scenario;
     this.bootstrap = bootstrap;
-    /** Of its topic and of its group. */
+    /** The name of the topic and of the group. */
     this.name = name;
   }
 
-  tell(fact, value) {
-    this.#print({ fact, value });
+  report(result, value) {
+    this.#print({ result, value });
   }
 
   async carryOut(scenario) {
     if (scenario === undefined) {
-      this.#print({ end: "unsupported", why: "no call for it" });
+      this.#print({ end: "unsupported", reason: "the client has no call for it" });
       return;
     }
     try {
@@ -26,7 +26,7 @@ export class Run {
       this.#print({ end: "ok" });
     } catch (error) {
       console.error(error);
-      this.#print({ end: "failed", why: String(error) });
+      this.#print({ end: "failed", reason: String(error) });
     }
   }
 
@@ -35,7 +35,7 @@ export class Run {
   }
 }
 
-/** Run BOOTSTRAP PREFIX SCENARIO... from the command line, a few at a time: most of a scenario is waiting. */
+/** Run BOOTSTRAP PREFIX SCENARIO... from the command line, several at a time: most of a scenario is waiting. */
 export async function main(scenarios) {
   const [bootstrap, prefix, ...names] = process.argv.slice(2);
   const worker = async () => {
@@ -43,16 +43,16 @@ export async function main(scenarios) {
       await new Run(name, bootstrap, `${prefix}-${name}`).carryOut(scenarios[name]);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
-  process.exit(0); // members of a scenario that failed may still be there
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+  process.exit(0); // members of a failed scenario may still run
 }
 
-/** Ask until the answer is something; return it. */
-export async function until(what, ask) {
+/** Call a function until it returns a truthy value; return the value. */
+export async function waitUntil(what, call) {
   for (const limit = Date.now() + LIMIT_MS; Date.now() < limit; ) {
-    const answer = await ask();
-    if (answer) {
-      return answer;
+    const value = await call();
+    if (value) {
+      return value;
     }
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
