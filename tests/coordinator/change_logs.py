@@ -14,7 +14,7 @@ from kproto_server.requests.deferred import DeferredResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from kproto_server.coordinator.change_log import Answer, Change
+    from kproto_server.coordinator.change_log import Change, ResponseT
 
 
 class Appended(NamedTuple):
@@ -48,10 +48,10 @@ class RecordingLog:
         if not self.waits:
             self.settle()
 
-    def then(self, answer: Callable[[], Answer]) -> Answer | DeferredResponse:
+    def then(self, respond: Callable[[], ResponseT]) -> ResponseT | DeferredResponse:
         if not self._changes:
-            return answer()
-        self._answers.append(after := DeferredResponse(answer))
+            return respond()
+        self._answers.append(after := DeferredResponse(respond))
         return after
 
     def in_flight(self) -> Iterable[Change]:

@@ -13,10 +13,10 @@ from kproto.messages.k20_delete_topics import DeleteTopicsRequest
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.coordinator.deletion import forget_topics
-from kproto_server.coordinator.expiration_task import GROUPS_AT_ONCE, ExpirationTask
+from kproto_server.coordinator.expiration_task import GROUPS_PER_STEP, ExpirationTask
 from kproto_server.coordinator.groups import GroupState
 from kproto_server.coordinator.membership.join import join
-from kproto_server.coordinator.membership.responses import JoinRequest
+from kproto_server.coordinator.membership.requests import JoinRequest
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import NOW_MS, ask, commit, commit_request, group_with, new_state
@@ -122,7 +122,7 @@ def full_of(count: int, mode: str) -> tuple[BrokerState, Clock]:
 
 def test_a_sweep_lets_others_have_their_turn() -> None:
     """Some hundred groups at a time, then the clock's next millisecond is waited for."""
-    count = 5 * GROUPS_AT_ONCE
+    count = 5 * GROUPS_PER_STEP
     state, clock = full_of(count, "real")
     left = [len(state.coordinator.offsets)]
     for real_ms in range(2 * MINUTE_MS, 2 * MINUTE_MS + 50):
@@ -131,46 +131,46 @@ def test_a_sweep_lets_others_have_their_turn() -> None:
         left.append(len(state.coordinator.offsets))
     taken = [before - after for before, after in pairwise(left)]
     assert sum(taken) == count
-    assert max(taken) <= 2 * GROUPS_AT_ONCE
+    assert max(taken) <= 2 * GROUPS_PER_STEP
     assert sum(1 for number in taken if number) >= 4
 
 
 def test_a_commit_between_two_slices_is_kept() -> None:
-    state, clock = full_of(5 * GROUPS_AT_ONCE, "real")
+    state, clock = full_of(5 * GROUPS_PER_STEP, "real")
     clock.tick(2 * MINUTE_MS)
     clock.run_due()
     fresh = OffsetAndMetadata(8, -1, "", clock.now_ms(), None, state.cluster.topics["t"].topic_id)
-    for number in range(5 * GROUPS_AT_ONCE):
+    for number in range(5 * GROUPS_PER_STEP):
         state.coordinator.offsets.apply_commit(f"group-{number}", [("t", [(0, fresh)])], expires_early=False)
     for real_ms in range(2 * MINUTE_MS, 2 * MINUTE_MS + 50):
         clock.tick(real_ms)
         clock.run_due()
-    assert len(state.coordinator.offsets) == 5 * GROUPS_AT_ONCE
+    assert len(state.coordinator.offsets) == 5 * GROUPS_PER_STEP
 
 
 def test_a_clock_that_is_moved_by_hand_sees_a_sweep_to_its_end() -> None:
-    state, clock = full_of(5 * GROUPS_AT_ONCE, "manual")
+    state, clock = full_of(5 * GROUPS_PER_STEP, "manual")
     clock.advance(2 * MINUTE_MS - 1)
-    assert len(state.coordinator.offsets) == 5 * GROUPS_AT_ONCE
+    assert len(state.coordinator.offsets) == 5 * GROUPS_PER_STEP
     clock.advance(1)
     assert len(state.coordinator.offsets) == 0
 
 
 def test_a_sweep_ends_where_all_groups_are_forgotten() -> None:
     """With the offsets topic; who commits under an old name then is not taken for what was there before."""
-    state, clock = full_of(5 * GROUPS_AT_ONCE, "real")
+    state, clock = full_of(5 * GROUPS_PER_STEP, "real")
     clock.tick(2 * MINUTE_MS)
     clock.run_due()
     ask(state, DeleteTopicsRequest(topic_names=(OFFSETS_TOPIC,), timeout_ms=0), 1)
     assert len(state.coordinator.offsets) == 0
     assert state.cluster.ensure_offsets_topic(clock.now_ms())
     fresh = OffsetAndMetadata(8, -1, "", clock.now_ms(), None, state.cluster.topics["t"].topic_id)
-    for number in range(5 * GROUPS_AT_ONCE):
+    for number in range(5 * GROUPS_PER_STEP):
         state.coordinator.offsets.apply_commit(f"group-{number}", [("t", [(0, fresh)])], expires_early=False)
     for real_ms in range(2 * MINUTE_MS, 2 * MINUTE_MS + 50):
         clock.tick(real_ms)
         clock.run_due()
-    assert len(state.coordinator.offsets) == 5 * GROUPS_AT_ONCE
+    assert len(state.coordinator.offsets) == 5 * GROUPS_PER_STEP
 
 
 def test_groups_that_expire_one_by_one_are_found_where_they_are() -> None:

@@ -153,10 +153,10 @@ class CommitMemo:
         if log.keeps:
             checked = (shape.template or shape.make_template()).checked(frame, now_ms)
             if type(log) is not UnsyncedChangeLog:
-                from kproto_server.coordinator.offsets_log.batches import whole
+                from kproto_server.coordinator.offsets_log.batches import with_checksum
 
                 pending = PendingCommit(self, frame, now_ms, session)
-                log.append(self._partition, pending, whole(checked), shape.record_count)
+                log.append(self._partition, pending, with_checksum(checked), shape.record_count)
                 return pending
             error = log.writer.write_checked(log.partitions[self._partition], checked, shape.record_count)
             if error:

@@ -1,1 +1,1 @@
-"""The group coordinator: groups, their offsets, and what may be done with both. Pure: no sockets, files or clock."""
+"""The group coordinator: groups, their offsets, and the decisions about both. Pure: no sockets, files or clock."""

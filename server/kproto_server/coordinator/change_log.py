@@ -1,16 +1,16 @@
-"""The log of the coordinator's changes, as those see it who make them: append, and go on once it is synced.
+"""The log of the coordinator's changes: append a change, and continue once the log has it.
 
-Theory of operation. The tables hold only what the log has (OS-15), so that nothing ever has to be undone (OS-24). Who
-decides on a change appends it, as one batch, to the log of the group's offsets partition, with what is to be done once
-that batch is as durable as the log makes things: apply it to the tables, in one step (OS-26). An answer that tells of
-the change waits for the same::
+Theory of operation. The tables have only what the log has (OS-15), so that no change has to be undone (OS-24). A
+decision appends its change, as one record batch, to the log of the group's offsets partition, together with a callback
+that applies the change to the tables in one step (OS-26). The log calls it as soon as the batch is as durable as this
+log makes batches. A response that reports the change waits for the same moment::
 
-    log.append(partition, Change(group_id, settle), *batch)    # settle(error): 0, or Kafka's code of the failed write
+    log.append(partition, Change(group_id, settle), *batch)    # settle(error): 0, or the error code of the write
     return log.then(lambda: response)
 
-Everything that was appended is settled in the log's order (OS-28, OS-29), and an answer comes after all that was
-appended before it. How many changes share a sync is the log's business (OS-27). `MemoryChangeLog` keeps nothing: there
-the tables are all there is. It and `WrittenChangeLog` settle a change before `append` returns.
+Changes are settled in the log's order (OS-28, OS-29), and a response follows all changes that were appended before it.
+The log decides how many changes share a sync (OS-27). `MemoryChangeLog` stores nothing: the tables are all there is. It
+and `UnsyncedChangeLog` settle a change before `append` returns; `persistence` has the log that syncs.
 """
 
 from __future__ import annotations
@@ -31,50 +31,50 @@ if TYPE_CHECKING:
     """A record batch with base offset 0, and the number of its records."""
 
 NO_BATCH = (b"", 0)
-"""What a log that keeps nothing is given."""
+"""The batch for a log that stores nothing."""
 
-Answer = TypeVar("Answer", bound="Response | DeferredResponse")
+ResponseT = TypeVar("ResponseT", bound="Response | DeferredResponse")
 
 
 class Change:
-    """A group's change, and what is to be done once the log has it."""
+    """A change of one group, with the callback that applies it."""
 
     __slots__ = ("_settle", "commits", "group_id")
 
     def __init__(self, group_id: str, settle: Callable[[int], object], commits: CommitEntries = ()) -> None:
         self.group_id = group_id
         self.commits = commits
-        """The offsets that it brings: of interest to who deletes what is there, or about to be."""
+        """The offsets that the change commits, for deletions that have to see them before they are applied."""
         self._settle = settle
 
     def settle(self, error: int) -> None:
-        """Called once, with 0 or the error of the write: apply the change, or leave everything as it was."""
+        """Apply the change, or drop it if the write failed with an error code. Called once."""
         self._settle(error)
 
 
 class ChangeLog(Protocol):
-    """Where changes are kept before they are visible. A batch is written whole or not at all (OS-20)."""
+    """A log of changes. A batch is written whole or not at all (OS-20)."""
 
     keeps: bool
-    """Whether batches are kept at all; if not, an empty one will do."""
+    """Whether batches are stored; if not, `NO_BATCH` is enough."""
     settles_immediately: bool
     """Whether a change is settled before `append` returns."""
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
-        """Add a change to the log of an offsets partition."""
+        """Append a change to the log of an offsets partition."""
         ...
 
-    def then(self, answer: Callable[[], Answer]) -> Answer | DeferredResponse:
-        """Return the answer, or what stands for it until everything appended before is settled."""
+    def then(self, respond: Callable[[], ResponseT]) -> ResponseT | DeferredResponse:
+        """Return the response, or a deferred response until all changes appended so far are settled."""
         ...
 
     def in_flight(self) -> Iterable[Change]:
-        """Return what is appended and not settled, in the log's order (EX-23)."""
+        """Return the changes that are appended and not settled, in the log's order (EX-23)."""
         ...
 
 
 class MemoryChangeLog:
-    """A log that forgets: writing always succeeds, and at once."""
+    """A log that stores nothing: each write succeeds immediately."""
 
     keeps = False
     settles_immediately = True
@@ -82,15 +82,15 @@ class MemoryChangeLog:
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         change.settle(0)
 
-    def then(self, answer: Callable[[], Answer]) -> Answer:
-        return answer()
+    def then(self, respond: Callable[[], ResponseT]) -> ResponseT:
+        return respond()
 
     def in_flight(self) -> Iterable[Change]:
         return ()
 
 
 class UnsyncedChangeLog:
-    """A log that is written, and not synced: what the operating system has survives the end of this process."""
+    """A log that is written and not synced: changes survive the end of this process, but not a power loss."""
 
     keeps = True
     settles_immediately = True
@@ -104,11 +104,11 @@ class UnsyncedChangeLog:
         change.settle(self.writer.write(self.partitions[partition], batch, record_count))
 
     def append_to(self, log: PartitionLog, item: TopicAppend, batch: bytes, record_count: int) -> None:
-        """Write a batch of a topic."""
+        """Write a batch to the log of another topic."""
         item.settle(self.writer.write(log, batch, record_count))
 
-    def then(self, answer: Callable[[], Answer]) -> Answer:
-        return answer()
+    def then(self, respond: Callable[[], ResponseT]) -> ResponseT:
+        return respond()
 
     def in_flight(self) -> Iterable[Change]:
         return ()

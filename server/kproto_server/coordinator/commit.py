@@ -1,9 +1,10 @@
-"""What an OffsetCommit may do: membership, metadata length, times, and the error of a failed write. Decisions only.
+"""The decisions of OffsetCommit: membership, metadata length, timestamps, and the error of a failed write.
 
-Theory of operation. Whether a commit is accepted depends on the group as a whole, so one answer goes to all partitions
-that exist. The order of the checks grew over the releases, and clients see it: a member of the last generation that
-commits while its group completes a rebalance was told to rejoin (27) whoever it was up to 2.3, and hears what is wrong
-with itself first (25, 22) since. `commit_error` is that order, with the Kafka version's switches where releases differ.
+Theory of operation. The group as a whole decides whether a commit is accepted, so one error goes to all partitions that
+exist. The order of the checks differs between releases, and clients see it: a member of an old generation that commits
+in CompletingRebalance gets REBALANCE_IN_PROGRESS up to 2.3, but since 2.4 the error of its own membership first
+(UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION). `commit_error` has that order, with a `CoordinatorBehavior` attribute for each
+difference.
 """
 
 from __future__ import annotations
@@ -22,24 +23,26 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
 DEFAULT = -1
-"""The value of a retention time or timestamp that means "as the broker is set"; no other negative does (OC-41)."""
+"""The value of a retention time or timestamp that means the broker's default; other negative values do not (OC-41)."""
 
 MEMBER_EPOCHS = 9
-"""From this version of OffsetCommit and OffsetFetch on the generation may be a KIP-848 member epoch."""
+"""From this version of OffsetCommit and OffsetFetch on, the generation may be the member epoch of a consumer group."""
 
 
 class CommitLimits(NamedTuple):
-    """What the settings say of commits, in numbers."""
+    """The settings that limit commits."""
 
     metadata_max_bytes: int
     retention_ms: int
     honors_overrides: bool
-    """DEVIATION: False unless asked for: KIP-211 ignores the retention time of a request, released Kafka obeys (D2)."""
+    """Whether the retention time of a request is obeyed.
+
+    DEVIATION: by default it is ignored, as KIP-211 says; released brokers obey it (D2)."""
 
 
 @lru_cache(maxsize=16)
 def limits_of(settings: Settings) -> CommitLimits:
-    """Read the settings, which never change, once."""
+    """Return the limits of these settings. Cached: a `Settings` never changes."""
     return CommitLimits(
         metadata_max_bytes=settings.int("offset.metadata.max.bytes"),
         retention_ms=settings.int("offsets.retention.minutes") * 60_000,
@@ -50,7 +53,7 @@ def limits_of(settings: Settings) -> CommitLimits:
 def commit_error(
     group: Group | None, request: OffsetCommitRequest, api_version: int, behavior: CoordinatorBehavior
 ) -> int:
-    """Return why a group does not take this commit; 0 if it does (OC-21 to OC-26)."""
+    """Return why a group rejects a commit; 0 if it accepts the commit (OC-21 to OC-26)."""
     generation = request.generation_id_or_member_epoch
     if group is None:
         if generation >= 0:
@@ -73,7 +76,7 @@ def commit_error(
 
 
 def names_a_member(request: OffsetCommitRequest) -> bool:
-    """Whether a commit says who makes it."""
+    """Return whether a commit names a member or an instance."""
     return request.member_id != "" or request.group_instance_id is not None
 
 
@@ -109,33 +112,33 @@ def _consumer_group_error(group: Group, epoch: int, member_id: str, api_version:
 
 
 def member_epoch_error(speaks_classic: bool) -> int:
-    """Return the error of a wrong epoch, in the words of the protocol that the member speaks (OC-26, OF-36)."""
+    """Return the error for a wrong epoch, in the protocol that the member uses (OC-26, OF-36)."""
     return ErrorCode.ILLEGAL_GENERATION if speaks_classic else ErrorCode.STALE_MEMBER_EPOCH
 
 
 def metadata_too_large(metadata: str, limit: int) -> bool:
-    """Whether metadata has more UTF-16 code units than `offset.metadata.max.bytes` allows (OC-30, OC-31)."""
-    # A character is one unit or two.
+    """Return whether metadata has more UTF-16 code units than `offset.metadata.max.bytes` (OC-30, OC-31)."""
+    # A character is one or two units: most metadata is short enough without counting.
     return 2 * len(metadata) > limit and len(metadata.encode("utf-16-le", "surrogatepass")) > 2 * limit
 
 
 def expire_timestamp(now_ms: int, override_ms: int, limits: CommitLimits, behavior: CoordinatorBehavior) -> int | None:
-    """Return when offsets committed now expire by themselves; None if that is for the group to decide (OC-40)."""
+    """Return the expire timestamp of offsets committed now; None if the group's state decides (OC-40)."""
     if override_ms != DEFAULT and limits.honors_overrides:
         return wrapped(now_ms + override_ms)
     return now_ms + limits.retention_ms if behavior.offsets_have_expire_timestamp else None
 
 
 def expires_early(request: OffsetCommitRequest, api_version: int, limits: CommitLimits) -> bool:
-    """Whether offsets of a commit may expire sooner than a retention time of the broker after it: if a retention time
-    of its own is obeyed, or in v1, where the client has the say on the time."""
+    """Return whether offsets may expire sooner than the broker's retention time after the commit: if the request's own
+    retention time is obeyed, or in v1, where the client sets the commit timestamp."""
     return api_version == 1 or (limits.honors_overrides and request.retention_time_ms != DEFAULT)
 
 
 def timestamps_of_v1(
     timestamp_ms: int, now_ms: int, limits: CommitLimits, behavior: CoordinatorBehavior
 ) -> tuple[int, int | None]:
-    """Return commit and expire timestamp of an offset whose commit named a time, or `DEFAULT` (OC-40)."""
+    """Return commit and expire timestamp of an offset committed with a timestamp, or with `DEFAULT` (OC-40)."""
     if timestamp_ms == DEFAULT:
         return now_ms, expire_timestamp(now_ms, DEFAULT, limits, behavior)
     commit_timestamp_ms = timestamp_ms if behavior.uses_client_timestamp else now_ms
@@ -167,7 +170,7 @@ _NEW_APPEND_ERRORS = {
 
 
 def append_error(log_error: int, behavior: CoordinatorBehavior) -> int:
-    """Return what a client is told of a failed write to the offsets topic (OC-35)."""
+    """Return the error code of a commit whose write to the offsets topic failed (OC-35)."""
     errors = _NEW_APPEND_ERRORS if behavior.is_new_coordinator else _OLD_APPEND_ERRORS
     code = ErrorCode(log_error)
     return errors.get(code, code)

@@ -1,4 +1,4 @@
-"""Offsets and groups that go because someone asked: OffsetDelete, DeleteGroups, and the deletion of topics."""
+"""Deletions that clients request: OffsetDelete, DeleteGroups, and the offsets of deleted topics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def offset_delete_error(group: Group | None) -> int:
-    """Return why no offset of a group may be deleted at all; 0 if it depends on the topic (EX-62)."""
+    """Return the error of an OffsetDelete for the whole group; 0 if each topic decides (EX-62)."""
     if group is None or group.state is GroupState.DEAD:
         return ErrorCode.GROUP_ID_NOT_FOUND
     if group.is_empty or group.uses_consumer_protocol:
@@ -34,9 +34,9 @@ def group_delete_error(group: Group | None) -> int:
 
 
 def delete_group(coordinator: GroupCoordinator, group_id: str, now_ms: int, done: Callable[[int], object]) -> None:
-    """Delete a group and its offsets; ``done`` is told the error of the write, 0 once it has happened."""
-    doomed = [(topic, list(partitions)) for topic, partitions in _known(coordinator, group_id).items()]
-    _delete(coordinator, group_id, doomed, now_ms, done, removes_group=True)
+    """Delete a group and its offsets; call ``done`` with the error of the write, 0 once the group is deleted."""
+    deleted = [(topic, list(partitions)) for topic, partitions in _known(coordinator, group_id).items()]
+    _delete(coordinator, group_id, deleted, now_ms, done, removes_group=True)
 
 
 def delete_offsets(
@@ -46,27 +46,27 @@ def delete_offsets(
     now_ms: int,
     done: Callable[[int], object],
 ) -> None:
-    """Delete those of these offsets that there are; ``done`` as in `delete_group`.
+    """Delete offsets of a group, skipping those that do not exist; ``done`` as in `delete_group`.
 
-    Up to 3.9 an empty group without offsets goes, whether or not any was deleted: those who were about to join it are
-    no longer known.
+    Up to 3.9 an empty group that has no offsets left is deleted too, even if no offset was deleted; the ids of its
+    pending members are then unknown.
     """
     known = _known(coordinator, group_id)
-    doomed: list[tuple[str, list[int]]] = []
+    deleted: list[tuple[str, list[int]]] = []
     for topic, partitions in topics.items():
-        there = [partition for partition in dict.fromkeys(partitions) if partition in known.get(topic, {})]
-        if there:
-            doomed.append((topic, there))
-    leaves_nothing = sum(len(partitions) for _, partitions in doomed) == sum(map(len, known.values()))
-    removes_group = leaves_nothing and _goes_when_bare(coordinator, group_id)
-    if not doomed and not removes_group:
+        existing = [partition for partition in dict.fromkeys(partitions) if partition in known.get(topic, {})]
+        if existing:
+            deleted.append((topic, existing))
+    leaves_nothing = sum(len(partitions) for _, partitions in deleted) == sum(map(len, known.values()))
+    removes_group = leaves_nothing and _ends_without_offsets(coordinator, group_id)
+    if not deleted and not removes_group:
         done(0)
         return
-    _delete(coordinator, group_id, doomed, now_ms, done, removes_group=removes_group)
+    _delete(coordinator, group_id, deleted, now_ms, done, removes_group=removes_group)
 
 
 def _known(coordinator: GroupCoordinator, group_id: str) -> dict[str, dict[int, None]]:
-    """Return the offsets that a group has, or will have once the log has synced what it was given."""
+    """Return the partitions with an offset of a group, including commits that the log has not settled yet."""
     known = {topic: dict.fromkeys(stored) for topic, stored in coordinator.offsets.of_group(group_id).items()}
     for change in coordinator.log.in_flight():
         if change.group_id == group_id:
@@ -75,15 +75,15 @@ def _known(coordinator: GroupCoordinator, group_id: str) -> dict[str, dict[int, 
     return known
 
 
-def _goes_when_bare(coordinator: GroupCoordinator, group_id: str) -> bool:
+def _ends_without_offsets(coordinator: GroupCoordinator, group_id: str) -> bool:
     group = coordinator.group(group_id)
     return group is not None and group.is_empty and coordinator.behavior.deleting_last_offset_removes_group
 
 
 def forget_topics(coordinator: GroupCoordinator, names: Iterable[str], now_ms: int) -> None:
-    """Drop the offsets of deleted topics from every group, whatever its state (EX-60).
+    """Delete the offsets of deleted topics from each group, whatever its state (EX-60).
 
-    A group whose tombstones cannot be written keeps its offsets: nothing is visible that the log does not have.
+    A group whose tombstones can't be written keeps its offsets, as the tables never differ from the log.
     """
     for name in names:
         group_ids = dict.fromkeys(coordinator.offsets.groups_with(name))
@@ -91,12 +91,8 @@ def forget_topics(coordinator: GroupCoordinator, names: Iterable[str], now_ms: i
             if any(topic == name for topic, _ in change.commits):
                 group_ids[change.group_id] = None
         for group_id in group_ids:
-            doomed = {name: _known(coordinator, group_id).get(name, {})}
-            delete_offsets(coordinator, group_id, doomed, now_ms, _whatever_comes_of_it)
-
-
-def _whatever_comes_of_it(log_error: int) -> None:
-    """The topic is gone either way, and offsets that stay are those of no topic."""
+            deleted = {name: _known(coordinator, group_id).get(name, {})}
+            delete_offsets(coordinator, group_id, deleted, now_ms, lambda log_error: None)
 
 
 def _delete(
@@ -108,21 +104,21 @@ def _delete(
     *,
     removes_group: bool,
 ) -> None:
-    """Append; once it is synced, apply."""
+    """Append the tombstones, and apply the deletion once the log has them."""
     partition = coordinator.partition_of(group_id)
-    assert partition is not None, "groups are deleted where their offsets partition is"
+    assert partition is not None, "only the coordinator of a group deletes it"
     behavior = coordinator.behavior
 
     def settle(log_error: int) -> None:
         if log_error:
             done(append_error(log_error, behavior))
             return
-        is_there = coordinator.group(group_id) is not None
+        existed = coordinator.group(group_id) is not None
         coordinator.offsets.apply_deletion(group_id, topics)
         if removes_group:
             coordinator.groups.remove(group_id)
-        elif is_there and coordinator.group(group_id) is None:
-            # It was there by its offsets; the next sweep takes it (EX-33).
+        elif existed and coordinator.group(group_id) is None:
+            # The group existed by its offsets: register it until the next expiration run removes it (EX-33).
             coordinator.groups.create(group_id, now_ms)
         done(0)
 
@@ -131,7 +127,6 @@ def _delete(
         from kproto_server.coordinator.offsets_log.batches import offsets_compression
         from kproto_server.coordinator.offsets_log.deletions import deletion_batch
 
-        batch = deletion_batch(
-            group_id, topics, removes_group, now_ms, behavior, offsets_compression(coordinator.settings.current)
-        )
+        compression = offsets_compression(coordinator.settings.current)
+        batch = deletion_batch(group_id, topics, removes_group, now_ms, behavior, compression)
     coordinator.log.append(partition, Change(group_id, settle), *batch)

@@ -1,4 +1,4 @@
-"""What is told of a group, in the words of the Kafka version's release."""
+"""The texts in which a release describes a group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def state_name(group: Group, behavior: CoordinatorBehavior) -> str:
-    """Return the group's state as the release calls it."""
+    """Return the release's name of the group's state."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         return behavior.completing_rebalance_name
     name: str = group.state.value
@@ -20,5 +20,5 @@ def state_name(group: Group, behavior: CoordinatorBehavior) -> str:
 
 
 def not_found(group_id: str) -> str:
-    """Return what is said of a group that does not exist, where there is a field for it."""
+    """Return the error message for a group that does not exist."""
     return f"Group {group_id} not found."

@@ -1,16 +1,17 @@
-"""Which offsets of a group have outlived their time: KIP-211 from 2.1 on, and what was before it.
+"""Which offsets of a group are expired: KIP-211 since 2.1, and the rules of the releases before it.
 
-Theory of operation. Every offset has a deadline, the first millisecond at which it is expired (EX-20). A deadline of
-its own, from a retention time in the commit, counts alone. Otherwise it is the retention time of the broker after
+Theory of operation. Each offset has a deadline, the first millisecond in which it is expired (EX-20). An offset with an
+expire timestamp, from a retention time in its commit, expires then. Any other expires a retention time of the broker
+after a base timestamp, which depends on the group (Kafka's OffsetExpirationCondition):
 
-- the commit, in a group without a protocol type ("simple"), in one of KIP-848, and of topics that the members of a
-  consumer group don't subscribe to;
-- the moment the group became Empty, in a group that once had members: a consumer that was away over the weekend is as
-  safe as one that committed a minute ago, and both lose everything together;
-- never, in a group with members otherwise (EX-21).
+- in a group without a protocol type ("simple") and in a consumer group (KIP-848): the commit;
+- in an Empty classic group that had members: the moment at which the group became Empty. The offsets of a consumer that
+  stopped on Friday are as safe as those of one that committed a minute ago, and all of them expire together;
+- in a group of consumers with members: the commit, for topics without a subscription;
+- otherwise, as for topics with a subscription: never (EX-21).
 
-Before 2.1 there was only the deadline of the offset, and one millisecond more (EX-40). A group goes with its last
-offset, if it is Empty (EX-31); what is Stable stays so, with no offsets at all (EX-35).
+Before 2.1 each offset had an expire timestamp of its own, and expired a millisecond later (EX-40). An Empty group is
+deleted with its last offset (EX-31); a Stable group remains, even without offsets (EX-35).
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ NO_TOPICS: frozenset[str] = frozenset()
 
 
 class ExpirationCondition(NamedTuple):
-    """How the offsets of a group stand to time, in the state it is in."""
+    """How the offsets of a group in its present state expire."""
 
-    base_ms: int | None
-    """When the retention time of all of them began; None: at the commit of each."""
-    kept: frozenset[str] | None
-    """Topics whose offsets don't expire; None: those of no topic do."""
+    base_timestamp_ms: int | None
+    """Where the retention time of all offsets begins; None: at the commit of each offset."""
+    subscribed_topics: frozenset[str] | None
+    """Topics whose offsets do not expire; None: no offsets expire."""
 
 
 class Expiration(NamedTuple):
-    """What a look at a group has come to."""
+    """The result of checking a group."""
 
     expired: DeletionEntries
     removes_group: bool
-    """Whether the group goes too. Without offsets it is gone already where there is no group (OC-21)."""
+    """Whether the group is deleted too. A group that existed by its offsets needs no deletion of its own (OC-21)."""
     next_ms: int
-    """When there may be more: no later than a retention time from now, as a commit of now would expire then."""
+    """When the group has to be checked again: at most a retention time from now, when a commit of now expires."""
 
 
 SINCE_EACH_COMMIT = ExpirationCondition(None, NO_TOPICS)
@@ -53,7 +54,7 @@ NEVER = ExpirationCondition(None, None)
 
 
 def condition_of(group: Group | None, behavior: CoordinatorBehavior) -> ExpirationCondition:
-    """Return by what the offsets of a group expire (EX-21, EX-40)."""
+    """Return how the offsets of a group expire (EX-21, EX-40)."""
     if group is None or behavior.offsets_have_expire_timestamp:
         return SINCE_EACH_COMMIT
     if group.kind == "consumer":
@@ -77,26 +78,27 @@ def expiration_of(
     retention_ms: int,
     behavior: CoordinatorBehavior,
 ) -> Expiration:
-    """Return which offsets of a group are expired, and when to look at it again."""
-    base_ms, kept = condition_of(group, behavior)
+    """Return which offsets of a group are expired, and when to check the group again."""
+    base_timestamp_ms, subscribed_topics = condition_of(group, behavior)
+    # Old releases compare with "less than": an offset expires one millisecond after its expire timestamp.
     grace_ms = 1 if behavior.offsets_have_expire_timestamp else 0
     next_ms = now_ms + retention_ms
     expired: list[tuple[str, list[int]]] = []
     has_more = False
     for name, partitions in offsets.items():
-        if kept is None or name in kept:
+        if subscribed_topics is None or name in subscribed_topics:
             has_more = True
             continue
-        gone: list[int] = []
+        expired_partitions: list[int] = []
         for index, (_, _, _, commit_ms, expire_ms, _) in partitions.items():
             if expire_ms is None:
-                expire_ms = (commit_ms if base_ms is None else base_ms) + retention_ms
+                expire_ms = (commit_ms if base_timestamp_ms is None else base_timestamp_ms) + retention_ms
             deadline_ms = expire_ms + grace_ms
             if deadline_ms <= now_ms:
-                gone.append(index)
+                expired_partitions.append(index)
                 continue
             has_more = True
             next_ms = min(next_ms, deadline_ms)
-        if gone:
-            expired.append((name, gone))
+        if expired_partitions:
+            expired.append((name, expired_partitions))
     return Expiration(expired, not has_more and group is not None and group.is_empty, next_ms)

@@ -1,23 +1,25 @@
-"""The sweep that takes what has expired, every `offsets.retention.check.interval.ms`: judge, append, and later apply.
+"""The expiration task: every `offsets.retention.check.interval.ms` it deletes the offsets and groups that are expired.
 
-Theory of operation. A sweep finds what a walk over all groups would find, but looks only at groups that may have
-something for it. A look at a group says when the next one is due (`Verdict.next_ms`): until then nothing of it can
-expire, unless something is done to it that brings its time nearer. No look is put off for longer than a retention time,
-as a commit of now expires then. Who remembers when a look is due:
+Theory of operation. A run finds what a check of all groups would find, but checks only groups that may have something
+expired. A check says when the group has to be checked again (`Expiration.next_ms`): nothing of it expires before that
+time, unless a change brings the time forward. No check is later than a retention time from now, as a commit of now
+expires then. The next check of a group is known
 
-- of a group that there is by its offsets alone, the table: it knows its commit times (`OffsetStore.due`);
-- of a group that the registry has, the bucket of the first sweep at or after that time. Whoever changes its state or
-  its subscription (EX-11, EX-21), makes it, or takes its last offset, names it as touched, and the next sweep looks at
-  it (EX-33: an Empty group without offsets goes at once).
+- for a group that exists by its offsets alone: to the table, which has its commit timestamps
+  (`OffsetStore.groups_to_check`);
+- for a registered group: to this task, which has a bucket of groups for each later run. A change of the group's state
+  or subscription (EX-11, EX-21), its creation, and the deletion of its last offset touch the group, and the next run
+  checks each touched group (EX-33: an Empty group without offsets is deleted at once). A commit with a deadline of its
+  own makes the table name the group.
 
-So an offset that nobody touches is looked at once or twice, and a sweep that has nothing to look at costs some
-microseconds: eight days are 1,152 of them. What has to be looked at, a sweep takes in slices of some milliseconds,
-between which clients are served; but on a clock that stands it takes all at once, for whoever moves it wants to see
-what has become of that.
+So an offset without changes is checked once or twice in its life, and a run with nothing to check takes microseconds:
+eight days have 1,152 runs. A run with many groups is done in steps of a few milliseconds, so that clients are served in
+between. On a clock that stands still it is done in one step, since the caller that advances the clock expects to see
+the result.
 
-The phase of the sweeps is that of the broker's start (EX-3); what they take has been over its time by no more than the
-interval (EX-4). A group whose partition has no leader or is not loaded, which has a commit in flight, or whose
-tombstones can't be written, waits for the next sweep.
+The phase of the runs is that of the broker's start (EX-3), so an offset is deleted at most one interval after its
+deadline (EX-4). A group is left to the next run while its partition has no leader or is not loaded, while it has a
+commit in flight, or if its tombstones can't be written.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from kproto.records.partitioning import partition_for
+from kproto_server.cluster.topics import NO_LEADER
 from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.commit import limits_of
 from kproto_server.coordinator.expiration import Expiration, expiration_of
@@ -43,15 +46,13 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.pending_offsets import PendingOffsets
     from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
-GROUPS_AT_ONCE = 256
-"""Groups looked at in one slice."""
+GROUPS_PER_STEP = 256
 NO_PARTITION = -1
-"""Of a group while there is no offsets topic."""
-NO_LEADER = -1
+"""The offsets partition of a group while there is no offsets topic."""
 
 
 class ExpirationTask:
-    """The sweeps of one broker process. `start` puts them on its clock."""
+    """The expiration task of one broker process. `start` schedules it on the broker's clock."""
 
     def __init__(self, coordinator: GroupCoordinator, clock: Clock) -> None:
         self._coordinator = coordinator
@@ -59,176 +60,178 @@ class ExpirationTask:
         self._interval_ms = coordinator.settings.current.int("offsets.retention.check.interval.ms")
         self._retention_ms = limits_of(coordinator.settings.current).retention_ms
         self._simple = simple_group("") if coordinator.behavior.offsets_create_group else None
-        """What every group is that there is by its offsets alone."""
+        """Stands for each group that exists by its offsets alone."""
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Sweep from now on. Again, after the state was reset: begin anew."""
+        """Schedule the runs; a second call, after the coordinator was reset, drops the schedule of the first."""
         if self._timer is not None:
             self._timer.cancel()
         self._start_ms = self._clock.now_ms()
         self._buckets: dict[int, list[str]] = {}
-        """Groups of the registry by the number of the sweep that is to look at them."""
+        """Registered groups by the number of the run that checks them."""
         self._numbers: list[int] = []
-        """Heap of the numbers that have a bucket."""
-        self._again: dict[str, None] = {}
-        """Groups of the registry that the last sweep could do nothing about."""
-        self._due: dict[str, None] = {}
-        """Groups that this sweep has to look at, beside those that the table will name."""
+        """A heap of the numbers that have a bucket."""
+        self._postponed: dict[str, None] = {}
+        """Registered groups that the last run had to leave to the next."""
+        self._to_check: dict[str, None] = {}
+        """Groups that this run has to check, besides those that the table names."""
         self._steps: Iterator[None] = iter(())
-        """What is left of this sweep."""
+        """The remaining steps of this run."""
         if self._coordinator.behavior.is_new_coordinator:
             self._timer = self._clock.call_at(self._start_ms + self._interval_ms, self._run, in_background=True)
-        else:  # not by a timer: on a clock that stands, that would come when clients have been served already
+        else:  # without a timer: on a clock that stands still, a timer comes after the first requests
             self._run()
 
     def _run(self) -> None:
         now_ms = self._clock.now_ms()
-        # A clock that is behind has one sweep for all that it has missed.
+        # A clock that is late has one run for all that it has missed.
         next_ms = now_ms + self._interval_ms - (now_ms - self._start_ms) % self._interval_ms
         self._timer = self._clock.call_at(next_ms, self._run, in_background=True)
         self._collect_groups((now_ms - self._start_ms) // self._interval_ms)
         self._steps = self._all_steps(now_ms)
         self._continue(self._steps)
 
-    def _continue(self, slices: Iterator[None]) -> None:
-        """Do one slice, and the next ones when others had their turn; a sweep that is not over when the next one begins
-        goes on as that."""
-        if slices is not self._steps:
+    def _continue(self, steps: Iterator[None]) -> None:
+        """Do one step, and schedule the next; a run that is not over when the next one begins is continued by that."""
+        if steps is not self._steps:
             return
-        for _ in slices:
+        for _ in steps:
             if self._clock.mode.rate:
-                in_a_moment = self._clock.now_ms() + 1
-                self._clock.call_at(in_a_moment, partial(self._continue, slices), in_background=True)
+                soon_ms = self._clock.now_ms() + 1
+                self._clock.call_at(soon_ms, partial(self._continue, steps), in_background=True)
                 return
 
     def _collect_groups(self, number: int) -> None:
-        """Take the groups that are not left to the table; in their order, as neighbours in memory are found faster."""
-        for touched in (self._coordinator.groups.touched, self._coordinator.offsets.touched, self._again):
-            self._due.update(touched)
-            touched.clear()
+        """Collect the groups that the table does not name. Their order is kept, as neighbors are found faster."""
+        for groups in (self._coordinator.groups.touched, self._coordinator.offsets.touched, self._postponed):
+            self._to_check.update(groups)
+            groups.clear()
         while self._numbers and self._numbers[0] <= number:
-            self._due.update(dict.fromkeys(self._buckets.pop(heapq.heappop(self._numbers))))
+            self._to_check.update(dict.fromkeys(self._buckets.pop(heapq.heappop(self._numbers))))
 
     def _all_steps(self, now_ms: int) -> Iterator[None]:
-        while self._due:
-            group_ids = list(islice(self._due, GROUPS_AT_ONCE))
+        while self._to_check:
+            group_ids = list(islice(self._to_check, GROUPS_PER_STEP))
             for group_id in group_ids:
-                del self._due[group_id]
+                del self._to_check[group_id]
             self._expire([(group_id, None) for group_id in group_ids], now_ms)
             yield
-        offsets, in_registry = self._coordinator.offsets, self._coordinator.groups.get
+        offsets, registered = self._coordinator.offsets, self._coordinator.groups.get
         has_deadlines = self._coordinator.behavior.offsets_have_expire_timestamp
         found: list[GroupToCheck] = []
         done = 0
-        for groups in offsets.due(now_ms - self._retention_ms):
-            for group_id, all_of_it in groups:
-                if in_registry(group_id) is None:
-                    # Its last commit is a retention time ago: so that is what the verdict will be.
-                    found.append((group_id, None if has_deadlines else all_of_it))
-                elif all_of_it is None:
-                    # A commit with a deadline of its own may expire before the sweep that the group waits for.
+        for groups in offsets.groups_to_check(now_ms - self._retention_ms):
+            for group_id, all_offsets in groups:
+                if registered(group_id) is None:
+                    # The last commit is a retention time ago: all offsets are expired, without another look at each.
+                    found.append((group_id, None if has_deadlines else all_offsets))
+                elif all_offsets is None:
+                    # A commit with a deadline of its own may expire before the run that has the group's bucket.
                     found.append((group_id, None))
             done += 1 + len(groups)
-            if done >= GROUPS_AT_ONCE:
+            if done >= GROUPS_PER_STEP:
                 self._expire(found, now_ms)
                 found, done = [], 0
                 yield
                 if offsets is not self._coordinator.offsets:
-                    return  # all groups were forgotten meanwhile
+                    return  # the offsets topic was deleted between two steps, and all groups with it
         self._expire(found, now_ms)
 
     def _expire(self, groups: list[GroupToCheck], now_ms: int) -> None:
-        """Judge, and append tombstones, which are applied once the log has them (EX-30, EX-31).
+        """Check groups, and append tombstones for what is expired (EX-30, EX-31).
 
-        Of a group with all of its offsets beside it, the verdict is that they go.
+        A group that comes with all of its offsets is not checked: they are expired.
         """
         coordinator, retention_ms = self._coordinator, self._retention_ms
         behavior, log = coordinator.behavior, coordinator.log
         group_of, offsets_of = coordinator.groups.get, coordinator.offsets.of_group
         partitions = coordinator.offsets_partitions
         in_flight = {change.group_id for change in log.in_flight()}
-        for group_id, all_of_it in groups:
+        for group_id, all_offsets in groups:
             group = group_of(group_id)
-            if all_of_it is not None:
-                expiration = Expiration(all_of_it, self._simple is not None, now_ms + retention_ms)
+            if all_offsets is not None:
+                expiration = Expiration(all_offsets, self._simple is not None, now_ms + retention_ms)
             else:
                 stored = offsets_of(group_id)
                 if group is None and not stored:
                     continue
-                expiration = expiration_of(
-                    self._simple if group is None else group, stored, now_ms, retention_ms, behavior
-                )
+                checked = self._simple if group is None else group
+                expiration = expiration_of(checked, stored, now_ms, retention_ms, behavior)
             if group_id in in_flight:  # EX-23
-                self._check_at_next_run(group_id, group, now_ms)
+                self._postpone(group_id, group, now_ms)
                 continue
             if not expiration.expired and not expiration.removes_group:
                 self._check_again(group_id, group, expiration.next_ms, now_ms)
                 continue
             partition = partition_for(group_id, len(partitions)) if partitions else NO_PARTITION
-            if coordinator.pending_offsets and partition in coordinator.pending_offsets:
-                expiration = _without_pending(
-                    expiration, group_id, coordinator.pending_offsets[partition], now_ms, behavior
-                )
-            expired, removes_group, next_ms = expiration
-            if not expired and not removes_group:
-                self._check_again(group_id, group, next_ms, now_ms)
-                continue
+            pending = coordinator.pending_offsets.get(partition)
+            if pending is not None:
+                expiration = _without_pending(expiration, group_id, pending, now_ms, behavior)
+                if not expiration.expired and not expiration.removes_group:
+                    self._check_again(group_id, group, expiration.next_ms, now_ms)
+                    continue
             if (
                 partition == NO_PARTITION
                 or partitions[partition].leader == NO_LEADER
-                or (coordinator.unavailable and partition in coordinator.unavailable)
+                or partition in coordinator.unavailable
             ):
-                self._check_at_next_run(group_id, group, now_ms)
+                self._postpone(group_id, group, now_ms)
                 continue
-            # A simple group has no record of its own in the log of the old coordinator.
-            generation = 0 if group is None else group.generation
-            with_group = removes_group and (behavior.is_new_coordinator or generation > 0)
-            settle = partial(self._apply, group_id, group, expiration, now_ms)
-            if not expired and not with_group:
-                settle(0)
-                continue
-            batch = NO_BATCH
-            if log.keeps:
-                from kproto_server.coordinator.offsets_log.batches import offsets_compression
-                from kproto_server.coordinator.offsets_log.deletions import deletion_batch
+            self._delete(group_id, group, expiration, partition, now_ms)
 
-                compression = offsets_compression(coordinator.settings.current)
-                batch = deletion_batch(group_id, expired, with_group, now_ms, behavior, compression)
-            log.append(partition, Change(group_id, settle), *batch)
+    def _delete(self, group_id: str, group: Group | None, expiration: Expiration, partition: int, now_ms: int) -> None:
+        """Append the tombstones of a group; apply the deletion once the log has them."""
+        coordinator = self._coordinator
+        behavior = coordinator.behavior
+        # The old coordinator has no group record for a simple group, so that there is nothing to take back.
+        generation = 0 if group is None else group.generation
+        with_group = expiration.removes_group and (behavior.is_new_coordinator or generation > 0)
+        settle = partial(self._apply, group_id, group, expiration, now_ms)
+        if not expiration.expired and not with_group:
+            settle(0)
+            return
+        batch = NO_BATCH
+        if coordinator.log.keeps:
+            from kproto_server.coordinator.offsets_log.batches import offsets_compression
+            from kproto_server.coordinator.offsets_log.deletions import deletion_batch
+
+            compression = offsets_compression(coordinator.settings.current)
+            batch = deletion_batch(group_id, expiration.expired, with_group, now_ms, behavior, compression)
+        coordinator.log.append(partition, Change(group_id, settle), *batch)
 
     def _apply(self, group_id: str, group: Group | None, expiration: Expiration, now_ms: int, log_error: int) -> None:
-        """The log has what a group loses, or can't have it."""
+        """Apply a deletion that the log has; if the write failed, leave the group to the next run."""
         if log_error:
-            self._check_at_next_run(group_id, group, now_ms)
+            self._postpone(group_id, group, now_ms)
             return
         coordinator = self._coordinator
         offsets = coordinator.offsets
         offsets.apply_deletion(group_id, expiration.expired)
         if not expiration.removes_group:
             if group is None and self._simple is not None and not offsets.has(group_id):
-                coordinator.groups.create(group_id, now_ms)  # something of it is pending
+                coordinator.groups.create(group_id, now_ms)  # it has a pending offset
             else:
                 self._check_again(group_id, group, expiration.next_ms, now_ms)
         elif coordinator.groups.get(group_id) is group:
             if group is not None:
                 coordinator.groups.remove(group_id)
                 coordinator.groups.touched.pop(group_id, None)
-            offsets.touched.pop(group_id, None)  # nothing is left of it to look at
+            offsets.touched.pop(group_id, None)  # nothing of the group is left to check
 
-    def _check_at_next_run(self, group_id: str, group: Group | None, now_ms: int) -> None:
-        """Have the next sweep look at a group."""
+    def _postpone(self, group_id: str, group: Group | None, now_ms: int) -> None:
+        """Have the next run check a group."""
         if group is None:
             self._coordinator.offsets.check_again(group_id, now_ms - self._retention_ms)
         else:
-            self._again[group_id] = None
+            self._postponed[group_id] = None
 
-    def _check_again(self, group_id: str, group: Group | None, due_ms: int, now_ms: int) -> None:
-        """Have the first sweep at or after a time look at a group, unless one before that will."""
+    def _check_again(self, group_id: str, group: Group | None, next_ms: int, now_ms: int) -> None:
+        """Have the first run at or after ``next_ms`` check a group, unless an earlier run will."""
         if group is None:
-            self._coordinator.offsets.check_again(group_id, due_ms - self._retention_ms)
+            self._coordinator.offsets.check_again(group_id, next_ms - self._retention_ms)
             return
-        number = -((self._start_ms - due_ms) // self._interval_ms)
+        number = -((self._start_ms - next_ms) // self._interval_ms)  # rounded up
         current = (now_ms - self._start_ms) // self._interval_ms
         if current < group.next_check_number <= number:
             return
@@ -243,8 +246,11 @@ class ExpirationTask:
 def _without_pending(
     expiration: Expiration, group_id: str, pending: PendingOffsets, now_ms: int, behavior: CoordinatorBehavior
 ) -> Expiration:
-    """A group of which an offset waits for the end of a transaction stays (EX-23, OC-57), and in the new coordinator
-    the visible offset of the same partition too; the old one takes that (measured on 1.1.1 to 3.9.2)."""
+    """Return what expires of a group with offsets of an open transaction: the group stays (EX-23, OC-57).
+
+    In the new coordinator the visible offset of the same partition stays too; the old one deletes it (measured on 1.1.1
+    to 3.9.2).
+    """
     if not pending.has_group(group_id):
         return expiration
     expired = expiration.expired

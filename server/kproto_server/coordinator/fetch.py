@@ -1,4 +1,4 @@
-"""Whether a group may be asked for its offsets by whoever asks (OF-36)."""
+"""Whether OffsetFetch may read the offsets of a group (OF-36)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def fetch_error(group: Group | None, member_id: str | None, member_epoch: int) -> int:
-    """Return why offsets are not shown; only a group of KIP-848 looks at who asks (OF-36).
+    """Return the error of an OffsetFetch, 0 if there is none; only a consumer group checks the member (OF-36).
 
     An unknown group is no error: it has no offsets (OF-10, OF-37).
     """

@@ -1,11 +1,13 @@
-"""Groups as the coordinator knows them: state, members, and the times that expiry goes by.
+"""Classic and consumer groups: their states, their members, and the timestamps that offset expiration reads.
 
-Theory of operation. A group that only commits ("simple") has no members and is Empty for ever; it is made by its first
-commit. States and members are there for the groups that will be joined::
+Theory of operation. A group that only commits ("simple") has no members and is always Empty; its first commit creates
+it. A group with members goes through Kafka's states::
 
     Empty <-> PreparingRebalance -> CompletingRebalance -> Stable,  any of them -> Dead
 
-A Dead group is out of the registry: the next commit or join with its id makes a new one (EX-36).
+A Dead group is no longer in the registry: the next commit or JoinGroup with its id creates a new group (EX-36).
+
+This module holds the data of a group. `membership` has the transitions, `registry` the groups by id.
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ if TYPE_CHECKING:
 NO_GENERATION = -1
 
 Kind = Literal["classic", "consumer"]
-"""The protocol that the group's members speak: JoinGroup and SyncGroup, or KIP-848's heartbeat."""
+"""The protocol of the group's members: JoinGroup and SyncGroup, or ConsumerGroupHeartbeat (KIP-848)."""
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""Names of protocols with what a member says of itself for each: a consumer its assignors and its subscription."""
+"""Protocol names with the member's metadata for each; a consumer's are its assignors and its subscription."""
 
 
 class GroupState(enum.Enum):
-    """A state, by Kafka's name for it."""
+    """A state, with Kafka's name as its value."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -38,6 +40,7 @@ class GroupState(enum.Enum):
 
 
 STATES_WITH_HEARTBEAT_BY_COMMIT = (GroupState.STABLE, GroupState.PREPARING_REBALANCE)
+"""The states in which a commit extends the member's session."""
 
 
 class Member:
@@ -84,25 +87,25 @@ class Member:
         self.session_timeout_ms = session_timeout_ms
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.protocols = protocols
-        """What the member can do, dearest first."""
+        """Supported protocols, most preferred first."""
         self.metadata = metadata
-        """What the member said of itself for the protocol that was chosen."""
+        """The member's metadata for the protocol that the group has selected."""
         self.assignment = assignment
         self.epoch = epoch
-        """Of a member of a consumer group; a classic group has one generation for all."""
+        """The epoch of a consumer group's member; a classic group has one generation for all members."""
         self.speaks_classic = speaks_classic
-        """Whether the member of a consumer group still speaks the classic protocol (GP-57)."""
+        """Whether the member of a consumer group still uses the classic protocol (GP-57)."""
         self.session_deadline_ms = 0
-        """When the member is given up, unless it is heard of before."""
+        """When the member's session expires."""
         self.is_new = False
-        """Whether it waits for the answer to its first JoinGroup, and can't send heartbeats yet (GP-16)."""
+        """Whether its first JoinGroup is pending: the member can't send heartbeats yet (GP-16)."""
         self.pending_join: PendingResponse[JoinResult] | None = None
-        """Its JoinGroup that waits for the others."""
+        """Its JoinGroup, until all members have joined."""
         self.pending_sync: PendingResponse[SyncResult] | None = None
-        """Its SyncGroup that waits for the leader's."""
+        """Its SyncGroup, until the leader has sent the assignments."""
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
-        """Return what the member says of itself for a protocol; empty if it does not know it."""
+        """Return the member's metadata for a protocol; empty if the member does not support it."""
         for name, metadata in self.protocols:
             if name == protocol_name:
                 return metadata
@@ -142,57 +145,57 @@ class Group:
     ) -> None:
         self.group_id = group_id
         self._touched = touched
-        """Of the registry that the group is in."""
+        """`GroupRegistry.touched` of the group's registry; None: the group is in no registry."""
         self.kind = kind
         self.state = GroupState.EMPTY
         self.state_timestamp_ms: int | None = now_ms
-        """When the group came into its state (EX-11); None if the log does not say (EX-16)."""
+        """When the group entered its state (EX-11); None if the log does not have the time (EX-16)."""
         self.protocol_type: str | None = None
         """Set by the first member; None: a simple group (EX-14)."""
         self.protocol_name: str | None = None
         self.generation = 0
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
-        """By member id, in the order in which they came."""
+        """Members by id, in the order in which they joined."""
         self.static_members: dict[str, str] = {}
-        """Member id by group instance id."""
+        """Member ids by group instance id."""
         self._subscribed_topics: frozenset[str] | None = None
         self.next_check_number = 0
-        """The sweep that looks at the group next, if nobody touches it (`Sweeps`)."""
+        """The number of the expiration run that checks the group next, unless the group is touched before."""
 
-        # What `membership` keeps while members join and sync; none of it outlives the process.
+        # State of `membership` while members join and sync. It is not written to the log.
         self.pending_members: dict[str, int] = {}
-        """Ids that were given out and not used yet, and when they lapse (GP-14)."""
+        """Member ids that no JoinGroup has used yet, with their deadlines (GP-14)."""
         self.pending_sync_members: set[str] = set()
-        """Members of this generation that have not asked for their assignment."""
+        """Ids of members of this generation that have not sent SyncGroup."""
         self.protocol_counts: dict[str, int] = {}
-        """How many members know each protocol."""
+        """The number of members that support each protocol."""
         self.pending_join_count = 0
-        """Members whose JoinGroup waits."""
+        """The number of members whose JoinGroup is pending."""
         self.new_member_added = False
-        """Whether somebody new came while the first rebalance waits for more (GP-20)."""
+        """Whether a member has joined during the initial rebalance delay (GP-20)."""
         self.phase: Phase | None = None
-        """What the group waits for as a whole, and until when."""
+        """The delayed operation of the group as a whole, with its deadline."""
         self.phase_timer: Timer | None = None
-        """Of this phase, once it is set."""
+        """The timer of this phase, once it is scheduled."""
         self.next_member_check_ms: int | None = None
-        """When somebody may have been silent too long: no later than the first deadline of a member or a pending id."""
+        """When the sessions are checked: no later than the first deadline of a member or of a pending member id."""
         self.session_timer: Timer | None = None
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
-        """Enter a state, also the one it is in: the clock of expiry starts anew (EX-11)."""
+        """Enter a state, or the same state again: the retention time of the offsets starts over (EX-11)."""
         self.state = state
         self.state_timestamp_ms = now_ms
         self._touch()
 
     def note_commit(self, member_id: str, now_ms: int) -> None:
-        """A member's commit was accepted: that is as good as a heartbeat (OC-25)."""
+        """Extend the session of a member whose commit was accepted, as its heartbeat would (OC-25)."""
         member = self.members.get(member_id)
         if member is not None and not member.is_new and self.state in STATES_WITH_HEARTBEAT_BY_COMMIT:
             member.session_deadline_ms = now_ms + member.session_timeout_ms
 
     def enter_phase(self, phase: Phase | None) -> None:
-        """Wait for something else, or for nothing."""
+        """Replace the delayed operation of the group, and cancel its timer."""
         self.phase = phase
         if self.phase_timer is not None:
             self.phase_timer.cancel()
@@ -200,7 +203,7 @@ class Group:
 
     @property
     def subscribed_topics(self) -> frozenset[str] | None:
-        """Union over the members; None: unknown (EX-22)."""
+        """The topics that any member subscribes to; None: unknown (EX-22)."""
         return self._subscribed_topics
 
     @subscribed_topics.setter
@@ -209,25 +212,25 @@ class Group:
         self._touch()
 
     def _touch(self) -> None:
-        """Have the next sweep look at the group: what expires of it may have changed."""
+        """Have the next expiration run check the group, as other offsets may expire now."""
         if self._touched is not None:
             self._touched[self.group_id] = None
 
     def add_member(self, member: Member) -> None:
-        """Take a member in; the first one leads."""
+        """Add a member; the first member leads."""
         self.members[member.member_id] = member
-        self._count(member, 1)
+        self._count_protocols(member, 1)
         if member.group_instance_id is not None:
             self.static_members[member.group_instance_id] = member.member_id
         if self.leader_id is None:
             self.leader_id = member.member_id
 
     def remove_member(self, member_id: str) -> Member | None:
-        """Take a member out; if it led, the one that came first of the others leads (GP-24)."""
+        """Remove a member and return it; if it led, the member that joined first of the others leads (GP-24)."""
         member = self.members.pop(member_id, None)
         if member is None:
             return None
-        self._count(member, -1)
+        self._count_protocols(member, -1)
         if member.group_instance_id is not None:
             del self.static_members[member.group_instance_id]
         if self.leader_id == member_id:
@@ -235,14 +238,14 @@ class Group:
         return member
 
     def set_protocols(self, member: Member, protocols: Protocols) -> None:
-        """Note what a member of the group says anew."""
+        """Replace the supported protocols of a member."""
         if protocols == member.protocols:
             return
-        self._count(member, -1)
+        self._count_protocols(member, -1)
         member.protocols = protocols
-        self._count(member, 1)
+        self._count_protocols(member, 1)
 
-    def _count(self, member: Member, number: int) -> None:
+    def _count_protocols(self, member: Member, number: int) -> None:
         counts = self.protocol_counts
         for name in {name for name, _ in member.protocols}:
             counts[name] = counts.get(name, 0) + number
@@ -255,11 +258,11 @@ class Group:
 
     @property
     def uses_consumer_protocol(self) -> bool:
-        """Whether the members are consumers, rather than say Connect workers."""
+        """Whether the members are consumers, and not for instance Connect workers."""
         return self.kind == "consumer" or self.protocol_type == "consumer"
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether offsets of a topic are in use; an unknown subscription of members is one to everything (EX-22)."""
+        """Return whether a member reads a topic; members whose subscription is unknown count for all topics (EX-22)."""
         if self._subscribed_topics is None:
             return bool(self.members)
         return topic in self._subscribed_topics

@@ -1,11 +1,12 @@
-"""Committed offsets, as those see them who commit and fetch.
+"""The committed offsets of all groups, as commits and fetches use them.
 
-Theory of operation. The table holds only what the log has (OS-15). A change is a batch of entries of one group; it is
-appended to the log of the group's offsets partition (`change_log`), and once it is there it is applied, in one step and
-in log order, so that nothing ever has to be undone (OS-24) and a reader sees all of a commit or nothing of it (OS-26).
+Theory of operation. The store has only what the log has (OS-15). A change has entries of one group; it is appended to
+the log of the group's offsets partition (`change_log`), and applied in one step, in the order of the log, once the log
+has it. So no change has to be undone (OS-24), and a reader sees all of a commit or nothing of it (OS-26).
 
-How offsets are kept is `table`'s business. What is added here is that a commit may be deferred: the same client commits
-the same partitions again and again, and most of that nobody ever looks at.
+`table` stores the offsets. This module adds deferred commits: a client commits the same partitions again and again, and
+most of these commits are never read. The commit cache keeps such a commit as it came, and it is put into the table when
+its group is read or changed in another way.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class LastCommit(Protocol):
-    """The last commit of a group, as its client sent it: its entries are worked out when they are asked for."""
+    """The last commit of a group as its client sent it; its entries are decoded when they are needed."""
 
     is_deferred: bool
-    """Whether it is visible, and not in the table."""
+    """Whether the commit is visible, but not in the table yet."""
 
     @property
     def expires_early(self) -> bool:
-        """As of `OffsetStore.apply_commit`."""
+        """As for `OffsetStore.apply_commit`."""
         ...
 
     def entries(self) -> CommitEntries: ...
@@ -45,31 +46,31 @@ class OffsetStore:
     def __init__(self) -> None:
         self._table = OffsetTable()
         self.last_commits: dict[str, Any] = {}
-        """By group, those that are remembered: `LastCommit`s of whoever remembers, who knows what else they are."""
+        """`LastCommit`s by group id: entries of the commit cache, which knows their full type."""
         self.touched: dict[str, None] = {}
-        """Groups that the next sweep has to look at, as what the table knows of them is not all (`Sweeps`)."""
+        """Ids of groups that the next expiration run has to check, as the table does not name them."""
 
     def remember(self, group_id: str, commit: LastCommit) -> None:
-        """Keep a group's last commit, in place of the one before."""
+        """Keep a group's last commit; it replaces the one before."""
         self._settle(group_id)
         self.last_commits[group_id] = commit
 
     def forget(self, group_id: str) -> None:
-        """Keep it no more."""
+        """Drop a group's last commit; its offsets stay visible."""
         self._settle(group_id)
         del self.last_commits[group_id]
 
     def defer(self, group_id: str, commit: LastCommit) -> None:
-        """Make the commit that is remembered of a group visible; its entries are worked out when somebody looks.
+        """Make the last commit of a group visible; its entries are decoded when they are needed.
 
-        Until then it may become, by itself, a later commit of the same partitions.
+        Until then the commit cache may replace it by a later commit of the same partitions, without a call.
         """
         commit.is_deferred = True
         if commit.expires_early or not self._table.has(group_id):
             self.touched[group_id] = None
 
     def _settle(self, group_id: str) -> None:
-        """Put what was deferred into the table; everything that looks at a group comes here first."""
+        """Put a deferred commit into the table. Each method that reads or changes a group calls this first."""
         commit = self.last_commits.get(group_id)
         if commit is not None and commit.is_deferred:
             commit.is_deferred = False
@@ -84,49 +85,49 @@ class OffsetStore:
             self._settle(group_id)
 
     def apply_commit(self, group_id: str, entries: CommitEntries, *, expires_early: bool = True) -> None:
-        """Make a commit visible that the log has.
+        """Make a commit visible.
 
-        ``expires_early``: False if all its offsets expire a retention time of the broker after their commit, or later.
+        ``expires_early``: False if all of its offsets expire a retention time of the broker after the commit, or later.
         """
         if self.last_commits:
             self._settle(group_id)
         self._table.apply(group_id, entries, expires_early=expires_early)
 
     def apply_deletion(self, group_id: str, entries: DeletionEntries) -> None:
-        """Forget offsets whose tombstones the log has."""
+        """Delete offsets whose tombstones the log has."""
         if self.last_commits:
             self._settle(group_id)
         if not self._table.remove(group_id, entries):
             self.touched[group_id] = None
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, OffsetAndMetadata]]:
-        """Return a group's offsets by topic and partition, to be read before its next change; empty if it has none."""
+        """Return a group's offsets by topic and partition, valid until its next change; empty if it has none."""
         if self.last_commits:
             self._settle(group_id)
         return self._table.of_group(group_id)
 
     def has(self, group_id: str) -> bool:
-        """Whether a group has offsets."""
+        """Return whether a group has offsets."""
         return self._is_deferred(group_id) or self._table.has(group_id)
 
     def group_ids(self) -> Iterator[str]:
-        """Yield the groups that have offsets, in no order. Nothing may be changed meanwhile."""
+        """Yield the ids of groups with offsets, in no order. Nothing may be changed during the iteration."""
         self._settle_all()
         return self._table.group_ids()
 
     def groups_with(self, topic: str) -> Iterator[str]:
-        """Yield the groups that have an offset in a topic. Walks all groups: for deletions, not for commits."""
+        """Yield the ids of groups with an offset in a topic. Reads all groups: for deletions, not for commits."""
         self._settle_all()
         return self._table.groups_with(topic)
 
-    def due(self, until_ms: int) -> Iterator[list[GroupToCheck]]:
-        """Yield groups that may have something that expires, if everything committed until a time does; see
-        `OffsetTable.due`."""
-        for groups in self._table.due(until_ms):
+    def groups_to_check(self, until_ms: int) -> Iterator[list[GroupToCheck]]:
+        """Yield groups that may have an expired offset if all commits until a time are; see
+        `OffsetTable.groups_to_check`."""
+        for groups in self._table.groups_to_check(until_ms):
             yield [(group_id, None if self._is_deferred(group_id) else offsets) for group_id, offsets in groups]
 
     def check_again(self, group_id: str, min_commit_ms: int) -> None:
-        """Have `due` name a group, which it has named, at this time again."""
+        """Have `groups_to_check` yield a group again, which it has yielded, for times from ``min_commit_ms`` on."""
         self._table.check_again(group_id, min_commit_ms)
 
     def __len__(self) -> int:

@@ -1,8 +1,9 @@
-"""Offsets of transactions that have not ended: not visible until they are committed (OC-55, OC-56, LF-32 to LF-34).
+"""The offsets of open transactions: not visible until the transaction is committed (OC-55, OC-56, LF-32 to LF-34).
 
-Theory of operation. Each offsets partition has its own, as each gets its own marker. Whether a committed offset becomes
-visible is decided by the order of the records, not of the markers: not if something later has become visible since. So
-while an offset waits, the place of the newest visible one of its partition is kept.
+Theory of operation. Each offsets partition has its own pending offsets, as each gets its own transaction marker. The
+order of the records, not of the markers, decides whether a committed offset becomes visible: it does not if a later
+record has made another offset of the same partition visible. So for each key with a pending offset, the position of its
+newest visible record is kept.
 """
 
 from __future__ import annotations
@@ -14,90 +15,91 @@ if TYPE_CHECKING:
 
     from kproto_server.coordinator.offsets import OffsetAndMetadata
 
-    Place = tuple[str, str, int]
+    OffsetKey = tuple[str, str, int]
     """Group, topic, partition."""
 
 Key = TypeVar("Key")
 
-BEFORE_ALL = -1
+NEVER_VISIBLE = -1
+"""Before each record offset."""
 
 
 class PendingOffset(NamedTuple):
-    """What a transaction will make visible."""
+    """An offset that the transaction makes visible if it is committed."""
 
     record_offset: int
-    """Of its record in the log."""
+    """The offset of its record in the log."""
     stored: OffsetAndMetadata
 
 
 class PendingOffsets:
-    """Those of one offsets partition, by producer id."""
+    """The pending offsets of one offsets partition, by producer id."""
 
     def __init__(self) -> None:
-        self._producers: dict[int, dict[Place, PendingOffset]] = {}
-        self._waiting: dict[Place, int] = {}
-        """How many producers have one there."""
-        self._visible: dict[Place, int] = {}
-        """Record offset of what has become visible there in the meantime."""
+        self._producers: dict[int, dict[OffsetKey, PendingOffset]] = {}
+        self._producer_counts: dict[OffsetKey, int] = {}
+        """The number of producers with a pending offset for each key."""
+        self._visible: dict[OffsetKey, int] = {}
+        """The offset of the newest visible record, for keys with a pending offset."""
         self._groups: dict[str, int] = {}
-        """How many wait in each group."""
+        """The number of pending offsets of each group."""
 
-    def add(self, producer_id: int, place: Place, pending: PendingOffset) -> None:
-        """Note an offset of a producer's transaction, in place of what it had there."""
-        places = self._producers.setdefault(producer_id, {})
-        if place not in places:
-            self._waiting[place] = self._waiting.get(place, 0) + 1
-            self._groups[place[0]] = self._groups.get(place[0], 0) + 1
-        places[place] = pending
+    def add(self, producer_id: int, key: OffsetKey, pending: PendingOffset) -> None:
+        """Add an offset of a producer's transaction; it replaces the one with the same key."""
+        of_producer = self._producers.setdefault(producer_id, {})
+        if key not in of_producer:
+            self._producer_counts[key] = self._producer_counts.get(key, 0) + 1
+            self._groups[key[0]] = self._groups.get(key[0], 0) + 1
+        of_producer[key] = pending
 
-    def became_visible(self, place: Place, record_offset: int) -> None:
-        """Note that an offset was written there by nobody's transaction."""
-        if place in self._waiting:
-            self._visible[place] = record_offset
+    def became_visible(self, key: OffsetKey, record_offset: int) -> None:
+        """Note a record outside of transactions, which is visible at once."""
+        if key in self._producer_counts:
+            self._visible[key] = record_offset
 
-    def end(self, producer_id: int, *, commits: bool) -> list[tuple[Place, OffsetAndMetadata]]:
-        """End a producer's transaction; return what becomes visible by it."""
-        visible: list[tuple[Place, OffsetAndMetadata]] = []
-        for place, (record_offset, stored) in self._producers.pop(producer_id, {}).items():
-            if commits and record_offset > self._visible.get(place, BEFORE_ALL):
-                self._visible[place] = record_offset
-                visible.append((place, stored))
-            self._leave(place)
+    def end(self, producer_id: int, *, commits: bool) -> list[tuple[OffsetKey, OffsetAndMetadata]]:
+        """End a producer's transaction; return the offsets that become visible."""
+        visible: list[tuple[OffsetKey, OffsetAndMetadata]] = []
+        for key, (record_offset, stored) in self._producers.pop(producer_id, {}).items():
+            if commits and record_offset > self._visible.get(key, NEVER_VISIBLE):
+                self._visible[key] = record_offset
+                visible.append((key, stored))
+            self._count_removed(key)
         return visible
 
-    def remove(self, producer_id: int, place: Place) -> None:
-        """Forget the offset that one producer's transaction has there."""
-        places = self._producers.get(producer_id, {})
-        if places.pop(place, None) is not None:
-            self._leave(place)
-            if not places:
+    def remove(self, producer_id: int, key: OffsetKey) -> None:
+        """Remove one producer's pending offset of a key."""
+        of_producer = self._producers.get(producer_id, {})
+        if of_producer.pop(key, None) is not None:
+            self._count_removed(key)
+            if not of_producer:
                 del self._producers[producer_id]
 
-    def remove_all(self, place: Place) -> None:
-        """Forget the offsets that any transaction has there."""
-        if place in self._waiting:
+    def remove_all(self, key: OffsetKey) -> None:
+        """Remove all producers' pending offsets of a key."""
+        if key in self._producer_counts:
             for producer_id in list(self._producers):
-                self.remove(producer_id, place)
+                self.remove(producer_id, key)
 
-    def _leave(self, place: Place) -> None:
-        _count_down(self._groups, place[0])
-        if not _count_down(self._waiting, place):
-            self._visible.pop(place, None)
+    def _count_removed(self, key: OffsetKey) -> None:
+        _count_down(self._groups, key[0])
+        if not _count_down(self._producer_counts, key):
+            self._visible.pop(key, None)
 
     def has_group(self, group_id: str) -> bool:
-        """Whether any offset of a group waits: its group may not go (OC-57)."""
+        """Return whether a group has a pending offset, which keeps the group from expiring (OC-57)."""
         return group_id in self._groups
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._producer_counts)
 
-    def __contains__(self, place: Place) -> bool:
-        return place in self._waiting
+    def __contains__(self, key: OffsetKey) -> bool:
+        return key in self._producer_counts
 
-    def __iter__(self) -> Iterator[tuple[int, Place, PendingOffset]]:
-        for producer_id, places in self._producers.items():
-            for place, pending in places.items():
-                yield producer_id, place, pending
+    def __iter__(self) -> Iterator[tuple[int, OffsetKey, PendingOffset]]:
+        for producer_id, of_producer in self._producers.items():
+            for key, pending in of_producer.items():
+                yield producer_id, key, pending
 
 
 def _count_down(counts: dict[Key, int], key: Key) -> int:

@@ -1,8 +1,8 @@
-"""`__consumer_offsets` of a broker that keeps everything in memory: made when somebody reads it.
+"""`__consumer_offsets` of a broker that keeps everything in memory: its records are made when a client reads it.
 
-Theory of operation. Without a data directory no records are made of commits, as the tables are all there is and most
-offsets topics are never read. Who reads this one finds it as if it had been compacted just before: each group as it is,
-and the newest offset of each partition. From then on every change is appended too, as it would be to a log on disk.
+Theory of operation. Without a data directory commits make no records, as the tables have everything and most offsets
+topics are never read. The first read makes records as if the log had just been compacted: each group as it is, and the
+newest offset of each partition. From then on each change is appended to the log as well, as on disk.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from kproto_server.partition_log.log_manager import LogManager
 
 WRITTEN_STATES = (GroupState.EMPTY, GroupState.STABLE)
-"""Those in which a group's record is written; of one that is rebalancing the next will be."""
+"""The states in which a group has a record; a rebalance writes one when it ends."""
 
 
 class ReadableChangeLog(MemoryChangeLog):
-    """A log in memory that can be read."""
+    """A log in memory that clients can read."""
 
     keeps = True
 
@@ -43,23 +43,23 @@ class ReadableChangeLog(MemoryChangeLog):
         change.settle(0)
 
     def write(self, partition: int, batch: bytes, record_count: int) -> None:
-        """Put a batch into a partition of the offsets topic."""
-        where = self._topic.partitions[partition]
-        data = self._log_manager.data_of(self._topic, where)
-        data.append(batch, record_count - 1, self._clock.now_ms(), where.leader_epoch)
+        """Append a batch to a partition of the offsets topic, and wake the fetches that wait for it."""
+        target = self._topic.partitions[partition]
+        data = self._log_manager.data_of(self._topic, target)
+        data.append(batch, record_count - 1, self._clock.now_ms(), target.leader_epoch)
         data.wake()
         self._log_manager.wrote_to_memory(len(batch))
 
 
 def make_offsets_topic_readable(coordinator: GroupCoordinator, topic: Topic, log_manager: LogManager) -> None:
-    """Have the offsets topic be read from now on, as it is."""
-    shown = ReadableChangeLog(topic, log_manager, coordinator.clock)
+    """Write the present groups and offsets to the offsets topic, and append all changes to it from now on."""
+    log = ReadableChangeLog(topic, log_manager, coordinator.clock)
     count, behavior = len(topic.partitions), coordinator.behavior
     now_ms = coordinator.clock.now_ms()
     for group in coordinator.groups:
         if group.generation > NO_GENERATION and group.protocol_type is not None and group.state in WRITTEN_STATES:
-            shown.write(partition_for(group.group_id, count), *group_batch(group, now_ms, behavior))
+            log.write(partition_for(group.group_id, count), *group_batch(group, now_ms, behavior))
     for group_id in sorted(coordinator.offsets.group_ids()):
         entries = [(name, list(offsets.items())) for name, offsets in coordinator.offsets.of_group(group_id).items()]
-        shown.write(partition_for(group_id, count), *commit_batch(group_id, entries, now_ms, behavior))
-    coordinator.log = shown
+        log.write(partition_for(group_id, count), *commit_batch(group_id, entries, now_ms, behavior))
+    coordinator.log = log

@@ -1,7 +1,7 @@
-"""The groups of which there is more to say than that they have offsets.
+"""The registered groups: those that have more than offsets.
 
-A group that only commits exists by its offsets (LF-31): it has no members, is Empty for ever, and is not in here.
-`GroupCoordinator.group` finds both.
+A group that only commits exists by its offsets (LF-31): it has no members, is always Empty, and is not registered.
+`GroupCoordinator.group` finds both kinds.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 
 
 def simple_group(group_id: str) -> Group:
-    """Return a group that only commits. Since when it is there is not known, and decides nothing (EX-21)."""
+    """Return a group that only commits. Its creation time is unknown and decides nothing (EX-21)."""
     group = Group(group_id, 0)
     group.state_timestamp_ms = None
     return group
 
 
 class GroupRegistry:
-    """Groups by their ids."""
+    """Groups by id."""
 
     __slots__ = ("_groups", "get", "touched")
 
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
         self.get = self._groups.get
-        """Return the group with this id, or None. The dictionary's own method: this is on the way of every commit."""
+        """Return the group with this id, or None. Bound to the dictionary's method: each commit calls it."""
         self.touched: dict[str, None] = {}
-        """Groups that the next sweep has to look at."""
+        """Ids of groups that the next expiration run has to check; a dictionary, as it keeps their order."""
 
     def create(self, group_id: str, now_ms: int, kind: Kind = "classic") -> Group:
-        """Make an Empty group in place of any that had this id."""
+        """Create an Empty group, which replaces any group with this id."""
         group = self._groups[group_id] = Group(group_id, now_ms, kind, self.touched)
         self.touched[group_id] = None
         return group
 
     def remove(self, group_id: str) -> None:
-        """Forget a group; it is Dead for whoever still holds it."""
+        """Remove a group; its state is Dead for pending requests that still refer to it."""
         group = self._groups.pop(group_id, None)
         if group is not None:
             group.state = GroupState.DEAD

@@ -9,7 +9,8 @@ from kproto.codes import ErrorCode
 from kproto.messages.k11_join_group import JoinGroupResponse, JoinGroupResponseMember
 from kproto_server.coordinator.membership.join import join
 from kproto_server.coordinator.membership.limits import group_limits_of
-from kproto_server.coordinator.membership.responses import JoinRequest, JoinResult, rejected_join
+from kproto_server.coordinator.membership.requests import JoinRequest
+from kproto_server.coordinator.membership.responses import JoinResult, rejected_join
 from kproto_server.handlers._member_requests import member_request_error
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.deferred import DelayedOperation

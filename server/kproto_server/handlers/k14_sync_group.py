@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages.k14_sync_group import SyncGroupResponse
-from kproto_server.coordinator.membership.responses import SyncRequest, SyncResult
+from kproto_server.coordinator.membership.requests import SyncRequest
+from kproto_server.coordinator.membership.responses import SyncResult
 from kproto_server.coordinator.membership.sync import sync
 from kproto_server.handlers._member_requests import member_request_error
 from kproto_server.requests.deferred import DelayedOperation

@@ -10,13 +10,8 @@ from kproto_server.coordinator.groups import Group, GroupState, Protocols
 from kproto_server.coordinator.membership.heartbeat import heartbeat
 from kproto_server.coordinator.membership.join import join
 from kproto_server.coordinator.membership.leave import leave
-from kproto_server.coordinator.membership.responses import (
-    JoinRequest,
-    JoinResult,
-    PendingResponse,
-    SyncRequest,
-    SyncResult,
-)
+from kproto_server.coordinator.membership.requests import JoinRequest, SyncRequest
+from kproto_server.coordinator.membership.responses import JoinResult, PendingResponse, SyncResult
 from kproto_server.coordinator.membership.sync import sync
 from tests.coordinator.broker_state import new_state
 

@@ -15,7 +15,7 @@ from kproto.records.compression import Compression
 from kproto.records.record_batch import read_record_batch, seal
 from kproto_server.configuration.settings import SettingError, Settings
 from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.coordinator.offsets_log.batches import offsets_compression, whole
+from kproto_server.coordinator.offsets_log.batches import offsets_compression, with_checksum
 from kproto_server.coordinator.offsets_log.commits import commit_batch
 from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 from kproto_server.releases.kafka_version import KafkaVersion
@@ -141,7 +141,7 @@ def test_a_template_makes_the_same_batch(
             )
             for topic, partitions in entries
         ]
-        made = whole(template.checked(request_of(group_id, offsets), now_ms))
+        made = with_checksum(template.checked(request_of(group_id, offsets), now_ms))
         assert (made, template.record_count) == commit_batch(
             group_id, again, now_ms, kafka_version.behavior(CoordinatorBehavior)
         )

@@ -20,7 +20,7 @@ from kproto.records.offsets_topic import read_offsets_record
 from kproto.records.record_batch import RecordBatch
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.coordinator.offsets_log.batches import whole
+from kproto_server.coordinator.offsets_log.batches import with_checksum
 from kproto_server.coordinator.offsets_log.commits import commit_batch
 from kproto_server.coordinator.offsets_log.deletions import deletion_batch, tombstones
 from kproto_server.coordinator.offsets_log.groups import group_batch
@@ -111,7 +111,7 @@ def test_recorded_commits(release: str) -> None:
             expires_after_ms = None if expire_ms is None else expire_ms - now_ms
             template = template_of(len(group_id.encode()), entries, kafka_version, expires_after_ms)
             request = request_of(group_id, [found.offset for found in stored])
-            assert whole(template.checked(request, now_ms)) == unplaced(data)
+            assert with_checksum(template.checked(request, now_ms)) == unplaced(data)
         count += 1
     assert count >= 8
 

@@ -54,9 +54,9 @@ class PlainTable:
         return {group_id for (group_id, _, _), due_ms in self._due_ms.items() if due_ms <= until_ms}
 
     def check_again(self, group_id: str, min_commit_ms: int = CHECK_NEVER) -> None:
-        for place in self._due_ms:
-            if place[0] == group_id:
-                self._due_ms[place] = min_commit_ms
+        for record_start in self._due_ms:
+            if record_start[0] == group_id:
+                self._due_ms[record_start] = min_commit_ms
 
     def earliest(self, group_id: str) -> int:
         """Return the earliest commit time of a group's offsets."""

@@ -13,7 +13,7 @@ from kproto_server.coordinator.table.buckets import BLOCKS_MAX, Buckets
 from kproto_server.coordinator.table.layouts import ENTRIES_CACHED_MAX, Layouts
 from kproto_server.coordinator.table.records import encode
 from kproto_server.coordinator.table.table import OffsetTable
-from kproto_server.coordinator.table.topics import Topics
+from kproto_server.coordinator.table.topics import TopicNumbers
 from tests.coordinator.table.plain_table import PlainTable
 
 if TYPE_CHECKING:
@@ -96,14 +96,14 @@ def test_a_topic_that_was_made_anew_many_times_is_one_topic() -> None:
 
 
 def test_layouts_are_remembered_up_to_a_bound() -> None:
-    layouts = Layouts(Topics())
+    layouts = Layouts(TopicNumbers())
     layouts.topics.base("t", TOPIC_ID)
     for first in range(3000):
         record = encode(tuple(range(first, first + 60)), ((1,) * 60, (-1,) * 60, ("",) * 60, (5,) * 60, (None,) * 60))
         assert record is not None
         layout = layouts.get(record[9 : 9 + record[8]])
         assert layout.keys[0] == first
-        assert sum(known.count for known in layouts.remembered()) <= ENTRIES_CACHED_MAX
+        assert sum(known.count for known in layouts.cached()) <= ENTRIES_CACHED_MAX
 
 
 # What becomes of a group.
@@ -124,10 +124,10 @@ def test_a_group_grows_and_shrinks(group_id: str) -> None:
     table, plain = OffsetTable(), PlainTable()
     for count in (1, 16, 70, 500, 64, 3, 1):
         before = plain.of_group(group_id).get("t", {})
-        doomed = [("t", [partition for partition in before if partition >= count])]
+        deleted = [("t", [partition for partition in before if partition >= count])]
         for one in (table, plain):
             one.apply(group_id, entries(range(count), at_ms=count), expires_early=False)
-            one.remove(group_id, doomed)
+            one.remove(group_id, deleted)
         assert table.of_group(group_id) == plain.of_group(group_id)
         assert len(table) == count
     assert list(table.group_ids()) == [group_id]

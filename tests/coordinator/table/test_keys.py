@@ -16,8 +16,8 @@ keys = st.sets(st.builds(lambda topic, partition: topic * PARTITIONS + partition
 
 @given(keys)
 def test_keys_come_back(some: set[int]) -> None:
-    in_order = tuple(sorted(some))
-    assert decode_keys(encode_keys(in_order)) == in_order
+    sorted_entries = tuple(sorted(some))
+    assert decode_keys(encode_keys(sorted_entries)) == sorted_entries
 
 
 @pytest.mark.parametrize(

@@ -42,12 +42,12 @@ def commits(draw: st.DrawFn) -> CommitEntries:
     for name in draw(st.lists(NAMES, min_size=1, max_size=6)):
         partitions = []
         first = draw(INT64)
-        for place, partition in enumerate(draw(PARTITIONS)):
-            if is_alike or place > 3:
+        for record_start, partition in enumerate(draw(PARTITIONS)):
+            if is_alike or record_start > 3:
                 values = alike
             else:
                 values = draw(epochs), draw(METADATA), draw(times), draw(expiries), draw(ids)
-            offset = (first + place + 2**63) % 2**64 - 2**63
+            offset = (first + record_start + 2**63) % 2**64 - 2**63
             partitions.append((partition, OffsetAndMetadata(offset, *values)))
         entries.append((name, partitions))
     return entries
@@ -73,19 +73,19 @@ class Tables(RuleBasedStateMachine):
     @rule(data=st.data(), keeps=st.sampled_from([0, 1, 5, 40]))
     def delete(self, data: st.DataObject, keeps: int) -> None:
         group_id = data.draw(st.sampled_from(sorted(self.plain.groups)))
-        doomed = [(name, sorted(stored)[keeps:]) for name, stored in self.plain.of_group(group_id).items()]
-        doomed += [("nobody's", [1]), ("t", [12345])]
-        self.packed.remove(group_id, doomed)
-        self.plain.remove(group_id, doomed)
+        deleted = [(name, sorted(stored)[keeps:]) for name, stored in self.plain.of_group(group_id).items()]
+        deleted += [("nobody's", [1]), ("t", [12345])]
+        self.packed.remove(group_id, deleted)
+        self.plain.remove(group_id, deleted)
         self.changed = group_id
 
     @rule(until_ms=st.integers(0, 9), is_left_alone=st.booleans())
     def look(self, until_ms: int, is_left_alone: bool) -> None:
         """A sweep: who has to be looked at is named, and named again when it was put off."""
-        due = list(chain(*self.packed.due(until_ms)))
-        named = [group_id for group_id, _ in due]
+        groups_to_check = list(chain(*self.packed.groups_to_check(until_ms)))
+        named = [group_id for group_id, _ in groups_to_check]
         assert len(set(named)) == len(named)
-        for group_id, all_of_it in due:
+        for group_id, all_of_it in groups_to_check:
             if all_of_it is not None:
                 assert self.plain.is_over(group_id, until_ms)
                 assert {name: set(indexes) for name, indexes in all_of_it} == {

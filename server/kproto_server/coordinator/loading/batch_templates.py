@@ -1,17 +1,20 @@
-"""How the octets of a commit's batch are laid out, so that one like another is recognized without decoding it.
+"""Batch templates: which bytes two commits have in common, so that one like another is recognized undecoded.
 
-Theory of operation. Of two batches with the same layout all sizes are the same: each key, each value and each string
-stands in the same place. Then the octets of a batch fall into three kinds, told apart by masks over the whole batch as
-one number:
+Theory of operation. In two batches with the same template all sizes are the same, so each key, each value and each
+string is at the same position. Seen as one large integer, a batch has three kinds of bits, for which the template has
+masks:
 
-- those of the layout itself: sizes, types, versions, and in strings the high bit, which is 0 in ASCII;
-- those that say whose offsets these are: group, topics, partitions, and everything else that seldom changes;
-- offsets, leader epochs, times, and the letters of metadata, which are any that they like.
+- structure: sizes, types, versions, and in strings the high bit of each byte, which is 0 in ASCII;
+- identity: group, topics, partitions, topic ids and everything else that seldom changes;
+- values: offsets, leader epochs, timestamps, and the letters of metadata, which may have any value.
 
-A batch that agrees with a layout in the first is a commit that can be decoded, of one group, with as many records. Two
-that also agree in the second are commits of the same partitions: the later one stands in place of the earlier.
+A batch whose structure bits equal the template's (`BatchTemplate.matches`) is a commit of one group, with as many
+records, and `entries` decodes it with one `Struct`. Two batches whose structure and identity bits are equal
+(``identity_mask``) are commits of the same partitions: the later one replaces the earlier.
 
-What is laid out is what the checksum covers: the batch from its attributes on (LF-1).
+A template covers what the checksum covers: the batch from its attributes on (LF-1). `_TemplateReader` makes one from a
+batch. It accepts exactly what `replay` would read as an ordinary commit, and rejects everything unusual: compression,
+transactions, headers, tombstones, other record types, several groups, and text that is not ASCII.
 """
 
 from __future__ import annotations
@@ -44,28 +47,28 @@ if TYPE_CHECKING:
     Deadline = Callable[[int, int | None], int | None]
 
 CHECKED_SIZE = CHECKED.size
-"""Bytes of a batch's header that the checksum covers."""
+"""Bytes of the batch header that the checksum covers."""
 COUNT = slice(position_of("record_count") - CHECKED_FROM, CHECKED_SIZE)
 TIMESTAMPS = slice(position_of("base_timestamp") - CHECKED_FROM, position_of("producer_id") - CHECKED_FROM)
-NOT_PLAIN = 7 | TRANSACTIONAL | CONTROL
-"""Attributes of batches that are compressed, transactions', or the broker's."""
+UNUSUAL_ATTRIBUTES = 7 | TRANSACTIONAL | CONTROL
+"""The bits of compressed batches, of transactions, and of control batches."""
 
-LETTERS = 0x80
-"""The bit that no letter of ASCII has."""
+NOT_ASCII = 0x80
+"""The bit that no ASCII character has."""
 OFFSET_SIZE = TIME_SIZE = 8
 EPOCH_SIZE = PARTITION_SIZE = 4
 
 VALUE_VERSION_MAX = {0: 0, 1: VERSION_MAX}
-"""By record type."""
+"""The newest version of the value, by record type."""
 
 FIELDS = 8
-"""Fields of each record that are decoded; of those that its version lacks nothing is."""
+"""Decoded fields of each record; a field that its version lacks is decoded as no bytes."""
 
 _new: Any = tuple.__new__
 
 
 class BatchTemplate:
-    """One layout of commits."""
+    """The common structure of commit batches."""
 
     __slots__ = (
         "_fields",
@@ -79,8 +82,8 @@ class BatchTemplate:
         "_structure",
         "_structure_mask",
         "group",
+        "identity_mask",
         "record_count",
-        "same",
         "size",
     )
 
@@ -88,12 +91,14 @@ class BatchTemplate:
         data = reader.data
         self.size = len(data)
         self.record_count = len(reader.groups)
-        self.same = _number(reader.same)
-        """The octets in which two commits of the same partitions agree, as a number with their bits set."""
+        self.identity_mask = _number(reader.identity)
+        """The bits in which two commits of the same partitions agree."""
         self._structure_mask = _number(reader.structure)
         self._structure = _number(data) & self._structure_mask
         start, stop = reader.groups[0]
         self.group = slice(start, stop)
+        """Where the group id is, in the first record."""
+        # All records have to be of the same group: its id, shifted to the position in each record, added up.
         self._group_shift = 8 * (self.size - stop)
         self._group_bits = (1 << 8 * (stop - start)) - 1
         self._group_factor = sum(1 << 8 * (self.size - stop) for _, stop in reader.groups)
@@ -104,7 +109,7 @@ class BatchTemplate:
         self._has_topic_id = reader.with_topic_id
 
     def matches(self, value: int) -> bool:
-        """Whether a batch of this size, as a number, has this layout."""
+        """Return whether a batch of this size, as an integer, has this template."""
         if value & self._structure_mask != self._structure:
             return False
         if self.record_count == 1:
@@ -113,9 +118,9 @@ class BatchTemplate:
         return value & self._group_mask == group * self._group_factor
 
     def entries(self, data: bytes, deadline: Deadline | None) -> CommitEntries:
-        """Decode a batch of this layout.
+        """Decode a batch of this template.
 
-        ``deadline`` tells when an offset expires, by its commit and expire time; None: when the record says.
+        ``deadline``: returns an expire timestamp from a commit and an expire timestamp; None: the record's counts.
         """
         has_epoch, has_expiry, has_topic_id = self._has_epoch, self._has_expiry, self._has_topic_id
         fields = iter(self._fields.unpack_from(data))
@@ -143,46 +148,47 @@ class BatchTemplate:
 
 
 def read_template(data: bytes) -> BatchTemplate | None:
-    """Return the layout of a batch, from its attributes on; None if it is anything but a plain commit of one group with
-    names and metadata of ASCII letters."""
+    """Return the template of a batch, given from its attributes on; None if the batch is no ordinary commit of one
+    group with names and metadata in ASCII."""
     try:
         return BatchTemplate(_TemplateReader(data))
     except FAILURES:
         return None
 
 
-def _number(octets: bytes | bytearray) -> int:
-    return int.from_bytes(octets, "big")
+def _number(data: bytes | bytearray) -> int:
+    return int.from_bytes(data, "big")
 
 
 class _TemplateReader:
-    """Goes through a batch and notes what is where. Whatever it does not expect raises one of `FAILURES`."""
+    """Reads a batch and collects masks and fields. Anything unexpected raises one of `FAILURES`."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.same = bytearray(b"\xff" * len(data))
+        self.identity = bytearray(b"\xff" * len(data))
         self.structure = bytearray(b"\xff" * len(data))
         self.groups: list[tuple[int, int]] = []
         self.fields: list[str] = []
         self.version = -1
         self.with_topic_id = False
         self._position = CHECKED_SIZE
-        self._told = 0
-        """How far ``fields`` have come."""
-        self._expect(int.from_bytes(data[:2], "big") & NOT_PLAIN == 0)
-        self._free(self.same, TIMESTAMPS)
-        self._free(self.structure, TIMESTAMPS)
+        self._fields_end = 0
+        """The position after the last of ``fields``."""
+        self._expect(int.from_bytes(data[:2], "big") & UNUSUAL_ATTRIBUTES == 0)
+        self._clear(self.identity, TIMESTAMPS)
+        self._clear(self.structure, TIMESTAMPS)
         count = int.from_bytes(data[COUNT], "big", signed=True)
         self._expect(count > 0 and int.from_bytes(data[2:6], "big", signed=True) >= 0)
         for index in range(count):
             self._record(is_first=index == 0)
         self._expect(self._position == len(data))
 
-    def _expect(self, holds: bool) -> None:
-        if not holds:
+    def _expect(self, condition: bool) -> None:
+        if not condition:
             malformed()
 
-    def _free(self, mask: bytearray, where: slice, bits: int = 0) -> None:
+    def _clear(self, mask: bytearray, where: slice, bits: int = 0) -> None:
+        """Clear the mask of some bytes, but for these bits of each."""
         mask[where] = bytes((bits,)) * (where.stop - where.start)
 
     def _record(self, *, is_first: bool) -> None:
@@ -190,7 +196,7 @@ class _TemplateReader:
         end = self._position + size
         self._skip(1)
         self._timestamp_delta()
-        self._unsigned()  # the offset delta
+        self._unsigned()  # offset delta
         key_end = self._size() + self._position
         version_max = VALUE_VERSION_MAX[self._key()]
         self._expect(self._position == key_end)
@@ -203,13 +209,13 @@ class _TemplateReader:
     def _key(self) -> int:
         record_type = self._int16()
         self._expect(record_type in VALUE_VERSION_MAX)
-        group = self._letters(self._int16())
+        group = self._string(self._int16())
         self.groups.append((group.start, group.stop))
         self._expect(self.data[group] == self.data[slice(*self.groups[0])])
-        topic = self._letters(self._int16())
+        topic = self._string(self._int16())
         self._field(topic, f"{topic.stop - topic.start}s")
         partition = self._next(PARTITION_SIZE)
-        self._free(self.structure, partition)
+        self._clear(self.structure, partition)
         self._field(partition, "i")
         return record_type
 
@@ -217,24 +223,24 @@ class _TemplateReader:
         version = self._int16()
         self._expect(0 <= version <= version_max and (is_first or version == self.version))
         self.version = version
-        self._anything(OFFSET_SIZE, "q")
+        self._number_field(OFFSET_SIZE, "q")
         if version >= LEADER_EPOCH_SINCE:
-            self._anything(EPOCH_SIZE, "i")
+            self._number_field(EPOCH_SIZE, "i")
         else:
-            self._nothing()
+            self._missing_field()
         size = self._size_plus_one() if version >= FLEXIBLE_SINCE else self._int16()
-        metadata = self._letters(size)
-        self._free(self.same, metadata, LETTERS)
+        metadata = self._string(size)
+        self._clear(self.identity, metadata, NOT_ASCII)
         self._field(metadata, f"{size}s")
-        self._anything(TIME_SIZE, "q")
+        self._number_field(TIME_SIZE, "q")
         if version == HAS_EXPIRE_TIMESTAMP:
-            self._anything(TIME_SIZE, "q")
+            self._number_field(TIME_SIZE, "q")
         else:
-            self._nothing()
+            self._missing_field()
         if version >= FLEXIBLE_SINCE:
             self._tags(end, is_first=is_first)
         else:
-            self._nothing()
+            self._missing_field()
 
     def _tags(self, end: int, *, is_first: bool) -> None:
         with_topic_id = self.data[self._position : end] != NO_TAGS
@@ -243,35 +249,35 @@ class _TemplateReader:
         if with_topic_id:
             self._expect(self.data[self._next(len(TOPIC_ID_TAG))] == TOPIC_ID_TAG)
             topic_id = self._next(len(ZERO_UUID))
-            self._free(self.structure, topic_id)
+            self._clear(self.structure, topic_id)
             self._field(topic_id, "16s")
         else:
             self._skip(1)
-            self._nothing()
+            self._missing_field()
 
-    def _nothing(self) -> None:
-        """A field that values of this version lack."""
+    def _missing_field(self) -> None:
+        """Add a field that values of this version lack."""
         self.fields.append("0s")
 
-    def _anything(self, size: int, form: str) -> None:
-        """A number of which every pattern of bits is one."""
+    def _number_field(self, size: int, code: str) -> None:
+        """Add a number that differs from commit to commit, and may have any bits."""
         where = self._next(size)
-        self._free(self.same, where)
-        self._free(self.structure, where)
-        self._field(where, form)
+        self._clear(self.identity, where)
+        self._clear(self.structure, where)
+        self._field(where, code)
 
-    def _letters(self, size: int) -> slice:
-        """A string, whose letters are not the layout's."""
+    def _string(self, size: int) -> slice:
+        """Skip a string: of its bytes only the high bits are structure. Return where it is."""
         self._expect(0 <= size <= STRING_SIZE_MAX)
         where = self._next(size)
         self._expect(self.data[where].isascii())
-        self._free(self.structure, where, LETTERS)
+        self._clear(self.structure, where, NOT_ASCII)
         return where
 
-    def _field(self, where: slice, form: str) -> None:
-        """Note what is to be decoded."""
-        self.fields.append(f"{where.start - self._told}x{form}")
-        self._told = where.stop
+    def _field(self, where: slice, code: str) -> None:
+        """Add bytes to be decoded, with their `struct` code."""
+        self.fields.append(f"{where.start - self._fields_end}x{code}")
+        self._fields_end = where.stop
 
     def _next(self, size: int) -> slice:
         where = slice(self._position, self._position + size)
@@ -298,11 +304,11 @@ class _TemplateReader:
             _, self._position = more_varlong(self.data, self._position, first)
 
     def _size(self) -> int:
-        """The size of a record, a key or a value: a signed varint."""
+        """Read the size of a record, a key or a value: a signed varint, negative for null."""
         value = self._unsigned()
         self._expect(not value & 1)
         return value >> 1
 
     def _size_plus_one(self) -> int:
-        """The size of a compact string."""
+        """Read the size of a compact string."""
         return self._unsigned() - 1

@@ -1,7 +1,7 @@
-"""Records of offsets, decoded by hand (D13): what stands alone, or in batches of no layout that comes again.
+"""Fast path inside of `replay`: decodes the common form of an offset record by hand (D13).
 
-`kproto.records.offset_records` declares the same and is asked whenever anything is out of the ordinary, so nothing here
-has to say what is wrong.
+`kproto.records.offset_records` declares the same records. It is used whenever this function returns None, so that
+errors need no description here. Earns 12 microseconds for each record (`kproto_server.coordinator.loading`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from kproto.records.offset_records import NO_EXPIRE_TIMESTAMP, NO_LEADER_EPOCH, 
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 
 OffsetRow = tuple[str, str, int, OffsetAndMetadata | None]
-"""Group, topic, partition, and what is stored there; None: a tombstone."""
+"""Group, topic, partition, and the stored offset; None: a tombstone."""
 
 KEY_OVERHEAD = 10
-"""Octets of a key beside group and topic: type, two sizes, partition."""
+"""Bytes of a key besides group and topic: type, two sizes, partition."""
 OFFSET_KEY = b"\0\1"
 
 INT16 = Struct(">h").unpack_from
@@ -27,7 +27,7 @@ WITHOUT_EPOCH = Struct(">qh").unpack_from
 WITH_EPOCH = Struct(">qih").unpack_from
 """Offset, leader epoch, size of the metadata."""
 FLEXIBLE = Struct(">qiB").unpack_from
-"""Offset, leader epoch, size of the metadata plus one, if it has one octet."""
+"""Offset, leader epoch, size of the metadata plus one, if that has one byte."""
 INT64 = Struct(">q").unpack_from
 TWO_INT64 = Struct(">qq").unpack_from
 
@@ -35,7 +35,7 @@ _new: Any = tuple.__new__
 
 
 def decode_offset_record(key: bytes, value: bytes | None) -> OffsetRow | None:
-    """Decode the record of an offset; None if it is something else, or not as most of them are."""
+    """Return a decoded offset record; None if it is another record, or has an uncommon form."""
     if key[:2] != OFFSET_KEY:
         return None
     try:
@@ -56,11 +56,11 @@ def decode_offset_record(key: bytes, value: bytes | None) -> OffsetRow | None:
 
 
 def _stored(value: bytes) -> OffsetAndMetadata | None:
-    """Decode the value; None as above.
+    """Return a decoded value; None as above.
 
     Raises:
-        struct.error: cut off.
-        UnicodeDecodeError: the metadata are no UTF-8.
+        struct.error: the value is truncated.
+        UnicodeDecodeError: the metadata is not UTF-8.
     """
     leader_epoch, expire_ms, topic_id = NO_LEADER_EPOCH, None, ZERO_UUID
     version = value[:2]

@@ -1,4 +1,16 @@
-"""One offsets partition on its way from the log into the tables, in steps of a few milliseconds at most."""
+"""The load of one offsets partition from its log into the tables, in steps of a few milliseconds.
+
+Theory of operation. The work is a generator, which yields at the end of each step; `step` runs it to the next one. The
+generator has three parts:
+
+1. read all batches. Offsets go into the tables as they are read, or are kept back as repeated commits; groups are
+   collected. Meanwhile the partition is unavailable (COORDINATOR_LOAD_IN_PROGRESS), so no client sees half of it;
+2. if a batch can't be read, remove what is in the tables already: the partition is served whole or not at all (LF-36);
+3. else apply what was kept back, and create the groups.
+
+A log may end with an incomplete batch, of a write that a crash has interrupted. It is not loaded (LF-62); `storage`
+truncates it.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +33,13 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.pending_offsets import PendingOffsets
 
 STEP_SIZE_BYTES = 64 << 10
-"""Of the log, read in one step: records of 70 bytes at 3 microseconds each make 3 ms."""
-GROUPS_AT_ONCE = 50
-"""Groups made, or offsets of groups taken back, in one step."""
+"""The bytes of the log that a step reads: about 900 records of 70 bytes, 3 ms at 3 microseconds each."""
+GROUPS_PER_STEP = 50
+"""Groups that a step creates, or whose offsets it removes again."""
 
 
 class PartitionLoad:
-    """The loading of one offsets partition; `step` until it says that it is over."""
+    """The load of one offsets partition. Call `step` until it returns True."""
 
     def __init__(
         self,
@@ -39,82 +51,84 @@ class PartitionLoad:
         templates: BatchTemplates | None = None,
         decodes_all: bool = False,
     ) -> None:
-        """Read a log from its slices, which may be cut anywhere.
+        """Load a log from its slices, which may end anywhere.
 
         Args:
-            offsets: gets the offsets; None: the coordinator's own.
-            layouts: what loads of other partitions have learned, and this one will.
-            decodes_all: take the plain path only, by the declarations of all records.
+            offsets: gets the offsets; None: the coordinator's own store.
+            templates: batch templates of the partitions loaded before; this load adds its own.
+            decodes_all: use the reference implementation alone.
         """
         self.read_size_bytes = 0
-        """How much of the log has been gone through."""
+        """How much of the log has been read."""
         self.batch_count = 0
-        """Batches that the plain path has read."""
+        """The number of batches that the reference implementation has read."""
         self.failed: str | None = None
-        """Why the partition can't be served (LF-36): a batch, key or value that can't be read. Nothing of it is in the
-        tables then."""
+        """Why the partition can't be served: a batch, key or value that can't be decoded. The tables have nothing of
+        the partition then (LF-36)."""
         self.torn_size_bytes = 0
-        """What the log ends with and is no whole batch (LF-62)."""
+        """The size of an incomplete batch at the end of the log (LF-62)."""
         self.groups: list[Group] = []
-        """The groups of which the log has more than offsets; in the registry since the end."""
+        """The registered groups that this load has created."""
         self._groups = coordinator.groups
         self._now_ms = now_ms
         self._offsets = coordinator.offsets if offsets is None else offsets
         self._replay = Replay(coordinator, self._offsets, decodes_all=decodes_all)
-        self._repeated_commits = (
-            None if decodes_all else RepeatedCommits(self._replay, {} if templates is None else templates)
-        )
-        if self._repeated_commits is not None:
-            self._replay.settle = self._repeated_commits.settle
-        self._work = self._all_work(slices)
+        self._repeated_commits: RepeatedCommits | None = None
+        if not decodes_all:
+            self._repeated_commits = RepeatedCommits(self._replay, {} if templates is None else templates)
+            self._replay.before_change = self._repeated_commits.flush
+        self._work = self._all_steps(slices)
 
     @property
     def pending(self) -> PendingOffsets:
-        """Offsets of transactions that had not ended (LF-33)."""
+        """The offsets of transactions that are open at the end of the log (LF-33)."""
         return self._replay.pending
 
     @property
     def group_ids(self) -> set[str]:
-        """Groups that have got offsets; some may have lost them again."""
+        """Groups with offsets in the log, including offsets that the log has deleted later."""
         return self._replay.group_ids
 
     @property
     def skipped(self) -> Counter[int]:
-        """Records of types that mean nothing here, by type (EX-55)."""
+        """The number of records that the load ignores, by unknown type (EX-55)."""
         return self._replay.skipped
 
     def step(self) -> bool:
-        """Go on for a few milliseconds at most; return whether it is over."""
+        """Load for a few milliseconds; return whether the load is complete."""
         return next(self._work, self) is self
 
     def run(self) -> None:
-        """Go on to the end."""
+        """Load everything before this returns."""
         for _ in self._work:
             pass
 
-    def _all_work(self, slices: Iterable[bytes]) -> Iterator[None]:
+    def _all_steps(self, slices: Iterable[bytes]) -> Iterator[None]:
         try:
             yield from self._read(slices)
             if self._repeated_commits is not None:
                 yield from self._repeated_commits.flush_all()
         except (DecodeError, MissingPackage) as error:
             self.failed = f"batch at byte {self.read_size_bytes} of the log: {error}"
-            yield from self._take_back()
+            yield from self._undo()
             return
+        # Groups come last: their records refer to nothing, and the newest record of each has it all.
         for index, group in enumerate(self._replay.groups.make(self._groups, self._now_ms), 1):
             self.groups.append(group)
-            if index % GROUPS_AT_ONCE == 0:
+            if index % GROUPS_PER_STEP == 0:
                 yield
 
     def _read(self, slices: Iterable[bytes]) -> Iterator[None]:
         data = b""
         for next_slice in slices:
+            # What is left of the slice before is less than a batch, as a rule.
             data += next_slice
-            start = mark = 0
-            while (stop := self._go(data, start)) > start:
+            start = step_start = 0
+            while (stop := self._read_batches(data, start)) > start:
                 start = stop
-                if start - mark >= STEP_SIZE_BYTES:
-                    mark = start
+                if start - step_start >= STEP_SIZE_BYTES:
+                    step_start = start
+                    # Memory for repeated commits is bounded; between two steps is the time to apply them.
                     if self._repeated_commits is not None and self._repeated_commits.is_full:
                         yield from self._repeated_commits.flush_all()
                     yield
@@ -122,18 +136,20 @@ class PartitionLoad:
             yield
         self.torn_size_bytes = len(data)
 
-    def _go(self, data: bytes, start: int) -> int:
-        """Go through some batches; return where they end."""
+    def _read_batches(self, data: bytes, start: int) -> int:
+        """Read some batches; return where they end, which is ``start`` if the next batch is incomplete."""
         if self._repeated_commits is not None:
-            until = start + STEP_SIZE_BYTES
-            stop = self._repeated_commits.take(data, start, len(data), until)
+            end_of_step = start + STEP_SIZE_BYTES
+            stop = self._repeated_commits.read(data, start, len(data), end_of_step)
             self.read_size_bytes += stop - start
             start = stop
-            if start >= until:
+            if start >= end_of_step:
                 return start
+        # The fast path has stopped at a batch that it does not know: that one is for the reference implementation.
         if len(data) - start >= LOG_OVERHEAD:
             size = batch_size(data, start)
             if size > BATCH_SIZE_MAX:
+                # Without this check a damaged size would have the load wait for gigabytes of "incomplete" batch.
                 raise DecodeError("batch", start, f"size {size}, {BATCH_SIZE_MAX} is the most")
         found = read_batch(data, start)
         if found is None:
@@ -144,11 +160,11 @@ class PartitionLoad:
         self.read_size_bytes += batch.size
         return stop
 
-    def _take_back(self) -> Iterator[None]:
-        """Take out what has got into the tables already."""
+    def _undo(self) -> Iterator[None]:
+        """Remove the offsets that the load has put into the tables."""
         offsets = self._offsets
         for index, group_id in enumerate(self._replay.group_ids, 1):
             stored = offsets.of_group(group_id)
             offsets.apply_deletion(group_id, [(topic, list(partitions)) for topic, partitions in stored.items()])
-            if index % GROUPS_AT_ONCE == 0:
+            if index % GROUPS_PER_STEP == 0:
                 yield

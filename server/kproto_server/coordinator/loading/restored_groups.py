@@ -1,7 +1,7 @@
-"""Groups as their records tell (LF-35, EX-16, EX-52): gathered while a log is read, made once it is read.
+"""Groups from their records (LF-35, EX-16, EX-52): collected while a log is read, created at its end.
 
-A group is of the kind that its last record has. Of KIP-848 groups it is kept what expiry and descriptions need: members
-and the topics they subscribe to, also by regular expressions as they were resolved.
+The last record of a group decides its kind. Of a consumer group (KIP-848) the load keeps what expiration and
+descriptions need: its members and their subscribed topics, including those that a regular expression was resolved to.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ GROUP_TYPE = 2
 CONSUMER_GROUP_TYPES = frozenset({3, 4, 5, 6, 7, 8, 16})
 NO_TIMESTAMP = -1
 NEWEST_TIME_VERSION = 2
-"""The newest version of a group's value of which a release that forgets times reads them."""
+"""The newest version of GroupMetadataValue whose timestamp such a release reads."""
 
 
 class ConsumerGroup:
-    """What the log has said of a KIP-848 group so far."""
+    """The records of a consumer group so far."""
 
     def __init__(self) -> None:
         self.epoch = 0
         self.members: dict[str, consumer.ConsumerGroupMemberMetadataValue] = {}
         self.member_epochs: dict[str, int] = {}
         self.resolved: dict[str, tuple[str, ...]] = {}
-        """Topics by regular expression."""
+        """Matching topics by regular expression."""
 
     def subscribed_topics(self) -> frozenset[str]:
         topics: set[str] = set()
@@ -55,7 +55,7 @@ class RestoredGroups:
         self._forgets_times = behavior.loses_empty_since
 
     def replay(self, record: CoordinatorRecord) -> None:
-        """Take in the next record of a group."""
+        """Apply the next record of a group; a record without a value is a tombstone."""
         key, value = record.key, record.value
         if isinstance(key, GroupMetadataKey):
             if isinstance(value, GroupMetadataValue):
@@ -96,7 +96,7 @@ class RestoredGroups:
         return group
 
     def make(self, groups: GroupRegistry, now_ms: int) -> Iterator[Group]:
-        """Make the groups one by one, in the registry."""
+        """Create the groups in a registry, one by one."""
         for group_id, restored in self._groups.items():
             if isinstance(restored, ConsumerGroup):
                 group = groups.create(group_id, now_ms, "consumer")

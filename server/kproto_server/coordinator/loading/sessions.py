@@ -1,4 +1,4 @@
-"""Members of groups that a log brought back: each has its session timeout in full to be heard of (EX-17, LF-38)."""
+"""The sessions of the members of loaded groups: each has its full session timeout to be heard of (EX-17, LF-38)."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group
 
 CONSUMER_SESSION_TIMEOUT_MS = 45_000
-"""Of members of KIP-848 groups: Kafka's default of group.consumer.session.timeout.ms."""
+"""The session timeout in consumer groups: Kafka's default of `group.consumer.session.timeout.ms`."""
 
 
 def start_sessions(coordinator: GroupCoordinator, groups: Iterable[Group], now_ms: int) -> None:
-    """Wait for the members of groups that were just loaded."""
+    """Start the sessions of the members of loaded groups."""
     for group in groups:
         if not group.members:
             continue
         if group.kind == "classic":
             timers.on_group_loaded(coordinator, group, now_ms)
         else:
-            due_ms = now_ms + CONSUMER_SESSION_TIMEOUT_MS
-            coordinator.clock.call_at(due_ms, partial(_remove_members, coordinator, group), in_background=True)
+            deadline_ms = now_ms + CONSUMER_SESSION_TIMEOUT_MS
+            coordinator.clock.call_at(deadline_ms, partial(_remove_members, coordinator, group), in_background=True)
 
 
 def _remove_members(coordinator: GroupCoordinator, group: Group) -> None:
-    """Take the members out of a KIP-848 group. There is no way for them to be heard of, and nothing is written: the
-    next start waits for them anew."""
+    """Remove the members of a consumer group: kproto has no ConsumerGroupHeartbeat, by which they could be heard of.
+
+    Nothing is written, so that the next restart starts their sessions again.
+    """
     if coordinator.groups.get(group.group_id) is group:
         for member_id in list(group.members):
             group.remove_member(member_id)

@@ -1,4 +1,7 @@
-"""Heartbeat: a member lives, and hears whether it has to join again (GP-35). So is a commit (`Group.note_commit`)."""
+"""Heartbeat: extend a member's session, and have it rejoin if the group rebalances (GP-35).
+
+A commit extends the session too (`Group.note_commit`).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def heartbeat(
     now_ms: int,
     behavior: CoordinatorBehavior,
 ) -> int:
-    """Take note of a heartbeat; return the error that answers it."""
+    """Extend a member's session; return the error code of the response."""
     if group is None or group.kind == "consumer":
         return ErrorCode.UNKNOWN_MEMBER_ID
     if behavior.refuses_all_heartbeats_in_rebalance and group.state is not STABLE:
@@ -36,6 +39,6 @@ def heartbeat(
     if group.state is COMPLETING and behavior.refuses_heartbeats_before_sync:
         return ErrorCode.REBALANCE_IN_PROGRESS
     member = group.members[member_id]
-    if not member.is_new:  # else its first JoinGroup waits, and it has more time than that
+    if not member.is_new:  # its first JoinGroup is pending, and has a longer deadline than the session
         members.extend_session(group, member, now_ms)
     return HEARTBEAT[group.state]

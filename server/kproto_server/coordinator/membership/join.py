@@ -1,4 +1,16 @@
-"""JoinGroup: somebody wants in, or says that it is still in (GP-10 to GP-18)."""
+"""JoinGroup: a new member joins, or a member joins again (GP-10 to GP-18).
+
+Theory of operation. A JoinGroup is one of four kinds:
+
+- without a member id and with an instance id that the group knows: a static member returns (`static_members`);
+- without a member id otherwise: a new member. Since version 4 it first gets an id with MEMBER_ID_REQUIRED (KIP-394),
+  which is pending in the group until the member joins with it;
+- with a pending member id: this second JoinGroup adds the member;
+- with a member's id: the member rejoins.
+
+The last three keep the request pending for the rebalance that they cause or take part in, but for a member that rejoins
+without a change (`state_machine.REJOIN`).
+"""
 
 from __future__ import annotations
 
@@ -17,24 +29,27 @@ from kproto_server.coordinator.membership.state_machine import EMPTY, PREPARING,
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.coordinator import GroupCoordinator
-    from kproto_server.coordinator.membership.responses import JoinRequest, JoinResult
+    from kproto_server.coordinator.membership.requests import JoinRequest
+    from kproto_server.coordinator.membership.responses import JoinResult
+
+    Response = PendingResponse[JoinResult]
 
 
-def join(coordinator: GroupCoordinator, request: JoinRequest, now_ms: int) -> PendingResponse[JoinResult]:
-    """Let somebody join; the reply may know its answer already. The coordinator has been found to be the right one."""
-    response: PendingResponse[JoinResult] = PendingResponse()
+def join(coordinator: GroupCoordinator, request: JoinRequest, now_ms: int) -> Response:
+    """Handle a JoinGroup to a node that coordinates the group; return its response, pending or complete."""
+    response: Response = PendingResponse()
     group = coordinator.groups.get(request.group_id)
     by_offsets = coordinator.group(request.group_id) if group is None else None
     is_new_group = group is None and by_offsets is None
     if group is not None and group.kind == "consumer":
-        # It came with the log of a real broker. An empty one makes room; members of both protocols don't go together.
+        # A group of KIP-848, loaded from the log of a real broker. kproto does not convert one with members.
         if group.members:
             response.complete(rejected_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
             return response
         group = None
     if group is None:
         if request.member_id:
-            error = None if by_offsets is None else _error(coordinator, by_offsets, request)
+            error = None if by_offsets is None else _join_error(coordinator, by_offsets, request)
             response.complete(error or rejected_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
             return response
         group = coordinator.groups.create(request.group_id, now_ms)
@@ -42,28 +57,29 @@ def join(coordinator: GroupCoordinator, request: JoinRequest, now_ms: int) -> Pe
         _reject_member(coordinator, group, request.member_id, now_ms)
         response.complete(rejected_join(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
     else:
-        error = _error(coordinator, group, request)
+        error = _join_error(coordinator, group, request)
         if error is not None:
             response.complete(error)
         elif not request.member_id:
             _join_new_member(coordinator, group, request, now_ms, response)
         elif request.member_id in group.pending_members:
-            _add(coordinator, group, request, request.member_id, now_ms, response)
+            _add_member(coordinator, group, request, request.member_id, now_ms, response)
         else:
             _rejoin(coordinator, group, request, now_ms, response)
     if is_new_group and coordinator.behavior.is_new_coordinator:
-        _write_new_group(coordinator, group, now_ms)
+        # The new coordinator writes a new group at once, still without members (GP-12).
+        write_group(coordinator, Group(group.group_id, now_ms), now_ms, lambda log_error: None)
     timers.schedule(coordinator, group)
     return response
 
 
-def _error(coordinator: GroupCoordinator, group: Group, request: JoinRequest) -> JoinResult | None:
-    """Return why somebody can't join (GP-10 rows 10 and 11); None: it can."""
+def _join_error(coordinator: GroupCoordinator, group: Group, request: JoinRequest) -> JoinResult | None:
+    """Return why the request is rejected (GP-10 rows 10 and 11); None if it is not."""
     if not supports_protocols(group, request.protocol_type, request.protocols, coordinator.behavior):
         return rejected_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
     if not request.member_id or request.member_id in group.pending_members:
         return None
-    # What a static member is, it is in the first release that has them.
+    # All releases with static members reject an unknown instance here; a commit is checked by some only.
     instance = request.group_instance_id
     if instance is not None and instance not in group.static_members:
         return rejected_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
@@ -72,13 +88,9 @@ def _error(coordinator: GroupCoordinator, group: Group, request: JoinRequest) ->
 
 
 def _join_new_member(
-    coordinator: GroupCoordinator,
-    group: Group,
-    request: JoinRequest,
-    now_ms: int,
-    response: PendingResponse[JoinResult],
+    coordinator: GroupCoordinator, group: Group, request: JoinRequest, now_ms: int, response: Response
 ) -> None:
-    """Somebody has no member id: give it one (GP-14), or its instance's place."""
+    """Handle a JoinGroup without a member id: generate an id, and return it or join with it (GP-14)."""
     instance = request.group_instance_id
     member_id = coordinator.new_member_id(request.client_id if instance is None else instance)
     if instance is not None and instance in group.static_members:
@@ -89,18 +101,13 @@ def _join_new_member(
         members.check_members_by(group, deadline_ms)
         response.complete(rejected_join(ErrorCode.MEMBER_ID_REQUIRED, member_id))
     else:
-        _add(coordinator, group, request, member_id, now_ms, response)
+        _add_member(coordinator, group, request, member_id, now_ms, response)
 
 
-def _add(
-    coordinator: GroupCoordinator,
-    group: Group,
-    request: JoinRequest,
-    member_id: str,
-    now_ms: int,
-    response: PendingResponse[JoinResult],
+def _add_member(
+    coordinator: GroupCoordinator, group: Group, request: JoinRequest, member_id: str, now_ms: int, response: Response
 ) -> None:
-    """Take in a new member (GP-16)."""
+    """Add a new member, and begin a rebalance (GP-16)."""
     group.pending_members.pop(member_id, None)
     member = Member(
         member_id,
@@ -114,29 +121,23 @@ def _add(
     member.is_new = True
     if not group.members:
         group.protocol_type = request.protocol_type
-    # The old coordinator makes a first gathering longer only in the life of a group that never had a generation.
+    # The old coordinator extends the initial rebalance delay only before the group's first generation.
     if isinstance(group.phase, InitialDelayedJoin) and (
         coordinator.behavior.is_new_coordinator or group.generation == 0
     ):
         group.new_member_added = True
     group.add_member(member)
     members.delay_join(group, member, response)
-    # It has no id to send heartbeats with; the session timeout counts from the answer on.
+    # The member has no id for heartbeats yet; its session timeout runs from the response on.
     members.extend_session(group, member, now_ms, NEW_MEMBER_TIMEOUT_MS)
     prepare_rebalance_or_complete_join(coordinator, group, now_ms)
 
 
-def _rejoin(
-    coordinator: GroupCoordinator,
-    group: Group,
-    request: JoinRequest,
-    now_ms: int,
-    response: PendingResponse[JoinResult],
-) -> None:
-    """A member joins again (GP-17)."""
+def _rejoin(coordinator: GroupCoordinator, group: Group, request: JoinRequest, now_ms: int, response: Response) -> None:
+    """Handle a JoinGroup of a present member (GP-17)."""
     member = group.members[request.member_id]
-    same = member.protocols == request.protocols
-    match REJOIN[group.state, member.member_id == group.leader_id, same]:
+    is_unchanged = member.protocols == request.protocols
+    match REJOIN[group.state, member.member_id == group.leader_id, is_unchanged]:
         case Rejoin.RESPOND:
             response.complete(members.join_result(group, member))
         case Rejoin.WAIT | Rejoin.REBALANCE:
@@ -146,12 +147,13 @@ def _rejoin(
 
 
 def _accepts_member(coordinator: GroupCoordinator, group: Group, member_id: str) -> bool:
-    """Whether a group takes one more, or keeps one (GP-15)."""
+    """Return whether `group.max.size` lets a member join or rejoin (GP-15)."""
     behavior, size_max = coordinator.behavior, group_limits_of(coordinator.settings.current).size_max
     member = group.members.get(member_id)
     if not behavior.limits_group_size:
         return True
     if behavior.full_group_keeps_known_members:
+        # Up to 2.5 a group that is too large rejects the members that rejoin last.
         if member is None:
             return bool(member_id) or len(group.members) < size_max
         return len(group.members) <= size_max or member.pending_join is not None
@@ -163,16 +165,13 @@ def _accepts_member(coordinator: GroupCoordinator, group: Group, member_id: str)
 
 
 def _reject_member(coordinator: GroupCoordinator, group: Group, member_id: str, now_ms: int) -> None:
-    """A group is too large: one that comes too late is out. The new coordinator sees only at the next event that nobody
-    has to wait for it any more."""
+    """Remove the member that exceeds `group.max.size`.
+
+    The other members may be waiting for it alone; the new coordinator finds that out only at the next event.
+    """
     member = group.members.get(member_id)
     if member is not None:
         members.remove(group, member)
     group.pending_members.pop(member_id, None)
     if group.state is PREPARING and not coordinator.behavior.is_new_coordinator:
         prepare_rebalance_or_complete_join(coordinator, group, now_ms)
-
-
-def _write_new_group(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
-    """Write that there is a group now, which has no members yet (GP-12)."""
-    write_group(coordinator, Group(group.group_id, now_ms), now_ms, lambda log_error: None)

@@ -1,4 +1,4 @@
-"""LeaveGroup: members go by themselves, or are sent away by their instance's name (GP-36, GP-37)."""
+"""LeaveGroup: a member leaves, or an administrator removes members by instance id (GP-36, GP-37)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def leave(coordinator: GroupCoordinator, group_id: str, leaving: Sequence[Leaving], now_ms: int) -> list[int]:
-    """Take members out; return an error for each."""
+    """Remove members; return an error code for each."""
     group = coordinator.groups.get(group_id)
     if group is None or group.kind == "consumer":
         return [ErrorCode.UNKNOWN_MEMBER_ID for _ in leaving]
     size, pending_count = len(group.members), len(group.pending_members)
     errors = [_leave(group, member_id, instance, coordinator.behavior) for member_id, instance in leaving]
     pending_left = len(group.pending_members) < pending_count
-    # In the new coordinator an id that was only given out is as good as a member here.
+    # The new coordinator treats a pending member id like a member here.
     if len(group.members) < size or (pending_left and coordinator.behavior.is_new_coordinator):
         member_left(coordinator, group, now_ms)
     elif pending_left:
@@ -37,7 +37,7 @@ def leave(coordinator: GroupCoordinator, group_id: str, leaving: Sequence[Leavin
 
 
 def _leave(group: Group, member_id: str, group_instance_id: str | None, behavior: CoordinatorBehavior) -> int:
-    """Take one member out, or one that was only given an id; return why not."""
+    """Remove one member, or one pending member id; return an error code if there is none."""
     if member_id and group.pending_members.pop(member_id, None) is not None:
         return 0
     if not member_id:

@@ -1,4 +1,4 @@
-"""Members as such: whether one is who it says, what it says anew, how long it may be silent, and its way out."""
+"""Operations on one member: identity checks, its session, its pending requests, and its removal."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from kproto_server.coordinator.membership.responses import JoinedMember, JoinRes
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.groups import Group, Member
-    from kproto_server.coordinator.membership.responses import JoinRequest, PendingResponse
+    from kproto_server.coordinator.membership.requests import JoinRequest
+    from kproto_server.coordinator.membership.responses import PendingResponse
     from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 
 
 def member_error(group: Group, member_id: str, group_instance_id: str | None, behavior: CoordinatorBehavior) -> int:
-    """Return why somebody is not the member that it says it is (GP-30, GP-35)."""
+    """Return why an id and an instance id name no member of the group; 0 if they do (GP-30, GP-35)."""
     if group_instance_id is not None:
         owner = group.static_members.get(group_instance_id)
         if owner is not None and owner != member_id:
@@ -25,35 +26,35 @@ def member_error(group: Group, member_id: str, group_instance_id: str | None, be
 
 
 def extend_session(group: Group, member: Member, now_ms: int, timeout_ms: int | None = None) -> None:
-    """Give a member time anew, by default its session timeout."""
+    """Move a member's deadline to a timeout from now, by default its session timeout."""
     member.session_deadline_ms = now_ms + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
     check_members_by(group, member.session_deadline_ms)
 
 
-def check_members_by(group: Group, due_ms: int) -> None:
-    """Have the group's members looked at by then, to see who was silent too long."""
-    if group.next_member_check_ms is None or due_ms < group.next_member_check_ms:
-        group.next_member_check_ms = due_ms
+def check_members_by(group: Group, deadline_ms: int) -> None:
+    """Have the sessions of the group's members checked at a deadline, or before."""
+    if group.next_member_check_ms is None or deadline_ms < group.next_member_check_ms:
+        group.next_member_check_ms = deadline_ms
 
 
 def update(group: Group, member: Member, request: JoinRequest) -> None:
-    """Note what a member says when it joins again."""
+    """Take the protocols and timeouts of a member that rejoins."""
     group.set_protocols(member, request.protocols)
     member.session_timeout_ms = request.session_timeout_ms
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
 
 
 def delay_join(group: Group, member: Member, response: PendingResponse[JoinResult]) -> None:
-    """Leave a member's JoinGroup waiting."""
+    """Keep a member's JoinGroup pending."""
     if member.pending_join is None:
         group.pending_join_count += 1
     else:
-        response.replaces(member.pending_join)
+        response.supersede(member.pending_join)
     member.pending_join = response
 
 
 def complete_pending_join(group: Group, member: Member, result: JoinResult) -> None:
-    """Answer a member's JoinGroup, if one waits."""
+    """Complete a member's JoinGroup, if one is pending."""
     if member.pending_join is not None:
         member.pending_join.complete(result)
         member.pending_join = None
@@ -61,14 +62,14 @@ def complete_pending_join(group: Group, member: Member, result: JoinResult) -> N
 
 
 def delay_sync(member: Member, response: PendingResponse[SyncResult]) -> None:
-    """Leave a member's SyncGroup waiting."""
+    """Keep a member's SyncGroup pending."""
     if member.pending_sync is not None:
-        response.replaces(member.pending_sync)
+        response.supersede(member.pending_sync)
     member.pending_sync = response
 
 
 def complete_pending_sync(member: Member, result: SyncResult) -> bool:
-    """Answer a member's SyncGroup; return whether one waited."""
+    """Complete a member's SyncGroup; return whether one was pending."""
     if member.pending_sync is None:
         return False
     member.pending_sync.complete(result)
@@ -77,7 +78,7 @@ def complete_pending_sync(member: Member, result: SyncResult) -> bool:
 
 
 def remove(group: Group, member: Member) -> None:
-    """Take a member out. What it waits for is answered: it is none any more (GP-18)."""
+    """Remove a member, and fail its pending requests with UNKNOWN_MEMBER_ID (GP-18)."""
     complete_pending_join(group, member, rejected_join(ErrorCode.UNKNOWN_MEMBER_ID, ""))
     complete_pending_sync(member, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
     group.pending_sync_members.discard(member.member_id)
@@ -85,7 +86,7 @@ def remove(group: Group, member: Member) -> None:
 
 
 def join_result(group: Group, member: Member) -> JoinResult:
-    """Return what a member is told of the generation: the leader, who is there; the others, who leads."""
+    """Return the present generation; the leader's result has all members, the others' only the leader's id."""
     leads = member.member_id == group.leader_id
     return JoinResult(
         0,
@@ -94,12 +95,11 @@ def join_result(group: Group, member: Member) -> JoinResult:
         group.protocol_type,
         group.protocol_name,
         group.leader_id or "",
-        joined_members(group) if leads else (),
+        _joined_members(group) if leads else (),
     )
 
 
-def joined_members(group: Group) -> tuple[JoinedMember, ...]:
-    """Return the members as the leader is told of them."""
+def _joined_members(group: Group) -> tuple[JoinedMember, ...]:
     return tuple(
         [JoinedMember(member.member_id, member.group_instance_id, member.metadata) for member in group.members.values()]
     )

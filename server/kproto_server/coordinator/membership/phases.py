@@ -1,4 +1,7 @@
-"""What a group waits for as a whole, as values: the timers are elsewhere."""
+"""The delayed operations of a group as a whole, as values. `timers` has the timers.
+
+A phase ends at its deadline, if no event ends it before. The names are those of Kafka's delayed operations.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,26 @@ from typing import NamedTuple
 
 
 class InitialDelayedJoin(NamedTuple):
-    """An empty group has got its first member, and waits whether more come (GP-20). Nothing cuts it short."""
+    """The initial rebalance delay: an empty group has its first member, and waits for more (GP-20).
+
+    Only the deadline ends it, as the number of members to come is unknown.
+    """
 
     due_ms: int
     delay_ms: int
-    """How long this wait is."""
+    """The length of this delay."""
     remaining_ms: int
-    """How much longer it may be made for those who still come."""
+    """By how much members that still join may extend the delay."""
 
 
 class DelayedJoin(NamedTuple):
-    """The members have until then to join again; those who don't are out."""
+    """The members rejoin; those that have not by the deadline are removed (GP-22)."""
 
     due_ms: int
 
 
 class DelayedSync(NamedTuple):
-    """The members have until then to ask for their assignment; those who don't are out (GP-25)."""
+    """The members send SyncGroup; those that have not by the deadline are removed (GP-25)."""
 
     due_ms: int
 

@@ -1,4 +1,4 @@
-"""Which protocol a group's members have in common, and which topics they read by it."""
+"""The protocol that a group's members have in common, and the topics that they subscribe to."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ if TYPE_CHECKING:
 
 
 def supports_protocols(group: Group, protocol_type: str, protocols: Protocols, behavior: CoordinatorBehavior) -> bool:
-    """Whether somebody may join who speaks these protocols (GP-13)."""
+    """Return whether a member with these protocols may join: one of them is supported by all members (GP-13)."""
     if group.is_empty:
         return bool(protocols) and bool(protocol_type or not behavior.first_member_needs_protocol_type)
-    common, size = group.protocol_counts, len(group.members)
-    return protocol_type == group.protocol_type and size in [common.get(name) for name, _ in protocols]
+    counts, size = group.protocol_counts, len(group.members)
+    return protocol_type == group.protocol_type and size in [counts.get(name) for name, _ in protocols]
 
 
 def select_protocol(group: Group) -> str:
-    """Return what most members like best of what all of them know (GP-23).
-
-    Of two with as many votes it is the one that the earliest member has first.
+    """Return the protocol with the most votes; each member votes for the first of its protocols that all members
+    support (GP-23). Of two protocols with as many votes, the one that the earliest member votes for is selected.
     """
     size, counts = len(group.members), group.protocol_counts
     votes: dict[str, int] = {}
@@ -39,7 +38,7 @@ def select_protocol(group: Group) -> str:
 
 
 def subscribed_topics_of(group: Group) -> frozenset[str] | None:
-    """Return the topics that the members read; None if they don't say so in a way that is known (EX-22)."""
+    """Return the topics that the members subscribe to; None if their metadata is not a consumer's (EX-22)."""
     if group.protocol_type != PROTOCOL_TYPE:
         return None
     if not group.members:
@@ -53,10 +52,10 @@ def subscribed_topics_of(group: Group) -> frozenset[str] | None:
 
 
 def _topics(subscriptions: Iterable[bytes]) -> Iterable[str]:
-    """The topics of subscriptions, by their first layout: the later ones only add to its end."""
+    """Yield the topics of subscriptions. Version 0 decodes all versions: the later ones only add fields at the end."""
     decode = message_codec(ConsumerProtocolSubscription, 0).decode
     for data in subscriptions:
         if len(data) < PREFIX_SIZE:
-            raise DecodeError("ConsumerProtocolSubscription", 0, "cut off before its version")
+            raise DecodeError("ConsumerProtocolSubscription", 0, "truncated before its version")
         subscription, _ = decode(data, PREFIX_SIZE)
         yield from subscription.topics

@@ -1,9 +1,37 @@
-"""A rebalance from its beginning to the generation that it ends with (GP-20 to GP-26).
+"""A rebalance, from its beginning to the generation that it ends with (GP-20 to GP-26).
 
-Theory of operation. `begin` has the group gather; each join, and each member or pending id that goes, asks whether all
-are there now (`complete_if_all_joined`), and if they never are, the phase's time is over some time (`gathered`). Then
-`_start_generation` answers all joins in one step. A first gathering is another thing: it waits for those who may come,
-whom nobody knows yet, so it is never over early; it is made longer as long as somebody comes (`first_gathered`).
+Theory of operation. A rebalance goes through phases (`phases`), each with a deadline:
+
+    Empty
+      |  first JoinGroup
+      v
+    PreparingRebalance, InitialDelayedJoin     ends at its deadline; extended while new members join
+      |
+      |    Stable or CompletingRebalance
+      |      |  a member joins, leaves, or changes its protocols: `prepare_rebalance`
+      |      v
+      |    PreparingRebalance, DelayedJoin     ends when all members have joined, or at its deadline
+      v      v
+    `complete_join`: members that have not joined are removed; without members the group is Empty
+      |
+      v
+    CompletingRebalance, DelayedSync           ends when all members have sent SyncGroup, or at its deadline
+      |  the leader's SyncGroup is in the log (`sync`)
+      v
+    Stable
+
+The state alone does not say which requests are pending, the phase does: in PreparingRebalance the members' JoinGroups,
+in CompletingRebalance their SyncGroups. Each event that may end a phase early calls `try_complete_join`: a JoinGroup, a
+member that leaves, an unused member id that expires. `timers` calls the function for the deadline of each phase.
+
+Invariants:
+
+- `Group.pending_join_count` is the number of members whose `pending_join` is set.
+- Each transition goes through `state_machine.transition`, which asserts that it is valid.
+- A generation begins with `_start_generation`, which completes all pending JoinGroups in one step: no member sees a
+  generation whose list of members is not final.
+- The log gets a group when its leader has assigned (`sync`), when a static member returns, and when it becomes Empty,
+  but not while it rebalances: a restart goes back to the last complete generation.
 """
 
 from __future__ import annotations
@@ -21,7 +49,7 @@ from kproto_server.coordinator.membership.state_machine import (
     COMPLETING,
     EMPTY,
     PREPARING,
-    REBALANCES_WHEN_LEFT,
+    REBALANCES_WHEN_MEMBER_LEAVES,
     transition,
 )
 
@@ -31,24 +59,27 @@ if TYPE_CHECKING:
 
 
 def prepare_rebalance(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
-    """Have all members join again (GP-20)."""
+    """Begin a rebalance: enter PreparingRebalance and wait for the members to join (GP-20)."""
     if group.state is COMPLETING:
+        # The assignments of the old generation will not come any more; its members have to join again.
         fail_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
     group.pending_sync_members.clear()
     is_first = group.state is EMPTY
     group.transition_to(transition(group.state, PREPARING), now_ms)
     if is_first and coordinator.behavior.has_initial_rebalance_delay:
+        # Consumers of one application start one after the other: without the delay each would cause a rebalance.
         delay_ms = group_limits_of(coordinator.settings.current).initial_rebalance_delay_ms
         group.new_member_added = False
         remaining_ms = max(0, rebalance_timeout_ms(group) - delay_ms)
         group.enter_phase(InitialDelayedJoin(now_ms + delay_ms, delay_ms, remaining_ms))
     else:
         group.enter_phase(DelayedJoin(now_ms + rebalance_timeout_ms(group)))
+        # A single member begins the rebalance with its own JoinGroup: all members have joined already.
         try_complete_join(coordinator, group, now_ms)
 
 
 def prepare_rebalance_or_complete_join(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
-    """Begin a rebalance; if one is under way, see whether all have joined."""
+    """Begin a rebalance; if one is in progress, end its first phase if all members have joined."""
     if group.state is PREPARING:
         try_complete_join(coordinator, group, now_ms)
     else:
@@ -56,30 +87,36 @@ def prepare_rebalance_or_complete_join(coordinator: GroupCoordinator, group: Gro
 
 
 def member_left(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
-    """A member is out: the others join again, or, if they do so already, don't wait for it any more (GP-37)."""
-    if group.state in REBALANCES_WHEN_LEFT:
+    """Have the other members rejoin after a removal; members that already rejoin stop waiting for it (GP-37)."""
+    if group.state in REBALANCES_WHEN_MEMBER_LEAVES:
         prepare_rebalance(coordinator, group, now_ms)
     else:
         pending_member_left(coordinator, group, now_ms)
 
 
 def pending_member_left(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
-    """Somebody is out who had only been given an id."""
+    """Stop waiting for a member id that was given out and is not used: it may be the last that was missing."""
     if group.state is PREPARING:
         try_complete_join(coordinator, group, now_ms)
 
 
 def try_complete_join(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
-    """End a gathering that waits for nobody any more; a first one may wait for somebody still."""
-    is_over = group.pending_join_count == len(group.members) and not group.pending_members
-    if is_over and isinstance(group.phase, DelayedJoin):
+    """Complete the join phase if all members and all pending member ids have joined.
+
+    An initial rebalance delay is not completed early, as further members may come.
+    """
+    all_joined = group.pending_join_count == len(group.members) and not group.pending_members
+    if all_joined and isinstance(group.phase, DelayedJoin):
         complete_join(coordinator, group, now_ms)
 
 
 def extend_initial_delay_or_complete_join(
     coordinator: GroupCoordinator, group: Group, phase: InitialDelayedJoin, now_ms: int
 ) -> None:
-    """The wait for more members is over: wait again if there were some (GP-20)."""
+    """Handle the deadline of an initial rebalance delay: wait again if members have joined during it (GP-20).
+
+    All delays together are at most as long as the rebalance timeout of the first member.
+    """
     if group.new_member_added and phase.remaining_ms:
         group.new_member_added = False
         delay_ms = min(group_limits_of(coordinator.settings.current).initial_rebalance_delay_ms, phase.remaining_ms)
@@ -90,20 +127,26 @@ def extend_initial_delay_or_complete_join(
 
 
 def complete_join(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
-    """A gathering is over: whoever has not come is out, static members apart (GP-22)."""
+    """End the join phase: remove the dynamic members that have not joined, and start a generation (GP-22).
+
+    A static member stays until its session expires, so that an instance can restart without a rebalance.
+    """
     absent = [member for member in group.members.values() if member.pending_join is None]
     for member in absent:
         if member.group_instance_id is None:
             members.remove(group, member)
     if group.members and not _elect_leader(group):
-        # Only static members, and none of them has come: their sessions will be over, or they come.
+        # Only static members, and none of them has joined: wait on, until one joins or their sessions expire.
         group.enter_phase(DelayedJoin(now_ms + rebalance_timeout_ms(group)))
         return
     _start_generation(coordinator, group, now_ms)
 
 
 def _elect_leader(group: Group) -> bool:
-    """Have somebody lead who has joined; return False if nobody has."""
+    """Have a member lead that has joined; return False if none has.
+
+    The old leader leads on if it has joined, since it may have state of its own about the assignment.
+    """
     joined = (member.member_id for member in group.members.values() if member.pending_join is not None)
     leader = group.members.get(group.leader_id or "")
     if leader is None or leader.pending_join is None:
@@ -115,7 +158,7 @@ def _elect_leader(group: Group) -> bool:
 
 
 def _start_generation(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
-    """Answer the joins, or have the group be empty (GP-23)."""
+    """Start a generation: complete the JoinGroups and wait for SyncGroups; without members become Empty (GP-23)."""
     group.generation += 1
     group.pending_sync_members.clear()
     group.enter_phase(None)
@@ -125,8 +168,10 @@ def _start_generation(coordinator: GroupCoordinator, group: Group, now_ms: int) 
     group.protocol_name = select_protocol(group)
     for member in group.members.values():
         member.metadata = member.metadata_for(group.protocol_name)
+    # Known from here on, and not only when the group is Stable: offset expiration reads it (EX-21).
     group.subscribed_topics = subscribed_topics_of(group)
     group.transition_to(transition(group.state, COMPLETING), now_ms)
+    # The leader's response lists the metadata of all members, so each had to be set before the first response.
     for member in group.members.values():
         members.complete_pending_join(group, member, members.join_result(group, member))
         members.extend_session(group, member, now_ms)
@@ -137,31 +182,32 @@ def _start_generation(coordinator: GroupCoordinator, group: Group, now_ms: int) 
 
 
 def _become_empty(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
-    """The last member is out: from here on offsets expire by the group's clock (EX-12)."""
+    """Enter Empty, as the last member has left: the retention time of the offsets begins (EX-12)."""
     group.protocol_name = group.leader_id = None
     group.subscribed_topics = subscribed_topics_of(group)
     group.transition_to(transition(group.state, EMPTY), now_ms)
     if not coordinator.behavior.offsets_create_group:
         coordinator.groups.remove(group.group_id)
-    # If it can't be written, the members come back at the next start, and are given up then.
+    # If this write fails, a restart loads the old members, and their sessions expire then.
     write_group(coordinator, group, now_ms, lambda log_error: None)
 
 
 def fail_assignments(group: Group, error: int, now_ms: int) -> None:
-    """Nobody gets what the leader would have assigned; those who wait for it are told why."""
+    """Reset the assignments, and complete the pending SyncGroups with an error."""
     for member in group.members.values():
         member.assignment = b""
         if members.complete_pending_sync(member, SyncResult(error)):
+            # The session of a member with a pending request is not checked; it runs again from the response on.
             members.extend_session(group, member, now_ms)
 
 
 def expire_pending_syncs(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
-    """The time for SyncGroup is over: whoever has not asked is out, and the others join again (GP-25)."""
+    """Remove the members that have not sent SyncGroup by the deadline, and have the others rejoin (GP-25)."""
     for member_id in list(group.pending_sync_members):
         members.remove(group, group.members[member_id])
     prepare_rebalance(coordinator, group, now_ms)
 
 
 def rebalance_timeout_ms(group: Group) -> int:
-    """Return how long a gathering may last: as long as the slowest member asks for."""
+    """Return how long a phase may last: the greatest rebalance timeout of the members."""
     return max((member.rebalance_timeout_ms for member in group.members.values()), default=0)

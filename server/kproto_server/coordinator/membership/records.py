@@ -1,4 +1,4 @@
-"""What of a group outlives the broker: its record in the log of the group's offsets partition (LF-14, LF-15)."""
+"""The group record in the log of the group's offsets partition: what of a group survives a restart (LF-14, LF-15)."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ def write_group(
     done: Callable[[int], object],
     assignments: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write a group as it is in this moment; ``done`` is told the log's error, 0 once it is there.
+    """Append a group as it is now; call ``done`` with the error of the write, 0 once the log has the record.
 
-    ``assignments``: those that the members will have then, by member id (GP-32); None: they keep what they have.
+    ``assignments``: the assignments to write, by member id (GP-32); None: the members' present ones.
     """
     partition = coordinator.partition_of(group.group_id)
     if partition is None:
         done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    else:
-        batch = NO_BATCH
-        if coordinator.log.keeps:
-            from kproto_server.coordinator.offsets_log.batches import offsets_compression
-            from kproto_server.coordinator.offsets_log.groups import group_batch
+        return
+    batch = NO_BATCH
+    if coordinator.log.keeps:
+        from kproto_server.coordinator.offsets_log.batches import offsets_compression
+        from kproto_server.coordinator.offsets_log.groups import group_batch
 
-            compression = offsets_compression(coordinator.settings.current)
-            batch = group_batch(group, now_ms, coordinator.behavior, compression, assignments)
-        coordinator.log.append(partition, Change(group.group_id, done), *batch)
+        compression = offsets_compression(coordinator.settings.current)
+        batch = group_batch(group, now_ms, coordinator.behavior, compression, assignments)
+    coordinator.log.append(partition, Change(group.group_id, done), *batch)
 
 
-_GONE = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR}
-_AWAY = {
+_NOT_COORDINATOR = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR}
+_NOT_AVAILABLE = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -50,11 +50,11 @@ _TOO_LARGE = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE, Erro
 
 
 def write_error(log_error: int, behavior: CoordinatorBehavior) -> int:
-    """Return what members are told of a group that can't be written (GP-33)."""
+    """Return the error code that members get if the write of their group has failed (GP-33)."""
     error = ErrorCode(log_error)
-    if error in _AWAY:
+    if error in _NOT_AVAILABLE:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if error in _GONE:
+    if error in _NOT_COORDINATOR:
         return ErrorCode.NOT_COORDINATOR
     if error in _TOO_LARGE:
         return ErrorCode.UNKNOWN_SERVER_ERROR

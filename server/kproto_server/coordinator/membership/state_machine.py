@@ -1,7 +1,7 @@
-"""The states of a classic group as tables: how it may go from one to the next, and what it makes of members' requests.
+"""The states of a classic group as tables: the valid transitions, and what each state does with a member's request.
 
-An Empty group has no members, so nothing gets that far. Where releases differ, the table has the newest; the functions
-that read it ask the Kafka version first.
+An Empty group has no members, so no request of a member reaches these tables there. Where releases differ, the tables
+have the newest release; the functions that read them check the Kafka version first.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kproto.codes import ErrorCode
 from kproto_server.coordinator.groups import GroupState
 
 if TYPE_CHECKING:
@@ -32,34 +33,35 @@ VALID_PREVIOUS_STATES: Mapping[GroupState, frozenset[GroupState]] = MappingProxy
         DEAD: frozenset(GroupState),
     }
 )
-"""The moves there are (EX-10)."""
+"""The valid transitions, by their target (EX-10)."""
 
 
 class Rejoin(enum.Enum):
-    """What becomes of a JoinGroup of somebody who is a member already (GP-17)."""
+    """What the group does with a JoinGroup of a present member (GP-17)."""
 
     WAIT = enum.auto()
-    """It waits for the gathering that is under way."""
+    """The request waits for the rebalance in progress."""
     REBALANCE = enum.auto()
-    """It begins one, and waits for it."""
+    """The request begins a rebalance, and waits for it."""
     RESPOND = enum.auto()
-    """It is told the generation that there is."""
+    """The response has the present generation."""
 
 
 REJOIN: Mapping[tuple[GroupState, bool, bool], Rejoin] = MappingProxyType(
     {
-        # state, it leads, it says the same as before
+        # state, the member leads, its protocols are unchanged
         (PREPARING, False, False): Rejoin.WAIT,
         (PREPARING, False, True): Rejoin.WAIT,
         (PREPARING, True, False): Rejoin.WAIT,
         (PREPARING, True, True): Rejoin.WAIT,
         (COMPLETING, False, False): Rejoin.REBALANCE,
+        # The member has lost the response to its first JoinGroup: it gets the same again.
         (COMPLETING, False, True): Rejoin.RESPOND,
         (COMPLETING, True, False): Rejoin.REBALANCE,
         (COMPLETING, True, True): Rejoin.RESPOND,
         (STABLE, False, False): Rejoin.REBALANCE,
         (STABLE, False, True): Rejoin.RESPOND,
-        # A leader that joins again knows of something that its metadata don't show: a topic has grown.
+        # A leader that rejoins knows of a change that its metadata does not show: a topic has more partitions.
         (STABLE, True, False): Rejoin.REBALANCE,
         (STABLE, True, True): Rejoin.REBALANCE,
     }
@@ -67,28 +69,30 @@ REJOIN: Mapping[tuple[GroupState, bool, bool], Rejoin] = MappingProxyType(
 
 
 class Sync(enum.Enum):
-    """What becomes of a member's SyncGroup (GP-30)."""
+    """What the group does with a member's SyncGroup (GP-30)."""
 
     REJOIN = enum.auto()
-    """27: it has to join again first."""
+    """The response is REBALANCE_IN_PROGRESS: the member has to join again first."""
     WAIT = enum.auto()
-    """It waits for the leader's, or is the leader's."""
+    """The request waits for the leader's SyncGroup, or is the leader's."""
     RESPOND = enum.auto()
-    """It is told the assignment that there is."""
+    """The response has the present assignment."""
 
 
 SYNC: Mapping[GroupState, Sync] = MappingProxyType(
     {PREPARING: Sync.REJOIN, COMPLETING: Sync.WAIT, STABLE: Sync.RESPOND}
 )
 
-HEARTBEAT: Mapping[GroupState, int] = MappingProxyType({PREPARING: 27, COMPLETING: 0, STABLE: 0})
-"""The error that a member's heartbeat gets, and with it the word to join again (GP-35)."""
+HEARTBEAT: Mapping[GroupState, int] = MappingProxyType(
+    {PREPARING: ErrorCode.REBALANCE_IN_PROGRESS, COMPLETING: 0, STABLE: 0}
+)
+"""The error of a member's heartbeat; REBALANCE_IN_PROGRESS has the member join again (GP-35)."""
 
-REBALANCES_WHEN_LEFT = frozenset({COMPLETING, STABLE})
-"""States in which a member that goes makes the others join again (GP-37)."""
+REBALANCES_WHEN_MEMBER_LEAVES = frozenset({COMPLETING, STABLE})
+"""The states in which the other members have to rejoin when a member leaves (GP-37)."""
 
 
 def transition(group_state: GroupState, to: GroupState) -> GroupState:
-    """Return the state to go to; it is a defect of ours if there is no such move."""
-    assert group_state in VALID_PREVIOUS_STATES[to], f"no group goes from {group_state.value} to {to.value}"
+    """Return the target of a transition. An invalid transition is a defect of kproto."""
+    assert group_state in VALID_PREVIOUS_STATES[to], f"no transition from {group_state.value} to {to.value}"
     return to

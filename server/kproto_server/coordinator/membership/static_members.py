@@ -1,4 +1,15 @@
-"""A static member comes back under a new member id, and has its old place (KIP-345, KIP-814; GP-34)."""
+"""A static member returns with a new member id, and replaces the member with its instance id (KIP-345, KIP-814; GP-34).
+
+Theory of operation. The new member takes over what the group knows of the old one; requests that still use the old id
+are fenced. What happens then depends on the state:
+
+- Stable, and the group would select the same protocol: no rebalance. Since 2.6 the new id is first written to the log,
+  and a failed write restores the old member.
+- Stable otherwise: a rebalance, as for any member that changes its protocols.
+- PreparingRebalance: the member has joined.
+- CompletingRebalance: the leader is about to assign to the old id, so there is a new rebalance; before 2.5 the member
+  gets the present generation, but no assignment.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +27,8 @@ from kproto_server.coordinator.membership.state_machine import COMPLETING, STABL
 if TYPE_CHECKING:
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group
-    from kproto_server.coordinator.membership.responses import JoinRequest, JoinResult, PendingResponse
+    from kproto_server.coordinator.membership.requests import JoinRequest
+    from kproto_server.coordinator.membership.responses import JoinResult, PendingResponse
 
 
 def rejoin(
@@ -27,9 +39,9 @@ def rejoin(
     now_ms: int,
     response: PendingResponse[JoinResult],
 ) -> None:
-    """Give an instance its place back under a new member id; who had it is fenced."""
+    """Replace the member with the request's instance id by one with a new member id."""
     behavior, leader_id = coordinator.behavior, group.leader_id or ""
-    assert request.group_instance_id is not None, "asked for before"
+    assert request.group_instance_id is not None, "checked by the caller"
     old = group.members[group.static_members[request.group_instance_id]]
     member = replace(group, old, member_id)
     members.extend_session(group, member, now_ms)
@@ -37,21 +49,20 @@ def rejoin(
     stores = behavior.writes_returning_static_members
     if group.state is STABLE and (not stores or select_protocol(group) == group.protocol_name):
         member.metadata = member.metadata_for(group.protocol_name)
-        _answer_stable(coordinator, group, request, member, old, leader_id, now_ms, response)
+        _rejoin_stable(coordinator, group, request, member, old, leader_id, now_ms, response)
         return
     if group.state is COMPLETING and not behavior.returning_static_member_restarts_rebalance:
-        response.complete(_as_follower(group, member, leader_id))
+        response.complete(_result_without_members(group, member, leader_id))
         return
     members.delay_join(group, member, response)
     if group.state in (STABLE, COMPLETING):
-        # In CompletingRebalance the leader is about to assign to the old id.
         prepare_rebalance(coordinator, group, now_ms)
     else:
         try_complete_join(coordinator, group, now_ms)
 
 
 def replace(group: Group, old: Member, member_id: str) -> Member:
-    """Put a member with another id in a member's place; what the old one waits for is answered 82."""
+    """Replace a member by one with another id; fail the old one's pending requests with FENCED_INSTANCE_ID."""
     leads = group.leader_id == old.member_id
     members.complete_pending_join(group, old, rejected_join(ErrorCode.FENCED_INSTANCE_ID, old.member_id))
     members.complete_pending_sync(old, SyncResult(ErrorCode.FENCED_INSTANCE_ID))
@@ -76,7 +87,7 @@ def replace(group: Group, old: Member, member_id: str) -> Member:
     return member
 
 
-def _answer_stable(
+def _rejoin_stable(
     coordinator: GroupCoordinator,
     group: Group,
     request: JoinRequest,
@@ -86,22 +97,21 @@ def _answer_stable(
     now_ms: int,
     response: PendingResponse[JoinResult],
 ) -> None:
-    """Nothing has to be assigned anew: write that the member has another id, and answer."""
+    """Write the member's new id to the log, and respond with the present generation: there is no rebalance."""
     members.delay_join(group, member, response)
 
     def done(log_error: int) -> None:
         if member.pending_join is None:
-            return  # the group has gone on meanwhile
+            return  # an event between append and sync has completed the request
         if log_error:
-            error = _as_follower(group, member, leader_id)._replace(
-                error=write_error(log_error, coordinator.behavior), member_id=""
-            )
-            members.complete_pending_join(group, member, error)
-            _undo(group, member, old)
+            error = write_error(log_error, coordinator.behavior)
+            result = _result_without_members(group, member, leader_id)._replace(error=error, member_id="")
+            members.complete_pending_join(group, member, result)
+            _restore(group, member, old)
         elif request.supports_skipping_assignment:
-            members.complete_pending_join(group, member, _may_skip(group, member))
+            members.complete_pending_join(group, member, _result_that_skips_assignment(group, member))
         else:
-            members.complete_pending_join(group, member, _as_follower(group, member, leader_id))
+            members.complete_pending_join(group, member, _result_without_members(group, member, leader_id))
 
     if coordinator.behavior.writes_returning_static_members:
         write_group(coordinator, group, now_ms, done)
@@ -109,20 +119,21 @@ def _answer_stable(
         done(0)
 
 
-def _undo(group: Group, member: Member, old: Member) -> None:
-    """Give the place back."""
-    again = replace(group, member, old.member_id)
-    group.set_protocols(again, old.protocols)
-    again.session_timeout_ms, again.rebalance_timeout_ms = old.session_timeout_ms, old.rebalance_timeout_ms
-    again.metadata = old.metadata
+def _restore(group: Group, member: Member, old: Member) -> None:
+    """Undo a replacement."""
+    restored = replace(group, member, old.member_id)
+    group.set_protocols(restored, old.protocols)
+    restored.session_timeout_ms, restored.rebalance_timeout_ms = old.session_timeout_ms, old.rebalance_timeout_ms
+    restored.metadata = old.metadata
 
 
-def _as_follower(group: Group, member: Member, leader_id: str) -> JoinResult:
-    """What keeps a leader that came back from assigning: it is told its old id as the leader's, and has another."""
+def _result_without_members(group: Group, member: Member, leader_id: str) -> JoinResult:
+    """Return a result that names the old leader id: a leader that returns takes itself for a follower, and does not
+    assign."""
     return members.join_result(group, member)._replace(leader_id=leader_id, members=())
 
 
-def _may_skip(group: Group, member: Member) -> JoinResult:
-    """What a leader that came back is told if it understands that it leads, and has nothing to assign."""
+def _result_that_skips_assignment(group: Group, member: Member) -> JoinResult:
+    """Return a result that names the new leader id, for a leader that understands that it need not assign."""
     leads = member.member_id == group.leader_id
     return members.join_result(group, member)._replace(skip_assignment=leads)

@@ -1,4 +1,10 @@
-"""SyncGroup: the leader hands in who reads what, and each member gets its part (GP-30 to GP-33)."""
+"""SyncGroup: the leader brings the assignments of all members, and each member gets its own (GP-30 to GP-33).
+
+Theory of operation. In CompletingRebalance each SyncGroup is pending. The leader's writes the group with the
+assignments to the log; once the log has it, all pending requests are completed and the group is Stable. A SyncGroup to
+a Stable group gets the present assignment. Events between append and sync may have begun another rebalance: then the
+assignments that were written are obsolete, and the members have got REBALANCE_IN_PROGRESS.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +21,17 @@ from kproto_server.coordinator.membership.state_machine import COMPLETING, STABL
 if TYPE_CHECKING:
     from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.groups import Group, Member
-    from kproto_server.coordinator.membership.responses import SyncRequest
+    from kproto_server.coordinator.membership.requests import SyncRequest
 
 
 def sync(coordinator: GroupCoordinator, request: SyncRequest, now_ms: int) -> PendingResponse[SyncResult]:
-    """Give a member its assignment; the reply may know it already."""
+    """Handle a SyncGroup to a node that coordinates the group; return its response, pending or complete."""
     response: PendingResponse[SyncResult] = PendingResponse()
     group = coordinator.groups.get(request.group_id)
     if group is None or group.kind == "consumer":
         response.complete(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID))
         return response
-    error = _error(coordinator, group, request)
+    error = _sync_error(coordinator, group, request)
     if error:
         response.complete(SyncResult(error))
         return response
@@ -34,21 +40,21 @@ def sync(coordinator: GroupCoordinator, request: SyncRequest, now_ms: int) -> Pe
         case Sync.REJOIN:
             response.complete(SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
         case Sync.RESPOND:
-            _note(group, member)
+            _note_sync(group, member)
             response.complete(_assignment_of(group, member))
             if not coordinator.behavior.is_new_coordinator:
                 members.extend_session(group, member, now_ms)
         case Sync.WAIT:
-            _note(group, member)
+            _note_sync(group, member)
             members.delay_sync(member, response)
             if member.member_id == group.leader_id:
-                _store(coordinator, group, request.assignments, now_ms)
+                _write_assignments(coordinator, group, request.assignments, now_ms)
     timers.schedule(coordinator, group)
     return response
 
 
-def _error(coordinator: GroupCoordinator, group: Group, request: SyncRequest) -> int:
-    """Return why somebody has no assignment to get (GP-30)."""
+def _sync_error(coordinator: GroupCoordinator, group: Group, request: SyncRequest) -> int:
+    """Return why the request is rejected; 0 if it is not (GP-30)."""
     error = members.member_error(group, request.member_id, request.group_instance_id, coordinator.behavior)
     if error:
         return error
@@ -62,34 +68,35 @@ def _error(coordinator: GroupCoordinator, group: Group, request: SyncRequest) ->
     return 0
 
 
-def _note(group: Group, member: Member) -> None:
-    """One more has asked for its assignment."""
+def _note_sync(group: Group, member: Member) -> None:
+    """Note that a member has sent SyncGroup; the last one ends the phase."""
     group.pending_sync_members.discard(member.member_id)
     if not group.pending_sync_members and isinstance(group.phase, DelayedSync):
         group.enter_phase(None)
 
 
-def _store(coordinator: GroupCoordinator, group: Group, told: dict[str, bytes], now_ms: int) -> None:
-    """Write what the leader assigns, then hand it out; of ids that it made up nobody hears (GP-31, GP-32)."""
-    assignments = {member_id: told.get(member_id, b"") for member_id in group.members}
+def _write_assignments(coordinator: GroupCoordinator, group: Group, received: dict[str, bytes], now_ms: int) -> None:
+    """Write the leader's assignments, then distribute them; unknown member ids are ignored (GP-31, GP-32)."""
+    assignments = {member_id: received.get(member_id, b"") for member_id in group.members}
     generation = group.generation
 
     def done(log_error: int) -> None:
         if group.state is not COMPLETING or group.generation != generation:
-            return  # somebody has come or gone meanwhile, and all were told to join again
+            return  # another rebalance has begun
         if log_error:
             fail_assignments(group, write_error(log_error, coordinator.behavior), now_ms)
             prepare_rebalance(coordinator, group, now_ms)
         else:
-            _assign(group, assignments, now_ms)
+            _distribute(group, assignments, now_ms)
         timers.schedule(coordinator, group)
 
     write_group(coordinator, group, now_ms, done, assignments)
 
 
-def _assign(group: Group, assignments: dict[str, bytes], now_ms: int) -> None:
+def _distribute(group: Group, assignments: dict[str, bytes], now_ms: int) -> None:
+    """Set the assignments, complete the pending SyncGroups, and enter Stable."""
     for member in group.members.values():
-        member.assignment = assignments[member.member_id]
+        member.assignment = assignments.get(member.member_id, b"")
         if members.complete_pending_sync(member, _assignment_of(group, member)):
             members.extend_session(group, member, now_ms)
     group.transition_to(transition(group.state, STABLE), now_ms)

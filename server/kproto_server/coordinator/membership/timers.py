@@ -1,13 +1,17 @@
-"""The clock's part: gatherings that are over, and members that are silent too long.
+"""The deadlines of a group: of its phase, of its members' sessions, and of unused member ids.
 
-Theory of operation. Deadlines are values on the group (`Group.phase`) and on its members. After each event `arm` brings
-two timers in line with them. That of the phase is exact. That of the members is set for `Group.next_look_ms`, no later
-than the first of their deadlines; a heartbeat only moves a deadline on, so it costs no timer. When the time has come,
-`_look` takes out who was silent, and looks for the next deadline: once a session timeout or so, however many members.
+Theory of operation. Deadlines are values of the group (`Group.phase`) and of its members. After each event, `schedule`
+brings two timers in line with them:
 
-A client waits for the end of a phase, so a clock that stands must not hold it back (D7). Nobody waits for a session to
-be over: there a clock that stands keeps everyone. An auto-advancing clock skips the first wait for more members, which
-nothing ends but time; all the others are times for clients to come, which they do in theirs.
+- the timer of the phase, which is exact;
+- the timer of the sessions, set for `Group.next_member_check_ms`, no later than the first deadline of a member. A
+  heartbeat only moves a deadline back, which needs no timer. The check removes the members whose session has expired
+  and finds the next deadline: about one check for each session timeout, however many members there are.
+
+Clients wait for the end of a phase, so it must come even if the broker's clock stands still (D7): ``for_client`` lets
+real time count. No client waits for the end of a session: on a clock that stands still all members stay. On a clock
+that advances by itself when it is idle, only the initial rebalance delay is a reason to advance, since nothing but time
+ends it; during the other deadlines clients act in their own time.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def schedule(coordinator: GroupCoordinator, group: Group) -> None:
-    """Set the group's timers by its deadlines."""
+    """Bring the group's timers in line with its deadlines."""
     _schedule_phase(coordinator, group)
     _schedule_member_check(coordinator, group)
 
@@ -50,20 +54,20 @@ def _schedule_phase(coordinator: GroupCoordinator, group: Group) -> None:
 
 
 def _schedule_member_check(coordinator: GroupCoordinator, group: Group) -> None:
-    due_ms, timer = group.next_member_check_ms, group.session_timer
-    if due_ms is None:
+    check_ms, timer = group.next_member_check_ms, group.session_timer
+    if check_ms is None:
         return
     if timer is not None:
-        if timer.action is not None and timer.due_ms <= due_ms:
+        if timer.action is not None and timer.due_ms <= check_ms:
             return
         timer.cancel()
     group.session_timer = coordinator.clock.call_at(
-        due_ms, lambda: _check_members(coordinator, group), in_background=True
+        check_ms, lambda: _check_members(coordinator, group), in_background=True
     )
 
 
 def _on_phase_deadline(coordinator: GroupCoordinator, group: Group) -> None:
-    """The time is over, by the broker's clock or by that of the clients that wait."""
+    """End the phase, by the broker's clock or by that of the waiting clients."""
     if group.state is DEAD:
         return
     now_ms, phase = coordinator.clock.now_ms(), group.phase
@@ -79,7 +83,7 @@ def _on_phase_deadline(coordinator: GroupCoordinator, group: Group) -> None:
 
 
 def _check_members(coordinator: GroupCoordinator, group: Group) -> None:
-    """Take out the members that were silent too long, and ids that nobody came back with (GP-38, GP-14)."""
+    """Remove the members whose session has expired, and the member ids that were not used (GP-38, GP-14)."""
     group.session_timer = None
     if group.state is DEAD:
         return
@@ -89,6 +93,7 @@ def _check_members(coordinator: GroupCoordinator, group: Group) -> None:
             del group.pending_members[member_id]
             pending_member_left(coordinator, group, now_ms)
     for member in list(group.members.values()):
+        # The removal of a member may have completed a join phase, which removes others: hence the last condition.
         if member.session_deadline_ms <= now_ms and _can_expire(member) and member.member_id in group.members:
             members.remove(group, member)
             member_left(coordinator, group, now_ms)
@@ -103,17 +108,16 @@ def _check_members(coordinator: GroupCoordinator, group: Group) -> None:
 
 
 def _can_expire(member: Member) -> bool:
-    """Whether a member could be heard of: one whose request waits has its connection muted (GP-38)."""
+    """Return whether the member could send a heartbeat: while a request is pending, its connection is not read (GP-38).
+    A new member expires even so, after `NEW_MEMBER_TIMEOUT_MS`."""
     return member.is_new or (member.pending_join is None and member.pending_sync is None)
 
 
 def on_group_loaded(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:
-    """Take over a group from the log: its members have their session timeouts in full (EX-17)."""
+    """Start the sessions of a loaded group: each member has its full session timeout (EX-17)."""
     for member in group.members.values():
         members.extend_session(group, member, now_ms)
-    if (
-        coordinator.behavior.limits_group_size
-        and len(group.members) > group_limits_of(coordinator.settings.current).size_max
-    ):
+    limits = group_limits_of(coordinator.settings.current)
+    if coordinator.behavior.limits_group_size and len(group.members) > limits.size_max:
         prepare_rebalance(coordinator, group, now_ms)
     schedule(coordinator, group)

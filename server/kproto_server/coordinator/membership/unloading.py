@@ -1,4 +1,4 @@
-"""The end of a coordinator, for the members who wait for it."""
+"""The coordinator of some or all groups goes away: fail the pending requests of their members."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 def unload(coordinator: GroupCoordinator, node: Node) -> None:
-    """A node that is about to stop tells everybody who waits to look for another one.
+    """Fail the pending requests of the groups of a node that is about to stop with NOT_COORDINATOR.
 
-    The groups are the cluster's, so who finds the next coordinator is known there. New members were told no id yet, and
-    are nobody's.
+    All nodes share the groups, so that the members' next coordinator knows them. A member whose first JoinGroup was
+    pending never got its id, and is removed.
     """
     now_ms = coordinator.clock.now_ms()
     for group in list(coordinator.groups):
         if coordinator.owned_partition(node, group.group_id) is None:
             continue
-        _dismiss(group, ErrorCode.NOT_COORDINATOR)
+        _fail_pending(group, ErrorCode.NOT_COORDINATOR)
         for member in [member for member in group.members.values() if member.is_new]:
             members.remove(group, member)
         pending_member_left(coordinator, group, now_ms)
@@ -33,15 +33,15 @@ def unload(coordinator: GroupCoordinator, node: Node) -> None:
 
 
 def unload_all(coordinator: GroupCoordinator) -> None:
-    """All groups are about to be forgotten: nobody who waits is a member any more."""
+    """Fail all pending requests with UNKNOWN_MEMBER_ID and cancel all timers, as all groups are about to be dropped."""
     for group in coordinator.groups:
-        _dismiss(group, ErrorCode.UNKNOWN_MEMBER_ID)
+        _fail_pending(group, ErrorCode.UNKNOWN_MEMBER_ID)
         group.enter_phase(None)
         if group.session_timer is not None:
             group.session_timer.cancel()
 
 
-def _dismiss(group: Group, error: ErrorCode) -> None:
+def _fail_pending(group: Group, error: ErrorCode) -> None:
     for member in group.members.values():
         members.complete_pending_join(group, member, rejected_join(error, member.member_id))
         members.complete_pending_sync(member, SyncResult(error))

@@ -1,6 +1,7 @@
-"""Batches around records that are encoded already (LF-1, LF-5).
+"""Record batches around encoded records (LF-1, LF-5).
 
-`kproto.records.record_batch` declares the same; this path is on the way of every commit. Tests hold them equal.
+`kproto.records.record_batch` declares the same batches. This module is on the path of each commit that is written; a
+test compares the two.
 """
 
 from __future__ import annotations
@@ -28,67 +29,67 @@ if TYPE_CHECKING:
 COMMITS_BASE_SEQUENCE = 0
 
 STRING_SIZE_MAX = 2**15 - 1
-"""Octets, in flexible versions too."""
+"""In bytes; readers have this limit in flexible versions too."""
 NO_ATTRIBUTES_NO_TIMESTAMP_DELTA = b"\0\0"
 NULL_VALUE_NO_HEADERS = b"\1\0"
 COMPRESSIONS = tuple(Compression)
 
 delta_varint = lru_cache(maxsize=1024)(varint)
-"""The octets of an offset delta, or of a size: the same few come again and again."""
+"""Return a varint: an offset delta or a size, of which the same few are used again and again."""
 
 
 def record_batch(
     records: bytes, record_count: int, now_ms: int, base_sequence: int, compression: Compression = Compression.NONE
 ) -> bytes:
-    """Return a batch of records, all written at this moment of the broker's clock.
+    """Return a batch of encoded records, which all have the present time as their timestamp.
 
     Raises:
         MissingPackage: the compression needs a package that is not installed.
     """
     if compression:
         records = compress(compression, records)
-    return whole(batch_header(record_count, now_ms, base_sequence, compression) + records)
+    return with_checksum(batch_header(record_count, now_ms, base_sequence, compression) + records)
 
 
 def batch_header(
     record_count: int, now_ms: int, base_sequence: int, compression: Compression = Compression.NONE
 ) -> bytes:
-    """Return what the checksum covers of a batch before its records, all written at this moment."""
+    """Return the part of a batch header that the checksum covers."""
     last_delta = record_count - 1
     return CHECKED.pack(
         compression, last_delta, now_ms, now_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, base_sequence, record_count
     )
 
 
-def whole(checked: bytes) -> bytes:
-    """Return the batch with base offset 0 of which this is what the checksum covers."""
+def with_checksum(checked: bytes) -> bytes:
+    """Return the batch with base offset 0 from the bytes that the checksum covers."""
     return UNCHECKED.pack(0, CHECKED_FROM - LOG_OVERHEAD + len(checked), 0, MAGIC, crc32c(checked)) + checked
 
 
 def string(value: str) -> bytes:
-    """Return a string as keys have it.
+    """Return a string with its size, as in keys.
 
     Raises:
-        EncodeError: longer than any reader takes.
+        EncodeError: the string is longer than readers accept.
     """
-    octets = string_bytes(value)
-    return len(octets).to_bytes(2, "big") + octets
+    data = string_bytes(value)
+    return len(data).to_bytes(2, "big") + data
 
 
 def string_bytes(value: str) -> bytes:
     """Return a string without its size.
 
     Raises:
-        EncodeError: longer than any reader takes.
+        EncodeError: the string is longer than readers accept.
     """
-    octets = value.encode()
-    if len(octets) > STRING_SIZE_MAX:
-        raise EncodeError("string", f"{len(octets)} octets, {STRING_SIZE_MAX} is the most")
-    return octets
+    data = value.encode()
+    if len(data) > STRING_SIZE_MAX:
+        raise EncodeError("string", f"{len(data)} bytes, {STRING_SIZE_MAX} is the most")
+    return data
 
 
 def tombstone(key: bytes, offset_delta: int) -> bytes:
-    """Return the record that takes away what the key names."""
+    """Return the record that deletes the key."""
     body = b"".join(
         (NO_ATTRIBUTES_NO_TIMESTAMP_DELTA, delta_varint(offset_delta), varint(len(key)), key, NULL_VALUE_NO_HEADERS)
     )
@@ -96,5 +97,5 @@ def tombstone(key: bytes, offset_delta: int) -> bytes:
 
 
 def offsets_compression(settings: Settings) -> Compression:
-    """Return the compression of the offsets topic that is asked for, `offsets.topic.compression.codec`."""
+    """Return the compression of `offsets.topic.compression.codec`."""
     return COMPRESSIONS[settings.int("offsets.topic.compression.codec")]

@@ -1,7 +1,7 @@
-"""Commits as record batches (OC-33): one record a partition, and the template of commits that come again.
+"""Commits as record batches (OC-33), with one record for each partition.
 
-`commit_batch` is the general way. A `CommitTemplate` makes the same batch of a commit whose partitions, metadata and
-leader epochs are known, of which only group, offsets and time are new: they are packed between octets that stay.
+`commit_batch` encodes any commit. A `CommitTemplate` encodes the same batch for a commit whose partitions, metadata and
+leader epochs are known: only group, offsets and time vary, and they are packed between constant bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NO_HEADERS = b"\0"
 PARTITION_SIZE = 4
 
 GROUP, OFFSET, STEP = 1, 3, 4
-"""Where they stand first among the parts of a template, and how many parts a record has."""
+"""The first index of the group and of the offset among the parts of a template, and the parts of each record."""
 pack_time = Struct(">q").pack
 
 
@@ -48,7 +48,7 @@ def commit_batch(
     """Return a commit as a batch, and how many records it has.
 
     Raises:
-        EncodeError: a name, or metadata, longer than the format has room for.
+        EncodeError: a name or metadata is too long for the format.
         MissingPackage: the compression needs a package that is not installed.
     """
     key_head = behavior.offset_key_type.to_bytes(2, "big") + string(group_id)
@@ -58,30 +58,31 @@ def commit_batch(
         key = key_head + string(name)
         key_size = len(key) + PARTITION_SIZE
         key = varint(key_size) + key
-        what: Any = None
+        variant: Any = None
         for partition, (offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id) in partitions:
             expires = expire_ms is not None
-            if what != (metadata, leader_epoch, expires, topic_id):
-                what = (metadata, leader_epoch, expires, topic_id)
-                form = value_parts(metadata, leader_epoch, topic_id, expires=expires, behavior=behavior)
-                pack = _packer(len(form.head), len(form.middle), form.has_expiry)
-                size = _size(key_size, form)
-                end = form.end + NO_HEADERS
-            if form.has_expiry:
+            # Usually all partitions of a commit have the same values around offset and times: encoded once.
+            if variant != (metadata, leader_epoch, expires, topic_id):
+                variant = (metadata, leader_epoch, expires, topic_id)
+                value = value_parts(metadata, leader_epoch, topic_id, expires=expires, behavior=behavior)
+                pack = _packer(len(value.head), len(value.middle), value.has_expiry)
+                size = _size(key_size, value)
+                end = value.end + NO_HEADERS
+            if value.has_expiry:
                 times = (commit_ms, expire_ms if expires else NO_EXPIRE_TIMESTAMP)
-                content = pack(partition, form.head, offset, form.middle, *times)
+                content = pack(partition, value.head, offset, value.middle, *times)
             else:
-                content = pack(partition, form.head, offset, form.middle, commit_ms)
+                content = pack(partition, value.head, offset, value.middle, commit_ms)
             parts += _record_head(size, delta), key, content, end
             delta += 1
     return record_batch(b"".join(parts), delta, now_ms, COMMITS_BASE_SEQUENCE, compression), delta
 
 
 class CommitTemplate:
-    """A commit that comes again with other offsets at another time: the octets of its batch that stay, and where the
-    others go between them. One template does for all groups whose ids have the same size.
+    """The batch of a commit that is repeated with other offsets, at another time: its constant bytes, and the positions
+    of the others. Groups whose ids have the same size share a template.
 
-    Many commits come while the clock shows the same millisecond, so times are among what stays, for that long.
+    Many commits come in the same millisecond, so the timestamps are part of the constant bytes until the clock moves.
     """
 
     __slots__ = (
@@ -103,11 +104,15 @@ class CommitTemplate:
         offsets_of: Callable[[bytes], Sequence[int]],
         expires_after_ms: int | None = None,
     ) -> None:
-        """``group``: where its id is in a request; ``offsets_of``: what reads a request's offsets, in the order of the
-        entries; ``expires_after_ms``: how long after the commit its deadline is.
+        """Prepare the constant bytes.
+
+        Args:
+            group: where the group id is in a request.
+            offsets_of: returns the offsets of a request, in the order of the entries.
+            expires_after_ms: the expire timestamp minus the commit timestamp; None: there is no expire timestamp.
 
         Raises:
-            EncodeError: the id is longer than the format has room for.
+            EncodeError: the group id is too long for the format.
         """
         self._group = group
         self._offsets_of = offsets_of
@@ -116,21 +121,21 @@ class CommitTemplate:
         self.record_count = len(self._records)
         self._expires_after_ms = expires_after_ms
         self._now_ms = 0
-        *stay, last = self._staying(0)
+        *constant, last = self._constant_parts(0)
         self._parts: list[Any] = []
-        """What is packed: what stays, the group's id, what stays, and the offset, of each record; then the rest."""
+        """The arguments of `_pack`: for each record constant bytes, group id, constant bytes, offset; then the end."""
         layout = [">"]
-        for before, record in zip(stay, self._records, strict=True):
+        for before, record in zip(constant, self._records, strict=True):
             self._parts += [before, b"", record.before_offset, 0]
             layout.append(f"{len(before)}s{group_size}s{len(record.before_offset)}sq")
         self._parts.append(last)
         self._pack = Struct("".join([*layout, f"{len(last)}s"])).pack
 
     def checked(self, request: bytes, now_ms: int) -> bytes:
-        """Return all that the checksum covers."""
+        """Return the batch of a request, from its attributes on: the bytes that the checksum covers."""
         parts, count = self._parts, self.record_count
         if now_ms != self._now_ms:
-            parts[::STEP] = self._staying(now_ms)
+            parts[::STEP] = self._constant_parts(now_ms)
             self._now_ms = now_ms
         if count == 1:
             parts[GROUP] = request[self._group]
@@ -140,8 +145,8 @@ class CommitTemplate:
             parts[OFFSET::STEP] = self._offsets_of(request)
         return self._pack(*parts)
 
-    def _staying(self, now_ms: int) -> Iterator[bytes]:
-        """Return what stands before each group's id, and at the end, at this time."""
+    def _constant_parts(self, now_ms: int) -> Iterator[bytes]:
+        """Yield the bytes before each group id, and those after the last offset, for a time."""
         expires_after_ms = self._expires_after_ms
         expire_ms = NO_EXPIRE_TIMESTAMP if expires_after_ms is None else now_ms + expires_after_ms
         time, expire_time = pack_time(now_ms), pack_time(expire_ms)
@@ -153,7 +158,7 @@ class CommitTemplate:
 
 
 class _Record(NamedTuple):
-    """One record of a template."""
+    """The constant bytes of one record of a template."""
 
     before_group: bytes
     before_offset: bytes
@@ -171,32 +176,32 @@ def _records(
         topic = string(name)
         key_size = len(before_group) + group_size + len(topic) + PARTITION_SIZE
         for partition, stored in partitions:
-            form = value_parts(
+            value = value_parts(
                 stored.metadata, stored.leader_epoch, stored.topic_id, expires=expires, behavior=behavior
             )
             yield _Record(
-                before_group=_record_head(_size(key_size, form), delta) + varint(key_size) + before_group,
-                before_offset=topic + partition.to_bytes(PARTITION_SIZE, "big", signed=True) + form.head,
-                middle=form.middle,
-                has_expiry=form.has_expiry,
-                end=form.end + NO_HEADERS,
+                before_group=_record_head(_size(key_size, value), delta) + varint(key_size) + before_group,
+                before_offset=topic + partition.to_bytes(PARTITION_SIZE, "big", signed=True) + value.head,
+                middle=value.middle,
+                has_expiry=value.has_expiry,
+                end=value.end + NO_HEADERS,
             )
             delta += 1
 
 
-def _size(key_size: int, form: ValueParts) -> int:
-    """Return the size of a record, all but its offset delta."""
-    return len(NO_ATTRIBUTES_NO_TIMESTAMP_DELTA) + len(varint(key_size)) + key_size + form.sized + len(NO_HEADERS)
+def _size(key_size: int, value: ValueParts) -> int:
+    """Return the size of a record without its offset delta."""
+    return len(NO_ATTRIBUTES_NO_TIMESTAMP_DELTA) + len(varint(key_size)) + key_size + value.size + len(NO_HEADERS)
 
 
 @lru_cache(maxsize=4096)
 def _record_head(size: int, delta: int) -> bytes:
-    """Return what stands before a record's key."""
+    """Return the bytes of a record before its key."""
     offset_delta = varint(delta)
     return varint(size + len(offset_delta)) + NO_ATTRIBUTES_NO_TIMESTAMP_DELTA + offset_delta
 
 
 @lru_cache(maxsize=256)
 def _packer(head_size: int, middle_size: int, has_expiry: bool) -> Callable[..., bytes]:
-    """Return what packs partition, head of the value, offset, middle, and times."""
+    """Return the function that packs partition, head of the value, offset, middle and times."""
     return Struct(f">i{head_size}sq{middle_size}s{'qq' if has_expiry else 'q'}").pack

@@ -23,10 +23,10 @@ def deletion_batch(
     behavior: OffsetsLogBehavior,
     compression: Compression = Compression.NONE,
 ) -> tuple[bytes, int]:
-    """Return the tombstones of a group's offsets, and last of the group itself if it goes, and how many they are.
+    """Return the tombstones of a group's offsets and, last, of the group itself, and how many they are.
 
     Raises:
-        EncodeError: a name longer than the format has room for.
+        EncodeError: a name is too long for the format.
         MissingPackage: the compression needs a package that is not installed.
     """
     keys = list(offset_keys(group_id, entries, behavior))
@@ -38,7 +38,7 @@ def deletion_batch(
 def tombstones(
     keys: Iterable[bytes], now_ms: int, behavior: OffsetsLogBehavior, compression: Compression = Compression.NONE
 ) -> bytes:
-    """Return a batch that takes away what these keys name, in this order."""
+    """Return a batch that deletes keys, in this order."""
     records = [tombstone(key, delta) for delta, key in enumerate(keys)]
     return record_batch(b"".join(records), len(records), now_ms, behavior.group_base_sequence, compression)
 

@@ -1,4 +1,4 @@
-"""A group as a record batch: what of it outlives the broker (LF-14, EX-50)."""
+"""Groups as record batches: the part of a group that survives a restart (LF-14, EX-50)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def group_batch(
     compression: Compression = Compression.NONE,
     assignments: Mapping[str, bytes] | None = None,
 ) -> tuple[bytes, int]:
-    """Return a classic group, as it is, as a batch of one record.
+    """Return a classic group as a batch of one record, and the number of records.
 
-    ``assignments``: what the members will be assigned, by member id; None: what they are.
+    ``assignments``: the assignments to write, by member id; None: the members' present ones.
 
     Raises:
-        EncodeError: a name longer than the format has room for.
+        EncodeError: a name is too long for the format.
         MissingPackage: the compression needs a package that is not installed.
     """
     record = Record(group_key(group.group_id), encode_value(_value(group, assignments), behavior.group_value_version))

@@ -1,6 +1,6 @@
-"""The value of a committed offset, around what differs from one commit to the next (LF-12, OC-43).
+"""The value of a committed offset, in parts around the fields that differ from commit to commit (LF-12, OC-43).
 
-All versions have offset, metadata and commit timestamp in this order; what else they have stands between.
+All versions have offset, metadata and commit timestamp in this order, and other fields between them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ OFFSET_SIZE = 8
 
 
 class ValueParts(NamedTuple):
-    """An encoded value without offset and times."""
+    """An encoded value without its offset and timestamps."""
 
-    sized: int
-    """Octets of all of it, with its size before it."""
+    size: int
+    """The size of the whole value in bytes, including the size field before it."""
     head: bytes
     """The value's size and version, before the offset."""
     middle: bytes
@@ -44,17 +44,17 @@ class ValueParts(NamedTuple):
 def value_parts(
     metadata: str, leader_epoch: int, topic_id: bytes, *, expires: bool, behavior: OffsetsLogBehavior
 ) -> ValueParts:
-    """Return the value that this release writes.
+    """Return the parts of the value that the release writes.
 
     Raises:
-        EncodeError: the metadata are longer than any reader takes.
+        EncodeError: the metadata is longer than readers accept.
     """
     version = behavior.expiring_offset_value_version if expires else behavior.offset_value_version
     epoch = leader_epoch.to_bytes(4, "big", signed=True) if version >= LEADER_EPOCH_SINCE else b""
     end = b""
     if version >= FLEXIBLE_SINCE:
-        octets = string_bytes(metadata)
-        middle = epoch + uvarint(len(octets) + 1) + octets
+        text = string_bytes(metadata)
+        middle = epoch + uvarint(len(text) + 1) + text
         end = NO_TAGS if topic_id == ZERO_UUID else TOPIC_ID_TAG + topic_id
     else:
         middle = epoch + string(metadata)

@@ -1,1 +1,1 @@
-"""The table of committed offsets, packed: see `table`."""
+"""The table of committed offsets, packed into few bytes each: `table` has the theory of operation."""

@@ -1,7 +1,7 @@
-"""Which values of a record are stored for each entry, which once for all, and which not at all.
+"""The columns of a record: which values are stored for each entry, which once for all entries, and which not at all.
 
-Entries of one commit have the same times, mostly the same leader epoch or none, no metadata and no deadline of their
-own. A *form* is a number with bits for what is otherwise.
+The entries of one commit have the same commit timestamp, usually the same leader epoch or none, no metadata and no
+expire timestamp. The *column flags* of a record have a bit for each exception.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from struct import Struct
 from typing import Any
 
 TIME_EACH = 1
-"""Without it, the commit time is that of the record."""
+"""A commit timestamp for each entry. Without it, the record's timestamp is that of all entries."""
 EXPIRY_SAME = 2
 EXPIRY_EACH = 4
-"""With a flag for each entry that says whether it has one."""
+"""An expire timestamp for each entry, and a flag whether it has one."""
 EPOCH_SAME = 8
 EPOCH_EACH = 16
 METADATA = 32
@@ -25,13 +25,13 @@ NO_EPOCH = -1
 
 
 Columns = tuple[Sequence[int], Sequence[int], Sequence[str], Sequence[int], Sequence[int | None]]
-"""Values of some entries, in the order of their keys: offsets, leader epochs, metadata, commit and expire times."""
+"""The values of entries in the order of their keys: offsets, leader epochs, metadata, commit and expire timestamps."""
 
-NOTHING: Columns = (), (), (), (), ()
+NO_VALUES: Columns = (), (), (), (), ()
 
 
 def column_flags_of(columns: Columns) -> int:
-    """Return the least form that can hold these values."""
+    """Return the fewest columns that can store these values."""
     offsets, epochs, metadata, times, expiries = columns
     count = len(offsets)
     column_flags = 0 if times.count(times[0]) == count else TIME_EACH
@@ -45,7 +45,7 @@ def column_flags_of(columns: Columns) -> int:
 
 
 class ColumnLayout:
-    """Where the values of a form are, for a number of entries."""
+    """The positions of the values in a record with these columns and a number of entries."""
 
     __slots__ = ("epochs", "expiries", "flags", "offsets", "pack", "pack_into", "size", "times", "unpack_from")
 
@@ -69,7 +69,7 @@ class ColumnLayout:
         columns.append(f"{count}q")
         take(0, METADATA, "I", 4)
         self.size = position
-        """Of metadata only the lengths are here; they follow behind."""
+        """The size of the columns. That of metadata has lengths only: the texts follow the columns."""
         values = Struct("<" + "".join(columns))
         self.pack = values.pack
         self.pack_into = values.pack_into
@@ -82,7 +82,7 @@ def column_layout_of(column_flags: int, count: int) -> ColumnLayout:
 
 
 def values_of(column_flags: int, columns: Columns) -> list[Any]:
-    """Return what `Places.pack` takes, all but the lengths of metadata."""
+    """Return the arguments of `ColumnLayout.pack`, without the lengths of metadata."""
     offsets, epochs, _, times, expiries = columns
     values: list[Any] = []
     if column_flags & TIME_EACH:
@@ -103,7 +103,7 @@ def values_of(column_flags: int, columns: Columns) -> list[Any]:
 def columns_of(
     column_flags: int, count: int, min_commit_ms: int, values: tuple[Any, ...], metadata: Sequence[str]
 ) -> Columns:
-    """Return the columns of what `Places.unpack_from` has given."""
+    """Return the columns from the result of `ColumnLayout.unpack_from`."""
     end = 0
 
     def take(each: int) -> Sequence[Any] | None:

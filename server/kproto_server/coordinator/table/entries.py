@@ -1,4 +1,4 @@
-"""One committed offset, and the forms in which many come and go."""
+"""One committed offset, and collections of them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     CommitEntries = Sequence[tuple[str, Sequence[tuple[int, "OffsetAndMetadata"]]]]
-    """Topics with partitions and their offsets; of a partition named twice the last counts, but both are logged."""
+    """Topics with partitions and their offsets. If a partition is named twice, the last counts; the log gets both."""
     DeletionEntries = Sequence[tuple[str, Sequence[int]]]
     """Topics with partitions."""
     GroupToCheck = tuple[str, DeletionEntries | None]
-    """A group that somebody should look at; with all its offsets, if nothing has to be known of them but that the last
-    was committed until the time in question."""
+    """A group that may have expired offsets. With all its offsets, if all of them were committed before the time in
+    question and have no expire timestamp: then no check is needed."""
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -21,10 +21,10 @@ class OffsetAndMetadata(NamedTuple):
 
     offset: int
     leader_epoch: int
-    """-1: none (OC-46)."""
+    """-1: unknown (OC-46)."""
     metadata: str
     commit_timestamp_ms: int
     expire_timestamp_ms: int | None
-    """None: expiry follows `offsets.retention.minutes` and the group (EX-20)."""
+    """None: the offset expires by `offsets.retention.minutes` and the state of its group (EX-20)."""
     topic_id: bytes
-    """Of the topic at the time of the commit."""
+    """The topic's id at the time of the commit."""

@@ -1,8 +1,8 @@
-"""Keys of entries as octets: runs of neighbouring partitions.
+"""The keys of entries as bytes: runs of consecutive partitions.
 
-A run is three varints: how many topics further it is than the one before, where it begins (in the same topic, behind
-the end of the run before), and by how many its partitions are more than one. Sixteen partitions of one of the first
-128 topics are three octets, and so is one.
+A run is three varints: its topic number minus that of the run before; its first partition, in the same topic minus the
+partition after the run before; and its number of partitions minus one. A run of one of the first 128 topics takes three
+bytes, whether it has one partition or sixteen.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def encode_keys(keys: Sequence[int]) -> bytes:
-    """Return the octets of keys that are in order."""
-    octets: list[bytes] = []
+    """Return sorted keys as bytes."""
+    data: list[bytes] = []
     topic = end = position = 0
     count = len(keys)
     while position < count:
         start = position
         following = keys[start]
         if keys[-1] - following == count - start - 1:
-            position = count
+            position = count  # one run to the end: no need to look at each key
         while position < count and keys[position] == following:
             position += 1
             following += 1
@@ -34,19 +34,19 @@ def encode_keys(keys: Sequence[int]) -> bytes:
         partition -= HALF
         if next_topic != topic:
             end = 0
-        octets += uvarint(next_topic - topic), varlong(partition - end), uvarint(position - start - 1)
+        data += uvarint(next_topic - topic), varlong(partition - end), uvarint(position - start - 1)
         topic, end = next_topic, partition + position - start
-    return b"".join(octets)
+    return b"".join(data)
 
 
-def decode_keys(octets: bytes, position: int = 0) -> tuple[int, ...]:
-    """Return the keys of these octets."""
+def decode_keys(data: bytes, position: int = 0) -> tuple[int, ...]:
+    """Return the keys from their bytes."""
     keys: list[int] = []
     base = end = 0
-    while position < len(octets):
-        topics, position = read_uvarint(octets, position)
-        gap, position = read_varlong(octets, position)
-        more, position = read_uvarint(octets, position)
+    while position < len(data):
+        topics, position = read_uvarint(data, position)
+        gap, position = read_varlong(data, position)
+        more, position = read_uvarint(data, position)
         if topics:
             base += topics * PARTITIONS
             end = 0

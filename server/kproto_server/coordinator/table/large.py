@@ -1,7 +1,7 @@
-"""Groups with many entries, or with long metadata or a long id: records in the order of their keys.
+"""Groups with many entries, with long metadata, or with a long id: records sorted by key.
 
-A group is cut into records as a tree is into leaves: what a commit of some partitions changes are the records that have
-them, however many others there are.
+The entries of a group are split into records as those of a tree into leaves: a commit changes only the records of its
+partitions, however many others there are.
 """
 
 from __future__ import annotations
@@ -10,8 +10,16 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
 from kproto_server.coordinator.table.layouts import positions_of
-from kproto_server.coordinator.table.overwriting import put
-from kproto_server.coordinator.table.records import columns_from, cut, decode, layout_of, merge, part, without
+from kproto_server.coordinator.table.overwriting import overwrite_values
+from kproto_server.coordinator.table.records import (
+    decode,
+    layout_of,
+    merge,
+    slice_columns,
+    split_records,
+    to_columns,
+    without_keys,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,22 +34,22 @@ class LargeGroup:
     __slots__ = ("_first_keys", "_layouts", "_records", "count", "min_commit_ms")
 
     def __init__(self, keys: tuple[int, ...], columns: Columns, layouts: Layouts) -> None:
-        """Keys are in order."""
+        """``keys`` are sorted."""
         self._layouts = layouts
         self._records: list[bytearray] = []
         self._first_keys: list[int] = []
-        """Of the records."""
-        self._put_in(0, cut(keys, columns))
+        """The first key of each record."""
+        self._put_in(0, split_records(keys, columns))
         self.count = len(keys)
-        """Entries."""
+        """The number of entries."""
         _, _, _, times, _ = columns
         self.min_commit_ms = min(times)
-        """As of a bucket."""
+        """As for a bucket (`buckets`)."""
 
     def _put_in(self, number: int, made: list[bytearray]) -> None:
         layouts = [layout_of(record, 0, self._layouts) for record in made]
         for layout in layouts:
-            self._layouts.topics.count(layout)
+            self._layouts.topics.count(layout.topics)
         self._records[number:number] = made
         self._first_keys[number:number] = [layout.keys[0] for layout in layouts]
 
@@ -52,16 +60,16 @@ class LargeGroup:
         for record, layout in self.records():
             keys += layout.keys
             rows += zip(*decode(record, 0, layout), strict=True)
-        return tuple(keys), columns_from(rows)
+        return tuple(keys), to_columns(rows)
 
-    def dissolve(self) -> None:
-        """The group is used no more."""
+    def release_topics(self) -> None:
+        """Give up the topic numbers of all records, as the group is dropped."""
         for _, layout in self.records():
-            self._layouts.topics.discount(layout)
+            self._layouts.topics.discount(layout.topics)
 
     def overwrite(self, keys: tuple[int, ...], columns: Columns) -> bool:
-        """Put new values for entries that are there, in runs of neighbours; False if that is not so, or there is no
-        room for the values, and some of them may have been put in or none."""
+        """Overwrite values, in runs of consecutive keys. Return False if the group does not have all keys, or has no
+        room for the values; some values may be overwritten then."""
         position = 0
         while position < len(keys):
             record, layout = self.record_at(keys[position])
@@ -69,25 +77,25 @@ class LargeGroup:
             count = min(layout.count - first, len(keys) - position)
             if not count or layout.keys[first : first + count] != keys[position : position + count]:
                 return False
-            chosen = columns if count == len(keys) else part(columns, position, position + count)
-            if not put(record, 0, layout, range(first, first + count), chosen):
+            chosen = columns if count == len(keys) else slice_columns(columns, position, position + count)
+            if not overwrite_values(record, 0, layout, range(first, first + count), chosen):
                 return False
             position += count
         return True
 
     def apply(self, keys: tuple[int, ...], columns: Columns) -> None:
-        """Put in entries, whose keys are in order."""
+        """Add or replace entries with sorted keys."""
         position = 0
         while position < len(keys):
             number, stop = self._range(keys, position)
             if stop - position == len(keys):
                 self._apply(number, keys, columns)
             else:
-                self._apply(number, keys[position:stop], part(columns, position, stop))
+                self._apply(number, keys[position:stop], slice_columns(columns, position, stop))
             position = stop
 
     def _range(self, keys: tuple[int, ...], position: int) -> tuple[int, int]:
-        """Return the number of the record that a key belongs into, and where the keys end that belong there too."""
+        """Return the number of the record that a key belongs to, and the end of the keys that belong there too."""
         number = max(0, bisect_right(self._first_keys, keys[position]) - 1)
         if number + 1 == len(self._records):
             return number, len(keys)
@@ -97,26 +105,26 @@ class LargeGroup:
         record = self._records[number]
         layout = layout_of(record, 0, self._layouts)
         positions = positions_of(layout.keys, keys)
-        if positions is None or not put(record, 0, layout, positions, columns):
+        if positions is None or not overwrite_values(record, 0, layout, positions, columns):
             self._replace(number, layout, *merge(layout.keys, decode(record, 0, layout), keys, columns))
 
     def remove(self, keys: tuple[int, ...]) -> None:
-        """Take out those of these entries that are there. Keys are in order."""
+        """Remove entries with sorted keys; keys without an entry are ignored."""
         position = 0
         while position < len(keys) and self._records:
             number, stop = self._range(keys, position)
             record = self._records[number]
             layout = layout_of(record, 0, self._layouts)
-            doomed = frozenset(keys[position:stop])
-            if not doomed.isdisjoint(layout.keys):
-                self._replace(number, layout, *without(layout.keys, decode(record, 0, layout), doomed))
+            deleted = frozenset(keys[position:stop])
+            if not deleted.isdisjoint(layout.keys):
+                self._replace(number, layout, *without_keys(layout.keys, decode(record, 0, layout), deleted))
             position = stop
 
     def _replace(self, number: int, layout: Layout, keys: tuple[int, ...], columns: Columns) -> None:
-        """Put entries in the place of a record with this layout."""
-        self._put_in(number + 1, cut(keys, columns))
+        """Replace a record with this layout by entries."""
+        self._put_in(number + 1, split_records(keys, columns))
         del self._records[number], self._first_keys[number]
-        self._layouts.topics.discount(layout)
+        self._layouts.topics.discount(layout.topics)
         self.count += len(keys) - layout.count
 
     def records(self) -> Iterator[tuple[bytearray, Layout]]:
@@ -125,7 +133,7 @@ class LargeGroup:
             yield record, layout_of(record, 0, self._layouts)
 
     def record_at(self, key: int) -> tuple[bytearray, Layout]:
-        """Return the record that has a key, if any has."""
+        """Return the record that has a key, if any record has it."""
         record = self._records[max(0, bisect_right(self._first_keys, key) - 1)]
         return record, layout_of(record, 0, self._layouts)
 

@@ -1,7 +1,7 @@
-"""Which entries a record has, and where: worked out once for all records that have the same.
+"""Record layouts: which entries a record has, and where; decoded once for all records with the same entries.
 
-In a record this is a form and the octets of its keys. What they mean is kept for those that were asked for last, in a
-cache that is bounded by the entries in it: there may be as many layouts as there are groups.
+A record stores its layout as column flags and encoded keys. A cache has the decoded layouts. It is bounded by the
+number of entries in it, as there may be as many layouts as groups.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from kproto_server.coordinator.table.topics import base_of
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from kproto_server.coordinator.table.topics import Topics
+    from kproto_server.coordinator.table.topics import TopicNumbers
 
     Positions = range | tuple[int, ...]
-    """Places of entries in the order of a layout's keys: neighbours, or any."""
+    """Indexes of entries in the order of a layout's keys: consecutive, or any."""
 
 ENTRIES_CACHED_MAX = 32_768
-"""Of the layouts in the cache. An entry takes about 100 octets there."""
+"""The entries of all cached layouts. An entry takes about 100 bytes there."""
 LAYOUT_COSTS_ENTRIES = 8
-"""As how many entries a layout counts by itself."""
+"""A layout counts as this many entries more."""
 
 
-class TopicOfLayout:
-    """Entries of one topic in a layout."""
+class LayoutTopic:
+    """The entries of one topic in a layout."""
 
     __slots__ = ("base", "first", "name", "partitions", "stop", "topic_id")
 
@@ -41,21 +41,21 @@ class TopicOfLayout:
         self.partitions = tuple([key - base for key in keys])
 
     def find(self, partitions: tuple[int, ...]) -> Positions | None:
-        """Return the positions of some partitions in the layout; None if it does not have all of them."""
+        """Return the indexes of some partitions in the layout; None if it does not have all of them."""
         if partitions == self.partitions:
             return range(self.first, self.stop)
         return positions_of(self.partitions, partitions, self.first)
 
 
 class Layout:
-    """A form and keys."""
+    """The decoded layout of a record."""
 
-    __slots__ = ("by_name", "column_flags", "column_layout", "count", "keys", "octets", "topics")
+    __slots__ = ("by_name", "column_flags", "column_layout", "count", "data", "keys", "topics")
 
-    def __init__(self, octets: bytes, topics: Topics) -> None:
-        self.octets = octets
-        self.column_flags = octets[0]
-        self.keys = decode_keys(octets, 1)
+    def __init__(self, data: bytes, topics: TopicNumbers) -> None:
+        self.data = data
+        self.column_flags = data[0]
+        self.keys = decode_keys(data, 1)
         self.count = len(self.keys)
         self.column_layout = column_layout_of(self.column_flags, self.count)
         self.topics = _topics(self.keys, topics)
@@ -63,7 +63,7 @@ class Layout:
 
 
 def positions_of(known: tuple[int, ...], wanted: tuple[int, ...], first: int = 0) -> Positions | None:
-    """Return where numbers are among others that are in order; None if not all are there. Most are neighbours."""
+    """Return the indexes of numbers in a sorted tuple; None if not all are in it. Usually they are consecutive."""
     start = bisect_left(known, wanted[0])
     if known[start : start + len(wanted)] == wanted:
         return range(first + start, first + start + len(wanted))
@@ -76,7 +76,7 @@ def positions_of(known: tuple[int, ...], wanted: tuple[int, ...], first: int = 0
     return tuple(positions)
 
 
-def _topics(keys: tuple[int, ...], topics: Topics) -> tuple[TopicOfLayout, ...]:
+def _topics(keys: tuple[int, ...], topics: TopicNumbers) -> tuple[LayoutTopic, ...]:
     found = []
     first = 0
     while first < len(keys):
@@ -85,39 +85,39 @@ def _topics(keys: tuple[int, ...], topics: Topics) -> tuple[TopicOfLayout, ...]:
         while stop < len(keys) and base_of(keys[stop]) == base:
             stop += 1
         name, topic_id = topics.known(base)
-        found.append(TopicOfLayout(base, name, topic_id, first, keys[first:stop]))
+        found.append(LayoutTopic(base, name, topic_id, first, keys[first:stop]))
         first = stop
     return tuple(found)
 
 
 class Layouts:
-    """The layouts of one table."""
+    """The cached layouts of one table."""
 
     __slots__ = ("_cached", "_entries_count", "_generation", "topics")
 
-    def __init__(self, topics: Topics) -> None:
+    def __init__(self, topics: TopicNumbers) -> None:
         self.topics = topics
         self._cached: dict[bytes, Layout] = {}
         self._entries_count = 0
         self._generation = 0
-        """Of the topics whose numbers were taken for those."""
+        """`TopicNumbers.generation` when the cache was filled."""
 
-    def get(self, octets: bytes) -> Layout:
-        """Return the layout that octets of a record mean."""
-        layout = self._cached.get(octets)
-        return self._add(octets) if layout is None or self._generation != self.topics.generation else layout
+    def get(self, data: bytes) -> Layout:
+        """Return a decoded layout."""
+        layout = self._cached.get(data)
+        return self._add(data) if layout is None or self._generation != self.topics.generation else layout
 
-    def remembered(self) -> Collection[Layout]:
+    def cached(self) -> Collection[Layout]:
         """Return the layouts in the cache."""
         return self._cached.values()
 
-    def _add(self, octets: bytes) -> Layout:
-        layout = Layout(octets, self.topics)
+    def _add(self, data: bytes) -> Layout:
+        layout = Layout(data, self.topics)
         cost = layout.count + LAYOUT_COSTS_ENTRIES
         if self._entries_count + cost > ENTRIES_CACHED_MAX or self._generation != self.topics.generation:
             self._cached.clear()
             self._entries_count = 0
             self._generation = self.topics.generation
         self._entries_count += cost
-        self._cached[octets] = layout
+        self._cached[data] = layout
         return layout

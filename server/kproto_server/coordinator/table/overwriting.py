@@ -1,7 +1,7 @@
-"""Values written over others, in the places that a record has for them.
+"""Overwriting values of a record in place.
 
-A commit is mostly of entries that were committed before, and looks like the commit before. All of it is checked first:
-where a record has no room for a value, because it has one for all entries and this is another, nothing is written.
+Most commits are of entries that the record has, with values that fit into its columns. All values are checked first: if
+one does not fit, because its column has one value for all entries and this is another, nothing is written.
 """
 
 from __future__ import annotations
@@ -40,15 +40,19 @@ def _packer(count: int, kind: str) -> Callable[..., None]:
     return Struct(f"<{count}{kind}").pack_into
 
 
-def put(buffer: bytearray, place: int, layout: Layout, positions: Positions, columns: Columns) -> bool:
-    """Put new values for the entries at some positions, all different, into the record at a place; False if it has no
-    room for them, and nothing has changed then."""
+def overwrite_values(
+    buffer: bytearray, record_start: int, layout: Layout, positions: Positions, columns: Columns
+) -> bool:
+    """Overwrite the values of some entries of the record at a position; ``positions`` are their distinct indexes.
+
+    Return False and change nothing if the record has no room for a value.
+    """
     offsets, epochs, metadata, times, expiries = columns
     count = len(offsets)
     column_flags, column_layout = layout.column_flags, layout.column_layout
     is_whole = count == layout.count
-    min_commit_ms, layout_size = _unpack_head(buffer, place)
-    start = place + HEAD_SIZE + layout_size
+    min_commit_ms, layout_size = _unpack_head(buffer, record_start)
+    start = record_start + HEAD_SIZE + layout_size
     time_ms = times[0]
     if column_flags & METADATA or metadata.count("") != count:
         return False
@@ -73,7 +77,7 @@ def put(buffer: bytearray, place: int, layout: Layout, positions: Positions, col
         _put_each(buffer, start, INT64, positions, times)
         earliest_ms = min(times)
         time_ms = earliest_ms if is_whole or earliest_ms < min_commit_ms else min_commit_ms
-    _put_int64(buffer, place, time_ms)
+    _put_int64(buffer, record_start, time_ms)
     if is_whole and not column_flags:
         column_layout.pack_into(buffer, start, *offsets)
     else:

@@ -1,9 +1,11 @@
-"""Records: some entries of one group in a row of octets.
+"""Records: some entries of one group as bytes.
 
-A record is a time (*since*: nothing of the record without a deadline of its own was committed before it), the size of
-its layout, the layout, and the values in the layout's places; the metadata come last. Of entries that were all
-committed at the same time, that time is the since. A commit for entries that a record has already is written over the
-old values; only one that brings new partitions, or values for which the form has no room, makes a record anew.
+A record is a timestamp, the size of its layout, the layout, the columns, and the metadata texts. The timestamp is the
+record's *minimum commit timestamp*: no entry of the record without an expire timestamp was committed before it. If all
+entries were committed at the same time, it is their commit timestamp, and there is no column for it.
+
+A commit for entries that a record has overwrites the old values in place. Only a commit with further partitions, or
+with values for which the record has no column, encodes a new record.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from kproto_server.coordinator.table.column_layout import (
     METADATA,
-    NOTHING,
+    NO_VALUES,
     TIME_EACH,
     Columns,
     column_flags_of,
@@ -29,7 +31,7 @@ from kproto_server.coordinator.table.keys import encode_keys
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Sequence
 
-    from kproto_server.coordinator.table.layouts import Layout, Layouts, TopicOfLayout
+    from kproto_server.coordinator.table.layouts import Layout, Layouts, LayoutTopic
 
     Buffer = bytearray | bytes
 
@@ -37,22 +39,22 @@ HEAD = Struct("<qB")
 HEAD_SIZE = HEAD.size
 INT64 = Struct("<q")
 CHECK_ALWAYS, CHECK_NEVER = -(1 << 63), (1 << 63) - 1
-"""The since of what has to be looked at soon, and of what has not."""
+"""Minimum commit timestamps of entries to check at the next run, and of those that are not to be checked."""
 ENTRIES_MAX = 64
-"""Of one record: what a change of one of them may have to copy."""
+"""Entries of one record: a change of one of them may have to copy all."""
 LAYOUT_SIZE_MAX = 255
 SIZE_MAX = 8192
-"""Of a record with several entries."""
+"""The size of a record in bytes; one with a single entry may be larger."""
 
 _unpack_head = HEAD.unpack_from
 head_and_column_flags = Struct("<qBB").unpack_from
-"""What a record begins with: since, size of the layout, and the layout's form."""
-_int64, _put_int64 = INT64.unpack_from, INT64.pack_into
+"""The beginning of a record: minimum commit timestamp, size of the layout, column flags."""
+_put_int64 = INT64.pack_into
 _new: Any = tuple.__new__
 
 
 def encode(keys: Sequence[int], columns: Columns) -> bytes | None:
-    """Return entries, whose keys are in order, as a record; None if there are too many for one."""
+    """Return entries with sorted keys as a record; None if they are too many for one record."""
     count = len(keys)
     if count > ENTRIES_MAX:
         return None
@@ -72,16 +74,16 @@ def encode(keys: Sequence[int], columns: Columns) -> bytes | None:
     return record if len(record) <= SIZE_MAX or count == 1 else None
 
 
-def layout_of(buffer: Buffer, place: int, layouts: Layouts) -> Layout:
-    """Return the layout of the record at a place."""
-    start = place + HEAD_SIZE
+def layout_of(buffer: Buffer, record_start: int, layouts: Layouts) -> Layout:
+    """Return the layout of the record at a position."""
+    start = record_start + HEAD_SIZE
     return layouts.get(bytes(buffer[start : start + buffer[start - 1]]))
 
 
-def decode(buffer: Buffer, place: int, layout: Layout) -> Columns:
-    """Return the values of the record at a place."""
-    (min_commit_ms, layout_size) = _unpack_head(buffer, place)
-    start = place + HEAD_SIZE + layout_size
+def decode(buffer: Buffer, record_start: int, layout: Layout) -> Columns:
+    """Return the values of the record at a position."""
+    (min_commit_ms, layout_size) = _unpack_head(buffer, record_start)
+    start = record_start + HEAD_SIZE + layout_size
     column_flags, count = layout.column_flags, layout.count
     values = layout.column_layout.unpack_from(buffer, start)
     metadata: Sequence[str] = ("",) * count
@@ -94,14 +96,14 @@ def decode(buffer: Buffer, place: int, layout: Layout) -> Columns:
     return columns_of(column_flags, count, min_commit_ms, values, metadata)
 
 
-def set_min_commit_ms(buffer: bytearray, place: int, min_commit_ms: int) -> None:
-    """Note when the record has to be looked at again, if it does not say that by its commit time."""
-    if buffer[place + HEAD_SIZE] & TIME_EACH:
-        _put_int64(buffer, place, min_commit_ms)
+def set_min_commit_ms(buffer: bytearray, record_start: int, min_commit_ms: int) -> None:
+    """Set when the record has to be checked again, unless the timestamp is that of all its entries."""
+    if buffer[record_start + HEAD_SIZE] & TIME_EACH:
+        _put_int64(buffer, record_start, min_commit_ms)
 
 
-def entries_of(layout: Layout, columns: Columns, topic: TopicOfLayout) -> dict[int, OffsetAndMetadata]:
-    """Return the entries of one of a layout's topics, by partition."""
+def entries_of(layout: Layout, columns: Columns, topic: LayoutTopic) -> dict[int, OffsetAndMetadata]:
+    """Return the entries of one topic of a layout, by partition."""
     first, stop = topic.first, topic.stop
     if stop - first == layout.count:
         rows = zip(*columns, repeat(topic.topic_id), strict=False)
@@ -122,15 +124,15 @@ def topics_of(layout: Layout, columns: Columns) -> dict[str, dict[int, OffsetAnd
     return found
 
 
-def columns_from(rows: Collection[Sequence[Any]]) -> Columns:
-    """Return rows of values, of which those of `Columns` come first, as columns."""
+def to_columns(rows: Collection[Sequence[Any]]) -> Columns:
+    """Return the columns of rows, whose first values are those of `Columns`."""
     if not rows:
-        return NOTHING
+        return NO_VALUES
     offsets, epochs, metadata, times, expiries = islice(zip(*rows, strict=True), 5)
     return offsets, epochs, metadata, times, expiries
 
 
-def part(columns: Columns, start: int, stop: int) -> Columns:
+def slice_columns(columns: Columns, start: int, stop: int) -> Columns:
     """Return the values of some entries."""
     offsets, epochs, metadata, times, expiries = columns
     return offsets[start:stop], epochs[start:stop], metadata[start:stop], times[start:stop], expiries[start:stop]
@@ -139,40 +141,40 @@ def part(columns: Columns, start: int, stop: int) -> Columns:
 def merge(
     keys: Sequence[int], columns: Columns, new_keys: Sequence[int], new_columns: Columns
 ) -> tuple[tuple[int, ...], Columns]:
-    """Return entries with others put in, or in place of them; of one that comes twice the last."""
+    """Return entries merged with others, which replace those with the same keys; of equal new keys the last counts."""
     rows = dict(zip(keys, zip(*columns, strict=True), strict=True))
     rows.update(zip(new_keys, zip(*new_columns, strict=True), strict=True))
-    return _in_order(rows)
+    return _sorted_entries(rows)
 
 
-def without(keys: Sequence[int], columns: Columns, doomed: Container[int]) -> tuple[tuple[int, ...], Columns]:
-    """Return entries without some of them."""
+def without_keys(keys: Sequence[int], columns: Columns, deleted: Container[int]) -> tuple[tuple[int, ...], Columns]:
+    """Return entries without some keys."""
     rows = zip(keys, zip(*columns, strict=True), strict=True)
-    return _in_order({key: row for key, row in rows if key not in doomed})
+    return _sorted_entries({key: row for key, row in rows if key not in deleted})
 
 
-def in_order(keys: tuple[int, ...], columns: Columns) -> tuple[tuple[int, ...], Columns]:
-    """Return entries in the order of their keys; of one that comes twice the last."""
+def sorted_entries(keys: tuple[int, ...], columns: Columns) -> tuple[tuple[int, ...], Columns]:
+    """Return entries sorted by key; of equal keys the last counts."""
     if all(map(lt, keys, keys[1:])):
         return keys, columns
-    return _in_order(dict(zip(keys, zip(*columns, strict=True), strict=True)))
+    return _sorted_entries(dict(zip(keys, zip(*columns, strict=True), strict=True)))
 
 
-def _in_order(rows: dict[int, tuple[Any, ...]]) -> tuple[tuple[int, ...], Columns]:
+def _sorted_entries(rows: dict[int, tuple[Any, ...]]) -> tuple[tuple[int, ...], Columns]:
     keys = tuple(sorted(rows))
-    return keys, columns_from([rows[key] for key in keys])
+    return keys, to_columns([rows[key] for key in keys])
 
 
-def cut(keys: tuple[int, ...], columns: Columns) -> list[bytearray]:
-    """Return entries, whose keys are in order, as records, none of them too large."""
+def split_records(keys: tuple[int, ...], columns: Columns) -> list[bytearray]:
+    """Return entries with sorted keys as records, none of which is too large."""
     made: list[bytearray] = []
-    waiting = [(start, min(start + ENTRIES_MAX, len(keys))) for start in range(0, len(keys), ENTRIES_MAX)][::-1]
-    while waiting:
-        start, stop = waiting.pop()
-        record = encode(keys[start:stop], part(columns, start, stop))
+    ranges = [(start, min(start + ENTRIES_MAX, len(keys))) for start in range(0, len(keys), ENTRIES_MAX)][::-1]
+    while ranges:
+        start, stop = ranges.pop()
+        record = encode(keys[start:stop], slice_columns(columns, start, stop))
         if record is None:
             middle = (start + stop) // 2
-            waiting += (middle, stop), (start, middle)
+            ranges += (middle, stop), (start, middle)
         else:
             made.append(bytearray(record))
     return made

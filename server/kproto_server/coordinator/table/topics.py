@@ -1,27 +1,32 @@
-"""Topics as numbers: a name and the id that the topic had, once for all entries that are of it.
+"""Topics as numbers: name and id of a topic are stored once for all of its entries.
 
-An entry's *key* is one number too: that of its topic times 2**32, plus the partition. In the order of keys the entries
-of a topic are neighbours; a negative partition, which only releases without a check let in, comes first of them.
+The *key* of an entry is one integer: the topic's number times 2**32, plus the partition. In the order of keys the
+entries of a topic are neighbors. A negative partition, which only releases without a check accept, comes before
+partition 0. The key of a topic's partition 0 is the topic's *base*.
 
-A number is given again when no record has it any more, so that topics that come and go leave nothing behind.
+A number is used again when no record has it any more, so that created and deleted topics do not take memory for ever.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kproto_server.coordinator.table.layouts import Layout
+    from collections.abc import Iterable, Sequence
 
 PARTITIONS = 1 << 32
-"""By how much the keys of neighbouring topics differ."""
+"""The distance between the bases of consecutive topic numbers."""
 HALF = 1 << 31
 
 
-class Topics:
-    """The topics that entries are of. *Base* is the key of a topic's partition 0."""
+class HasBase(Protocol):
+    """A topic in a layout."""
+
+    base: int
+
+
+class TopicNumbers:
+    """The numbers of all topics that have entries."""
 
     __slots__ = ("_bases", "_bases_of_name", "_counts", "_free", "_known", "ambiguous", "generation")
 
@@ -30,15 +35,16 @@ class Topics:
         self._bases_of_name: dict[str, list[int]] = {}
         self._known: list[tuple[str, bytes]] = []
         self._counts: list[int] = []
-        """By number: records that have the topic."""
+        """How many records have the topic, by number."""
         self._free: list[int] = []
+        """Numbers that can be used again."""
         self.ambiguous: set[str] = set()
-        """Names that stand for several topics."""
+        """Names of several topics: the topic was deleted and created again."""
         self.generation = 0
-        """How often a number was given again: what was remembered of them before is void."""
+        """How often a number was used again: layouts cached before are obsolete."""
 
     def base(self, name: str, topic_id: bytes) -> int:
-        """Return a topic's base; it is its own once a record has it."""
+        """Return a topic's base, with a new number if need be; it stays the topic's once a record is counted."""
         base = self._bases.get((name, topic_id))
         return self._add(name, topic_id) if base is None else base
 
@@ -69,29 +75,29 @@ class Topics:
         self._free.append(number)
 
     def forget_unused(self, name: str) -> None:
-        """Forget topics of a name that no record has."""
+        """Free the numbers of a name's topics that no record has."""
         for base in list(self.bases_of(name)):
             if not self._counts[base // PARTITIONS]:
                 self._remove(base // PARTITIONS)
 
     def bases_of(self, name: str) -> Sequence[int]:
-        """Return the bases of all topics that have a name."""
+        """Return the bases of all topics with a name."""
         return self._bases_of_name.get(name, ())
 
     def known(self, base: int) -> tuple[str, bytes]:
         """Return a topic's name and id."""
         return self._known[base // PARTITIONS]
 
-    def count(self, layout: Layout) -> None:
-        """Note that there is one record more with this layout. Before `discount` of the one that it replaces."""
+    def count(self, topics: Iterable[HasBase]) -> None:
+        """Count one more record with these topics. To replace a record, call this before `discount`."""
         counts = self._counts
-        for topic in layout.topics:
+        for topic in topics:
             counts[topic.base // PARTITIONS] += 1
 
-    def discount(self, layout: Layout) -> None:
-        """Note that there is one record less with this layout."""
+    def discount(self, topics: Iterable[HasBase]) -> None:
+        """Count one record less with these topics; free the numbers that no record has any more."""
         counts = self._counts
-        for topic in layout.topics:
+        for topic in topics:
             number = topic.base // PARTITIONS
             counts[number] -= 1
             if not counts[number]:
@@ -99,5 +105,5 @@ class Topics:
 
 
 def base_of(key: int) -> int:
-    """Return the base of the topic that a key is of."""
+    """Return the base of a key's topic."""
     return (key + HALF) // PARTITIONS * PARTITIONS

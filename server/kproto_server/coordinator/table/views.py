@@ -1,6 +1,6 @@
-"""Offsets of a large group, decoded as far as they are looked at.
+"""The offsets of a large group as mappings, decoded as they are read.
 
-A view is to be read before the next change of the group.
+A view is valid until the next change of the group.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kproto_server.coordinator.table.entries import OffsetAndMetadata
 from kproto_server.coordinator.table.layouts import positions_of
-from kproto_server.coordinator.table.records import decode, entries_of, part
+from kproto_server.coordinator.table.records import decode, entries_of, slice_columns
 from kproto_server.coordinator.table.topics import HALF
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from kproto_server.coordinator.table.large import LargeGroup
     from kproto_server.coordinator.table.layouts import Layout
-    from kproto_server.coordinator.table.topics import Topics
+    from kproto_server.coordinator.table.topics import TopicNumbers
 
 
 class TopicView(Mapping[int, OffsetAndMetadata]):
-    """Offsets of one topic, by partition."""
+    """The offsets of one topic, by partition."""
 
-    def __init__(self, group: LargeGroup, bases: list[int], topics: Topics) -> None:
+    def __init__(self, group: LargeGroup, bases: list[int], topics: TopicNumbers) -> None:
         self._group = group
         self._topics = topics
         self._bases = bases
@@ -37,7 +37,7 @@ class TopicView(Mapping[int, OffsetAndMetadata]):
         return self._look(partition) if found is None else found
 
     def _look(self, partition: int) -> OffsetAndMetadata:
-        """Decode a partition; if it is not the only one asked for, with all others of its record."""
+        """Decode a partition; from the second one on with all others of its record, as more will be read."""
         for base in self._bases:
             record, layout = self._group.record_at(base + partition)
             positions = positions_of(layout.keys, (base + partition,))
@@ -46,7 +46,7 @@ class TopicView(Mapping[int, OffsetAndMetadata]):
                     self._decode(record, layout, base)
                     return self._seen[partition]
                 self._has_looked = True
-                offsets, epochs, metadata, times, expiries = part(
+                offsets, epochs, metadata, times, expiries = slice_columns(
                     decode(record, 0, layout), positions[0], positions[0] + 1
                 )
                 _, topic_id = self._topics.known(base)
@@ -81,9 +81,9 @@ class TopicView(Mapping[int, OffsetAndMetadata]):
 
 
 class GroupView(Mapping[str, Mapping[int, OffsetAndMetadata]]):
-    """Offsets by topic and partition."""
+    """The offsets of a group, by topic and partition."""
 
-    def __init__(self, group: LargeGroup, topics: Topics) -> None:
+    def __init__(self, group: LargeGroup, topics: TopicNumbers) -> None:
         self._group = group
         self._topics = topics
 
@@ -94,7 +94,7 @@ class GroupView(Mapping[str, Mapping[int, OffsetAndMetadata]]):
         return TopicView(self._group, bases, self._topics)
 
     def _has(self, base: int) -> bool:
-        _, layout = self._group.record_at(base + HALF - 1)  # if any has entries of the topic, the last of them
+        _, layout = self._group.record_at(base + HALF - 1)  # the last record that may have entries of the topic
         return any(topic.base == base for topic in layout.topics)
 
     def __iter__(self) -> Iterator[str]:
