@@ -1,4 +1,4 @@
-"""Runs mypy and pyright as a user does: outside this repository, on the installed package, without its settings."""
+"""Run mypy and pyright as users do: outside this repository, on the installed package, without its settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Finding(NamedTuple):
 
 
 def mypy(program: Path) -> list[Finding]:
-    """What ``mypy --strict`` says of a program."""
+    """Return the errors that ``mypy --strict`` reports for a program."""
     options = ["--strict", "--config-file=", "--output=json", f"--cache-dir={program.parent / '.mypy_cache'}"]
     done = _run(["mypy", *options, program.name], program.parent)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -31,7 +31,7 @@ def mypy(program: Path) -> list[Finding]:
 
 
 def pyright(program: Path) -> list[Finding]:
-    """What pyright says of a program in strict mode."""
+    """Return the errors that pyright reports for a program in strict mode."""
     settings = {"typeCheckingMode": "strict", "pythonVersion": f"3.{sys.version_info.minor}"}
     (program.parent / "pyrightconfig.json").write_text(json.dumps(settings))
     report = _pyright(program.parent, program.name)
@@ -40,7 +40,7 @@ def pyright(program: Path) -> list[Finding]:
 
 
 def pyright_verify_types(package: str, directory: Path) -> list[dict[str, Any]]:
-    """What ``pyright --verifytypes`` says of each symbol that a package exports."""
+    """Return the report of ``pyright --verifytypes`` on each symbol that a package exports."""
     symbols = _pyright(directory, "--ignoreexternal", "--verifytypes", package)["typeCompleteness"]["symbols"]
     return [symbol for symbol in symbols if symbol["isExported"]]
 
@@ -62,7 +62,7 @@ def _run(command: list[str], directory: Path) -> subprocess.CompletedProcess[str
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("MYPY", "PYRIGHT"))},
         "PATH": os.pathsep.join((str(python.parent), os.environ["PATH"])),
-        "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1",  # else it asks a registry whether it is the newest
+        "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1",  # pyright does not ask a registry for a newer version
     }
     return subprocess.run(
         [str(python), "-m", *command], cwd=directory, env=environment, capture_output=True, text=True, check=False

@@ -1,7 +1,8 @@
-"""What type checkers know of kproto: a correct program passes, and each mistake is an error of both.
+"""Type checkers accept a correct program that uses kproto, report each mistake and know the types of public symbols.
 
-Method. mypy and pyright, both strict, are run on programs in a directory of their own. Mistakes stand one a line in one
-program; a checker must find an error in each of these lines and in no other.
+Method. mypy and pyright, both strict, check programs in a directory of their own. One program has one mistake on each
+line; a checker must report an error on each of these lines and on no other. ``pyright --verifytypes`` lists all public
+symbols of a package.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ MISTAKES = {
     "a required field of a nested struct left out": 'OffsetCommitRequestTopic(name="t")',
     "a value of another type": 'OffsetCommitRequest(group_id=7, topics=())',
     "null where the field can't be null": 'OffsetCommitRequest(group_id=None, topics=())',
-    "a list where a tuple belongs": 'OffsetCommitRequest(group_id="g", topics=[])',
+    "a list in place of a tuple": 'OffsetCommitRequest(group_id="g", topics=[])',
     "the wrong struct in an array": 'OffsetCommitRequest(group_id="g", topics=(partition,))',
     "fields by position": 'OffsetCommitRequest("g", ())',
     "a field assigned": 'request.group_id = "other"',
-    "null taken for text": 'len(partition.committed_metadata)',
-    "a struct read as another": 'found: OffsetCommitResponse = OffsetCommitRequest.decode(b"", 3)',
-    "text where octets belong": 'OffsetCommitRequest.decode("", 3)',
-    "a version that is text": 'request.encode("3")',
+    "null used as text": 'len(partition.committed_metadata)',
+    "a struct decoded as another": 'found: OffsetCommitResponse = OffsetCommitRequest.decode(b"", 3)',
+    "text in place of bytes": 'OffsetCommitRequest.decode("", 3)',
+    "text in place of a version": 'request.encode("3")',
     "an option of Broker that does not exist": 'Broker(broker=3)',
     "an option of Broker of another type": 'Broker(brokers="3")',
-    "a unit of time that the clock does not know": 'broker.clock.advance(weeks=1)',
-    "a blocking with on what is no context manager": 'with broker.clock: pass',
+    "a unit of time that the clock does not have": 'broker.clock.advance(weeks=1)',
+    "a blocking with on an object that is no context manager": 'with broker.clock: pass',
 }  # fmt: skip
 PREAMBLE = """\
 from kproto.messages.k08_offset_commit import (
@@ -56,12 +57,12 @@ broker = Broker()
 MADE_OF_CONSTRUCT = ("kproto.primitives.", "kproto.interpret.", "kproto.generate.", "kproto.records.record_construct.")
 """Modules that subclass construct, which has no types, or handle such classes."""
 MACHINERY = (*MADE_OF_CONSTRUCT, "kproto.runtime.")
-"""Those and what generated code calls: no user's business."""
+"""These modules and the ones that generated code calls: users do not call them."""
 AN_ANNOTATION_WOULD_DECLARE_A_FIELD = {
     "kproto.records.consumer_group_records.ConsumerGroupMemberMetadataValue",
     "kproto.records.consumer_group_records.ConsumerGroupMemberMetadataValue.unknown_tagged_fields",
 }
-"""It has another default than other structs; pyright asks for a type there, and knows it from `Struct`."""
+"""The default differs from that of other structs; pyright asks for an annotation, although `Struct` has one."""
 
 
 def first_line_of_mistakes() -> int:
@@ -70,14 +71,14 @@ def first_line_of_mistakes() -> int:
 
 @pytest.fixture(scope="module", params=CHECKERS)
 def findings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Finding]:
-    """What one checker says of all mistakes."""
+    """Return the errors that one checker reports for all mistakes."""
     program = tmp_path_factory.mktemp("mistakes") / "mistakes.py"
     program.write_text(PREAMBLE + "\n".join(MISTAKES.values()) + "\n")
     return CHECKERS[request.param](program)
 
 
 @pytest.mark.parametrize("check", CHECKERS.values(), ids=CHECKERS)
-def test_a_correct_program_is_correct(check: Callable[[Path], list[Finding]], tmp_path: Path) -> None:
+def test_a_correct_program_has_no_errors(check: Callable[[Path], list[Finding]], tmp_path: Path) -> None:
     program = tmp_path / USER_PROGRAM.name
     program.write_text(USER_PROGRAM.read_text())
     assert check(program) == []
@@ -93,7 +94,7 @@ def test_each_mistake_is_an_error(findings: list[Finding], mistake: str) -> None
     assert line in {finding.line for finding in findings}
 
 
-def test_nothing_but_mistakes_is_an_error(findings: list[Finding]) -> None:
+def test_lines_without_a_mistake_have_no_errors(findings: list[Finding]) -> None:
     assert [finding for finding in findings if finding.line < first_line_of_mistakes()] == []
 
 

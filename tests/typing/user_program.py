@@ -1,4 +1,4 @@
-"""What a user of the package writes: correct, and with the types that an editor shows (`assert_type`)."""
+"""A user's correct program, which states the types that an editor shows (`assert_type`)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from kproto_server import Broker
 
 
 def commit(offset: int) -> OffsetCommitRequest:
-    """Fields by name; those that have a default may be left out."""
+    """Fields are passed by name; fields with a default are optional."""
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata=None)
     return OffsetCommitRequest(group_id="g", topics=(OffsetCommitRequestTopic(name="t", partitions=(partition,)),))
 
 
 def messages() -> None:
-    """Values and bytes."""
+    """Messages are encoded to bytes and decoded from bytes."""
     request = commit(42)
     data = assert_type(request.encode(3), bytes)
     found = assert_type(OffsetCommitRequest.decode(data, 3), OffsetCommitRequest)
@@ -51,13 +51,13 @@ def messages() -> None:
 
 
 def response_to_commit() -> OffsetCommitResponse:
-    """An error code is a number with a name."""
+    """Error codes are numbers with names."""
     partition = OffsetCommitResponsePartition(partition_index=0, error_code=ErrorCode.NOT_COORDINATOR)
     return OffsetCommitResponse(topics=(OffsetCommitResponseTopic(name="t", partitions=(partition,)),))
 
 
 def frames() -> None:
-    """Frames, and the client's end of a connection."""
+    """Frames are built for both directions and read by the client's side of a connection."""
     assert_type(request_frame(commit(1), 3, correlation_id=7), bytes)
     client = ClientConnection("c")
     assert_type(client.send(commit(1), 3), bytes)
@@ -69,7 +69,7 @@ def frames() -> None:
 
 
 def broker() -> None:
-    """A broker in this process."""
+    """A broker runs in this process."""
     with Broker.running(kafka_version="2.0") as running:
         assert_type(running, Broker)
         assert_type(running.bootstrap_servers, str)
@@ -82,7 +82,7 @@ def broker() -> None:
 
 
 async def broker_from_a_task() -> None:
-    """The same for trio and asyncio."""
+    """A broker runs in a task of trio or asyncio."""
     async with Broker(brokers=3, settings={"offsets.retention.minutes": 60}, clock="manual") as running:
         assert_type(running, Broker)
         running.clock.advance(days=8)
