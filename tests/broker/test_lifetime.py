@@ -73,6 +73,14 @@ CALLS: dict[str, Callable[[Broker], object]] = {
     "start_node": lambda broker: broker.start_node(1),
     "clock.now_ms": lambda broker: broker.clock.now_ms(),
     "clock.advance": lambda broker: broker.clock.advance(days=1),
+    "groups.state": lambda broker: broker.groups.state("g"),
+    "groups.members": lambda broker: broker.groups.members("g"),
+    "groups.committed": lambda broker: broker.groups.committed("g"),
+    "groups.lag": lambda broker: broker.groups.lag("g"),
+    "requests": lambda broker: list(broker.requests),
+    "requests.where": lambda broker: broker.requests.where(),
+    "requests.dropped": lambda broker: broker.requests.dropped,
+    "requests.clear": lambda broker: broker.requests.clear(),
 }
 
 

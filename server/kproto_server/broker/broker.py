@@ -85,6 +85,7 @@ class Broker:
         ValueError: the Kafka version, a setting or the clock is unknown, or a number is out of range.
         CannotListen: (from `start`) an address is in use.
         LogError: (from `start`) the data directory is in use, damaged or unreadable.
+        RuntimeError: (from the other methods and properties) the broker is not running, or its thread has failed.
     """
 
     def __init__(

@@ -37,7 +37,11 @@ class RequestFilter(TypedDict, total=False):
 
 
 class BrokerRequests:
-    """The newest requests of a running broker, oldest first. Each call sees the requests that arrived before it."""
+    """The newest requests of a running broker, oldest first. Each call sees the requests that arrived before it.
+
+    Raises:
+        RuntimeError: (from all methods) the broker keeps no requests (``requests_kept=0``).
+    """
 
     def __init__(self, run: RunInBrokerThread) -> None:
         self._run = run
