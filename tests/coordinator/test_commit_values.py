@@ -7,12 +7,12 @@ import pytest
 from kproto_server.configuration.settings import Settings
 from kproto_server.coordinator.commit import (
     CommitLimits,
-    append_error,
     expire_timestamp,
     limits_of,
     metadata_too_large,
     timestamps_of_v1,
 )
+from kproto_server.coordinator.write_errors import commit_write_error
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.behaviors import behavior_of
 
@@ -64,8 +64,8 @@ def test_limits_are_read_by_kafka_s_names() -> None:
 )
 def test_failed_write_is_told_in_the_coordinator_s_words(log_error: int, old: int, new: int) -> None:
     """OC-35."""
-    assert [append_error(log_error, behavior_of(name)) for name in ("2.0", "3.9")] == [old, old]
-    assert [append_error(log_error, behavior_of(name)) for name in ("4.0", "4.4", "latest")] == [new, new, new]
+    assert [commit_write_error(log_error, behavior_of(name)) for name in ("2.0", "3.9")] == [old, old]
+    assert [commit_write_error(log_error, behavior_of(name)) for name in ("4.0", "4.4", "latest")] == [new, new, new]
 
 
 IGNORING = CommitLimits(metadata_max_bytes=4096, retention_ms=RETENTION, honors_overrides=False)

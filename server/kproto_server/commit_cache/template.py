@@ -13,7 +13,8 @@ from kproto.messages.k08_offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from kproto_server.coordinator.commit import append_error, expires_early, limits_of
+from kproto_server.coordinator.commit import expires_early, limits_of
+from kproto_server.coordinator.write_errors import commit_write_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,7 +117,7 @@ class Shape:
 
     def refusal(self, frame: bytes, log_error: int) -> bytes:
         """Return the answer to a commit that could not be written (OC-35)."""
-        error = append_error(log_error, self.coordinator.behavior)
+        error = commit_write_error(log_error, self.coordinator.behavior)
         codec = registry.codec(OFFSET_COMMIT, self.api_version)
         response = OffsetCommitResponse(
             topics=tuple(

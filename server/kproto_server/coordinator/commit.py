@@ -144,33 +144,3 @@ def timestamps_of_v1(
     commit_timestamp_ms = timestamp_ms if behavior.uses_client_timestamp else now_ms
     expires = wrapped(timestamp_ms + limits.retention_ms) if behavior.offsets_have_expire_timestamp else None
     return commit_timestamp_ms, expires
-
-
-_APPEND_ERRORS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-}
-
-_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_FETCH_SIZE)
-
-_OLD_APPEND_ERRORS = {
-    **_APPEND_ERRORS,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    **dict.fromkeys(_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
-}
-
-_NEW_APPEND_ERRORS = {
-    **_APPEND_ERRORS,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    **dict.fromkeys(_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
-}
-
-
-def append_error(log_error: int, behavior: CoordinatorBehavior) -> int:
-    """Return the error code of a commit whose write to the offsets topic failed (OC-35)."""
-    errors = _NEW_APPEND_ERRORS if behavior.is_new_coordinator else _OLD_APPEND_ERRORS
-    code = ErrorCode(log_error)
-    return errors.get(code, code)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto_server.coordinator.change_log import NO_BATCH, Change
-from kproto_server.coordinator.commit import append_error
 from kproto_server.coordinator.groups import GroupState
+from kproto_server.coordinator.write_errors import commit_write_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -111,7 +111,7 @@ def _delete(
 
     def settle(log_error: int) -> None:
         if log_error:
-            done(append_error(log_error, behavior))
+            done(commit_write_error(log_error, behavior))
             return
         existed = coordinator.group(group_id) is not None
         coordinator.offsets.apply_deletion(group_id, topics)
@@ -122,11 +122,25 @@ def _delete(
             coordinator.groups.create(group_id, now_ms)
         done(0)
 
+    append_tombstones(coordinator, partition, group_id, topics, now_ms, settle, removes_group=removes_group)
+
+
+def append_tombstones(
+    coordinator: GroupCoordinator,
+    partition: int,
+    group_id: str,
+    topics: DeletionEntries,
+    now_ms: int,
+    settle: Callable[[int], object],
+    *,
+    removes_group: bool,
+) -> None:
+    """Append the tombstones of a group's offsets, and of the group itself if it is removed."""
     batch = NO_BATCH
     if coordinator.log.keeps:
         from kproto_server.coordinator.offsets_log.batches import offsets_compression
         from kproto_server.coordinator.offsets_log.deletions import deletion_batch
 
         compression = offsets_compression(coordinator.settings.current)
-        batch = deletion_batch(group_id, topics, removes_group, now_ms, behavior, compression)
+        batch = deletion_batch(group_id, topics, removes_group, now_ms, coordinator.behavior, compression)
     coordinator.log.append(partition, Change(group_id, settle), *batch)

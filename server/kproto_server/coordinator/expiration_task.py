@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING
 
 from kproto.records.partitioning import partition_for
 from kproto_server.cluster.topics import NO_LEADER
-from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.commit import limits_of
+from kproto_server.coordinator.deletion import append_tombstones
 from kproto_server.coordinator.expiration import Expiration, expiration_of
 from kproto_server.coordinator.registry import simple_group
 
@@ -191,14 +191,9 @@ class ExpirationTask:
         if not expiration.expired and not with_group:
             settle(0)
             return
-        batch = NO_BATCH
-        if coordinator.log.keeps:
-            from kproto_server.coordinator.offsets_log.batches import offsets_compression
-            from kproto_server.coordinator.offsets_log.deletions import deletion_batch
-
-            compression = offsets_compression(coordinator.settings.current)
-            batch = deletion_batch(group_id, expiration.expired, with_group, now_ms, behavior, compression)
-        coordinator.log.append(partition, Change(group_id, settle), *batch)
+        append_tombstones(
+            coordinator, partition, group_id, expiration.expired, now_ms, settle, removes_group=with_group
+        )
 
     def _apply(self, group_id: str, group: Group | None, expiration: Expiration, now_ms: int, log_error: int) -> None:
         """Apply a deletion that the log has; if the write failed, leave the group to the next run."""

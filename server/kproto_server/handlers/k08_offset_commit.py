@@ -22,7 +22,6 @@ from kproto.messages.k08_offset_commit import (
 )
 from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.commit import (
-    append_error,
     commit_error,
     expire_timestamp,
     expires_early,
@@ -33,6 +32,7 @@ from kproto_server.coordinator.commit import (
 )
 from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.coordinator.offsets import OffsetAndMetadata
+from kproto_server.coordinator.write_errors import commit_write_error
 from kproto_server.handlers._offsets import OffsetsBehavior
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def handle(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommi
 
     # Respond.
     def respond() -> OffsetCommitResponse:
-        return _response(_failed(decided, append_error(failure, behavior)) if failure else decided, refused)
+        return _response(_failed(decided, commit_write_error(failure, behavior)) if failure else decided, refused)
 
     return log.then(respond)
 

@@ -10,7 +10,7 @@ from kproto.records.group_records import GroupMetadataValue
 from kproto.records.offsets_topic import read_offsets_record
 from kproto_server.coordinator.change_log import Change
 from kproto_server.coordinator.groups import GroupState
-from kproto_server.coordinator.membership.records import write_error
+from kproto_server.coordinator.write_errors import group_write_error
 from tests.coordinator.behaviors import behavior_of
 from tests.coordinator.change_logs import RecordingLog
 from tests.coordinator.membership.gathering import Coordinator, error_of, joined
@@ -116,7 +116,7 @@ def test_members_are_told_a_write_error_in_words_that_they_know(
     kafka_version: str, log_error: ErrorCode, told: int
 ) -> None:
     """GP-33; GroupMetadataManager of 2.0.1, 3.8.1."""
-    assert write_error(log_error, behavior_of(kafka_version)) == told
+    assert group_write_error(log_error, behavior_of(kafka_version)) == told
 
 
 def test_a_static_member_that_can_not_be_written_has_not_come_back() -> None:

@@ -20,9 +20,10 @@ from kproto_server.coordinator.groups import Member
 from kproto_server.coordinator.membership import members
 from kproto_server.coordinator.membership.protocols import select_protocol
 from kproto_server.coordinator.membership.rebalance import prepare_rebalance, try_complete_join
-from kproto_server.coordinator.membership.records import write_error, write_group
+from kproto_server.coordinator.membership.records import write_group
 from kproto_server.coordinator.membership.responses import SyncResult, rejected_join
 from kproto_server.coordinator.membership.state_machine import COMPLETING, STABLE
+from kproto_server.coordinator.write_errors import group_write_error
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.coordinator import GroupCoordinator
@@ -104,7 +105,7 @@ def _rejoin_stable(
         if member.pending_join is None:
             return  # an event between append and sync has completed the request
         if log_error:
-            error = write_error(log_error, coordinator.behavior)
+            error = group_write_error(log_error, coordinator.behavior)
             result = _result_without_members(group, member, leader_id)._replace(error=error, member_id="")
             members.complete_pending_join(group, member, result)
             _restore(group, member, old)

@@ -14,9 +14,10 @@ from kproto.codes import ErrorCode
 from kproto_server.coordinator.membership import members, timers
 from kproto_server.coordinator.membership.phases import DelayedSync
 from kproto_server.coordinator.membership.rebalance import fail_assignments, prepare_rebalance
-from kproto_server.coordinator.membership.records import write_error, write_group
+from kproto_server.coordinator.membership.records import write_group
 from kproto_server.coordinator.membership.responses import PendingResponse, SyncResult
 from kproto_server.coordinator.membership.state_machine import COMPLETING, STABLE, SYNC, Sync, transition
+from kproto_server.coordinator.write_errors import group_write_error
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.coordinator import GroupCoordinator
@@ -84,7 +85,7 @@ def _write_assignments(coordinator: GroupCoordinator, group: Group, received: di
         if group.state is not COMPLETING or group.generation != generation:
             return  # another rebalance has begun
         if log_error:
-            fail_assignments(group, write_error(log_error, coordinator.behavior), now_ms)
+            fail_assignments(group, group_write_error(log_error, coordinator.behavior), now_ms)
             prepare_rebalance(coordinator, group, now_ms)
         else:
             _distribute(group, assignments, now_ms)
