@@ -164,7 +164,8 @@ class Compaction:
     def _add_segment(self, segment: Segment, first_dirty: int) -> Generator[None, None, bool]:
         """Add the keys of a segment; return whether the offset map is full."""
         retained = self._retained
-        reader = SegmentReader(self._disk, segment.path, segment.size)
+        file = self._disk.open(segment.path)
+        reader = SegmentReader(file, segment.path, segment.size)
         try:
             while reader.has_more():
                 begin = reader.start
@@ -178,7 +179,7 @@ class Compaction:
                         yield from retained.add_to_offset_map(batch)
                 yield
         finally:
-            reader.close()
+            file.close()
         return False
 
     # Second pass: the new segments.
@@ -232,7 +233,8 @@ class Compaction:
         if len(group) > 1:
             cleaned.open()
         for segment in group:
-            reader = SegmentReader(self._disk, segment.path, segment.size)
+            file = self._disk.open(segment.path)
+            reader = SegmentReader(file, segment.path, segment.size)
             try:
                 while reader.has_more():
                     position, begin = reader.position, reader.start
@@ -244,7 +246,7 @@ class Compaction:
                         cleaned.put(reader.buffer[begin : reader.start] if retained is None else retained)
                     yield
             finally:
-                reader.close()
+                file.close()
         return cleaned.is_open
 
     def _filter_next(self, reader: SegmentReader) -> Generator[None, None, bytes | None]:

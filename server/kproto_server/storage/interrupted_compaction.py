@@ -96,7 +96,8 @@ def finish_compaction(disk: Disk, directory: str) -> None:
 
 def _last_offset(disk: Disk, path: str) -> int:
     """Return the last offset of the batches of a segment; -1 if it is empty."""
-    reader = SegmentReader(disk, path, disk.size_of(path))
+    file = disk.open(path)
+    reader = SegmentReader(file, path, file.size)
     last = -1
     try:
         while reader.has_more():
@@ -104,5 +105,5 @@ def _last_offset(disk: Disk, path: str) -> int:
     except DecodeError as error:
         raise corrupt_segment(path, error.position, error.reason) from None
     finally:
-        reader.close()
+        file.close()
     return last

@@ -1,10 +1,9 @@
 """Log scan: find the end of the valid batches of a log, with checksums (LF-60, LF-61).
 
 Theory of operation. A `LogScan` goes over the segments of one log, oldest first, and carries the next expected offset
-and the newest leader epoch from one segment to the next. Segments are read in slices, so a segment may be larger than
-memory. Nearly all batches have the current message format version (magic 2) and are valid: `_valid_batches` checks
-those in one loop. The first batch that does not pass there is looked at again by `_other_batch`, which accepts message
-sets of magic 0 and 1 and otherwise states the problem.
+and the newest leader epoch from one segment to the next. Nearly all batches have the current message format version
+(magic 2) and are valid: `_valid_batches` checks those in one loop. The first batch that does not pass there is looked
+at again by `_other_batch`, which accepts message sets of magic 0 and 1 and otherwise states the problem.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from kproto.records.batch_header import (
     MAGIC_POSITION,
     header_struct,
 )
-from kproto.records.batches import batch_size, read_batch
+from kproto.records.batches import batch_size, last_offset
 from kproto.records.checksum import crc32c
-from kproto.records.record_batch import RecordBatch
-from kproto.records.segment import BATCH_SIZE_MAX, RELATIVE_OFFSET_MAX, torn_beginning, whole_batch_within
+from kproto.records.segment import RELATIVE_OFFSET_MAX, torn_beginning, whole_batch_within
+from kproto_server.storage.segment_reader import INCOMPLETE, SegmentReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +35,6 @@ SLICE_SIZE_BYTES = 1 << 20
 HEAD = header_struct("base_offset", "batch_length", "partition_leader_epoch", "magic", "crc", "last_offset_delta")
 TORN_SIZE_MAX_BYTES = 16 << 20
 """A longer tail is not a torn write: no commit is that large."""
-INCOMPLETE = "incomplete batch"
 
 
 class ScanResult(NamedTuple):
@@ -64,26 +62,20 @@ class LogScan:
         """Return the end of the valid batches of a segment; ``position`` is where a batch begins."""
         self.next_offset = max(self.next_offset, base_offset)
         offset_max = base_offset + RELATIVE_OFFSET_MAX
-        buffer = b""
-        start = 0
-        while True:
-            start += self._valid_batches(buffer, start, offset_max)
-            missing = _missing_bytes(buffer, start)
-            if missing:
-                position += start
-                read_position = position + len(buffer) - start
-                more = file.read_at(read_position, min(max(SLICE_SIZE_BYTES, missing), size - read_position))
-                if not more:
-                    return ScanResult(position, self.next_offset, INCOMPLETE if buffer[start:] else None)
-                buffer, start = buffer[start:] + more, 0
-                continue
-            found = self._other_batch(buffer, start, offset_max)
-            if isinstance(found, str):
-                return ScanResult(position + start, self.next_offset, found)
-            start += found
+        reader = SegmentReader(file, "", size, position, slice_size_bytes=SLICE_SIZE_BYTES)
+        problem = None
+        try:
+            while problem is None and reader.has_more():
+                begin = reader.start
+                reader.start = self._valid_batches(reader.buffer, begin, offset_max)
+                if reader.start == begin:
+                    problem = self._other_batch(reader, offset_max)
+        except DecodeError as error:
+            problem = error.reason
+        return ScanResult(reader.position, self.next_offset, problem)
 
     def _valid_batches(self, buffer: bytes, start: int, offset_max: int) -> int:
-        """Return the size in bytes of the valid whole batches of magic 2 from ``start`` on.
+        """Return the end of the valid whole batches of magic 2 from ``start`` on.
 
         A start after a crash spends most of its time here: half a microsecond for each batch. An iterator over valid
         headers would take 0.11 µs more, so the loop has the checks inline, as `FastRetainedRecords` and
@@ -91,7 +83,6 @@ class LogScan:
         """
         unpack, size, newest_epoch, next_offset = HEAD.unpack_from, len(buffer), self._epoch, self.next_offset
         expected_crcs = self._expected_crcs
-        begin = start
         while start + HEADER_SIZE <= size:
             base, length, epoch, magic, crc, delta = unpack(buffer, start)
             end = start + LOG_OVERHEAD + length
@@ -114,27 +105,27 @@ class LogScan:
                 self.epochs.append((epoch, base))
             start, next_offset = end, base + delta + 1
         self._epoch, self.next_offset = newest_epoch, next_offset
-        return start - begin
+        return start
 
-    def _other_batch(self, buffer: bytes, start: int, offset_max: int) -> int | str:
-        """Return the size of a message set of magic 0 or 1, or the problem of an invalid batch."""
+    def _other_batch(self, reader: SegmentReader, offset_max: int) -> str | None:
+        """Read a message set of magic 0 or 1; return the problem of an invalid batch.
+
+        Raises:
+            DecodeError: the batch is invalid.
+        """
+        buffer, start = reader.buffer, reader.start
         if buffer[start + MAGIC_POSITION] == MAGIC:
             return self._problem(buffer, start, offset_max)
-        try:
-            found = read_batch(buffer, start)
-        except DecodeError as error:
-            return error.reason
-        if found is None:
-            return INCOMPLETE
-        batch, end = found
-        if isinstance(batch, RecordBatch) or not self.next_offset <= batch.last_offset <= offset_max:
-            return f"offset {batch.last_offset}, expected {self.next_offset} or higher"
-        self.next_offset = batch.last_offset + 1
-        return end - start
+        last = last_offset(reader.take())
+        if not self.next_offset <= last <= offset_max:
+            reader.start = start
+            return f"offset {last}, expected {self.next_offset} or higher"
+        self.next_offset = last + 1
+        return None
 
     def _problem(self, buffer: bytes, start: int, offset_max: int) -> str:
         length = batch_size(buffer, start)
-        if not LENGTH_MIN <= length <= BATCH_SIZE_MAX:
+        if length < LENGTH_MIN:
             return f"batch size {length}"
         base, _, _, _, crc, delta = HEAD.unpack_from(buffer, start)
         if base < self.next_offset or delta < 0 or base + delta > offset_max:
@@ -142,14 +133,6 @@ class LogScan:
         if self._expected_crcs.get(base, crc) != crc:
             return f"the write-ahead log has another batch of offset {base}"
         return "the checksum does not match the content"
-
-
-def _missing_bytes(buffer: bytes, start: int) -> int:
-    """Return how many more bytes are needed to check the batch that begins here."""
-    available = len(buffer) - start
-    if available <= MAGIC_POSITION:
-        return MAGIC_POSITION + 1 - available
-    return max(0, LOG_OVERHEAD + min(batch_size(buffer, start), BATCH_SIZE_MAX) - available)
 
 
 def torn_tail(file: File, size: int, base_offset: int, result: ScanResult) -> str | None:

@@ -11,25 +11,33 @@ from kproto.records.checksum import crc32c
 from kproto.records.segment import BATCH_SIZE_MAX
 
 if TYPE_CHECKING:
-    from kproto_server.storage.disk import Disk
+    from kproto_server.storage.disk import File
 
 SLICE_SIZE_BYTES = 64 << 10
+INCOMPLETE = "incomplete batch"
+"""The reason of the error if a segment ends within a batch."""
 
 
 class SegmentReader:
     """Reads the batches of a segment in slices. Positions in errors count from the beginning of the segment."""
 
-    def __init__(self, disk: Disk, path: str, size: int) -> None:
-        """Open the segment; the caller closes the reader."""
+    def __init__(
+        self, file: File, path: str, size: int, position: int = 0, *, slice_size_bytes: int = SLICE_SIZE_BYTES
+    ) -> None:
+        """Read ``size`` bytes of an open segment, from the batch at ``position`` on; ``path`` is for errors.
+
+        The caller closes the file.
+        """
         self.buffer = b""
         """The current slice. It begins before or at the next batch."""
         self.start = 0
         """Position of the next batch in `buffer`; a caller that has read batches from `buffer` moves it forward."""
+        self._file = file
         self._path = path
         self._size = size
-        self._origin = 0
+        self._slice_size_bytes = slice_size_bytes
+        self._origin = position
         """Position of `buffer` in the segment."""
-        self._file = disk.open(path)
 
     @property
     def position(self) -> int:
@@ -45,10 +53,12 @@ class SegmentReader:
         """
         while (missing := self.start + self._next_size() - len(self.buffer)) > 0:
             read_position = self._origin + len(self.buffer)
-            more = self._file.read_at(read_position, min(max(SLICE_SIZE_BYTES, missing), self._size - read_position))
+            more = self._file.read_at(
+                read_position, min(max(self._slice_size_bytes, missing), self._size - read_position)
+            )
             if not more:
                 if self.start < len(self.buffer) or read_position < self._size:
-                    raise DecodeError(self._path, self.position, "the segment ends within a batch")
+                    raise DecodeError(self._path, self.position, INCOMPLETE)
                 return False
             self._origin += self.start
             self.buffer, self.start = self.buffer[self.start :] + more, 0
@@ -73,9 +83,6 @@ class SegmentReader:
         _check(self._path, self.position, batch)
         self.start += len(batch)
         return batch
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def _check(path: str, position: int, batch: bytes) -> None:
