@@ -1,4 +1,4 @@
-"""Fast path of compaction for the most common batches: half a microsecond for each record.
+"""Fast path of compaction for the most common batches.
 
 These batches have magic 2, no compression, no transaction and no delete horizon, and varints of at most two bytes. All
 other batches, and batches that fail any check here, go to `RetainedRecords`, the reference implementation, which comes
@@ -9,6 +9,9 @@ have the same keys at the same positions as an earlier batch. `Layouts` recogniz
 `note` only stores its base offset as the newest of that layout, instead of one entry in the offset map for each key.
 `settle` moves these into the offset map after the first pass. In the second pass `keep` drops such a batch with one
 comparison if its layout has a newer batch.
+
+Measured, microseconds for each record in commits of 10 partitions, 10 of each group: 3.9 with the reference
+implementation alone, 2.2 with the fast path without layouts, 0.8 with both.
 """
 
 from __future__ import annotations

@@ -30,8 +30,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from kproto.codes import ErrorCode
-from kproto.records.batch_header import CHECKED_FROM, LOG_OVERHEAD, MAGIC, UNCHECKED
-from kproto.records.checksum import crc32c
+from kproto.records.batch_header import CHECKED_FROM
 from kproto_server.storage.segment_sync import SegmentSync, begin_log_syncs
 
 if TYPE_CHECKING:
@@ -146,8 +145,9 @@ class LogWriter(Generic[Item]):
         size = len(batch)
         if size > self._batch_size_max_bytes and not log.skips_size_check:
             return TOO_LARGE
+        log.append(batch, record_count)
         try:
-            log.append_now(batch, record_count)
+            log.write()
         except OSError:
             return STORAGE_ERROR
         self._unsynced_bytes += size
@@ -155,8 +155,15 @@ class LogWriter(Generic[Item]):
 
     def write_checked(self, log: PartitionLog, checked: bytes, record_count: int) -> int:
         """Write a batch given as the bytes that its checksum covers, in ``os`` mode; return 0 or an error code."""
-        length = CHECKED_FROM - LOG_OVERHEAD + len(checked)
-        return self.write(log, UNCHECKED.pack(0, length, 0, MAGIC, crc32c(checked)) + checked, record_count)
+        if self.failure is not None:
+            return STORAGE_ERROR
+        if CHECKED_FROM + len(checked) > self._batch_size_max_bytes and not log.skips_size_check:
+            return TOO_LARGE
+        try:
+            self._unsynced_bytes += log.write_checked(checked, record_count)
+        except OSError:
+            return STORAGE_ERROR
+        return 0
 
     def begin(self) -> GroupCommit[Item] | None:
         """Write the queued batches; return their group commit, or None if there are none or one is in flight."""

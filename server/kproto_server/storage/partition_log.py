@@ -1,7 +1,7 @@
 """The log of one partition on disk: segments in Kafka's file format, appended to at the end (LF-50, LF-56).
 
 Theory of operation. An append has two steps. `append` gives a batch its base offset and leader epoch and queues it;
-`write` writes the whole queue with one write to the active segment. `append_now` does both for one batch.
+`write` writes the whole queue with one write to the active segment. `write_checked` does both for one batch.
 
 *Failed writes.* A write that fails changes nothing: the segment is truncated to its old size, and the offsets of the
 queue are free again. If the truncation fails too (a full or failing disk), it is repeated before the next write,
@@ -20,7 +20,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto.records.batch_header import LOG_OVERHEAD, MAGIC_POSITION, SIZE_POSITION
+from kproto.records.batch_header import CHECKED_FROM, LOG_OVERHEAD, MAGIC, MAGIC_POSITION, SIZE_POSITION, UNCHECKED
+from kproto.records.checksum import crc32c
 from kproto.records.segment import RELATIVE_OFFSET_MAX
 from kproto.records.segment_files import LEADER_EPOCHS, segment_name
 from kproto_server.storage.checkpoints import LogPosition, read_epoch_checkpoint, write_epoch_checkpoint
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk, File
 
 NO_NEW_FILES = -1
+pack_unchecked = UNCHECKED.pack
 
 
 class Segment(NamedTuple):
@@ -153,18 +155,15 @@ class PartitionLog:
         return bool(self._dirty) or self._new_files_number != NO_NEW_FILES
 
     def append(self, batch: bytes, record_count: int) -> int:
-        """Queue a batch; return its base offset."""
+        """Queue a batch with its base offset and leader epoch; return the base offset."""
         base_offset = self.next_offset
-        placed = self._placed(batch)
+        # The checksum covers neither of the two.
+        size = batch[SIZE_POSITION:LOG_OVERHEAD]
+        placed = base_offset.to_bytes(8, "big") + size + self._epoch_bytes + batch[MAGIC_POSITION:]
         self._queue.append(placed)
         self.queued_size += len(placed)
         self.next_offset = base_offset + record_count
         return base_offset
-
-    def _placed(self, batch: bytes) -> bytes:
-        """Return a batch with the next base offset and the leader epoch, which its checksum does not cover."""
-        base_offset, size = self.next_offset.to_bytes(8, "big"), batch[SIZE_POSITION:LOG_OVERHEAD]
-        return base_offset + size + self._epoch_bytes + batch[MAGIC_POSITION:]
 
     @property
     def queued(self) -> list[bytes]:
@@ -177,61 +176,46 @@ class PartitionLog:
         Raises:
             OSError: nothing was written; the queue is dropped, and its offsets are free again.
         """
-        if not self._queue:
-            return
-        queue, size = self._queue, self.queued_size
-        self._queue, self.queued_size = [], 0
+        if self._queue:
+            queue = self._queue
+            self._queue, self.queued_size = [], 0
+            self._write(queue[0] if len(queue) == 1 else b"".join(queue), self.next_offset)
+
+    def write_checked(self, checked: bytes, record_count: int) -> int:
+        """Append a batch given as the bytes that its checksum covers, and write it; return the size of the batch.
+
+        The queue must be empty. To build a whole batch, to replace its offset and to queue it would take 0.6
+        microseconds more, a tenth of a cached commit in ``os`` mode.
+
+        Raises:
+            OSError: nothing was written.
+        """
+        assert not self._queue, "queued batches have lower offsets"
+        size = CHECKED_FROM + len(checked)
+        header = pack_unchecked(self.next_offset, size - LOG_OVERHEAD, self.epoch, MAGIC, crc32c(checked))
+        self._write(header + checked, self.next_offset + record_count)
+        return size
+
+    def _write(self, data: bytes, next_offset: int) -> None:
+        """Write batches to the active segment, rolled if they do not fit; ``next_offset`` is the one after them."""
         try:
             if self._must_truncate:
                 self._truncate_tail()
-            if self._position + size > self.segment_bytes or self.next_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            if self._position + len(data) > self.segment_bytes or next_offset - self.base_offset > RELATIVE_OFFSET_MAX:
                 self._roll_unless_empty()
             file = self._file or self._open()
             # Before the write: a failed write may have changed the file.
             if not self._is_active_dirty:
                 self._is_active_dirty = True
                 self._dirty[self.active_path] = self._sync_count
-            file.write_at(self._position, queue[0] if len(queue) == 1 else b"".join(queue))
+            file.write_at(self._position, data)
         except OSError:
-            self._undo_write()
+            self.next_offset = self._next_written
+            with suppress(OSError):  # `_must_truncate` is set then, and the next write truncates first
+                self._truncate_tail()
             raise
-        self._position += size
-        self._next_written = self.next_offset
-
-    def append_now(self, batch: bytes, record_count: int) -> None:
-        """Append a batch and write it.
-
-        Fast path of `append` and `write` for a log without a queue, which is every log in ``os`` mode: without the
-        queue a batch costs a quarter less.
-
-        Raises:
-            OSError: nothing was written.
-        """
-        file, end = self._file, self._position + len(batch)
-        next_offset = self.next_offset + record_count
-        if (
-            file is None
-            or end > self.segment_bytes
-            or next_offset - self.base_offset > RELATIVE_OFFSET_MAX
-            or self._queue
-            or self._must_truncate
-            or not self._is_active_dirty
-        ):
-            self.append(batch, record_count)
-            self.write()
-            return
-        try:
-            file.write_at(self._position, self._placed(batch))
-        except OSError:
-            self._undo_write()
-            raise
-        self._position = end
+        self._position += len(data)
         self.next_offset = self._next_written = next_offset
-
-    def _undo_write(self) -> None:
-        self.next_offset = self._next_written
-        with suppress(OSError):  # `_must_truncate` is set then, and the next write truncates first
-            self._truncate_tail()
 
     def drop_queue(self) -> None:
         """Drop the queued batches; their offsets are free again."""
