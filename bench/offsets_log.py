@@ -1,8 +1,8 @@
-"""Logs of `__consumer_offsets` of any size, as a busy cluster writes them, made from a seed: the same bytes each time.
+"""Make a log of `__consumer_offsets` of any size from a seed, as a busy cluster writes it; the bytes are reproducible.
 
-Groups differ in how often they commit (Zipf), each commits all partitions of its topic in one batch; of the values
-some have an expiry (version 1), some records are tombstones. Offsets, times and the batches' checksums are right:
-`kproto log verify` finds nothing.
+Groups commit with different frequencies (Zipf); each commit has all partitions of the group's topic in one batch. Some
+values have an expire timestamp (version 1), and some records are tombstones. Offsets, timestamps and checksums are
+valid: `kproto log verify` finds no damage.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ START_MS = 1_767_225_600_000
 """2026-01-01."""
 ZIPF = 0.9
 PARTITIONS_MAX = 60
-"""Of a group's topic."""
+"""The most partitions of a group's topic."""
 EXPIRING_EACH, TOMBSTONE_EACH, TOMBSTONE_PHASE = 17, 100, 50
-"""One in so many commits of the log has values of version 1, and one is tombstones."""
+"""One of this many commits of the log has values of version 1, and one is tombstones."""
 RETENTION_MS = 7 * 24 * 3600 * 1000
 HOURS = 240
 
@@ -44,7 +44,7 @@ class _Group:
     name: str
     log: _Log
     keys: list[bytes]
-    """Of each partition: the record's octets from the key's size on, to the key's end."""
+    """For each partition, the bytes of the record from the key's size to the key's end."""
     offsets: list[int]
 
 
@@ -59,11 +59,11 @@ class _Log:
     size: int = 0
     base_offset: int = 0
 
-    def append(self, records: list[bytes], moment_ms: int) -> None:
+    def append(self, records: list[bytes], timestamp_ms: int) -> None:
         if self.size >= self.segment_size:
             self.close()
         count = len(records)
-        checked = CHECKED.pack(0, count - 1, moment_ms, moment_ms, -1, -1, 0, count) + b"".join(records)
+        checked = CHECKED.pack(0, count - 1, timestamp_ms, timestamp_ms, -1, -1, 0, count) + b"".join(records)
         parts = (
             PREFIX.pack(self.next_offset, len(checked) + 9),
             b"\0\0\0\0\2" + crc32c(checked).to_bytes(4, "big"),
@@ -74,15 +74,15 @@ class _Log:
         self.next_offset += count
 
     def close(self) -> None:
-        """Write the segment."""
+        """Write the segment to disk."""
         (self.directory / segment_name(self.base_offset)).write_bytes(b"".join(self.parts))
         self.parts, self.size, self.base_offset = [], 0, self.next_offset
 
 
 def make_log(log_dir: Path, commits: int, *, groups: int = 1500, segment_size: int = 16 << 20, seed: int = 1) -> int:
-    """Write a log.dir with about so many records; return how many.
+    """Write a log.dir with about ``commits`` records; return their number.
 
-    The partitions of the offsets topic are all there, those without a group empty.
+    All partitions of the offsets topic exist; those without a group are empty.
     """
     source = random.Random(seed)  # noqa: S311
     logs = [_Log(log_dir / f"__consumer_offsets-{number}", segment_size) for number in range(OFFSETS_PARTITIONS)]
@@ -93,8 +93,8 @@ def make_log(log_dir: Path, commits: int, *, groups: int = 1500, segment_size: i
     written = turn = 0
     while written < commits:
         group = made[bisect(weights, source.random() * weights[-1])]
-        moment_ms = START_MS + HOURS * 3600 * 1000 * written // commits
-        group.log.append(_records(group, turn, moment_ms), moment_ms)
+        timestamp_ms = START_MS + HOURS * 3600 * 1000 * written // commits
+        group.log.append(_records(group, turn, timestamp_ms), timestamp_ms)
         written += len(group.keys)
         turn += 1
     for log in logs:
@@ -103,7 +103,7 @@ def make_log(log_dir: Path, commits: int, *, groups: int = 1500, segment_size: i
 
 
 def append_commits(log_dir: Path, partitions: int, commits: int = 10) -> None:
-    """Append a batch of some commits to so many partitions that have a log, as one group's would be."""
+    """Append a batch of commits of one group to each of the first partitions."""
     for directory in sorted(log_dir.iterdir())[:partitions]:
         newest = max(directory.glob("*.log"))
         next_offset = max((batch.last_offset for batch in read_batches(newest.read_bytes())), default=-1) + 1
@@ -128,22 +128,22 @@ def _group(number: int, source: random.Random, logs: list[_Log]) -> _Group:
     return _Group(name, logs[partition_for(name, OFFSETS_PARTITIONS)], keys, [source.randrange(10**6)] * count)
 
 
-def _records(group: _Group, turn: int, moment_ms: int) -> list[bytes]:
+def _records(group: _Group, turn: int, timestamp_ms: int) -> list[bytes]:
     """Return the records of one commit."""
     found = []
     for index, key in enumerate(group.keys):
         group.offsets[index] += 7 * (index + turn) % 100
-        body = b"\0\0" + varint(index) + key + _value(group.offsets[index], turn, moment_ms) + b"\0"
+        body = b"\0\0" + varint(index) + key + _value(group.offsets[index], turn, timestamp_ms) + b"\0"
         found.append(varint(len(body)) + body)
     return found
 
 
-def _value(offset: int, turn: int, moment_ms: int) -> bytes:
+def _value(offset: int, turn: int, timestamp_ms: int) -> bytes:
     if turn % TOMBSTONE_EACH == TOMBSTONE_PHASE:
         return b"\1"
     if turn % EXPIRING_EACH == 0:
-        return _sized(VALUE_V1.pack(1, offset, 0, moment_ms, moment_ms + RETENTION_MS))
-    return _sized(VALUE_V3.pack(3, offset, 5, 0, moment_ms))
+        return _sized(VALUE_V1.pack(1, offset, 0, timestamp_ms, timestamp_ms + RETENTION_MS))
+    return _sized(VALUE_V3.pack(3, offset, 5, 0, timestamp_ms))
 
 
 def _sized(value: bytes) -> bytes:

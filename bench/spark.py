@@ -1,9 +1,9 @@
-"""The data source of Spark and what is under it: CPU seconds on one generated log, as ratios.
+"""Compare the CPU time of the Spark data source and its alternatives on one generated log.
 
 Method: a log of the offsets topic is made from a seed (`bench.offsets_log`). Each figure is the CPU time, user and
-system, of this process and all it has started - Spark's Java and the Python workers - while one thing is done; the
-least of some rounds, in which all take turns. Wall times stand beside; they tell of the machine and its neighbours.
-Sums that all ways have to agree on are compared first.
+system, of this process and all processes that it started (Spark's Java and the Python workers) during one case: the
+lowest of some rounds, in each of which all cases run once. Wall times are given too, but depend on the load of the
+machine. Before measuring, the results of all alternatives are compared.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SIZE = Metric(key="mb", title="MB", compared=True)
 LATENCY = Metric(key="p50_ms", title="median ms", digits=0)
 METRICS = (CPU, WALL, SIZE, LATENCY)
 DECODE, SCAN, LATEST, GROUP, PARQUET, MICRO_BATCH = "decode", "full scan", "latest", "one group", "size", "micro-batch"
-PLAIN, BARE, RECORDS, TABLES = "plain", "bare decode", "view records", "parquet"
+REFERENCE, BARE, RECORDS, TABLES = "reference", "bare decode", "view records", "parquet"
 UNFILTERED, DUCKDB, LOG = "unfiltered", "duckdb", "log"
-PLAIN_SHARE = 16
-"""The plain decoder reads one in so many segments; its figure is that of all."""
+REFERENCE_SHARE = 16
+"""The reference decoder reads one of this many segments; its figure is extrapolated to all."""
 MICRO_BATCHES = 15
 KEY = "group_id, topic, partition"
 NEEDED = ("pyspark", "pyarrow", "duckdb")
@@ -41,7 +41,9 @@ Figures = dict[str, dict[str, float]]
 
 def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--commits", type=count, default=5_000_000, metavar="N", help="5000000 if not given")
-    parser.add_argument("--rounds", type=count, default=2, metavar="N", help="least of so many; 2 if not given")
+    parser.add_argument(
+        "--rounds", type=count, default=2, metavar="N", help="rounds, of which the lowest figure counts; 2 if not given"
+    )
 
 
 def run(options: Namespace, note: Note) -> list[Row]:
@@ -61,7 +63,7 @@ def run(options: Namespace, note: Note) -> list[Row]:
 
 
 class Subjects:
-    """What is measured, on one log and in one session."""
+    """The cases to measure, on one log and in one session."""
 
     def __init__(self, log_dir: Path, work_dir: Path, records: int) -> None:
         from kproto.spark import session
@@ -75,11 +77,14 @@ class Subjects:
         self.tables = work_dir / "tables"
 
     def rows(self, rounds: int) -> list[Row]:
-        """Measure everything."""
+        """Measure all cases."""
         self._convert()
         group, expected = self._check()
         cases: dict[str, dict[str, Callable[[], object]]] = {
-            DECODE: {KPROTO: lambda: self._decode("fast", 1), PLAIN: lambda: self._decode("plain", PLAIN_SHARE)},
+            DECODE: {
+                KPROTO: lambda: self._decode("fast", 1),
+                REFERENCE: lambda: self._decode("reference", REFERENCE_SHARE),
+            },
             SCAN: {KPROTO: self._scan},
             LATEST: {
                 KPROTO: lambda: self._latest_of_log("candidates"),
@@ -97,8 +102,8 @@ class Subjects:
             for case, subjects in cases.items():
                 for name, subject in subjects.items():
                     _keep_least(found[case], name, _measured(subject))
-        for figure in found[DECODE][PLAIN]:
-            found[DECODE][PLAIN][figure] *= self._share_factor(PLAIN_SHARE)
+        for figure in found[DECODE][REFERENCE]:
+            found[DECODE][REFERENCE][figure] *= self._share_factor(REFERENCE_SHARE)
         found[SCAN][BARE] = found[DECODE][KPROTO]
         found[PARQUET] = {KPROTO: {"mb": _size(self.tables, "*.parquet")}, LOG: {"mb": _size(self.log_dir, "*.log")}}
         found[MICRO_BATCH] = {KPROTO: {"p50_ms": self._micro_batches()}}
@@ -118,7 +123,7 @@ class Subjects:
         return self.spark.read.parquet(str(self.tables / "commits"))
 
     def _check(self) -> tuple[str, int]:
-        """Compare what all ways tell; return a small group and its number of records."""
+        """Compare the results of all alternatives; return a small group and its number of records."""
         counted = self._decode("fast", 1)
         if not counted == self._load().count() == self._commits_of_tables().count() == self.records:
             raise BenchError(f"{self.records} records were made, {counted} decoded")
@@ -151,7 +156,7 @@ class Subjects:
             (partition,) = find_partitions(str(path))
             reader = RangeReader(OffsetRange(partition, 0, None), View.COMMITS, decoder=decoder)
             for _ in reader:
-                pass  # rows are made, and given away
+                pass  # rows are made and discarded
             records += reader.counts.records
         return records
 
@@ -187,8 +192,8 @@ class Subjects:
             raise BenchError(f"{group} has {expected} records, and {rows.count()} were found")
 
     def _micro_batches(self) -> float:
-        """Return the median of append to committed, in milliseconds."""
-        log_dir, rows = self.work_dir / "grows", self.work_dir / "rows"
+        """Return the median time from an append to its commit, in milliseconds."""
+        log_dir, rows = self.work_dir / "growing", self.work_dir / "rows"
         make_log(log_dir, 10_000)
         writer = self.spark.readStream.format("kproto").load(str(log_dir)).writeStream.format("parquet")
         query = writer.options(checkpointLocation=str(self.work_dir / "checkpoint"), path=str(rows)).start()
@@ -222,11 +227,11 @@ def _size(directory: Path, pattern: str) -> float:
 
 BENCH = Bench(
     name="spark",
-    summary="the data source of Spark: decoding, scanning, latest offsets, one group, micro-batches",
+    summary="the Spark data source: decoding, scanning, latest offsets, one group, micro-batches",
     metrics=METRICS,
-    peers=[KPROTO, PLAIN, BARE, RECORDS, TABLES, UNFILTERED, DUCKDB, LOG],
+    peers=[KPROTO, REFERENCE, BARE, RECORDS, TABLES, UNFILTERED, DUCKDB, LOG],
     floors=[
-        Lead(case=DECODE, metric=CPU, peer=PLAIN, at_least=6.0),
+        Lead(case=DECODE, metric=CPU, peer=REFERENCE, at_least=6.0),
         Limit(case=SCAN, metric=CPU, peer=BARE, at_most=4.0),
         Limit(case=LATEST, metric=CPU, peer=TABLES, at_most=3.0),
         Lead(case=GROUP, metric=CPU, peer=UNFILTERED, at_least=8.0),

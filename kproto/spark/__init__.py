@@ -1,7 +1,7 @@
-"""Offset logs of any size as tables, audits and a report, on Spark (extra ``kproto[spark]``).
+"""Offsets logs of any size as tables, audits and a report, on Spark (extra ``kproto[spark]``).
 
-`session` makes a session that can read logs; `register` adds that to one that is there. Nothing here imports PySpark
-before it is called.
+`session` returns a Spark session that reads logs; `register` adds the data source to an existing session. Importing
+this module does not import PySpark.
 """
 
 from kproto.spark.session import NoJava, one_line, register, session

@@ -1,4 +1,4 @@
-"""What was typed after ``python -m kproto.spark``: checked before Spark starts, one line for each mistake."""
+"""The command line of ``python -m kproto.spark``, checked before Spark starts, with one line for each mistake."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MINUTES_MAX = 2**31 - 1
-"""Kafka's own limit of offsets.retention.minutes."""
+"""Kafka's own limit for offsets.retention.minutes."""
 END = "end"
-"""Of --at: the newest timestamp of the offsets topic."""
-DERIVED_OPTIONS = ("retention_minutes", "release", "at", "minutes", "moments")
-"""Of the jobs whose answers `tables --derived` keeps."""
+"""A value of --at: the newest timestamp in the offsets topic."""
+DERIVED_OPTIONS = ("retention_minutes", "kafka_version", "at", "minutes", "moments")
+"""The options of the jobs whose results `tables --derived` stores."""
 
 SUMMARY = """\
-Offset logs of any size as tables, audits and a report, on Spark.
+Offsets logs of any size as tables, audits and a report, on Spark.
 
 DIR is a Kafka log.dir (kproto's data directory, or a copy of a broker's), the directory of one partition of
-__consumer_offsets, or what `tables` wrote.
+__consumer_offsets, or a directory that `tables` wrote.
 """
 
 
 class Parser(argparse.ArgumentParser):
-    """One that says what is wrong in one line."""
+    """A parser that raises its errors, each one line long."""
 
     def error(self, message: str) -> NoReturn:
-        raise CommandLineError(f"{self.prog}: {message} (--help tells all)")
+        raise CommandLineError(f"{self.prog}: {message} (see --help)")
 
 
-def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Return what was asked for: `job`, `dir` or `paths`, and the options of that job.
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return `job`, `dir` or `paths`, and the options of the job.
 
     Raises:
         CommandLineError: with the line to print.
@@ -49,34 +49,34 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         command.add_argument("dir", metavar="DIR")
         for option in job.options:
             _OPTIONS[option](command)
-        _of_rows(command)
-        command.add_argument("--group", action="append", default=[], metavar="ID", help="only this group; repeatable")
-    versions = _command(jobs, "versions", "which clients break on which Kafka release: over request reports (JSON)")
-    versions.add_argument("paths", metavar="REPORT", nargs="+", help="a report, or a directory of them")
-    _of_rows(versions)
-    tables = _command(jobs, "tables", "write the log to tables, or add what is new to them")
+        _row_output(command)
+        _group(command)
+    versions = _command(jobs, "versions", "client versions that break on a Kafka release, over request reports (JSON)")
+    versions.add_argument("paths", metavar="REPORT", nargs="+", help="a report, or a directory of reports")
+    _row_output(versions)
+    tables = _command(jobs, "tables", "write the log to tables, or append new rows to them")
     tables.add_argument("dir", metavar="DIR")
-    tables.add_argument("-o", "--output", metavar="DIR", required=True, help="where the tables are, or are to be")
+    tables.add_argument("-o", "--output", metavar="DIR", required=True, help="the directory of the tables")
     tables.add_argument("--format", choices=("parquet", "delta"), default="parquet")
-    told = "keep the jobs' answers as tables too, made anew by this run; the options that follow are theirs"
-    tables.add_argument("--derived", action="store_true", help=told)
+    text = "also store the results of jobs as tables, computed again by each run; the options below are theirs"
+    tables.add_argument("--derived", action="store_true", help=text)
     for option in DERIVED_OPTIONS:
         _OPTIONS[option](tables)
-    report = _command(jobs, "report", "a page of HTML with all of it")
+    report = _command(jobs, "report", "all of it on one page of HTML")
     report.add_argument("dir", metavar="DIR")
     report.add_argument("-o", "--output", metavar="FILE", required=True)
     report.set_defaults(format="html")
-    report.add_argument("--group", action="append", default=[], metavar="ID", help="only this group; repeatable")
-    for option in ("retention_minutes", "release", "at", "minutes"):
+    _group(report)
+    for option in ("retention_minutes", "kafka_version", "at", "minutes"):
         _OPTIONS[option](report)
-    asked = parser.parse_args(words)
-    if asked.job == "tables" and asked.derived and asked.format == "delta":
-        raise CommandLineError("kproto.spark tables: --derived goes with --format parquet only")
-    if asked.job == "tables" and not asked.derived:
+    options = parser.parse_args(arguments)
+    if options.job == "tables" and options.derived and options.format == "delta":
+        raise CommandLineError("kproto.spark tables: --derived works with --format parquet only")
+    if options.job == "tables" and not options.derived:
         for option in DERIVED_OPTIONS:
-            if getattr(asked, option) != tables.get_default(option):
+            if getattr(options, option) != tables.get_default(option):
                 raise CommandLineError(f"kproto.spark tables: --{option.replace('_', '-')} needs --derived")
-    return asked
+    return options
 
 
 def _command(jobs: argparse._SubParsersAction[Parser], name: str, summary: str) -> Parser:
@@ -87,10 +87,15 @@ def _command(jobs: argparse._SubParsersAction[Parser], name: str, summary: str) 
     return command
 
 
-def _of_rows(command: Parser) -> None:
+def _row_output(command: Parser) -> None:
     command.add_argument("--format", choices=FORMATS, default="table", help="default: %(default)s")
-    command.add_argument("-o", "--output", metavar="PATH", help="a file; of parquet, a directory (default: print)")
-    command.add_argument("--limit", type=_whole(1), metavar="N", help="this many rows (default of table: 40, else all)")
+    command.add_argument("-o", "--output", metavar="PATH", help="a file; for parquet, a directory (default: print)")
+    text = "at most this many rows (default: 40 for table, else all)"
+    command.add_argument("--limit", type=_whole(1), metavar="N", help=text)
+
+
+def _group(command: Parser) -> None:
+    command.add_argument("--group", action="append", default=[], metavar="ID", help="only this group; repeatable")
 
 
 def _whole(low: int, high: int = MINUTES_MAX):  # type: ignore[no-untyped-def]  # argparse takes any callable
@@ -102,7 +107,7 @@ def _whole(low: int, high: int = MINUTES_MAX):  # type: ignore[no-untyped-def]  
     return read
 
 
-def _moment(text: str) -> datetime | None:
+def _time(text: str) -> datetime | None:
     if text == END:
         return None
     if text == "now":
@@ -114,50 +119,50 @@ def _moment(text: str) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _release(text: str) -> str:
+def _kafka_version(text: str) -> str:
     numbers = text.split(".")
     if not (2 <= len(numbers) <= 3 and all(number.isascii() and number.isdigit() for number in numbers)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no Kafka release, like 2.0 or 4.4.0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a Kafka version like 2.0 or 4.4.0")
     return text
 
 
-def _retention(command: Parser) -> None:
-    told = f"offsets.retention.minutes of the brokers (default: Kafka's own, {RETENTION_MINUTES})"
-    command.add_argument("--retention-minutes", type=_whole(1), default=RETENTION_MINUTES, metavar="N", help=told)
+def _retention_option(command: Parser) -> None:
+    text = f"offsets.retention.minutes of the brokers (default: Kafka's own, {RETENTION_MINUTES})"
+    command.add_argument("--retention-minutes", type=_whole(1), default=RETENTION_MINUTES, metavar="N", help=text)
 
 
-def _other_retention(command: Parser) -> None:
-    told = "offsets.retention.minutes as it might be"
-    command.add_argument("--retention-minutes", type=_whole(1), required=True, metavar="N", help=told)
-    told = f"and as it is (default: Kafka's own, {RETENTION_MINUTES})"
-    command.add_argument("--current-minutes", type=_whole(1), default=RETENTION_MINUTES, metavar="N", help=told)
+def _other_retention_options(command: Parser) -> None:
+    text = "the offsets.retention.minutes to try"
+    command.add_argument("--retention-minutes", type=_whole(1), required=True, metavar="N", help=text)
+    text = f"the current offsets.retention.minutes (default: Kafka's own, {RETENTION_MINUTES})"
+    command.add_argument("--current-minutes", type=_whole(1), default=RETENTION_MINUTES, metavar="N", help=text)
 
 
-def _at(command: Parser) -> None:
-    told = f"the moment asked about: {END} (of the log, the default), now, or like 2026-11-21T09:30:00 (UTC)"
-    command.add_argument("--at", type=_moment, default=None, metavar="TIME", help=told)
+def _at_option(command: Parser) -> None:
+    text = f"the time of the question: {END} (of the log, the default), now, or like 2026-11-21T09:30:00 (UTC)"
+    command.add_argument("--at", type=_time, default=None, metavar="TIME", help=text)
 
 
-def _releases(command: Parser) -> None:
-    told = "the Kafka release that sweeps: 2.0, 2.1 and 2.4 changed the rules (default: the newest)"
-    command.add_argument("--release", type=_release, default="4.4", metavar="RELEASE", help=told)
+def _kafka_version_option(command: Parser) -> None:
+    text = "the Kafka version whose brokers expire offsets: 2.1 and 2.4 changed the rules (default: the newest)"
+    command.add_argument("--kafka-version", type=_kafka_version, default="4.4", metavar="VERSION", help=text)
 
 
-def _minutes(command: Parser) -> None:
-    told = "how long an offset must have stood (default: %(default)s)"
-    command.add_argument("--minutes", type=_whole(0), default=60, metavar="N", help=told)
+def _minutes_option(command: Parser) -> None:
+    text = "how long an offset must not have moved (default: %(default)s)"
+    command.add_argument("--minutes", type=_whole(0), default=60, metavar="N", help=text)
 
 
-def _moments(command: Parser) -> None:
-    told = "this many moments from the log's begin to the end (default: the end alone)"
-    command.add_argument("--moments", type=_whole(1, 1000), default=1, metavar="N", help=told)
+def _moments_option(command: Parser) -> None:
+    text = "this many times from the beginning of the log to its end (default: only the end)"
+    command.add_argument("--moments", type=_whole(1, 1000), default=1, metavar="N", help=text)
 
 
 _OPTIONS = {
-    "retention_minutes": _retention,
-    "other_retention": _other_retention,
-    "at": _at,
-    "release": _releases,
-    "minutes": _minutes,
-    "moments": _moments,
+    "retention_minutes": _retention_option,
+    "other_retention": _other_retention_options,
+    "at": _at_option,
+    "kafka_version": _kafka_version_option,
+    "minutes": _minutes_option,
+    "moments": _moments_option,
 }

@@ -1,7 +1,7 @@
-"""``python -m kproto.spark JOB ...``, and the same through spark-submit.
+"""``python -m kproto.spark JOB ...``, also through spark-submit.
 
-Rows go to standard output, or where `-o` says; what was read, and what is to be known of it, to standard error. Exit
-codes: 0, or 2 with one line that says what is wrong and what to do.
+Rows go to standard output or to the file given by `-o`; the coverage of the log and notes go to standard error. Exit
+codes: 0; 2 with one line that says what is wrong and what to do; 130 after an interrupt.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FAILED = 2
 INTERRUPTED = 130
 DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
-"""Delta for the Spark that `kproto[spark]` pins; without its Unity Catalog, which no table here needs."""
+"""Delta for the Spark version that `kproto[spark]` pins. Its Unity Catalog is left out: no table here needs it."""
 DELTA_CONFIG = {
     "spark.jars.packages": DELTA,
     "spark.jars.excludes": "io.unitycatalog:unitycatalog-client,io.unitycatalog:unitycatalog-hadoop",
@@ -37,20 +37,20 @@ DELTA_CONFIG = {
 }
 QUIET = Path(__file__).with_name("log4j2.properties")
 LINE_MAX = 400
-"""Characters of a message that is not ours."""
+"""The most characters that are printed of a message of Spark or Java."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says (``sys.argv`` unless told); return the exit code."""
+    """Run the command line, by default ``sys.argv``; return the exit code."""
     try:
-        asked = parse(sys.argv[1:] if arguments is None else arguments)
-        _check(asked)
-        _run(asked)
+        options = parse(sys.argv[1:] if arguments is None else arguments)
+        _check(options)
+        _run(options)
     except CommandLineError as error:
         return _failed(str(error))
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read the rows has seen enough
+    except BrokenPipeError:  # the reader of the rows closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
@@ -62,12 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failed(line: str) -> int:
-    _tell(line)
+    _print_line(line)
     return FAILED
 
 
-def _tell(line: str) -> None:
-    """Print to standard error. spark-submit makes one stream of a Python program's two, so there Java prints it."""
+def _print_line(line: str) -> None:
+    """Print to standard error; through Java under spark-submit, which merges the two streams of a Python program."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         from pyspark import SparkContext
 
@@ -78,8 +78,8 @@ def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _check(asked: Namespace) -> None:
-    """See to what can be known before Spark starts.
+def _check(options: Namespace) -> None:
+    """Check what can be checked before Spark starts.
 
     Raises:
         CommandLineError, NoLog, OSError: with the line to print.
@@ -90,132 +90,132 @@ def _check(asked: Namespace) -> None:
     from kproto.logs.files import find_partitions
     from kproto.spark.inputs import is_tables
 
-    if asked.job == "versions":
-        for path in map(Path, asked.paths):
+    if options.job == "versions":
+        for path in map(Path, options.paths):
             if not path.exists() or (path.is_dir() and next(path.rglob("*.json"), None) is None):
                 raise CommandLineError(
-                    f"kproto.spark versions: {path}: no report and no directory with any (NAME.json)"
+                    f"kproto.spark versions: {path}: not a report, and not a directory of reports (NAME.json)"
                 )
-    elif not is_tables(asked.dir):
-        find_partitions(asked.dir)
-    if asked.output is not None and asked.format != "delta":
-        _check_output(asked.job, Path(asked.output), asked.format)
-    elif asked.format == "parquet":
-        raise CommandLineError(f"kproto.spark {asked.job}: --format parquet needs a directory: -o DIR")
+    elif not is_tables(options.dir):
+        find_partitions(options.dir)
+    if options.output is not None and options.format != "delta":
+        _check_output(options.job, Path(options.output), options.format)
+    elif options.format == "parquet":
+        raise CommandLineError(f"kproto.spark {options.job}: --format parquet needs a directory: -o DIR")
 
 
 def _check_output(job: str, output: Path, form: str) -> None:
     if form == "parquet" and job != "tables" and output.exists():
-        raise CommandLineError(f"kproto.spark {job}: {output} is there already")
+        raise CommandLineError(f"kproto.spark {job}: {output} exists already")
     if form == "parquet" and output.is_file():
         raise CommandLineError(f"kproto.spark {job}: {output} is a file")
     if form != "parquet" and not output.parent.is_dir():
         raise CommandLineError(f"kproto.spark {job}: {output.parent}: no such directory")
 
 
-def _run(asked: Namespace) -> None:
-    spark = _session(asked)
+def _run(options: Namespace) -> None:
+    spark = _session(options)
     try:
-        if asked.job == "versions":
-            _versions(spark, asked)
-        elif asked.job == "tables":
-            _tables(spark, asked)
-        elif asked.job == "report":
-            _report(spark, asked)
+        if options.job == "versions":
+            _versions(spark, options)
+        elif options.job == "tables":
+            _tables(spark, options)
+        elif options.job == "report":
+            _report(spark, options)
         else:
-            _job(spark, asked)
+            _job(spark, options)
     finally:
         spark.stop()
 
 
-def _session(asked: Namespace) -> SparkSession:
+def _session(options: Namespace) -> SparkSession:
     from kproto.spark.session import session
 
     config = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has decided how Java logs
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has configured how Java logs
         config["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={QUIET}"
-    if asked.format != "delta":
-        return session("kproto", master=asked.master, config=config)
+    if options.format != "delta":
+        return session("kproto", master=options.master, config=config)
     try:
-        return session("kproto", master=asked.master, config=config | DELTA_CONFIG)
+        return session("kproto", master=options.master, config=config | DELTA_CONFIG)
     except Exception as error:
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
         raise CommandLineError(
-            f"kproto.spark tables: {DELTA} can't be had from Maven Central: take --format parquet"
+            f"kproto.spark tables: cannot download {DELTA} from Maven Central: use --format parquet"
         ) from error
 
 
-def _job(spark: SparkSession, asked: Namespace) -> None:
+def _job(spark: SparkSession, options: Namespace) -> None:
     from kproto.spark.inputs import open_input
     from kproto.spark.output import ordered, write
     from kproto.spark.words import caveats, coverage
 
-    job = JOBS[asked.job]
-    source = open_input(spark, asked.dir, asked.group)
+    job = JOBS[options.job]
+    source = open_input(spark, options.dir, options.group)
     for line in (*coverage(source.coverage), *caveats(source.coverage, job.compaction)):
-        _tell(f"kproto.spark: {line}")
-    note = write(ordered(job.run(source, asked), job.order), asked.format, asked.output, asked.limit)
+        _print_line(f"kproto.spark: {line}")
+    note = write(ordered(job.run(source, options), job.order), options.format, options.output, options.limit)
     if note is not None:
-        _tell(f"kproto.spark: {note}")
+        _print_line(f"kproto.spark: {note}")
 
 
-def _versions(spark: SparkSession, asked: Namespace) -> None:
+def _versions(spark: SparkSession, options: Namespace) -> None:
     from kproto.spark.jobs.versions import SCHEMA, read_reports, versions
     from kproto.spark.output import ordered, write
     from kproto.spark.words import plural
 
-    reports = read_reports(spark, [str(Path(path).absolute()) for path in asked.paths])
+    reports = read_reports(spark, [str(Path(path).absolute()) for path in options.paths])
     seen = {row["path"]: row["schema"] for row in reports.select("path", "schema").collect()}
     for path, schema in seen.items():
         if schema != SCHEMA:
-            raise CommandLineError(f"kproto.spark versions: {path}: no request report of schema {SCHEMA}")
-    _tell(f"kproto.spark: {plural(len(seen), 'report')}")
-    note = write(ordered(versions(reports), VERSIONS_ORDER), asked.format, asked.output, asked.limit)
+            raise CommandLineError(f"kproto.spark versions: {path}: not a request report of schema {SCHEMA}")
+    _print_line(f"kproto.spark: {plural(len(seen), 'report')}")
+    note = write(ordered(versions(reports), VERSIONS_ORDER), options.format, options.output, options.limit)
     if note is not None:
-        _tell(f"kproto.spark: {note}")
+        _print_line(f"kproto.spark: {note}")
 
 
-def _tables(spark: SparkSession, asked: Namespace) -> None:
+def _tables(spark: SparkSession, options: Namespace) -> None:
     from kproto.spark.inputs import open_input
     from kproto.spark.tables import Source, write_delta, write_parquet
     from kproto.spark.words import caveats, coverage, plural
 
-    log = open_input(spark, asked.dir)
-    for line in (*coverage(log.coverage), *caveats(log.coverage, "the tables keep what they have")):
-        _tell(f"kproto.spark: {line}")
+    log = open_input(spark, options.dir)
+    for line in (*coverage(log.coverage), *caveats(log.coverage, "rows that the tables already have stay")):
+        _print_line(f"kproto.spark: {line}")
     source = Source(log.table, log.coverage.ends)
-    if asked.format == "delta":
-        added = write_delta(spark, source, asked.output)
+    if options.format == "delta":
+        added = write_delta(spark, source, options.output)
     else:
-        added = write_parquet(spark, source, Path(asked.output).absolute())
+        added = write_parquet(spark, source, Path(options.output).absolute())
     for name, table in added.items():
-        waiting = f"; {plural(table.held_back, 'row')} of open transactions wait" if table.held_back else ""
-        _tell(f"kproto.spark: {name}: {plural(table.rows, 'row')} added{waiting}")
-    if asked.derived:
-        for name, count in _derive(spark, asked).items():
-            _tell(f"kproto.spark: {name}: {plural(count, 'row')}")
+        waiting = f"; {plural(table.waiting, 'row')} of open transactions wait" if table.waiting else ""
+        _print_line(f"kproto.spark: {name}: {plural(table.rows, 'row')} added{waiting}")
+    if options.derived:
+        for name, count in _derive(spark, options).items():
+            _print_line(f"kproto.spark: {name}: {plural(count, 'row')}")
 
 
-def _derive(spark: SparkSession, asked: Namespace) -> dict[str, int]:
+def _derive(spark: SparkSession, options: Namespace) -> dict[str, int]:
     from kproto.spark.derived import derive_parquet
 
-    return derive_parquet(spark, Path(asked.output).absolute(), asked)
+    return derive_parquet(spark, Path(options.output).absolute(), options)
 
 
-def _report(spark: SparkSession, asked: Namespace) -> None:
+def _report(spark: SparkSession, options: Namespace) -> None:
     from kproto.spark.inputs import open_input
     from kproto.spark.report.build import build
     from kproto.spark.report.page import render
 
-    source: Input = open_input(spark, asked.dir, asked.group)
-    page = render(build(source, asked))
-    Path(asked.output).write_text(page, encoding="utf-8")
-    _tell(f"kproto.spark: {asked.output}: {len(page):,} characters")
+    source: Input = open_input(spark, options.dir, options.group)
+    page = render(build(source, options))
+    Path(options.output).write_text(page, encoding="utf-8")
+    _print_line(f"kproto.spark: {options.output}: {len(page):,} characters")
 
 
 def _one_line(error: Exception) -> str | None:
-    """Return what an error comes down to; None: it is a mistake of ours, for which the trace is due."""
+    """Return the one line that explains an error; None for an error in kproto itself, whose traceback is needed."""
     from pyspark.errors import PySparkException
 
     from kproto.spark.session import one_line

@@ -1,6 +1,6 @@
-"""The jobs as commands: what each takes, how its rows are ordered, and what compaction does to them.
+"""The jobs as commands: their options, the order of their rows, and the effect of compaction on them.
 
-Spark is imported when a command runs: a mistake on the command line is told before.
+Spark is imported when a job runs, so a mistake on the command line is reported at once.
 """
 
 from __future__ import annotations
@@ -23,94 +23,97 @@ RETENTION_MINUTES = 10080
 
 @dataclass(frozen=True)
 class Job:
-    """A job as it is called."""
+    """A job as a command."""
 
     summary: str
     run: Callable[[Input, Namespace], DataFrame]
     order: tuple[str, ...]
-    """Columns to sort by; with a minus, falling. Nulls come last."""
+    """Columns to sort by; a minus sorts in descending order. Nulls come last."""
     options: tuple[str, ...] = ()
     compaction: str | None = None
-    """What is to be known of these rows where compaction was at work; None: it hides nothing from them."""
+    """What compaction hides from these rows; None: nothing."""
 
 
-def moment_of(source: Input, asked: Namespace) -> datetime:
-    """Return the moment that is asked about."""
-    at: datetime | None = asked.at
+def time_of(source: Input, options: Namespace) -> datetime:
+    """Return the time given by --at: by default, the end of the log."""
+    at: datetime | None = options.at
     return source.coverage.last_ts if at is None else at
 
 
-def moments_of(source: Input, count: int, end: datetime) -> list[datetime]:
-    """Return this many moments, evenly spread over the log, of which the last one is its end."""
+def times_of(source: Input, count: int, end: datetime) -> list[datetime]:
+    """Return ``count`` times at equal distances over the log; the last one is ``end``."""
     start = source.coverage.first_ts
     return [start + (end - start) * (number + 1) / count for number in range(count)]
 
 
-def _latest(source: Input, _asked: Namespace) -> DataFrame:
+def _latest(source: Input, _options: Namespace) -> DataFrame:
     from kproto.spark.jobs import latest
 
     return latest(source.last_commits)
 
 
-def _retention_audit(source: Input, asked: Namespace) -> DataFrame:
+def _retention_audit(source: Input, options: Namespace) -> DataFrame:
     from kproto.spark.jobs import retention_audit
 
-    return retention_audit(source.commits, retention_minutes=asked.retention_minutes)
+    return retention_audit(source.commits, retention_minutes=options.retention_minutes)
 
 
-def _expiry(source: Input, asked: Namespace) -> DataFrame:
+def _expiry(source: Input, options: Namespace) -> DataFrame:
     from kproto.spark.jobs import expiry
 
     return expiry(
-        source.commits, source.group_metadata, retention_minutes=asked.retention_minutes, release=asked.release
+        source.commits,
+        source.group_metadata,
+        retention_minutes=options.retention_minutes,
+        kafka_version=options.kafka_version,
     )
 
 
-def _what_if(source: Input, asked: Namespace) -> DataFrame:
+def _what_if(source: Input, options: Namespace) -> DataFrame:
     from kproto.spark.jobs import what_if
 
     return what_if(
         source.commits,
         source.group_metadata,
-        current_minutes=asked.current_minutes,
-        retention_minutes=asked.retention_minutes,
-        at=moment_of(source, asked),
-        release=asked.release,
+        current_minutes=options.current_minutes,
+        retention_minutes=options.retention_minutes,
+        at=time_of(source, options),
+        kafka_version=options.kafka_version,
     )
 
 
-def _rates(source: Input, _asked: Namespace) -> DataFrame:
+def _rates(source: Input, _options: Namespace) -> DataFrame:
     from kproto.spark.jobs import rates
 
     return rates(source.commits)
 
 
-def _hot_partitions(source: Input, _asked: Namespace) -> DataFrame:
+def _hot_partitions(source: Input, _options: Namespace) -> DataFrame:
     from kproto.spark.jobs import hot_partitions
 
     return hot_partitions(source.commits, source.log_batches)
 
 
-def _lag(source: Input, asked: Namespace) -> DataFrame:
+def _lag(source: Input, options: Namespace) -> DataFrame:
     from kproto.spark.jobs import lag
 
-    moments = moments_of(source, asked.moments, source.coverage.last_ts)
+    moments = times_of(source, options.moments, source.coverage.last_ts)
     return lag(source.commits, source.log_batches, moments=moments)
 
 
-def _rewinds(source: Input, _asked: Namespace) -> DataFrame:
+def _rewinds(source: Input, _options: Namespace) -> DataFrame:
     from kproto.spark.jobs import rewinds
 
     return rewinds(source.commits)
 
 
-def _stalled(source: Input, asked: Namespace) -> DataFrame:
+def _stalled(source: Input, options: Namespace) -> DataFrame:
     from kproto.spark.jobs import stalled
 
-    return stalled(source.commits, source.log_batches, at=moment_of(source, asked), minutes=asked.minutes)
+    return stalled(source.commits, source.log_batches, at=time_of(source, options), minutes=options.minutes)
 
 
-def _rebalances(source: Input, _asked: Namespace) -> DataFrame:
+def _rebalances(source: Input, _options: Namespace) -> DataFrame:
     from kproto.spark.jobs import rebalances
 
     return rebalances(source.group_metadata)
@@ -123,67 +126,67 @@ JOBS = {
         ("group_id", "topic", "partition"),
     ),
     "retention-audit": Job(
-        "what offsets.retention.minutes has to be before KIP-211 drops the overrides of clients",
+        "the offsets.retention.minutes that each group needs when KIP-211 drops the overrides of clients",
         _retention_audit,
         ("-recommended_minutes", "-max_override_ms", "group_id"),
         ("retention_minutes",),
-        "an override that was followed by another commit of the same offset may be gone: a lower bound",
+        "an override before another commit of the same offset may be gone: these are lower bounds",
     ),
     "expiry": Job(
-        "which groups are about to lose which offsets, and when",
+        "the offsets that groups are about to lose, and when",
         _expiry,
         ("expires_ts", "group_id"),
-        ("retention_minutes", "release"),
+        ("retention_minutes", "kafka_version"),
     ),
     "what-if": Job(
-        "what would be lost under another retention",
+        "the offsets that would be lost under another retention",
         _what_if,
         ("-what_if_lost", "-lost", "what_if_expires_ts", "group_id"),
-        ("other_retention", "at", "release"),
+        ("other_retention", "at", "kafka_version"),
     ),
     "rates": Job(
         "commits by group, topic and hour",
         _rates,
         ("hour", "group_id", "topic"),
         (),
-        "of a compacted part only the last commit of each key is left: lower bounds",
+        "a compacted segment has only the last commit of each key: these are lower bounds",
     ),
     "hot-partitions": Job(
-        "what each partition of the offsets topic carries, and for whom",
+        "the load of each partition of the offsets topic, and the group that causes it",
         _hot_partitions,
         ("-commits", "log_partition"),
         (),
-        "of a compacted part only the last commit of each key is left: groups of many partitions look hotter",
+        "a compacted segment has only the last commit of each key: groups with many partitions look hotter",
     ),
     "lag": Job(
         "how far behind each group is; needs the logs of the topics in the same directory",
         _lag,
         ("ts", "-lag", "group_id", "topic", "partition"),
         ("moments",),
-        "moments before the last one may lack rows",
+        "times before the last one may lack rows",
     ),
     "rewinds": Job(
-        "which commits went backwards",
+        "the commits that went backwards",
         _rewinds,
         ("ts", "log_partition", "log_offset"),
         (),
-        "rewinds in a compacted part are gone, and an offset before may be older than the one it came from",
+        "rewinds in a compacted segment are gone, and from_offset may be older than the real one",
     ),
     "stalled": Job(
-        "which offsets have not moved for a while, although there is something to read",
+        "the offsets that have not moved for a while although there are records to read",
         _stalled,
         ("-stalled_minutes", "group_id", "topic", "partition"),
         ("at", "minutes"),
-        "an offset may stand for longer than told",
+        "an offset may not have moved for longer than shown",
     ),
     "rebalances": Job(
         "when groups were formed, rebalanced, emptied and removed",
         _rebalances,
         ("ts", "group_id", "generation"),
         (),
-        "of a compacted part only the last event of each group is left: lower bounds",
+        "a compacted segment has only the last event of each group: these are lower bounds",
     ),
 }
 
 VERSIONS_ORDER = ("verdict", "software_name", "software_version", "client_id", "api_key", "api_version", "target")
-"""How the rows of `versions` are sorted; `breaks` happens to be the first verdict."""
+"""The order of the rows of `versions`; `breaks` is the first verdict in alphabetical order."""

@@ -1,12 +1,12 @@
-"""The jobs' answers as tables beside those of the log: each is made anew, and takes the former one's place at once.
+"""Results of jobs as tables beside those of the log. Each run computes them again and replaces each in one rename.
 
-Theory of operation. An answer is of the whole log, so it can't grow as the log's own tables do: a commit changes what
-is latest, and all that follows it. It is computed from those tables, which may know more than the log does by now. It
-is one file, always of the same name: the rename that puts it in place takes the former one away, and whoever has that
-one open reads it to its end. All of them are computed before the first is replaced, so that a run that dies leaves the
-former ones, or what the next run finishes (`publish`).
+Theory of operation. A result depends on the whole log, so it cannot grow as the tables of the log do: one commit
+changes the latest offset and everything computed from it. Results are computed from the tables, which may have rows
+that the log has lost since. A result is one file with a fixed name: a rename replaces it, and a reader that has the old
+file open reads it to its end. All results are computed before the first one is replaced. A run that dies therefore
+leaves the old results, or staged files that the next run publishes (`publish`).
 
-They are an option, as they cost a pass over all tables each time, where what is new in the log costs little.
+They are an option because each run reads all tables, while appending new rows to the tables costs little.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ DERIVED = {
     "rewinds": REWINDS,
     "stalled": STALLED,
 }
-"""The table of each job whose answer is kept."""
+"""The table of each job whose result is stored."""
 
 
-def place_of(root: Path, table: Table) -> Path:
-    """Return the one file of a derived table."""
+def file_of(root: Path, table: Table) -> Path:
+    """Return the path of the one file of a derived table."""
     return root / table.name / f"{table.name}.parquet"
 
 
-def derive_parquet(spark: SparkSession, root: Path, asked: Namespace) -> dict[str, int]:
-    """Make the derived tables of a directory of tables anew; return their rows, by table.
+def derive_parquet(spark: SparkSession, root: Path, options: Namespace) -> dict[str, int]:
+    """Compute and replace the derived tables of a directory; return the number of rows of each.
 
     Args:
-        asked: the options of the jobs, by their names on the command line.
+        options: the options of the jobs, under their names on the command line.
 
     Raises:
-        TablesError: another one is writing there.
+        TablesError: another process is writing there.
     """
     import pyarrow.parquet as pq
 
@@ -62,21 +62,21 @@ def derive_parquet(spark: SparkSession, root: Path, asked: Namespace) -> dict[st
         source = TablesInput(spark, str(root))
         counts = {}
         for job, table in DERIVED.items():
-            staged = place_of(publication.staged, table)
-            _save(_answer(source, job, asked), publication.scratch / table.name, staged)
+            staged = file_of(publication.staged, table)
+            _save(_result(source, job, options), publication.scratch / table.name, staged)
             counts[table.name] = pq.read_metadata(staged).num_rows
         publication.publish(publication.state())
         return counts
 
 
-def _answer(source: Input, job: str, asked: Namespace) -> DataFrame:
-    """Return the rows of a job, in one part and in their order."""
-    return ordered(JOBS[job].run(source, asked).repartition(1), JOBS[job].order)
+def _result(source: Input, job: str, options: Namespace) -> DataFrame:
+    """Return the rows of a job in one Spark partition, sorted."""
+    return ordered(JOBS[job].run(source, options).repartition(1), JOBS[job].order)
 
 
-def _save(rows: DataFrame, folder: Path, place: Path) -> None:
+def _save(rows: DataFrame, folder: Path, file: Path) -> None:
     parquet_as_declared(rows.sparkSession)
     rows.write.option("compression", "zstd").parquet(folder.absolute().as_uri())
     (part,) = folder.glob("*.parquet")
-    place.parent.mkdir(parents=True)
-    part.rename(place)
+    file.parent.mkdir(parents=True)
+    part.rename(file)

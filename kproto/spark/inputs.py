@@ -1,4 +1,4 @@
-"""What jobs run on: a directory of logs, or one of tables made from logs; and what there is in it."""
+"""The input of jobs: a directory of logs, or of tables made from logs."""
 
 from __future__ import annotations
 
@@ -30,39 +30,39 @@ VIEWS = {COMMITS.name: "records", GROUP_METADATA.name: "groups", LOG_BATCHES.nam
 
 @dataclass(frozen=True)
 class Coverage:
-    """What was read of the offsets topic."""
+    """Counts and times of what was read of the offsets topic."""
 
     path: str
     files: int
     bytes: int
     ends: Mapping[int | None, int]
-    """The last offset of each partition that has any; None: its directory's name tells no number."""
+    """The last offset of each partition that has any; key None: the directory is not named like a partition."""
     batches: int
     records: int
     missing: int
-    """Offsets between the first and the last one of each partition that no record has: compaction took them."""
+    """Offsets between the first and the last one of each partition without a record: compaction removed them."""
     first_offset: int
-    """The lowest first one of a partition."""
+    """The lowest first offset of a partition."""
     starts_late: int
     """Partitions whose first offset is not 0."""
     first_ts: datetime
     last_ts: datetime
     skipped: Mapping[str, int]
-    """Records of types that no table has, by Kafka's number."""
+    """Records of types that no table has, by Kafka's type number."""
 
     @property
     def last_offset(self) -> int:
-        """The highest last one of a partition."""
+        """The highest last offset of a partition."""
         return max(self.ends.values())
 
     @property
     def missing_share(self) -> float:
-        """Of all offsets, 0 to 1."""
+        """The share of missing offsets, 0 to 1."""
         return self.missing / (self.missing + self.records) if self.missing else 0.0
 
 
 class Input:
-    """A directory, its three tables, and the groups that are asked about (empty: all)."""
+    """A directory and its three tables, restricted to some groups (empty: all)."""
 
     def __init__(self, spark: SparkSession, path: str, groups: Sequence[str] = ()) -> None:
         self.spark = spark
@@ -70,15 +70,15 @@ class Input:
         self.groups = groups
 
     def table(self, name: str, after: Marks | None = None) -> DataFrame:
-        """Return one of the three tables; of partitions with a mark, at least what comes after that offset."""
+        """Return one of the three tables; of partitions with a mark, at least the rows after that offset."""
         raise NotImplementedError
 
     def files(self) -> tuple[int, int]:
-        """Return how many files there are of the offsets topic, and their bytes."""
+        """Return the number and the bytes of the files of the offsets topic."""
         raise NotImplementedError
 
     def skipped(self) -> Mapping[str, int]:
-        """Return how many records of types that no table has there are, by type."""
+        """Return the number of records of each type that no table has."""
         raise NotImplementedError
 
     @cached_property
@@ -87,7 +87,7 @@ class Input:
 
     @property
     def last_commits(self) -> DataFrame:
-        """At least the last row of commits that counts of each key: less to hand over than all of them."""
+        """Some rows of commits, with the last counted one of each key: fewer to transfer than all rows."""
         return self.commits
 
     @cached_property
@@ -120,7 +120,7 @@ class Input:
         )
         found = by_partition.collect()
         if not found:
-            raise NoLog(f"{self.path}: the logs of {OFFSETS_TOPIC} in it are empty: there is nothing to tell of")
+            raise NoLog(f"{self.path}: the logs of {OFFSETS_TOPIC} in it are empty")
         files, size = self.files()
         records = sum(row["records"] for row in found)
         return Coverage(
@@ -147,7 +147,7 @@ class LogInput(Input):
 
     def __init__(self, spark: SparkSession, path: str, groups: Sequence[str] = ()) -> None:
         super().__init__(spark, path, groups)
-        self._place = str(local_path(path))  # whatever directory Spark's own processes are in
+        self._path = str(local_path(path))  # absolute: Spark's processes may have other working directories
 
     def _reader(self, view: str) -> DataFrameReader:
         return self.spark.read.format("kproto").option("view", view)
@@ -155,20 +155,20 @@ class LogInput(Input):
     def table(self, name: str, after: Marks | None = None) -> DataFrame:
         reader = self._reader(VIEWS[name])
         if after:
-            first = {"-".join(map(str, _place(partition))): mark + 1 for partition, mark in after.items()}
+            first = {"-".join(map(str, _named(partition))): mark + 1 for partition, mark in after.items()}
             reader = reader.option("startingOffsets", json.dumps(first))
-        return reader.load(self._place)
+        return reader.load(self._path)
 
     @property
     def last_commits(self) -> DataFrame:
-        return self._of_groups(self._reader("candidates").load(self._place))
+        return self._of_groups(self._reader("candidates").load(self._path))
 
     def files(self) -> tuple[int, int]:
         found = survey(find_partitions(self.path))
         return found.files, found.size
 
     def skipped(self) -> Mapping[str, int]:
-        rows = self._reader("coverage").load(self._place)
+        rows = self._reader("coverage").load(self._path)
         kinds = rows.where(F.col("skipped_records") > 0).select(F.explode("skipped_types").alias("kind"))
         found: dict[str, int] = {}
         for (text,) in kinds.collect():
@@ -178,7 +178,7 @@ class LogInput(Input):
 
 
 class TablesInput(Input):
-    """A directory that `tables` wrote."""
+    """A directory that the command `tables` wrote."""
 
     def __init__(self, spark: SparkSession, path: str, groups: Sequence[str] = ()) -> None:
         super().__init__(spark, path, groups)
@@ -196,11 +196,11 @@ class TablesInput(Input):
 
 
 def open_input(spark: SparkSession, path: str, groups: Sequence[str] = ()) -> Input:
-    """Return what a path is: tables if `tables` wrote there, else a log.
+    """Return the input at a path: tables if the command `tables` wrote there, else a log.
 
     Raises:
-        NoLog: it is neither.
-        TablesError: the tables are not whole.
+        NoLog: the path holds neither.
+        TablesError: the last write of the tables did not finish.
     """
     if is_tables(path):
         return TablesInput(spark, path, groups)
@@ -209,12 +209,12 @@ def open_input(spark: SparkSession, path: str, groups: Sequence[str] = ()) -> In
 
 
 def is_tables(path: str) -> bool:
-    """Whether `tables` wrote there."""
+    """Return whether the command `tables` wrote there."""
     return Publication(local_path(path)).exists()
 
 
-def _place(partition: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """Return topic and number of a partition by which marks are kept."""
+def _named(partition: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Return topic and number of a partition; marks of the offsets topic have the number alone."""
     return partition if len(partition) > 1 else (OFFSETS_TOPIC, *partition)
 
 

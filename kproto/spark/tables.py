@@ -1,11 +1,11 @@
-"""The log as tables that grow: Parquet (zstd) by date, or Delta; what is in them already is not written again.
+"""Write a log to tables, Parquet (zstd) by date or Delta, and append only new rows to them.
 
-Theory of operation. A record has its place in the log for ever: partition and offset. So the highest offset of each
-partition in a table tells what is new. With Parquet it is kept beside the files, in step with them (`publish`); Delta's
-own log makes a write atomic, and there the table itself is asked.
+Theory of operation. Partition and offset identify a record forever. The highest offset of each partition in a table,
+its mark, therefore separates old rows from new ones. With Parquet the marks are in the state that is published together
+with the files (`publish`). With Delta, whose own log makes a write atomic, they are computed from the table.
 
-What is in a transaction may still become committed or aborted: commits from the first pending one of a partition on
-wait for a run that finds its end, as they do for a consumer that reads committed records.
+A pending commit may still become committed or aborted. Rows from the first pending commit of a partition on wait for a
+run that finds the end of its transaction, as they do for a consumer with read_committed isolation.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Marks = dict[tuple[str | int, ...], int]
-"""The highest offset that is in a table, by partition."""
+"""The highest offset in a table, by partition."""
 
 
 @dataclass(frozen=True)
 class Growing:
-    """A table that is written incrementally: which columns place a row in the log."""
+    """A table that is written incrementally, and the columns that give the position of a row in the log."""
 
     table: Table
     partition: tuple[str, ...]
     first: str
     last: str
     time: str
-    """Whose day, in UTC, the row is filed under."""
+    """The column whose day, in UTC, becomes the partition ``date`` of the row."""
 
     @property
     def name(self) -> str:
@@ -56,44 +56,44 @@ GROWING = (
 
 @dataclass(frozen=True)
 class Source:
-    """The log that is written to tables."""
+    """The log to write to tables."""
 
     table: Callable[[str, Marks], DataFrame]
-    """One of the three tables by name: of partitions with a mark, at least what comes after that."""
+    """Returns one of the three tables by name; of partitions with a mark, at least the rows after it."""
     ends: Mapping[int | None, int]
     """The last offset of each partition of the offsets topic."""
 
 
 @dataclass(frozen=True)
 class Added:
-    """What a run has added to one table."""
+    """What a run added to one table."""
 
     rows: int
-    held_back: int
+    waiting: int
     """Rows that wait for the end of a transaction."""
 
 
 def read(spark: SparkSession, root: Path, table: Table) -> DataFrame:
-    """Return a table of a directory of Parquet.
+    """Return a table of a Parquet directory.
 
     Raises:
-        TablesError: there are no tables in it, or they are not whole.
+        TablesError: there are no tables in it, or the last write did not finish.
     """
     if not Publication(root).state():
-        raise TablesError(f"{root}: no tables of kproto are in it")
-    place = root / table.name
+        raise TablesError(f"{root}: it has no tables of kproto")
+    folder = root / table.name
     return (
-        select_columns(table, _parquet(spark, table, place))
-        if place.exists()
+        select_columns(table, _parquet(spark, table, folder))
+        if folder.exists()
         else spark.createDataFrame([], spark_schema(table))
     )
 
 
 def write_parquet(spark: SparkSession, source: Source, root: Path) -> dict[str, Added]:
-    """Add what is new in a log to the tables of a directory; return what that was, by table.
+    """Append the new rows of a log to the tables of a directory; return the counts by table.
 
     Raises:
-        TablesError: another one is writing there, or the log ends before the tables do, so it is another log.
+        TablesError: another process is writing there, or the log ends before the tables, so it is another log.
     """
     publication = Publication(root)
     with publication.writing():
@@ -103,23 +103,27 @@ def write_parquet(spark: SparkSession, source: Source, root: Path) -> dict[str, 
         added = {}
         for grown in GROWING:
             rows = _later(spark, grown, source, marks[grown.name])
-            written, held_back = _stage(spark, grown, rows, publication)
+            written, waiting = _stage(spark, grown, rows, publication)
             new = _marks(grown, written)
             marks[grown.name] |= {partition: mark for partition, (mark, _) in new.items()}
-            added[grown.name] = Added(sum(count for _, count in new.values()), held_back)
+            added[grown.name] = Added(sum(count for _, count in new.values()), waiting)
         publication.publish({name: [[*key, mark] for key, mark in sorted(of.items())] for name, of in marks.items()})
         return added
 
 
 def write_delta(spark: SparkSession, source: Source, root: str) -> dict[str, Added]:
-    """The same, to Delta tables below a path or URI; each table is atomic by itself."""
+    """Append the new rows of a log to the Delta tables below a path or URI; each table is atomic by itself.
+
+    Raises:
+        TablesError: the log ends before the tables, so it is another log.
+    """
     old = {grown.name: _delta_marks(spark, grown, f"{root}/{grown.name}") for grown in GROWING}
     _check_it_is_the_same(source, old, root)
     added = {}
     for grown in GROWING:
         rows = _later(spark, grown, source, old[grown.name])
         kept = _before_pending(rows) if grown.table is COMMITS else rows
-        # What is counted is what was seen, not what was written: the log may be that of a living broker.
+        # The counts are of these reads, not of the write below: the log may belong to a running broker.
         total, count = rows.count(), kept.count()
         if count or not old[grown.name]:
             _by_date(grown, kept).write.format("delta").mode("append").partitionBy("date").save(f"{root}/{grown.name}")
@@ -127,49 +131,49 @@ def write_delta(spark: SparkSession, source: Source, root: str) -> dict[str, Add
     return added
 
 
-def _delta_marks(spark: SparkSession, grown: Growing, place: str) -> Marks:
+def _delta_marks(spark: SparkSession, grown: Growing, folder: str) -> Marks:
     java = spark.sparkContext._jvm
     assert java is not None, "a session has a Java"
-    if not java.io.delta.tables.DeltaTable.isDeltaTable(place):
+    if not java.io.delta.tables.DeltaTable.isDeltaTable(folder):
         return {}
-    found = _marks(grown, spark.read.format("delta").load(place))
+    found = _marks(grown, spark.read.format("delta").load(folder))
     return {partition: mark for partition, (mark, _) in found.items()}
 
 
 def _stage(spark: SparkSession, grown: Growing, rows: DataFrame, publication: Publication) -> tuple[DataFrame, int]:
-    """Write rows to where they are published from; return them as they are there, and how many were held back."""
-    place = publication.staged / grown.name
-    _save(grown, rows, place)
-    written = _parquet(spark, grown.table, place)
+    """Write rows to the staged directory; return the staged rows, and how many rows wait."""
+    folder = publication.staged / grown.name
+    _save(grown, rows, folder)
+    written = _parquet(spark, grown.table, folder)
     if grown.table is not COMMITS or not written.where(F.col("txn_state") == "pending").head(1):
         return written, 0
-    # Seldom: so the log is read once, and what was made of it a second time.
+    # Rare, so the log is read once here, and the staged rows are read and written a second time.
     raw = publication.scratch / grown.name
     raw.parent.mkdir(parents=True, exist_ok=True)
-    place.rename(raw)
+    folder.rename(raw)
     everything = _parquet(spark, grown.table, raw)
-    _save(grown, _before_pending(everything), place)
-    written = _parquet(spark, grown.table, place)
+    _save(grown, _before_pending(everything), folder)
+    written = _parquet(spark, grown.table, folder)
     return written, everything.count() - written.count()
 
 
-def _save(grown: Growing, rows: DataFrame, place: Path) -> None:
+def _save(grown: Growing, rows: DataFrame, folder: Path) -> None:
     parquet_as_declared(rows.sparkSession)
     writer = _by_date(grown, rows).write.option("compression", "zstd").partitionBy("date")
-    writer.parquet(place.absolute().as_uri())
+    writer.parquet(folder.absolute().as_uri())
 
 
 def _by_date(grown: Growing, rows: DataFrame) -> DataFrame:
-    """Return the rows with their date, together as far as it makes files of a good size."""
+    """Return the rows with their date, repartitioned so that files have a good size."""
     return rows.withColumn("date", F.to_date(grown.time)).hint("rebalance", "date")
 
 
-def _parquet(spark: SparkSession, table: Table, place: Path) -> DataFrame:
-    return spark.read.schema(spark_schema(table)).parquet(place.absolute().as_uri())
+def _parquet(spark: SparkSession, table: Table, folder: Path) -> DataFrame:
+    return spark.read.schema(spark_schema(table)).parquet(folder.absolute().as_uri())
 
 
 def _later(spark: SparkSession, grown: Growing, source: Source, marks: Marks) -> DataFrame:
-    """Return the rows that are not in a table yet."""
+    """Return the rows that are not in the table."""
     rows = source.table(grown.name, marks)
     if not marks:
         return rows
@@ -181,7 +185,7 @@ def _later(spark: SparkSession, grown: Growing, source: Source, marks: Marks) ->
 
 
 def _before_pending(commits: DataFrame) -> DataFrame:
-    """Return the commits of each partition up to, and without, the first that is in a transaction without an end."""
+    """Return the commits of each partition before its first pending one."""
     pending = commits.where(F.col("txn_state") == "pending")
     limits = pending.groupBy("log_partition").agg(F.min("log_offset").alias("limit"))
     is_before = F.col("limit").isNull() | (F.col("log_offset") < F.col("limit"))
@@ -199,14 +203,14 @@ def _read_marks(listed: list[list[str | int]]) -> Marks:
 
 
 def _check_it_is_the_same(source: Source, marks: Mapping[str, Marks], root: Path | str) -> None:
-    """Compare where the log ends with what the tables have of it."""
+    """Compare the end of the log with the marks of the tables."""
     if None in source.ends:
-        raise TablesError(f"the log's directory is not named as its partition is: name it like {OFFSETS_TOPIC}-12")
+        raise TablesError(f"the directory of the log is not named like a partition: rename it like {OFFSETS_TOPIC}-12")
     for partition, end in source.ends.items():
         assert partition is not None
         mark = marks[LOG_BATCHES.name].get((OFFSETS_TOPIC, partition), -1)
         if end < mark:
             raise TablesError(
                 f"{root}: has {OFFSETS_TOPIC}-{partition} up to offset {mark}, and this log ends at {end}: "
-                "it is another log, give it a directory of its own"
+                "it is another log and needs another directory"
             )

@@ -1,10 +1,10 @@
-"""Phrases that the command line and the report share: what was read, and what is to be known of it."""
+"""Phrases that the command line and the report share: coverage and caveats."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.spark.output import told
+from kproto.spark.output import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def duration(total_ms: int) -> str:
-    """In the two largest units that it has, rounded down: ``7 d``, ``1 h 30 min``."""
+    """Return a duration in its two largest units, rounded down: ``7 d``, ``1 h 30 min``."""
     parts: list[str] = []
     rest = total_ms
     for unit, size in UNITS:
@@ -30,7 +30,7 @@ def duration(total_ms: int) -> str:
 
 
 def percent(share: float) -> str:
-    """Rounded, but neither to nothing nor to everything what is not."""
+    """Return a rounded percentage; only 0 and 1 are written as 0 % and 100 %."""
     text = f"{100 * share:.1f}"
     if text == "0.0" and share > 0:
         return "less than 0.1 %"
@@ -40,19 +40,20 @@ def percent(share: float) -> str:
 
 
 def coverage(read: Coverage) -> Iterator[str]:
-    """Say what was read."""
+    """Yield the lines about what was read."""
     files = f"{plural(read.files, 'file')}, {plural(read.bytes, 'byte')}"
-    held = f"{plural(read.records, 'record')} in {plural(read.batches, 'batche').replace('1 batche', '1 batch')}"
-    yield f"{read.path}: {files}: {held} of {plural(len(read.ends), 'partition')} of __consumer_offsets"
-    yield f"offsets {read.first_offset:,} to {read.last_offset:,}, from {told(read.first_ts)} to {told(read.last_ts)}"
+    content = f"{plural(read.records, 'record')} in {plural(read.batches, 'batche').replace('1 batche', '1 batch')}"
+    yield f"{read.path}: {files}: {content} of {plural(len(read.ends), 'partition')} of __consumer_offsets"
+    times = f"from {time_text(read.first_ts)} to {time_text(read.last_ts)}"
+    yield f"offsets {read.first_offset:,} to {read.last_offset:,}, {times}"
 
 
 def caveats(read: Coverage, compaction: str | None) -> Iterator[str]:
-    """Say what is not in what was read, and what that does to the answer (None: nothing)."""
+    """Yield the lines about what is missing; ``compaction`` is its effect on the result (None: no effect)."""
     if read.missing and compaction is not None:
-        yield f"compacted: {percent(read.missing_share)} of the offsets are gone; {compaction}"
+        yield f"compacted: {percent(read.missing_share)} of the offsets were removed; {compaction}"
     if read.starts_late and compaction is not None:
-        yield f"{plural(read.starts_late, 'partition')} begin after offset 0: what was before is gone"
+        yield f"{plural(read.starts_late, 'partition')} begin after offset 0: earlier records were deleted"
     if read.skipped:
         by_number = sorted(read.skipped.items(), key=lambda item: int(item[0]))
         kinds = ", ".join(f"{kind} ({count:,})" for kind, count in by_number)

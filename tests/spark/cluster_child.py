@@ -1,4 +1,4 @@
-"""A local cluster of two workers: ``LOG_DIR``; prints what they counted, and where they have kproto from, as JSON."""
+"""Read a log on a local cluster of two workers: ``LOG_DIR``. Print their row counts and paths of kproto as JSON."""
 
 from __future__ import annotations
 

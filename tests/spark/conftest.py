@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a process: starting one takes longer than most of what they ask of it."""
+"""One Spark session for all tests of a process, because starting one takes longer than most tests."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.host": "127.0.0.1",
     }
     started = session("kproto tests", master="local[2]", config=config)
-    started.sparkContext.setLogLevel("OFF")  # tests make errors, and look at what Python is told of them
+    started.sparkContext.setLogLevel("OFF")  # tests cause errors and check what Python receives
     yield started
     started.stop()

@@ -1,7 +1,7 @@
-"""What Spark's Kafka connector reads of brokers: ``JARS TOPIC NAME=SERVERS...``; prints JSON by broker.
+"""Read brokers with Spark's Kafka connector: ``JARS TOPIC NAME=SERVERS...``. Print the results by broker as JSON.
 
-Of each: records of the topic, read once and as a stream; records of the offsets topic as the connector reads it by
-itself; and the commits that `kproto.spark.kafka` reads.
+The results are the records of the topic, read once and as a stream; the number of rows of the offsets topic that the
+connector reads by default; and the commits that `kproto.spark.kafka` reads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def streamed(spark: SparkSession, servers: str, topic: str, name: str) -> list[s
     return values(spark.table(name))
 
 
-def facts(spark: SparkSession, servers: str, topic: str, name: str) -> dict[str, Any]:
+def results(spark: SparkSession, servers: str, topic: str, name: str) -> dict[str, Any]:
     spark.conf.unset(BY_ITSELF)
     plain = spark.read.format("kafka").option("kafka.bootstrap.servers", servers)
     found = {
@@ -49,5 +49,5 @@ if __name__ == "__main__":
     spark = session("connector", master="local[2]", config=settings)
     spark.sparkContext.setLogLevel("OFF")
     named = [broker.split("=") for broker in brokers]
-    print(json.dumps({name: facts(spark, servers, topic, name) for name, servers in named}))
+    print(json.dumps({name: results(spark, servers, topic, name) for name, servers in named}))
     spark.stop()

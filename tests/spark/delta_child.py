@@ -1,4 +1,4 @@
-"""Delta tables of a log that grows: ``LOG_DIR ROOT``; prints by step what was added, and what the tables have."""
+"""Write Delta tables of a growing log: ``LOG_DIR ROOT``. Print the rows added by each step, and the tables, as JSON."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "1",
-    "spark.databricks.delta.snapshotPartitions": "1",  # of 50, which take their time
+    "spark.databricks.delta.snapshotPartitions": "1",  # the default of 50 takes long
 }
 
 
 class Died(Exception):
-    """In the middle of a run."""
+    """A run dies halfway."""
 
 
 def run(spark: SparkSession, log_dir: str, root: str, *, dies_at: str | None = None) -> dict[str, int]:
-    """Add what is new; die before a table if told to."""
+    """Append new rows; die before writing the table ``dies_at``."""
     log = LogInput(spark, log_dir)
 
     def table(name: str, marks: Marks) -> DataFrame:
@@ -45,15 +45,15 @@ def rows(frame: DataFrame) -> list[str]:
     return sorted(map(str, frame.toArrow().to_pylist()))
 
 
-def facts(spark: SparkSession, log_dir: str, root: str) -> dict[str, Any]:
-    """Of each table: its rows, whether they are the log's, and its days."""
+def results(spark: SparkSession, log_dir: str, root: str) -> dict[str, Any]:
+    """Return for each table its row count, whether its rows are the log's, and its number of days."""
     found = {}
     for kind in (COMMITS, LOG_BATCHES):
         written = spark.read.format("delta").load(f"{root}/{kind.name}")
-        there = rows(select_columns(kind, written))
+        found_rows = rows(select_columns(kind, written))
         days = len(set(written.select("date").toArrow()["date"].to_pylist()))
-        same = there == rows(LogInput(spark, log_dir).table(kind.name))
-        found[kind.name] = {"rows": len(there), "same": same, "days": days}
+        same = found_rows == rows(LogInput(spark, log_dir).table(kind.name))
+        found[kind.name] = {"rows": len(found_rows), "same": same, "days": days}
     return found
 
 
@@ -67,5 +67,5 @@ if __name__ == "__main__":
         run(spark, log_dir, root, dies_at=LOG_BATCHES.name)
     except Died:
         steps.append(run(spark, log_dir, root))
-    print(json.dumps({"steps": steps, "tables": facts(spark, log_dir, root)}))
+    print(json.dumps({"steps": steps, "tables": results(spark, log_dir, root)}))
     spark.stop()

@@ -1,4 +1,4 @@
-"""The same question, put to DuckDB: another engine, and SQL of its own."""
+"""Compare the result of a job with that of DuckDB: another engine, with a query of its own."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kproto.arrow.schemas import Table
 from kproto.spark.schemas import spark_schema
 
 
-def answer(table: Table, query: str, **frames: DataFrame) -> pa.Table:
-    """Run a query over DataFrames by name; return its rows as the table's (`query` names its columns, in any order)."""
+def result(table: Table, query: str, **frames: DataFrame) -> pa.Table:
+    """Run a query over DataFrames by name; return its rows with the columns of the table in order."""
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     for name, frame in frames.items():
@@ -25,13 +25,13 @@ def answer(table: Table, query: str, **frames: DataFrame) -> pa.Table:
 
 
 def assert_same(actual: DataFrame, table: Table, query: str, **frames: DataFrame) -> pa.Table:
-    """Compare what a job found with DuckDB's answer, in any order of rows; return that."""
-    expected = answer(table, query, **frames)
+    """Compare the rows of a job with those of DuckDB in any order; return the latter."""
+    expected = result(table, query, **frames)
     assert_rows(actual, table, expected)
     return expected
 
 
 def assert_rows(actual: DataFrame, table: Table, expected: Any) -> None:
-    """Compare what a job found with rows, in any order."""
-    assert actual.schema.simpleString() == spark_schema(table).simpleString()  # whether null is possible aside
+    """Compare the rows of a job with expected ones in any order."""
+    assert actual.schema.simpleString() == spark_schema(table).simpleString()  # nullability is not compared
     assertDataFrameEqual(actual, actual.sparkSession.createDataFrame(expected, spark_schema(table)))

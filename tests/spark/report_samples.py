@@ -1,4 +1,4 @@
-"""Reports made by hand: one with everything in it, long names and strange ones too, and one of next to nothing."""
+"""Reports written by hand: one with every section and with long and strange names, and one that is empty."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def coverage(*, missing: int = 0) -> Coverage:
     )
 
 
-def everything() -> Report:
+def full_report() -> Report:
     times = [at(number * HOUR) for number in range(48)]
     lags: list[Row] = [
         {"group_id": name, "lag": 10**9 + number, "partitions": 12, "worst": f"{LONG}-7", "worst_lag": 10**8}
@@ -67,11 +67,11 @@ def everything() -> Report:
         hot=Rows([hot(number) for number in range(15)], 50),
         stalled=Rows([stalled(name) for name in NAMES], 5),
         rewinds=Rows([rewind(name) for name in NAMES], 4486),
-        rebalances=Rows([life(name) for name in NAMES], 5),
+        rebalances=Rows([events(name) for name in NAMES], 5),
     )
 
 
-def nothing() -> Report:
+def empty_report() -> Report:
     return Report(
         coverage=coverage(),
         at=at(0),
@@ -159,7 +159,7 @@ def rewind(name: str) -> Row:
     }
 
 
-def life(name: str) -> Row:
+def events(name: str) -> Row:
     return {
         "group_id": name,
         "rebalanced": 120,

@@ -1,4 +1,4 @@
-"""Rows of the tables, by what matters of them; and a log of a few hundred random ones."""
+"""Rows of the tables from their essential values, and a log of a few hundred random rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 
 
 def at(seconds: float) -> datetime:
-    """Return the time so many seconds after START, to the millisecond, as Kafka keeps it."""
+    """Return the time ``seconds`` after START, in whole milliseconds as in Kafka."""
     return START + timedelta(milliseconds=round(seconds * 1000))
 
 
@@ -122,7 +122,7 @@ def batch(topic: str, partition: int, base_offset: int, count: int, *, seconds: 
 
 
 class Log:
-    """A log of some groups' commits over five hours, random but always the same."""
+    """Commits of some groups over five hours, random from a fixed seed."""
 
     def __init__(self, spark: SparkSession, seed: int = 6) -> None:
         chance = random.Random(seed)  # noqa: S311
@@ -134,15 +134,15 @@ class Log:
             seconds = log_offset * 36 + chance.random()
             name = chance.choice(names)
             retention = 86_400 if name == "audit" else chance.choice([60, 86_400, 700_000])
-            place = (name, chance.randrange(3))
-            at_offset[place] = max(0, at_offset.get(place, 0) + chance.choice([0, 1, 5, 20, -7]))
+            key = (name, chance.randrange(3))
+            at_offset[key] = max(0, at_offset.get(key, 0) + chance.choice([0, 1, 5, 20, -7]))
             self.commits.append(
                 commit(
                     log_offset,
                     name,
                     chance.choice(["t1", "t2"]) if name == "audit" else "t1",
-                    place[1],
-                    None if chance.random() < 0.06 else at_offset[place],
+                    key[1],
+                    None if chance.random() < 0.06 else at_offset[key],
                     seconds=seconds,
                     expires=seconds + retention if chance.random() < 0.2 else None,
                     log_partition=len(name) % 3,
@@ -150,7 +150,7 @@ class Log:
                 )
             )
             self.batches.append(batch("__consumer_offsets", len(name) % 3, log_offset, 1, seconds=seconds))
-        for partition in range(2):  # t1-2 and t2 are not in the directory
+        for partition in range(2):  # the logs of t1-2 and t2 are missing
             end = 0
             for number in range(60):
                 count = chance.randrange(1, 9)

@@ -1,4 +1,4 @@
-"""A process with some streaming queries over one log, for its parent to kill: ``LOG_DIR WORK_DIR QUERY_COUNT``.
+"""Run streaming queries over one log until the parent process kills this one: ``LOG_DIR WORK_DIR QUERY_COUNT``.
 
 Query N has its checkpoint in ``WORK_DIR/checkpoint-N`` and its Parquet in ``WORK_DIR/rows-N``.
 """

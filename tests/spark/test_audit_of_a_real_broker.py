@@ -1,7 +1,7 @@
-"""What clients asked a real broker for, the audit of a copy of its directory recommends; and the report is of it.
+"""The audit of a real broker's directory recommends the retention that clients requested, and so does the report.
 
-Brokers up to 2.0 store an end with every commit, later ones with those alone that asked for a retention of their own:
-one of each generation is asked.
+Brokers up to 2.0 store an expire timestamp with every commit, later ones only with commits that request a retention;
+one of each kind is tested.
 """
 
 from __future__ import annotations
@@ -26,45 +26,45 @@ from tests.oracle.cluster import NEWEST, real_kafka
 
 CURRENT_MINUTES = 10_080
 SENT = {
-    "nothing-asked": (2, [-1]),
+    "no-request": (2, [-1]),
     "a-day": (2, [DAY_MS]),
     "a-month": (3, [28 * DAY_MS]),
     "a-bit-more": (4, [28 * DAY_MS + 1]),
-    "now-this-now-that": (4, [60 * DAY_MS, -1, 3600_000]),
+    "changing": (4, [60 * DAY_MS, -1, 3600_000]),
 }
 """By group: the version of OffsetCommit, and the `retention_time_ms` of each."""
-LONGEST_MS = {"a-day": DAY_MS, "a-month": 28 * DAY_MS, "a-bit-more": 28 * DAY_MS + 1, "now-this-now-that": 60 * DAY_MS}
+LONGEST_MS = {"a-day": DAY_MS, "a-month": 28 * DAY_MS, "a-bit-more": 28 * DAY_MS + 1, "changing": 60 * DAY_MS}
 MINUTES = {
-    "nothing-asked": CURRENT_MINUTES,
+    "no-request": CURRENT_MINUTES,
     "a-day": CURRENT_MINUTES,
     "a-month": 40_320,
     "a-bit-more": 40_321,
-    "now-this-now-that": 86_400,
+    "changing": 86_400,
 }
 RECORDS, COMMITTED = 7, 3
 
 
 def send(servers: str) -> None:
-    """Commit what `SENT` says."""
+    """Send the commits in `SENT`."""
     create_topic(servers, "orders", 1)
     with KafkaProducer(bootstrap_servers=servers) as producer:
         for _ in range(RECORDS):
             producer.send("orders", b"something sold").get(30)
     wait_coordinators(servers, list(SENT))
-    place = OffsetCommitRequestPartition(partition_index=0, committed_offset=COMMITTED, committed_metadata="")
-    topics = (OffsetCommitRequestTopic(name="orders", partitions=(place,)),)
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=COMMITTED, committed_metadata="")
+    topics = (OffsetCommitRequestTopic(name="orders", partitions=(partition,)),)
     for group, (version, retentions) in SENT.items():
         with OldClient(servers, group) as client:
             for retention_ms in retentions:
                 request = OffsetCommitRequest(group_id=group, retention_time_ms=retention_ms, topics=topics)
-                answer = client.ask(request, version)
-                assert answer.topics[0].partitions[0].error_code == 0
+                response = client.ask(request, version)
+                assert response.topics[0].partitions[0].error_code == 0
 
 
 @pytest.mark.oracle
 @pytest.mark.slow  # starts a real broker
 @pytest.mark.parametrize("release", ["2.0.1", NEWEST])
-def test_the_minutes_that_are_recommended_are_those_that_were_asked_for(
+def test_the_audit_recommends_the_requested_retentions(
     spark: SparkSession, tmp_path: Path, release: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with real_kafka(release) as cluster:
@@ -82,9 +82,9 @@ def test_the_minutes_that_are_recommended_are_those_that_were_asked_for(
     lag = jobs.lag(log.commits, log.log_batches, moments=[log.coverage.last_ts])
     assert {(row["group_id"], row["lag"]) for row in lag.collect()} == {(group, RECORDS - COMMITTED) for group in SENT}
 
-    monkeypatch.setattr(cli, "_session", lambda _asked: spark)
+    monkeypatch.setattr(cli, "_session", lambda _options: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _self: None)
     page = tmp_path / "report.html"
     assert cli.main(["report", str(copy), "-o", str(page)]) == 0
-    told = "3 groups ask for a longer retention than 10,080 minutes: set offsets.retention.minutes to 86,400"
-    assert told in page.read_text(encoding="utf-8")
+    line = "3 groups need a longer retention than 10,080 minutes: set offsets.retention.minutes to 86,400"
+    assert line in page.read_text(encoding="utf-8")

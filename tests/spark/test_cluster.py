@@ -1,6 +1,6 @@
-"""On a cluster: two workers of Spark's own standalone cluster, each a process, that have the wheel and nothing else.
+"""Two workers of Spark's standalone cluster, each a process, need the wheel only.
 
-Of kproto they see what the wheel holds, not this repository; the extra's packages are those of this environment.
+Their kproto is the content of the wheel, not this repository; the packages of the extra are those of this environment.
 """
 
 from __future__ import annotations

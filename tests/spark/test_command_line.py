@@ -1,4 +1,4 @@
-"""`python -m kproto.spark`, as people type it. Processes are few, as each starts a Java: the rest runs in this one."""
+"""`python -m kproto.spark`. Few commands run as processes, because each starts a Java; the others run in this one."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ LOGS = FIXTURES / "golden" / "logs"
 
 
 @pytest.fixture
-def kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
-    """The session of all tests, which a command does not stop."""
-    monkeypatch.setattr(cli, "_session", lambda _asked: spark)
+def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
+    """Return the session of all tests, which no command stops."""
+    monkeypatch.setattr(cli, "_session", lambda _options: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _self: None)
     return spark
 
 
 @pytest.fixture
-def run(kept: SparkSession, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(shared_session: SparkSession, capsys: pytest.CaptureFixture[str]) -> Run:
     return Run(capsys)
 
 
 class Run:
-    """Calls the command in this process."""
+    """Runs a command in this process."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -44,18 +44,18 @@ class Run:
     def __call__(self, *words: object) -> tuple[int, str, str]:
         """Return exit code, standard output and standard error."""
         code = cli.main([str(word) for word in words])
-        told = self._capsys.readouterr()
-        return code, told.out, told.err
+        output = self._capsys.readouterr()
+        return code, output.out, output.err
 
 
-def test_a_job_from_outside(tmp_path: Path) -> None:
+def test_a_job_as_a_process(tmp_path: Path) -> None:
     need_java()
     words = [sys.executable, "-m", "kproto.spark", "retention-audit", str(LOGS / "2.1.1"), "--format", "jsonl"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False, cwd=tmp_path)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr
-    asked = {row["group_id"]: row["max_override_ms"] for row in rows if row["max_override_ms"] is not None}
-    assert asked == {"ret-v2": 60_000, "ret-v3": 60_000, "ret-v4": 60_000}
+    requested = {row["group_id"]: row["max_override_ms"] for row in rows if row["max_override_ms"] is not None}
+    assert requested == {"ret-v2": 60_000, "ret-v3": 60_000, "ret-v4": 60_000}
     ours = [line for line in done.stderr.splitlines() if line.startswith("kproto.spark: ")]
     assert "38 records in 19 batches of 1 partition of __consumer_offsets" in ours[0]
     assert "WARN" not in done.stderr.replace("WARNING: Using incubator modules: jdk.incubator.vector", "")
@@ -80,39 +80,42 @@ def test_a_job_through_spark_submit(tmp_path: Path) -> None:
     ("words", "line"),
     [
         (["expiry", "/nowhere"], "kproto.spark: /nowhere: no such file or directory"),
-        (["expiry"], "kproto.spark expiry: the following arguments are required: DIR (--help tells all)"),
+        (["expiry"], "kproto.spark expiry: the following arguments are required: DIR (see --help)"),
         (["expire", "x"], "kproto.spark: argument JOB: invalid choice: 'expire' (choose from"),
-        (["lag", "x", "--moment", "3"], "kproto.spark: unrecognized arguments: --moment 3 (--help tells all)"),
+        (["lag", "x", "--moment", "3"], "kproto.spark: unrecognized arguments: --moment 3 (see --help)"),
         (["what-if", "x"], "kproto.spark what-if: the following arguments are required: --retention-minutes"),
         (["rates", "x", "--limit", "0"], "kproto.spark rates: argument --limit: '0' is not a whole number from 1"),
         (["stalled", "x", "--at", "noon"], "kproto.spark stalled: argument --at: 'noon' is neither end nor now nor"),
-        (["expiry", "x", "--release", "new"], "argument --release: 'new' is no Kafka release, like 2.0 or 4.4.0"),
+        (
+            ["expiry", "x", "--kafka-version", "new"],
+            "argument --kafka-version: 'new' is not a Kafka version like 2.0 or 4.4.0",
+        ),
         (["expiry", LOGS / "2.1.1", "--format", "parquet"], "kproto.spark expiry: --format parquet needs a directory"),
         (["expiry", LOGS / "2.1.1", "-o", "/nowhere/x"], "kproto.spark expiry: /nowhere: no such directory"),
-        (["expiry", LOGS / "2.1.1", "-o", LOGS, "--format", "parquet"], "golden/logs is there already"),
-        (["versions", "/nowhere"], "/nowhere: no report and no directory with any"),
+        (["expiry", LOGS / "2.1.1", "-o", LOGS, "--format", "parquet"], "golden/logs exists already"),
+        (["versions", "/nowhere"], "/nowhere: not a report, and not a directory of reports"),
         (["tables", "x", "-o", "y", "--minutes", "5"], "kproto.spark tables: --minutes needs --derived"),
-        (["tables", "x", "-o", "y", "--derived", "--format", "delta"], "--derived goes with --format parquet only"),
-        (["tables", FIXTURES, "-o", "x"], "no segments and no directories like __consumer_offsets-0 in it"),
+        (["tables", "x", "-o", "y", "--derived", "--format", "delta"], "--derived works with --format parquet only"),
+        (["tables", FIXTURES, "-o", "x"], "no segments and no directories like __consumer_offsets-0; it holds"),
     ],
 )
-def test_a_mistake_is_one_line_before_spark_starts(
+def test_a_wrong_command_is_one_line_before_spark_starts(
     words: list[object], line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(cli, "_run")
     assert cli.main([str(word) for word in words]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.count("\n") == 1
-    assert line in told.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.count("\n") == 1
+    assert line in output.err
 
 
 def test_help_names_every_job(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["--help"])
     assert ended.value.code == 0
-    told = capsys.readouterr().out
-    assert all(name in told for name in (*JOBS, "versions", "tables", "report"))
+    output = capsys.readouterr().out
+    assert all(name in output for name in (*JOBS, "versions", "tables", "report"))
 
 
 def test_a_damaged_log_is_one_line(run: Run, tmp_path: Path) -> None:
@@ -121,32 +124,32 @@ def test_a_damaged_log_is_one_line(run: Run, tmp_path: Path) -> None:
     data = bytearray((LOGS / "2.1.1" / "__consumer_offsets-0" / "00000000000000000000.log").read_bytes())
     data[70] ^= 1
     (folder / "00000000000000000000.log").write_bytes(data)
-    code, out, told = run("rates", tmp_path)
+    code, out, err = run("rates", tmp_path)
     assert (code, out) == (2, "")
-    (line,) = told.splitlines()
+    (line,) = err.splitlines()
     assert line.startswith(
         "kproto.spark: __consumer_offsets-0/00000000000000000000.log at byte 0, offset 0: BadChecksum"
     )
 
 
-def test_an_empty_log_is_no_answer(run: Run, tmp_path: Path) -> None:
+def test_an_empty_log_is_an_error(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "__consumer_offsets-3"
     folder.mkdir()
     (folder / "00000000000000000000.log").touch()
-    code, out, told = run("latest", tmp_path)
-    assert (code, out, told.count("\n")) == (2, "", 1)
-    assert "empty" in told
+    code, out, err = run("latest", tmp_path)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "empty" in err
 
 
-def test_a_table_for_people(run: Run) -> None:
-    code, out, told = run("retention-audit", LOGS / "4.4.0", "--retention-minutes", 1, "--limit", 2)
+def test_rows_as_a_table(run: Run) -> None:
+    code, out, err = run("retention-audit", LOGS / "4.4.0", "--retention-minutes", 1, "--limit", 2)
     heads, ruler, *rows = out.splitlines()
     assert code == 0
     assert heads.split()[:3] == ["group_id", "max_override_ms", "n_overrides"]
     assert set(ruler) == {"-", " "}
     assert len(rows) == 2
-    assert "3 records skipped, of types that no table has: 6 (1), 7 (1), 8 (1)" in told
-    assert "these are the first 2 rows" in told
+    assert "3 records skipped, of types that no table has: 6 (1), 7 (1), 8 (1)" in err
+    assert "the first 2 rows are shown" in err
 
 
 def test_rows_of_one_group(run: Run) -> None:
@@ -155,14 +158,14 @@ def test_rows_of_one_group(run: Run) -> None:
     assert {row["group_id"] for row in csv.DictReader(io.StringIO(out))} == {"v3", "tx"}
 
 
-def test_tables_and_what_they_answer(run: Run, tmp_path: Path) -> None:
-    """The log's answers come from tables too, and a second run adds nothing."""
+def test_jobs_return_the_same_from_tables(run: Run, tmp_path: Path) -> None:
+    """A job returns the same rows from tables as from the log, and a second `tables` adds nothing."""
     tables = tmp_path / "tables"
-    code, _, told = run("tables", LOGS / "2.1.1", "-o", tables)
+    code, _, err = run("tables", LOGS / "2.1.1", "-o", tables)
     assert code == 0
-    assert "commits: " in told
-    code, _, told = run("tables", LOGS / "2.1.1", "-o", tables)
-    assert told.count(": 0 rows added") == 3
+    assert "commits: " in err
+    code, _, err = run("tables", LOGS / "2.1.1", "-o", tables)
+    assert err.count(": 0 rows added") == 3
     for job in ("expiry", "rebalances"):
         from_log = run(job, LOGS / "2.1.1", "--format", "jsonl")
         from_tables = run(job, tables, "--format", "jsonl")
@@ -178,26 +181,26 @@ def test_rows_as_parquet(run: Run, tmp_path: Path) -> None:
     assert str(table.schema.field("commit_ts").type) == "timestamp[us, tz=UTC]"
 
 
-def test_reports_of_a_fleet(run: Run, tmp_path: Path) -> None:
+def test_versions_over_reports(run: Run, tmp_path: Path) -> None:
     request = {"api_key": 1, "api": "Fetch", "api_version": 3, "count": 5, "verdict": "breaks", "last_served_by": "3.9"}
     client = {"client_id": "old", "software_name": None, "software_version": None, "requests": [request]}
     report = {"schema": 1, "target": "4.0", "run": None, "clients": [client]}
     (tmp_path / "a.json").write_text(json.dumps(report))
-    code, out, told = run("versions", tmp_path, "--format", "jsonl")
+    code, out, err = run("versions", tmp_path, "--format", "jsonl")
     row = json.loads(out)
     assert (code, row["client_id"], row["verdict"], row["runs"]) == (0, "old", "breaks", 1)
-    assert "1 report" in told
+    assert "1 report" in err
     (tmp_path / "b.json").write_text('{"something": "else"}')
-    code, _, told = run("versions", tmp_path)
-    assert (code, told.count("\n")) == (2, 1)
-    assert "b.json: no request report of schema 1" in told
+    code, _, err = run("versions", tmp_path)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "b.json: not a request report of schema 1" in err
 
 
 def test_a_report_of_a_recorded_log(run: Run, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    code, _, told = run("report", LOGS / "2.1.1", "-o", page)
+    code, _, err = run("report", LOGS / "2.1.1", "-o", page)
     text = page.read_text(encoding="utf-8")
-    assert code == 0, told
+    assert code == 0, err
     assert "38 records in 19 batches" in text
-    assert text.count("<svg") == 2  # the topics' logs are not there, so there is no lag to draw
-    assert "no lag is known" in text
+    assert text.count("<svg") == 2  # the logs of the topics are missing, so there is no chart of lag
+    assert "lag is unknown" in text

@@ -1,7 +1,7 @@
-"""Spark's own Kafka connector on a kproto broker and on a real one: once and as a stream, and the offsets topic.
+"""Spark's own Kafka connector reads kproto and a real broker, once and as a stream, also the offsets topic.
 
-The connector's jars are a mix. Maven Central as seen here has the connector up to 4.2.0, but of the token provider that
-it needs only 4.0.0 as a jar; that one is enough for clusters without delegation tokens.
+The jars have different versions: the connector is 4.2.0, but the newest token provider that Maven mirrors have as a jar
+is 4.0.0. It is enough for clusters without delegation tokens.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ARTIFACTS = (
 KAFKA_CLIENTS = "3.9.2"
 TOPIC, RECORDS, GROUP = "orders", 300, "billing"
 METADATA = "by hand"
-"""confluent-kafka sends the zero that ends a string of C with it."""
+"""confluent-kafka appends the zero byte that ends a C string."""
 OFFSETS = {0: 11, 1: 22, 2: 33}
 
 
@@ -44,7 +44,7 @@ def jars() -> str:
 
 
 def fill(servers: str) -> None:
-    """Write records to three partitions, and commit offsets of a group."""
+    """Write records to three partitions; commit offsets of a group."""
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic(TOPIC, len(OFFSETS), 1)])[TOPIC].result(30)
     producer = Producer({"bootstrap.servers": servers})
@@ -53,14 +53,14 @@ def fill(servers: str) -> None:
     assert producer.flush(30) == 0
     wait_coordinators(servers, [GROUP])
     consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP})
-    places = [TopicPartition(TOPIC, partition, offset, metadata=METADATA) for partition, offset in OFFSETS.items()]
-    consumer.commit(offsets=places, asynchronous=False)
+    offsets = [TopicPartition(TOPIC, partition, offset, metadata=METADATA) for partition, offset in OFFSETS.items()]
+    consumer.commit(offsets=offsets, asynchronous=False)
     consumer.close()
 
 
 @pytest.mark.oracle
 @pytest.mark.slow  # starts a real broker, and Spark with the connector
-def test_the_connector_reads_topics_and_the_offsets_topic_is_never_zero_rows(tmp_path: Path) -> None:
+def test_the_connector_reads_topics_and_the_offsets_topic(tmp_path: Path) -> None:
     paths = jars()
     with kproto_started("serve", "--port", "0") as process, real_kafka(NEWEST) as real:
         ours = line_of(process).removeprefix(LISTENING).split()[0]
@@ -73,12 +73,12 @@ def test_the_connector_reads_topics_and_the_offsets_topic_is_never_zero_rows(tmp
         process.terminate()
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    for facts in found.values():
-        assert facts["batch"] == facts["stream"] == sorted(map(str, range(RECORDS)))
-        commits = [tuple(row) for row in facts["commits"] if row[0] == GROUP]
+    for result in found.values():
+        assert result["batch"] == result["stream"] == sorted(map(str, range(RECORDS)))
+        commits = [tuple(row) for row in result["commits"] if row[0] == GROUP]
         assert commits == [(GROUP, TOPIC, p, offset, METADATA + "\0", False, "none") for p, offset in OFFSETS.items()]
-    assert found["kafka"]["offsets_by_itself"] == 0  # else the detour has become needless
+    assert found["kafka"]["offsets_by_itself"] == 0  # else `BY_CONSUMER` is no longer needed
 
 
-def test_the_package_is_named_as_spark_wants_it() -> None:
+def test_the_maven_coordinates_of_the_connector() -> None:
     assert connector_package("4.2.0") == "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"

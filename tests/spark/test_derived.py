@@ -1,4 +1,4 @@
-"""Derived tables are the jobs' answers over the whole log, by however many runs it came and whatever became of them."""
+"""Derived tables have the results of the jobs over the whole log, after any number of runs, also runs that died."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.testing import assertDataFrameEqual
 from kproto.spark import tables
 from kproto.spark.arguments import parse
 from kproto.spark.commands import JOBS
-from kproto.spark.derived import DERIVED, derive_parquet, place_of
+from kproto.spark.derived import DERIVED, derive_parquet, file_of
 from kproto.spark.inputs import Input
 from kproto.spark.schemas import RATES, spark_schema
 from kproto.spark.tables import Marks
@@ -21,16 +21,18 @@ from tests.spark.rows import Log, at, group
 from tests.spark.test_publish import Died, Steps
 from tests.spark.test_tables import Frames, frames, settled, source
 
-ASKED = parse(["tables", "x", "-o", "y", "--derived", "--retention-minutes", "600", "--minutes", "5", "--moments", "2"])
+OPTIONS = parse(
+    ["tables", "x", "-o", "y", "--derived", "--retention-minutes", "600", "--minutes", "5", "--moments", "2"]
+)
 BEFORE_A_RENAME = 3
-"""Steps that write the intent; then there are two for each table, of which the second one is its rename."""
+"""Steps that write the intent. Each table has two more, the second of which is its rename."""
 
 
-class Made(Input):
-    """A log of rows."""
+class RowInput(Input):
+    """An input of given rows."""
 
     def __init__(self, spark: SparkSession, of_log: Frames) -> None:
-        super().__init__(spark, "made")
+        super().__init__(spark, "rows")
         self._frames = of_log
 
     def table(self, name: str, after: Marks | None = None) -> DataFrame:
@@ -43,15 +45,15 @@ class Made(Input):
         return {}
 
 
-def assert_answers(spark: SparkSession, log: Frames, root: Path) -> None:
-    """Each table is one file that has what its job says of the log."""
+def assert_results(spark: SparkSession, log: Frames, root: Path) -> None:
+    """Check that each table is one file with the result of its job over the log."""
     for job, table in DERIVED.items():
         assert [path.name for path in (root / table.name).iterdir()] == [f"{table.name}.parquet"]
         found = spark.read.schema(spark_schema(table)).parquet((root / table.name).as_uri())
-        assertDataFrameEqual(found, JOBS[job].run(Made(spark, log), ASKED))
+        assertDataFrameEqual(found, JOBS[job].run(RowInput(spark, log), OPTIONS))
 
 
-def test_each_is_the_answer_of_its_job_after_every_run(
+def test_each_table_has_the_result_of_its_job_after_every_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Log(spark)
@@ -60,23 +62,23 @@ def test_each_is_the_answer_of_its_job_after_every_run(
     half = frames(spark, commits[:250], groups[:2], [row for row in made.batches if row["max_ts"] < at(9_000)])
     whole = frames(spark, commits, groups, made.batches)
     tables.write_parquet(spark, source(half), tmp_path)
-    first = derive_parquet(spark, tmp_path, ASKED)
+    first = derive_parquet(spark, tmp_path, OPTIONS)
     assert all(first.values())
-    assert derive_parquet(spark, tmp_path, ASKED) == first
-    assert_answers(spark, half, tmp_path)
-    rates = place_of(tmp_path, RATES)
-    former = rates.read_bytes()
+    assert derive_parquet(spark, tmp_path, OPTIONS) == first
+    assert_results(spark, half, tmp_path)
+    rates = file_of(tmp_path, RATES)
+    before = rates.read_bytes()
     assert pq.ParquetFile(rates).metadata.row_group(0).column(0).compression == "ZSTD"
 
-    # The next run dies when the tables up to this one, by name, are replaced; the one after it finishes.
+    # The next run dies after it replaced the tables before this one, by name; the run after it finishes.
     tables.write_parquet(spark, source(whole), tmp_path)
     names = sorted(table.name for table in DERIVED.values())
     steps = Steps(monkeypatch)
     steps.die_at(BEFORE_A_RENAME + 2 * names.index(RATES.name) + 1)
     with pytest.raises(Died):
-        derive_parquet(spark, tmp_path, ASKED)
-    assert rates.read_bytes() == former
+        derive_parquet(spark, tmp_path, OPTIONS)
+    assert rates.read_bytes() == before
     steps.die_at(-1)
     tables.write_parquet(spark, source(whole), tmp_path)
-    assert rates.read_bytes() != former
-    assert_answers(spark, whole, tmp_path)
+    assert rates.read_bytes() != before
+    assert_results(spark, whole, tmp_path)

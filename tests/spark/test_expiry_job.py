@@ -1,6 +1,6 @@
-"""When offsets go, by the rules one at a time: hand-made rows, and deadlines that a person worked out (EX-20 to EX-41).
+"""The deadlines of offsets, rule by rule: rows and deadlines written by hand (EX-20 to EX-41).
 
-Times are seconds after START; the retention is an hour.
+Times are seconds after START; the retention is one hour.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COMMITTED = [
 
 
 def consumer(log_offset: int, name: str, member: str | None = None, topics: Sequence[str] | None = None) -> Row:
-    """Return a row of GROUP_METADATA about a KIP-848 group, or one of its members."""
+    """Return a row of GROUP_METADATA about a KIP-848 group or one of its members."""
     row = group(log_offset, name, 3, 0, topics=topics)
     return row | {
         "kind": "consumer",
@@ -77,7 +77,7 @@ GROUPS = [
 ]
 
 Step = tuple[str, float | None, float | None, int, int, str]
-"""Group, when it became empty, when the offsets go, how many, how many are left, why."""
+"""Group, when it became Empty, deadline, offsets lost, offsets left, basis."""
 
 NEWEST: list[Step] = [
     ("simple", None, 100, 1, 2, "override"),
@@ -106,20 +106,23 @@ def moment(seconds: float | None) -> datetime | None:
 
 
 def steps(listed: Sequence[Step]) -> list[tuple[Any, ...]]:
-    return [(name, moment(empty), moment(gone), lost, left, basis) for name, empty, gone, lost, left, basis in listed]
+    return [
+        (name, moment(empty), moment(deadline), lost, left, basis)
+        for name, empty, deadline, lost, left, basis in listed
+    ]
 
 
-@pytest.mark.parametrize(("release", "expected"), [("4.4", NEWEST), ("2.4.1", NEWEST), ("2.1.1", SINCE_2_1)])
-def test_deadlines_follow_the_group(spark: SparkSession, release: str, expected: list[Step]) -> None:
+@pytest.mark.parametrize(("kafka_version", "expected"), [("4.4", NEWEST), ("2.4.1", NEWEST), ("2.1.1", SINCE_2_1)])
+def test_deadlines_depend_on_the_group(spark: SparkSession, kafka_version: str, expected: list[Step]) -> None:
     commits, groups = frame(spark, COMMITS, COMMITTED), frame(spark, GROUP_METADATA, GROUPS)
-    found = jobs.expiry(commits, groups, retention_minutes=60, release=release)
+    found = jobs.expiry(commits, groups, retention_minutes=60, kafka_version=kafka_version)
     assert_rows(found, GROUP_EXPIRY, steps(expected))
 
 
-def test_before_kip_211_only_the_offset_counts(spark: SparkSession) -> None:
-    """EX-40, EX-41: a millisecond more, whatever the group does."""
+def test_before_kip_211_deadlines_depend_on_the_offset_alone(spark: SparkSession) -> None:
+    """EX-40, EX-41: one millisecond later, independent of the group."""
     commits, groups = frame(spark, COMMITS, COMMITTED[:10]), frame(spark, GROUP_METADATA, GROUPS)
-    found = jobs.expiry(commits, groups, retention_minutes=60, release="2.0.1")
+    found = jobs.expiry(commits, groups, retention_minutes=60, kafka_version="2.0.1")
     late = 0.001
     expected: list[Step] = [
         ("simple", None, 100 + late, 1, 2, "override"),
@@ -136,7 +139,7 @@ def test_before_kip_211_only_the_offset_counts(spark: SparkSession) -> None:
     assert_rows(found, GROUP_EXPIRY, steps(expected))
 
 
-def test_what_would_be_lost_under_another_retention(spark: SparkSession) -> None:
+def test_offsets_expired_under_another_retention(spark: SparkSession) -> None:
     commits, groups = frame(spark, COMMITS, COMMITTED[:10]), frame(spark, GROUP_METADATA, GROUPS)
     found = jobs.what_if(commits, groups, current_minutes=60, retention_minutes=1, at=at(60))
     expected = [

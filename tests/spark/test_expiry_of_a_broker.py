@@ -1,8 +1,9 @@
-"""What the expiry job says of a log, the broker that writes it does: when its virtual clock gets there.
+"""A broker expires the offsets that the expiry job predicts from its log, at the predicted virtual time.
 
-Method: groups of all kinds at one broker with a data directory, by requests over a socket. Then everybody is quiet but
-for heartbeats. The directory is copied, and the job says what goes when; the clock moves on, and a look a second tells
-what went when. The broker's own expiry is held to real ones by `tests/server/test_expiry_timelines.py`.
+Method: groups of all kinds commit to one broker with a data directory, by requests over a socket. After that they send
+heartbeats only. The directory is copied, and the job predicts deadlines from the copy. Then the virtual clock advances,
+and the test fetches the offsets once a second. `tests/server/test_expiry_timelines.py` compares the broker's expiration
+with real brokers.
 """
 
 from __future__ import annotations
@@ -22,25 +23,25 @@ from tests.server.test_expiry_timelines import SETTINGS, WITH_MEMBERS, BrokerTim
 
 COPIED_S = 41
 END_S = 135
-LOOK_S = 1
+FETCH_S = 1
 NAMES = ("simple", "living", "left", "connect", "back")
-SWEEP_S = 1
+EXPIRATION_TASK_S = 1
 
 Gone = dict[str, list[float]]
-"""By group, when each offset went that went, in seconds from the beginning."""
+"""By group, the times at which offsets expired, in seconds from the beginning."""
 
 
 class Group(OurLine):
-    """One group of several at a broker."""
+    """One of several groups at a broker."""
 
     def tick(self, time_s: float) -> None:
-        """Send what heartbeats are due, and look."""
+        """Send the heartbeats up to a time, and fetch the offsets."""
         self._pass_until(time_s)
         self._look()
 
 
-class World:
-    """A broker, and its groups by name."""
+class Scenario:
+    """A broker and its groups by name."""
 
     def __init__(self, broker: Broker) -> None:
         self.time = BrokerTime(broker)
@@ -51,17 +52,17 @@ class World:
 
     def pass_until(self, time_s: int) -> None:
         while (now_s := round(self.time.now_s)) < time_s:
-            self.time.pass_until(now_s + LOOK_S)
+            self.time.pass_until(now_s + FETCH_S)
             for group in self.groups.values():
-                group.tick(now_s + LOOK_S)
+                group.tick(now_s + FETCH_S)
 
     def gone(self) -> Gone:
         found = {name: group.outcome().gone.values() for name, group in self.groups.items()}
         return {name: sorted(time_s for time_s in times if time_s is not None) for name, times in found.items()}
 
 
-def live(world: World) -> None:
-    groups = world.groups
+def run_groups(scenario: Scenario) -> None:
+    groups = scenario.groups
     groups["simple"].commit()
     groups["simple"].commit(partition=1, ret=100_000)
     groups["living"].join("t")
@@ -74,21 +75,21 @@ def live(world: World) -> None:
     groups["connect"].commit(member=True)
     groups["back"].join("t")
     groups["back"].commit(member=True)
-    world.pass_until(10)
+    scenario.pass_until(10)
     groups["left"].leave()
     groups["back"].leave()
-    world.pass_until(20)
+    scenario.pass_until(20)
     groups["simple"].commit("u")
     groups["back"].join("t")
-    world.pass_until(30)
-    groups["left"].commit("u")  # renews nothing, by nobody
+    scenario.pass_until(30)
+    groups["left"].commit("u")  # from outside of the group: does not extend anything
     groups["back"].leave()
-    world.pass_until(COPIED_S)
+    scenario.pass_until(COPIED_S)
 
 
-def foretold(spark: SparkSession, directory: Path, release: str, zero_ms: int) -> Gone:
+def predicted(spark: SparkSession, directory: Path, kafka_version: str, zero_ms: int) -> Gone:
     log = LogInput(spark, str(directory))
-    steps = jobs.expiry(log.commits, log.group_metadata, retention_minutes=1, release=release).collect()
+    steps = jobs.expiry(log.commits, log.group_metadata, retention_minutes=1, kafka_version=kafka_version).collect()
     found: Gone = {}
     for step in steps:
         times = found.setdefault(step["group_id"], [])
@@ -97,28 +98,30 @@ def foretold(spark: SparkSession, directory: Path, release: str, zero_ms: int) -
     return {name: sorted(time_s for time_s in times if time_s <= END_S) for name, times in found.items()}
 
 
-def assert_as_foretold(seen: Gone, deadlines: Mapping[str, list[float]]) -> None:
-    """Each offset goes at the first sweep at or after its deadline, and is seen to be gone at the next look."""
+def assert_as_predicted(seen: Gone, deadlines: Mapping[str, list[float]]) -> None:
+    """Check that each offset expires at the first expiration task from its deadline on, seen by the next fetch."""
     assert {name: len(times) for name, times in seen.items()} == {name: len(of) for name, of in deadlines.items()}
     for name, times in seen.items():
         late = [gone_s - deadline_s for gone_s, deadline_s in zip(times, deadlines[name], strict=True)]
-        assert all(0 <= late_s <= SWEEP_S + LOOK_S for late_s in late), (name, times, deadlines[name])
+        assert all(0 <= late_s <= EXPIRATION_TASK_S + FETCH_S for late_s in late), (name, times, deadlines[name])
 
 
 @pytest.mark.parametrize(("kafka_version", "kept"), [("4.4", 2), ("2.1", 3), ("2.0", 0)])
-def test_offsets_go_when_the_job_says(spark: SparkSession, tmp_path: Path, kafka_version: str, kept: int) -> None:
+def test_offsets_expire_when_the_job_predicts(
+    spark: SparkSession, tmp_path: Path, kafka_version: str, kept: int
+) -> None:
     data = DataDirectory(str(tmp_path / "data"), durability="os")
     with Broker.running(
         kafka_version=kafka_version, clock="manual", settings=SETTINGS | WITH_MEMBERS, data=data
     ) as broker:
-        world = World(broker)
-        live(world)
+        scenario = Scenario(broker)
+        run_groups(scenario)
         shutil.copytree(tmp_path / "data", tmp_path / "copy")
-        deadlines = foretold(spark, tmp_path / "copy", kafka_version, world.zero_ms)
-        world.pass_until(END_S)
-        seen = world.gone()
-        offsets = sum(len(group.outcome().gone) for group in world.groups.values())
-        for group in world.groups.values():
+        deadlines = predicted(spark, tmp_path / "copy", kafka_version, scenario.zero_ms)
+        scenario.pass_until(END_S)
+        seen = scenario.gone()
+        offsets = sum(len(group.outcome().gone) for group in scenario.groups.values())
+        for group in scenario.groups.values():
             group.close()
     assert offsets - sum(map(len, seen.values())) == kept
-    assert_as_foretold(seen, deadlines)
+    assert_as_predicted(seen, deadlines)

@@ -1,6 +1,6 @@
-"""README.md's own line, on a machine that has Python, a shell and no Java: from nothing to the report.
+"""The command in README.md makes a report on a machine that has Python, a shell and no Java.
 
-Method: PATH is a folder with links to the few programs that are needed, and pip may use its cache.
+Method: PATH is a directory with links to the few programs that are needed; pip may use its cache.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ PROGRAMS = ("sh", "bash", "env", "ps", "dirname", "basename", "readlink", "uname
 LIMIT_S = 300
 
 
-def the_line() -> str:
+def readme_command() -> str:
     found = re.search(r"<!-- spark-command -->\n```sh\n(.*)\n```", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert found is not None
     return found[1]
 
 
 def machine_without_java(folder: Path) -> dict[str, str]:
-    """Make the folder of programs; return an environment that has no others."""
+    """Make the directory of programs; return an environment with these programs only."""
     folder.mkdir()
     for name in PROGRAMS:
         program = shutil.which(name)
@@ -41,13 +41,11 @@ def machine_without_java(folder: Path) -> dict[str, str]:
 
 @pytest.mark.slow  # installs Spark, which is large
 def test_a_log_becomes_a_report_without_java() -> None:
-    with tempfile.TemporaryDirectory(
-        prefix="kproto-fresh-"
-    ) as name:  # a gigabyte, so not in a folder that pytest keeps
+    with tempfile.TemporaryDirectory(prefix="kproto-fresh-") as name:  # 1 GB: not in a directory that pytest keeps
         folder = Path(name)
         environment = machine_without_java(folder / "bin")
         (folder / "tests").symlink_to(ROOT / "tests")
-        line = the_line()
+        line = readme_command()
         assert line.count("'.[spark,spark-java]'") == 1
         line = line.replace("'.[", f"'{ROOT}[")
         done = subprocess.run(
@@ -62,10 +60,10 @@ def test_a_log_becomes_a_report_without_java() -> None:
         assert done.returncode == 0, done.stderr[-3000:]
         assert "kproto.spark: report.html: " in done.stderr
         page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "1 group asks for a longer retention than 10,080 minutes: set offsets.retention.minutes to 40,320" in page
+    assert "1 group needs a longer retention than 10,080 minutes: set offsets.retention.minutes to 40,320" in page
     assert page.count("<svg") == 3
 
 
 def pip_cache() -> str:
-    told = subprocess.run([sys.executable, "-m", "pip", "cache", "dir"], capture_output=True, text=True, check=True)
-    return told.stdout.strip()
+    done = subprocess.run([sys.executable, "-m", "pip", "cache", "dir"], capture_output=True, text=True, check=True)
+    return done.stdout.strip()

@@ -1,4 +1,4 @@
-"""What the jobs make of a random log, and of recorded ones, is what DuckDB answers to SQL of its own."""
+"""The jobs return the rows that SQL queries in DuckDB return, on a random log and on recorded logs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RANDOM = "random"
 
 
 class Frames(NamedTuple):
-    """A log's tables."""
+    """The tables of a log."""
 
     name: str
     commits_frame: DataFrame
@@ -66,7 +66,7 @@ def test_latest(log: Frames) -> None:
 
 def test_retention_audit(log: Frames) -> None:
     query = """
-        WITH asked AS (
+        WITH requested AS (
             SELECT *, CASE WHEN epoch_ms(expire_ts) - epoch_ms(commit_ts) <> 86400000
                 THEN epoch_ms(expire_ts) - epoch_ms(commit_ts) END AS override
             FROM commits WHERE NOT tombstone
@@ -74,7 +74,7 @@ def test_retention_audit(log: Frames) -> None:
         SELECT group_id, max(override) AS max_override_ms, count(override) AS n_overrides, count(*) AS n_commits,
             min(log_ts) AS first_seen, max(log_ts) AS last_seen,
             greatest(1440, coalesce((max(override) + 59999) // 60000, 0)) AS recommended_minutes
-        FROM asked GROUP BY group_id
+        FROM requested GROUP BY group_id
     """
     expected = assert_same(
         jobs.retention_audit(log.commits_frame, retention_minutes=1440),
@@ -82,7 +82,8 @@ def test_retention_audit(log: Frames) -> None:
         query,
         commits=log.commits_frame,
     )
-    # Brokers before 2.1 store their own retention with every commit: asked about another, that looks like an override.
+    # Brokers before 2.1 store their own retention with every commit: with another --retention-minutes, it counts as an
+    # override.
     found = {RANDOM: {1440, 11_667}, "2.0.1": {1440, 10_080}, "4.4.0": {1440}}
     assert set(expected["recommended_minutes"].to_pylist()) == found[log.name]
 

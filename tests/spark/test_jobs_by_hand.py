@@ -1,4 +1,4 @@
-"""What the jobs make of rows is what plain Python, or a person, makes of them."""
+"""The jobs return the rows that a computation in plain Python, or by hand, returns."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from tests.spark.rows import Log, Row, at, batch, frame, group, group_gone
 
 
 def behind_then(log: Log, seconds: float, *, is_last: bool) -> list[tuple[Any, ...]]:
-    """Walk over the log up to a moment; return the rows of `lag` for it."""
+    """Return the rows of `lag` for a time, from one pass over the log."""
     moment = at(seconds)
-    held: dict[tuple[str, str, int], int | None] = {}
+    offsets: dict[tuple[str, str, int], int | None] = {}
     for row in log.commits:
         if (is_last or row["log_ts"] <= moment) and row["txn_state"] in ("none", "committed"):
-            held[row["group_id"], row["topic"], row["partition"]] = row.get("committed_offset")
+            offsets[row["group_id"], row["topic"], row["partition"]] = row.get("committed_offset")
     ends: dict[tuple[str, int], int] = {}
     for row in log.batches:
         if is_last or row["max_ts"] <= moment:
             ends[row["topic"], row["partition"]] = row["last_offset"] + 1
     rows = []
-    for key, offset in held.items():
+    for key, offset in offsets.items():
         if offset is not None:
             end = ends.get(key[1:])
             rows.append((*key, moment, offset, end, None if end is None else max(0, end - offset)))
     return rows
 
 
-def test_lag_at_several_moments(spark: SparkSession) -> None:
+def test_lag_at_several_times(spark: SparkSession) -> None:
     log = Log(spark)
     moments = [-5, 3000, 7777.5, 16_000]
     expected = [row for s in moments for row in behind_then(log, s, is_last=s == moments[-1])]
@@ -72,7 +72,7 @@ def test_events_of_groups(spark: SparkSession) -> None:
     assert_rows(jobs.rebalances(frame(spark, GROUP_METADATA, rows)), REBALANCES, expected)
 
 
-def test_a_partition_without_commits_is_cold(spark: SparkSession) -> None:
+def test_a_partition_without_commits(spark: SparkSession) -> None:
     rows = [batch("__consumer_offsets", 4, 0, 3, size=300), batch("t", 0, 0, 3)]
     found = jobs.hot_partitions(frame(spark, COMMITS, []), frame(spark, LOG_BATCHES, rows))
     assert_rows(found, HOT_PARTITIONS, [(4, 0, 300, None, 0, None, None)])
@@ -102,7 +102,7 @@ def report(folder: Path, name: str, started_at: str | None, *clients: tuple[str,
     (folder / name).write_text(json.dumps(written, indent=1), encoding="utf-8")
 
 
-def test_versions_over_a_fleet_of_reports(spark: SparkSession, tmp_path: Path) -> None:
+def test_versions_over_many_reports(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     old, new = sent(3, 5, "breaks", "3.9"), sent(17, 100, "served")
     report(tmp_path, "a.json", "2026-11-20T10:00:00Z", ("c1", "java", "3.9.2", new), ("old", None, None, old))
@@ -119,7 +119,7 @@ def test_versions_over_a_fleet_of_reports(spark: SparkSession, tmp_path: Path) -
     assert_rows(jobs.versions(read_reports(spark, [str(tmp_path)])), VERSIONS, expected)
 
 
-def test_the_random_log_has_all_that_matters(spark: SparkSession) -> None:
+def test_the_random_log_has_all_transaction_states_and_tombstones(spark: SparkSession) -> None:
     log = Log(spark)
     assert Counter(row["txn_state"] for row in log.commits).keys() == {"none", "committed", "aborted", "pending"}
     assert {row["tombstone"] for row in log.commits} == {True, False}

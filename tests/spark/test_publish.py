@@ -1,4 +1,4 @@
-"""A writer of tables may die at any step, and be followed by another one: what is in place is then all or nothing new.
+"""After a writer of tables died at any step, the next writer finds all of its files or none.
 
 Method: every rename, removal and fsync is counted, and the writer dies at each of them in turn.
 """
@@ -18,11 +18,11 @@ from kproto.spark.publish import Publication, TablesError
 
 
 class Died(BaseException):
-    """Nothing in the product catches this."""
+    """The writer dies; a BaseException, so that no handler catches it."""
 
 
 class Steps:
-    """Counts what is done to the disk; dies at one of the steps, before it happens."""
+    """Counts the steps that change the disk; raises `Died` before one of them."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.left: Iterator[bool] = iter(())
@@ -58,17 +58,17 @@ def write(root: Path, run: int) -> None:
         publication.publish({"run": run})
 
 
-def in_place(root: Path) -> list[str]:
+def published(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*.parquet") if "_kproto" not in path.parts)
 
 
-def test_a_writer_that_dies_at_any_step_leaves_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_dies_at_any_step_adds_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps(monkeypatch)
     whole = tmp_path / "whole"
     write(whole, 1)
-    first = in_place(whole)
+    first = published(whole)
     write(whole, 2)
-    both = in_place(whole)
+    both = published(whole)
     assert (len(first), len(both)) == (3, 6)
     seen = set()
     for step in count():
@@ -78,12 +78,12 @@ def test_a_writer_that_dies_at_any_step_leaves_nothing_twice(tmp_path: Path, mon
         try:
             write(root, 2)
         except Died:
-            seen.add(len(in_place(root)))
+            seen.add(len(published(root)))
             steps.die_at(-1)
             with Publication(root).writing():
-                assert in_place(root) in (first, both)
+                assert published(root) in (first, both)
             write(root, 2)
-            assert in_place(root) == both
+            assert published(root) == both
             assert Publication(root).state()["run"] == 2
         else:
             break
@@ -91,24 +91,26 @@ def test_a_writer_that_dies_at_any_step_leaves_nothing_twice(tmp_path: Path, mon
     assert step > 12
 
 
-def test_who_dies_while_finishing_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_dies_while_finishing_is_finished_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps = Steps(monkeypatch)
     for second in range(1, 8):
         root = tmp_path / str(second)
         steps.die_at(4)
         with pytest.raises(Died):
             write(root, 1)
-        with pytest.raises(TablesError, match="did not finish; `tables` finishes it"):
+        with pytest.raises(TablesError, match="did not finish; running `tables` finishes it"):
             Publication(root).state()
         steps.die_at(second)
         with pytest.raises(Died):
             write(root, 1)
         steps.die_at(-1)
         write(root, 1)
-        assert len(in_place(root)) == 3
+        assert len(published(root)) == 3
 
 
-def test_a_file_of_the_same_name_is_the_former_one_or_the_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replaced_file_is_the_old_one_or_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps(monkeypatch)
 
     def replace(root: Path, text: str) -> None:
@@ -120,12 +122,12 @@ def test_a_file_of_the_same_name_is_the_former_one_or_the_new(tmp_path: Path, mo
             publication.publish({})
 
     def found(root: Path) -> tuple[str, ...]:
-        return tuple((root / name).read_text() for name in in_place(root))
+        return tuple((root / name).read_text() for name in published(root))
 
     seen = set()
     for step in count():
         root = tmp_path / str(step)
-        replace(root, "former")
+        replace(root, "old")
         steps.die_at(step)
         try:
             replace(root, "new")
@@ -136,10 +138,10 @@ def test_a_file_of_the_same_name_is_the_former_one_or_the_new(tmp_path: Path, mo
             assert found(root) == ("newest", "newest")
         else:
             break
-    assert seen == {("former", "former"), ("new", "former"), ("new", "new")}
+    assert seen == {("old", "old"), ("new", "old"), ("new", "new")}
 
 
-def test_there_is_one_writer(tmp_path: Path) -> None:
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     with (
         Publication(tmp_path).writing(),
         pytest.raises(TablesError, match="another `tables` is writing there"),

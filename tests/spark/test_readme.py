@@ -1,7 +1,7 @@
-"""Every command and program of kproto/spark/README.md does what it says: taken from its text, and run in order.
+"""The commands and programs in kproto/spark/README.md are taken from the page and run in order.
 
-Commands run in this process, in its Spark session, as a Java for each of them would cost minutes; that they run by
-themselves is shown elsewhere (`test_command_line`).
+They run in this process and its Spark session, because a Java for each would take minutes; `test_command_line` runs
+commands as processes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COMMAND = ["python", "-m", "kproto.spark"]
 
 
 def blocks(language: str) -> list[str]:
-    """The fenced blocks of a language, but those between HTML comments."""
+    """Return the fenced blocks of a language, without those between HTML comments."""
     text = re.sub(r"<!-- (\S+) -->.*?<!-- /\1 -->", "", README, flags=re.DOTALL)
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
@@ -32,11 +32,11 @@ def test_the_readme_in_order(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "_session", lambda _asked: spark)
+    monkeypatch.setattr(cli, "_session", lambda _options: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _self: None)
     (tmp_path / "reports").mkdir()
     report(tmp_path / "reports", "a.json", None, ("old", None, None, sent(3, 5, "breaks", "3.9")))
-    told: dict[str, str] = {}
+    output: dict[str, str] = {}
     for line in "".join(blocks("sh")).splitlines():
         words = shlex.split(line)
         if words[:2] == EXAMPLE:
@@ -44,19 +44,19 @@ def test_the_readme_in_order(
             continue
         assert words[:3] == COMMAND, line
         assert cli.main(words[3:]) == 0, capsys.readouterr().err
-        told[words[3]] = capsys.readouterr().out
+        output[words[3]] = capsys.readouterr().out
     for program in blocks("python"):
         exec(compile(program, "README.md", "exec"), {})  # noqa: S102  # our own text
-    told["program"] = capsys.readouterr().out
+    output["program"] = capsys.readouterr().out
 
-    assert re.search(r"archive +2419200000 +4 +4 .* 40320\n", told["retention-audit"])
-    assert re.search(r"nightly-report .* 4 +0  group_metadata\n", told["expiry"])
-    assert "archive" in told["what-if"]
-    assert "projector" in told["rates"]
-    assert "breaks" in told["versions"]
+    assert re.search(r"archive +2419200000 +4 +4 .* 40320\n", output["retention-audit"])
+    assert re.search(r"nightly-report .* 4 +0  group_metadata\n", output["expiry"])
+    assert "archive" in output["what-if"]
+    assert "projector" in output["rates"]
+    assert "breaks" in output["versions"]
     assert (tmp_path / "lag.csv").read_text().count("search,orders,") == 4 * 14
     assert (tmp_path / "tables" / "lag" / "lag.parquet").stat().st_size
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "set offsets.retention.minutes to 40,320" in page
     assert page.count("<svg") == 3
-    assert "40320" in told["program"]
+    assert "40320" in output["program"]

@@ -1,6 +1,6 @@
-"""The report in a browser: nothing sticks out, at any width, light, dark and on paper.
+"""The report in a browser: nothing exceeds the page at any width, in the light and dark scheme, and in print.
 
-Method: headless Chromium lays the page out, a script appended to it measures, and the measured page is printed.
+Method: headless Chromium lays out the page, and a script that is appended to it measures the elements.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kproto.spark.report import charts
 from kproto.spark.report.model import Lines, Report
 from kproto.spark.report.page import render
 from tests.report.test_html_page import chromium
-from tests.spark.report_samples import everything, nothing
+from tests.spark.report_samples import empty_report, full_report
 from tests.spark.rows import at
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
@@ -27,7 +27,7 @@ MEASURE = """
 <script>
 const root = document.documentElement;
 const inScroller = element => element.closest(".wide") !== null;
-const sticksOut = element => element.getBoundingClientRect().right > root.clientWidth + 1;
+const exceeds = element => element.getBoundingClientRect().right > root.clientWidth + 1;
 const all = [...document.querySelectorAll("main *")];
 const box = e => e.getBBox();
 const charts = [...document.querySelectorAll("svg")].map(svg => {
@@ -45,7 +45,7 @@ const charts = [...document.querySelectorAll("svg")].map(svg => {
 });
 document.title = JSON.stringify({
   scrolls: root.scrollWidth > root.clientWidth, charts,
-  wide: all.filter(e => !inScroller(e) && sticksOut(e)).map(e => e.outerHTML.slice(0, 60)),
+  wide: all.filter(e => !inScroller(e) && exceeds(e)).map(e => e.outerHTML.slice(0, 60)),
   ink: getComputedStyle(document.body).color, page: getComputedStyle(document.body).backgroundColor,
   scripts: document.querySelectorAll("main script").length,
 });
@@ -58,67 +58,67 @@ def measured(folder: Path, report: Report, *words: str) -> dict[str, Any]:
     page.write_text(render(report) + MEASURE, encoding="utf-8")
     found = re.search(r"<title>(.*?)</title>", chromium(folder, *words, "--dump-dom", page.as_uri()), re.DOTALL)
     assert found is not None
-    facts: dict[str, Any] = loads(unescape(found[1]))
-    return facts
+    measures: dict[str, Any] = loads(unescape(found[1]))
+    return measures
 
 
 @pytest.mark.parametrize("width", [500, 1200])
-def test_nothing_sticks_out_of_the_page(tmp_path: Path, width: int) -> None:
-    facts = measured(tmp_path, everything(), f"--window-size={width},900")
-    assert (facts["scrolls"], facts["wide"], facts["scripts"]) == (False, [], 0)
-    assert len(facts["charts"]) == 3
-    for chart in facts["charts"]:
+def test_nothing_exceeds_the_page(tmp_path: Path, width: int) -> None:
+    measures = measured(tmp_path, full_report(), f"--window-size={width},900")
+    assert (measures["scrolls"], measures["wide"], measures["scripts"]) == (False, [], 0)
+    assert len(measures["charts"]) == 3
+    for chart in measures["charts"]:
         assert chart["outside"] == []
         assert chart["overlaps"] == 0
         assert chart["shapes"] > 10
         assert chart["height"] > 100
 
 
-def test_it_is_dark_for_who_reads_in_the_dark(tmp_path: Path) -> None:
-    light = measured(tmp_path, nothing())
-    dark = measured(tmp_path, nothing(), "--blink-settings=preferredColorScheme=0")
+def test_the_dark_scheme_is_followed(tmp_path: Path) -> None:
+    light = measured(tmp_path, empty_report())
+    dark = measured(tmp_path, empty_report(), "--blink-settings=preferredColorScheme=0")
     assert (light["page"], dark["page"]) == ("rgb(246, 247, 249)", "rgb(18, 22, 28)")
     assert light["ink"] != dark["ink"]
 
 
-def test_it_prints_on_a_few_pages(tmp_path: Path) -> None:
+def test_the_report_prints_on_a_few_pages(tmp_path: Path) -> None:
     page = tmp_path / "r.html"
-    page.write_text(render(everything()), encoding="utf-8")
+    page.write_text(render(full_report()), encoding="utf-8")
     chromium(tmp_path, f"--print-to-pdf={tmp_path / 'r.pdf'}", "--no-pdf-header-footer", page.as_uri())
     pages = re.findall(rb"/Type\s*/Page\b", (tmp_path / "r.pdf").read_bytes())
     assert 2 <= len(pages) <= 6
 
 
-def test_it_needs_nothing_else() -> None:
-    page = render(everything())
+def test_the_page_is_self_contained() -> None:
+    page = render(full_report())
     assert not re.search(r"(?:src|href)=|@import|url\(|<script|<link", page.replace("&lt;script", ""))
 
 
-def test_strange_names_are_shown_as_they_are() -> None:
-    page = render(everything())
+def test_strange_names_are_escaped() -> None:
+    page = render(full_report())
     assert "nasty&lt;script&gt;&quot;\N{REPLACEMENT CHARACTER}[31m" in page
     assert "\x1b" not in page
 
 
-def test_the_advice_and_the_caveats_are_on_top() -> None:
-    page = render(everything())
-    places = [
+def test_the_recommendation_and_the_caveats_come_first() -> None:
+    page = render(full_report())
+    positions = [
         page.index(text)
         for text in (
-            "3 groups ask for a longer retention than 10,080 minutes: set offsets.retention.minutes to 40,320",
+            "3 groups need a longer retention than 10,080 minutes: set offsets.retention.minutes to 40,320",
             "5,200,001 records in 523,032 batches of 50 partitions",
-            "compacted: 27.8 % of the offsets are gone",
+            "compacted: 27.8 % of the offsets were removed",
             "3 partitions begin after offset 0",
             "1,237 records skipped, of types that no table has: 7 (3), 16 (1,234)",
             "Commits over time",
         )
     ]
-    assert places == sorted(places)
+    assert positions == sorted(positions)
 
 
-def test_a_log_without_anything_is_told_of() -> None:
-    page = render(nothing())
-    assert "offsets.retention.minutes = 10,080 is enough for what every group asks for" in page
+def test_an_empty_report_says_so() -> None:
+    page = render(empty_report())
+    assert "offsets.retention.minutes = 10,080 is enough for every group" in page
     assert "No offset is missing" in page
     assert page.count("None.") == 7
 
@@ -141,17 +141,17 @@ def test_times_are_round(seconds: float, first: str, second: str) -> None:
 
 
 @pytest.mark.parametrize("seconds", [4, 7 * 86_400])
-def test_the_last_time_below_an_axis_stays_within_the_picture(tmp_path: Path, seconds: int) -> None:
-    """A tick at the very end."""
+def test_the_last_time_label_stays_within_the_picture(tmp_path: Path, seconds: int) -> None:
+    """The tick is at the end of the axis."""
     times = [START + timedelta(seconds=seconds * share) for share in (0, 1)]
-    facts = measured(tmp_path, replace(everything(), lag=Lines(times, {"g": [1, 2]})), "--window-size=1000,900")
-    assert facts["charts"][2]["outside"] == []
+    measures = measured(tmp_path, replace(full_report(), lag=Lines(times, {"g": [1, 2]})), "--window-size=1000,900")
+    assert measures["charts"][2]["outside"] == []
 
 
-def test_a_group_has_one_colour_in_all_charts() -> None:
-    in_bars = charts.colours(["a", "b", "c"])
+def test_a_group_has_one_color_in_all_charts() -> None:
+    in_bars = charts.colors(["a", "b", "c"])
     assert in_bars == {"a": 0, "b": 1, "c": 2}
-    assert charts.colours(["x", "b", "y", "a"], in_bars) == {"x": 2, "b": 1, "y": 3, "a": 0}
+    assert charts.colors(["x", "b", "y", "a"], in_bars) == {"x": 2, "b": 1, "y": 3, "a": 0}
     drawn = charts.lines(Lines([at(0), at(1)], {"x": [1, 2], "b": [3, 4]}), "lag", in_bars)
     assert [re.search("key (s.)", key)[1] for key in re.findall("<li>.*?</li>", drawn)] == ["s0", "s1"]  # type: ignore[index]
     assert re.findall('class="(l.)"', drawn) == ["l0", "l1"]

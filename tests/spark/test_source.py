@@ -1,4 +1,4 @@
-"""The data source through Spark: its views, what filters spare, and that nothing is ever an unexplained zero."""
+"""The data source through Spark: views, filters that spare reading, and errors instead of unexplained empty results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def load(spark: SparkSession, path: object, **options: object) -> DataFrame:
     return reader.load(str(path))
 
 
-def test_rows_reach_spark_as_kafka_prints_them(spark: SparkSession) -> None:
+def test_spark_returns_rows_as_kafka_prints_them(spark: SparkSession) -> None:
     path = golden.directory("4.4.0").parent
     names = list(golden.commits("4.4.0")[0])
     found = [row.asDict() for row in load(spark, path).orderBy("log_offset").collect()]
@@ -49,19 +49,19 @@ def test_rows_reach_spark_as_kafka_prints_them(spark: SparkSession) -> None:
         row["log_ts"], row["commit_ts"], row["expire_ts"] = map(
             _naive, (row["log_ts"], row["commit_ts"], row["expire_ts"])
         )
-    assert [{name: _plain(row[name]) for name in names} for row in found] == expected
+    assert [{name: _bytes(row[name]) for name in names} for row in found] == expected
 
 
 def _naive(moment: Any) -> Any:
-    """Spark hands times to Python in the machine's zone."""
+    """Return a timestamp as Spark returns it to Python: without a zone, in that of the machine."""
     return None if moment is None else moment.astimezone().replace(tzinfo=None)
 
 
-def _plain(value: Any) -> Any:
+def _bytes(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
-def test_every_view_tells_of_the_same_log(spark: SparkSession, big_log: str) -> None:
+def test_all_views_agree_on_one_log(spark: SparkSession, big_log: str) -> None:
     records = load(spark, big_log).cache()
     counted = load(spark, big_log, view="coverage", taskBytes=1 << 17)
     total = counted.agg(*(F.sum(name).alias(name) for name in ("records", "commits", "tombstones", "bytes"))).first()
@@ -106,7 +106,7 @@ def group_of(spark: SparkSession, path: str) -> str:
 
 
 def test_a_filter_on_a_group_reads_its_partition_only(spark: SparkSession, big_log: str, tmp_path: Path) -> None:
-    """Shown by damage: whoever reads another partition's segment dies of it."""
+    """Every other partition is damaged, so reading one would fail."""
     group = group_of(spark, big_log)
     home = partition_for(group, 50)
     expected = load(spark, big_log, pushdown="false").where(F.col("group_id") == group).collect()
@@ -132,12 +132,12 @@ def test_a_filter_on_a_group_reads_its_partition_only(spark: SparkSession, big_l
     assert ": BadChecksum: " in line
 
 
-def test_the_number_of_partitions_is_only_believed_if_the_groups_agree(big_log: str, tmp_path: Path) -> None:
+def test_the_partition_count_is_used_only_if_the_groups_agree(big_log: str, tmp_path: Path) -> None:
     found = find_partitions(big_log)
     assert partition_count(found) == 50
     assert partition_count(found[1:]) is None
-    assert partition_count(found[:7]) is None  # the first seven of fifty: groups are not where seven put them
-    assert partition_count(found[:5]) == 5  # five divides fifty: each is where five put it
+    assert partition_count(found[:7]) is None  # the first 7 of 50: the groups contradict a count of 7
+    assert partition_count(found[:5]) == 5  # 5 divides 50, so each group is also where a count of 5 puts it
     assert len(pruned(found, Wanted(frozenset(["g"])), count=None, of_batches=False)) == 1
     assert len(pruned(found[:7], Wanted(frozenset(["g"])), count=None, of_batches=False)) == 7
     assert len(pruned(found[:7], Wanted(frozenset(["g"])), count=50, of_batches=False)) == 1
@@ -148,7 +148,7 @@ def test_filters_narrow_each_other() -> None:
     assert wanted.narrowed([]) == wanted
 
 
-def test_options_bound_the_offsets_that_are_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_offsets_in_options_limit_what_is_read(spark: SparkSession, tmp_path: Path) -> None:
     logs = [LivingLog(tmp_path / f"__consumer_offsets-{number}").filled(3) for number in range(2)]
     assert [log.next_offset for log in logs] == [90, 90]
     start, end = json.dumps({"0": 35, "__consumer_offsets-1": 80}), json.dumps({"0": 70})
@@ -171,14 +171,14 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_a_mistake_is_told_in_a_line(spark: SparkSession, big_log: str, error: str) -> None:
+def test_a_wrong_option_is_an_error_in_one_line(spark: SparkSession, big_log: str, error: str) -> None:
     options, line = ERRORS[error]
     with pytest.raises(Exception, match="kproto") as caught:
         load(spark, big_log, **options).count()
     assert (one_line(caught.value) or "").startswith(line) or line in (one_line(caught.value) or "")
 
 
-def test_an_empty_log_is_an_error_unless_it_may_be_empty(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_empty_log_is_an_error_unless_allowed(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "__consumer_offsets-0").mkdir()
     (tmp_path / "__consumer_offsets-0" / f"{0:020}.log").touch()
     with pytest.raises(Exception, match="1 partitions with 1 segments, all empty"):
@@ -188,7 +188,7 @@ def test_an_empty_log_is_an_error_unless_it_may_be_empty(spark: SparkSession, tm
 
 
 def test_every_option_is_documented() -> None:
-    """The names that are read are the fields, and each field but the path's type speaks for itself has a docstring."""
+    """The names that are read are the fields of `Options`."""
     names = {options_module._snake(name) for name, _ in options_module._READERS.values()}
     assert names == set(options_module.Options.__dataclass_fields__)
     source = Path(options_module.__file__).read_text()
@@ -196,7 +196,7 @@ def test_every_option_is_documented() -> None:
         assert f"    {name}: " in source
 
 
-def test_without_pushdown_in_the_session_nothing_is_pushed(spark: SparkSession, big_log: str) -> None:
+def test_filters_work_without_pushdown_in_the_session(spark: SparkSession, big_log: str) -> None:
     group = group_of(spark, big_log)
     register(spark, pushdown=False)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
@@ -207,7 +207,7 @@ def test_without_pushdown_in_the_session_nothing_is_pushed(spark: SparkSession, 
     assert without == load(spark, big_log).where(F.col("group_id") == group).count() > 0
 
 
-def test_a_task_is_what_a_worker_gets(big_log: str) -> None:
+def test_tasks_can_be_pickled(big_log: str) -> None:
     import pickle
 
     reader = NarrowingReader(read_options({"path": big_log}))

@@ -1,4 +1,4 @@
-"""Streams: each record once, through rolling, cleaning and deleting of segments, open transactions, and kills."""
+"""Streams return each record once, through rolling, cleaning and deletion of segments, open transactions and kills."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def log(tmp_path: Path) -> LivingLog:
 
 
 class Streamed:
-    """A query into memory, and what it has."""
+    """A query into memory, and its rows."""
 
     def __init__(self, spark: SparkSession, path: Path, **options: str) -> None:
         self.spark = spark
@@ -56,7 +56,7 @@ def streamed(spark: SparkSession, path: Path, **options: str) -> Iterator[Stream
         found.query.stop()
 
 
-def test_each_record_comes_once_whatever_happens_to_segments(spark: SparkSession, log: LivingLog) -> None:
+def test_each_record_comes_once_while_segments_change(spark: SparkSession, log: LivingLog) -> None:
     log.filled(2)
     with streamed(spark, log.directory.parent) as stream:
         assert stream.offsets() == list(range(60))
@@ -73,7 +73,7 @@ def test_each_record_comes_once_whatever_happens_to_segments(spark: SparkSession
         assert stream.offsets() == list(range(100))
         log.roll()
         log.append()
-        log.path(0).unlink()  # all of it was read
+        log.path(0).unlink()  # the stream has read all of it
         assert stream.offsets() == list(range(110))
 
 
@@ -83,17 +83,17 @@ def test_a_row_waits_for_the_end_of_its_transaction(spark: SparkSession, log: Li
     log.append()
     with (
         streamed(spark, log.directory.parent) as stream,
-        streamed(spark, log.directory.parent, openTransactions="emit") as eager,
+        streamed(spark, log.directory.parent, openTransactions="emit") as emitting,
     ):
         assert stream.offsets() == list(range(10))
-        assert [state for _, state in eager.rows()] == ["none"] * 10 + ["pending"] * 10 + ["none"] * 10
+        assert [state for _, state in emitting.rows()] == ["none"] * 10 + ["pending"] * 10 + ["none"] * 10
         log.end(1, ControlType.ABORT)
         states = ["none"] * 10 + ["aborted"] * 10 + ["none"] * 10
         assert stream.rows() == list(zip(range(30), states, strict=True))
-        assert len(eager.rows()) == 30
+        assert len(emitting.rows()) == 30
 
 
-def test_a_batch_is_as_large_as_it_may_be(spark: SparkSession, log: LivingLog) -> None:
+def test_micro_batches_have_the_size_of_the_option(spark: SparkSession, log: LivingLog) -> None:
     log.filled(1, batches=10)
     with streamed(
         spark, log.directory.parent, maxOffsetsPerTrigger="30", startingOffsets=json.dumps({"7": 15})
@@ -106,7 +106,7 @@ def test_a_batch_is_as_large_as_it_may_be(spark: SparkSession, log: LivingLog) -
         ]
 
 
-def test_records_deleted_unread_end_the_stream_unless_it_may_go_on(spark: SparkSession, log: LivingLog) -> None:
+def test_records_deleted_unread_end_the_stream_unless_allowed(spark: SparkSession, log: LivingLog) -> None:
     log.filled(3)
     first = json.dumps({"7": 10})
     log.path(0).unlink()
@@ -118,7 +118,7 @@ def test_records_deleted_unread_end_the_stream_unless_it_may_go_on(spark: SparkS
         assert stream.offsets() == list(range(30, 90))
 
 
-def test_a_stream_begins_at_the_end_if_it_is_told_to(spark: SparkSession, log: LivingLog) -> None:
+def test_a_stream_can_start_at_the_end(spark: SparkSession, log: LivingLog) -> None:
     log.filled(1)
     with streamed(spark, log.directory.parent, startingOffsets="latest") as stream:
         stream.query.processAllAvailable()
@@ -127,27 +127,27 @@ def test_a_stream_begins_at_the_end_if_it_is_told_to(spark: SparkSession, log: L
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"), [({"view": "latest"}, "is of a whole log"), ({"endingOffsets": "{}"}, "endingOffsets")]
+    ("options", "reason"), [({"view": "latest"}, "needs a whole log"), ({"endingOffsets": "{}"}, "endingOffsets")]
 )
-def test_what_streams_do_not_have_is_refused(
+def test_options_that_streams_do_not_have_are_refused(
     spark: SparkSession, log: LivingLog, options: dict[str, str], reason: str
 ) -> None:
     with streamed(spark, log.directory.parent, **options) as stream, pytest.raises(Exception, match=reason):
         stream.offsets()
 
 
-QUERIES, HITS_WANTED, ROUNDS_MAX = 4, 10, 8
+QUERIES, HITS_WANTED, KILLS_MAX = 4, 10, 8
 
 
-@pytest.mark.slow  # starts Spark some times to kill it
+@pytest.mark.slow  # starts and kills Spark several times
 def test_killed_queries_lose_and_repeat_nothing(spark: SparkSession, log: LivingLog, tmp_path: Path) -> None:
-    """kill -9 of the whole process group while batches are planned and not committed; each hit is counted per query.
+    """SIGKILL ends the whole process group while batches are planned and not committed; hits are counted per query.
 
-    Between the kills segments roll, are cleaned, and those that all queries have read are deleted.
+    Between the kills, segments are rolled and cleaned.
     """
     hits = 0
-    for _ in range(ROUNDS_MAX):
-        hits += killed_round(log, tmp_path)
+    for _ in range(KILLS_MAX):
+        hits += killed_queries(log, tmp_path)
         bases = [segment.base_offset for segment in log.partition.segments()]
         log.roll()
         if len(bases) > 2:
@@ -163,8 +163,8 @@ def test_killed_queries_lose_and_repeat_nothing(spark: SparkSession, log: Living
         assert found == list(range(log.next_offset))
 
 
-def killed_round(log: LivingLog, work_dir: Path) -> int:
-    """Run the queries while the log grows; kill them; return how many had a batch planned but not committed."""
+def killed_queries(log: LivingLog, work_dir: Path) -> int:
+    """Run the queries while the log grows and kill them; return how many had a batch planned but not committed."""
     command = [sys.executable, "-m", "tests.spark.stream_child", str(log.directory.parent), str(work_dir), str(QUERIES)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with (work_dir / "child.txt").open("ab") as output:
@@ -174,9 +174,9 @@ def killed_round(log: LivingLog, work_dir: Path) -> int:
         deadline = time.monotonic() + 120
         while True:
             assert child.poll() is None, (work_dir / "child.txt").read_text()[-3000:]
-            assert time.monotonic() < deadline, "the queries do not get on"
+            assert time.monotonic() < deadline, "the queries do not advance"
             log.append()
-            time.sleep(0.02)  # the log grows while they work
+            time.sleep(0.02)  # the log grows while the queries run
             have_run = all(newest(work_dir, n, "commits") > before[n] for n in range(QUERIES))
             if have_run and len(uncommitted(work_dir)) >= QUERIES - 1:
                 break
@@ -187,12 +187,12 @@ def killed_round(log: LivingLog, work_dir: Path) -> int:
 
 
 def uncommitted(work_dir: Path) -> list[int]:
-    """The queries whose newest planned batch is not committed."""
+    """Return the queries whose newest planned batch is not committed."""
     return [n for n in range(QUERIES) if newest(work_dir, n, "offsets") > newest(work_dir, n, "commits")]
 
 
 def newest(work_dir: Path, number: int, what: str) -> int:
-    """The number of the newest batch in a checkpoint's log of this kind; -1: none."""
+    """Return the number of the newest batch in a checkpoint's log of one kind; -1: none."""
     directory = work_dir / f"checkpoint-{number}" / what
     names = [path.name for path in directory.iterdir()] if directory.is_dir() else []
     return max((int(name) for name in names if name.isdigit()), default=-1)

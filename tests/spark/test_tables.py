@@ -1,4 +1,4 @@
-"""Tables grow by what is new, whatever a log has lost meanwhile; what comes out is what a single run would write."""
+"""Tables grow by new rows, also if the log has lost old ones; the result is that of a single run."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ def settled(row: Row) -> Row:
     return row | {"txn_state": "committed"} if row["txn_state"] == "pending" else row
 
 
-def assert_holds(spark: SparkSession, root: Path, whole: Frames) -> None:
+def assert_tables(spark: SparkSession, root: Path, whole: Frames) -> None:
     for table in (COMMITS, GROUP_METADATA, LOG_BATCHES):
         assertDataFrameEqual(tables.read(spark, root, table), whole[table.name])
 
 
-def test_a_run_adds_what_is_new_and_the_same_run_again_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_adds_new_rows_and_a_second_run_nothing(spark: SparkSession, tmp_path: Path) -> None:
     log = Log(spark)
     groups = [group(1000 + number, "orders", number, 2, seconds=number * 40_000) for number in range(4)]
     everything = [settled(row) for row in log.commits]
     half = frames(spark, everything[:300], groups[:2], [row for row in log.batches if row["max_ts"] < at(10_000)])
     added = tables.write_parquet(spark, source(half), tmp_path)
     assert (added["commits"].rows, added["group_metadata"].rows) == (300, 2)
-    assert_holds(spark, tmp_path, half)
+    assert_tables(spark, tmp_path, half)
 
-    # A segment is gone, others are new.
+    # One segment was deleted, others are new.
     later = frames(spark, everything[100:], groups, log.batches)
     added = tables.write_parquet(spark, source(later), tmp_path)
-    assert (added["commits"].rows, added["group_metadata"].rows, added["commits"].held_back) == (200, 2, 0)
+    assert (added["commits"].rows, added["group_metadata"].rows, added["commits"].waiting) == (200, 2, 0)
     whole = frames(spark, everything, groups, log.batches)
-    assert_holds(spark, tmp_path, whole)
+    assert_tables(spark, tmp_path, whole)
 
     before = sorted(tmp_path.rglob("*.parquet"))
     assert all(kind.rows == 0 for kind in tables.write_parquet(spark, source(later), tmp_path).values())
@@ -77,13 +77,13 @@ def test_commits_wait_for_the_end_of_a_transaction(spark: SparkSession, tmp_path
         commit(0, "h", "t", 0, 1, log_partition=1),
     ]
     added = tables.write_parquet(spark, source(frames(spark, rows, [], [])), tmp_path)
-    assert (added["commits"].rows, added["commits"].held_back) == (2, 2)
+    assert (added["commits"].rows, added["commits"].waiting) == (2, 2)
     assert not (Publication(tmp_path).scratch).exists()
 
     ended = [settled(row) for row in rows]
     added = tables.write_parquet(spark, source(frames(spark, ended, [], [])), tmp_path)
-    assert (added["commits"].rows, added["commits"].held_back) == (2, 0)
-    assert_holds(spark, tmp_path, frames(spark, ended, [], []))
+    assert (added["commits"].rows, added["commits"].waiting) == (2, 0)
+    assert_tables(spark, tmp_path, frames(spark, ended, [], []))
 
 
 def test_another_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -93,5 +93,5 @@ def test_another_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_directory_without_tables_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(TablesError, match="no tables of kproto are in it"):
+    with pytest.raises(TablesError, match="it has no tables of kproto"):
         tables.read(spark, tmp_path, COMMITS)

@@ -1,6 +1,7 @@
-"""One question, one function: DataFrames of `kproto.spark.schemas` in, a DataFrame of one of its tables out.
+"""The jobs: one function for each question, from DataFrames of the log's tables to a DataFrame of the job's table.
 
-None of them reads files, counts rows or knows where its rows are from: a log, tables, a stream's sink or a test.
+The inputs are tables of `kproto.arrow.schemas`, the outputs tables of `kproto.spark.schemas`. No job reads files or
+runs a Spark action, so its rows may come from a log, from tables, from a stream or from a test.
 """
 
 from __future__ import annotations

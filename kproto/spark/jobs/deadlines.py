@@ -1,16 +1,18 @@
-"""Until when does each offset live? The rules of KIP-211 and what was before it, over what a log tells.
+"""Compute when each offset expires: the rules of KIP-211 and those before it, applied to the records of a log.
 
-Theory of operation. An offset's deadline is the first moment at which a sweep takes it. From Kafka 2.1 on:
+Theory of operation. The deadline of an offset is the first time at which the expiration task removes it. Since Kafka
+2.1:
 
-- it has none while it is pending in a transaction, or while members keep it: those of a classic group keep the offsets
-  of all topics (from 2.4 on, those of a consumer group only the topics that they subscribe to), those of a KIP-848
-  group the topics that they subscribe to;
-- else, if it was stored with an end, that is its deadline;
-- else it is the retention time after the moment its group became Empty, if that once had members and the log tells the
-  moment; after its own commit in a group that never had members, in one of KIP-848, and where the moment was not
-  stored (by brokers before 2.1).
+- an offset has no deadline while it is pending in a transaction, or while members of its group keep it: members of a
+  classic group keep the offsets of all topics (since 2.4, members of a consumer group only those of the topics that
+  they subscribe to), members of a KIP-848 group those of the topics that they subscribe to;
+- else, if the offset was stored with an expire timestamp, that is its deadline;
+- else, if the group had members and the log has the time at which it became Empty, the deadline is that time plus the
+  retention;
+- else it is the commit time plus the retention: in a group that never had members, in a KIP-848 group, and in a group
+  whose time a broker before 2.1 did not store.
 
-Before 2.1 there was only the end of each offset, and one millisecond more, whatever the group did.
+Before 2.1, the deadline is the expire timestamp of the offset plus one millisecond, independent of the group.
 """
 
 from __future__ import annotations
@@ -29,22 +31,22 @@ NEWEST = "4.4"
 
 
 def deadlines(
-    commits: DataFrame, group_metadata: DataFrame, *, retention_minutes: int, release: str = NEWEST
+    commits: DataFrame, group_metadata: DataFrame, *, retention_minutes: int, kafka_version: str = NEWEST
 ) -> DataFrame:
-    """Return `LATEST` with `became_empty_ts`, `deadline` (timestamps) and `basis` (string) as in `GROUP_EXPIRY`.
+    """Return `LATEST` with `became_empty_ts` and `deadline` (timestamps) and `basis` (string) as in `GROUP_EXPIRY`.
 
     Args:
         retention_minutes: offsets.retention.minutes.
-        release: the Kafka release that sweeps.
+        kafka_version: the version of the brokers, which decides the rules.
     """
     offsets = latest(commits).join(_pending(commits), list(KEY), "left")
     joined = offsets.join(group_states(group_metadata), "group_id", "left")
     retention = F.make_interval(mins=F.lit(retention_minutes))
-    if _version(release) < (2, 1):
+    if _version(kafka_version) < (2, 1):
         basis, base = _before_2_1(), F.col("commit_ts")
         grace = F.expr("interval 1 millisecond")
     else:
-        basis = _basis(subscription_decides=_version(release) >= (2, 4))
+        basis = _basis(subscription_decides=_version(kafka_version) >= (2, 4))
         base = F.when(F.col("basis") == "group_metadata", F.col("became_empty_ts")).otherwise(F.col("commit_ts"))
         grace = F.expr("interval 0 millisecond")
     end = F.when(F.col("basis") == "override", F.col("expire_ts") + grace)
@@ -53,17 +55,17 @@ def deadlines(
 
 
 def group_states(group_metadata: DataFrame) -> DataFrame:
-    """Return what the log tells last about each group that exists as more than its offsets.
+    """Return the last state in the log of each group that has group records and was not removed.
 
     Columns: group_id, `kind`, `protocol_type` (null: it never had members), `has_members` (boolean),
-    `became_empty_ts` (timestamp; null: it has members, never had any, or it is not told) and `subscribed_topics`
-    (null: not known).
+    `became_empty_ts` (timestamp; null: it has members, never had any, or the time is not stored) and
+    `subscribed_topics` (null: unknown).
     """
     about_groups = group_metadata.where(F.col("member_id").isNull())
     names = ("tombstone", "protocol_type", "state_ts", "member_count", "subscribed_topics")
     last = about_groups.groupBy("group_id", "kind").agg(*(F.max_by(name, "log_offset").alias(name) for name in names))
     living = last.where(~F.col("tombstone")).drop("tombstone")
-    # A group that was converted has records of both kinds; the tombstone of the old one is written with the new one.
+    # A converted group has records of both kinds; the tombstone of the old kind is written with the new record.
     living = living.groupBy("group_id").agg(
         F.max("kind").alias("kind"),
         *(F.max_by(name, "kind").alias(name) for name in names if name != "tombstone"),
@@ -83,7 +85,7 @@ def group_states(group_metadata: DataFrame) -> DataFrame:
 
 
 def _members(group_metadata: DataFrame) -> DataFrame:
-    """Return each KIP-848 group with members, and `topics_of_members`: what all of them subscribe to."""
+    """Return each KIP-848 group with members, and `topics_of_members`: the topics that any member subscribes to."""
     about_members = group_metadata.where(F.col("member_id").isNotNull())
     last = about_members.groupBy("group_id", "member_id").agg(
         F.max_by("tombstone", "log_offset").alias("tombstone"),
@@ -121,6 +123,6 @@ def _basis(*, subscription_decides: bool) -> Column:
     )
 
 
-def _version(release: str) -> tuple[int, ...]:
-    """Return the first two numbers of a release: (2, 1) of 2.1.1."""
-    return tuple(int(part) for part in release.split(".")[:2])
+def _version(kafka_version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version: (2, 1) for 2.1.1."""
+    return tuple(int(part) for part in kafka_version.split(".")[:2])

@@ -1,4 +1,4 @@
-"""Which groups are about to lose which offsets, and when?"""
+"""The offsets that groups are about to lose, and when."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 
 def expiry(
-    commits: DataFrame, group_metadata: DataFrame, *, retention_minutes: int, release: str = NEWEST
+    commits: DataFrame, group_metadata: DataFrame, *, retention_minutes: int, kafka_version: str = NEWEST
 ) -> DataFrame:
-    """Return the timeline of what is lost if nobody commits, joins or leaves any more.
+    """Return the offsets that expire at each time if no client commits, joins or leaves any more.
 
     Args:
         retention_minutes: offsets.retention.minutes of the brokers from now on.
-        release: the Kafka release that sweeps, which decides what members keep (`kproto.spark.jobs.deadlines`).
+        kafka_version: the version of the brokers, which decides the rules (`kproto.spark.jobs.deadlines`).
     Input:
         `COMMITS` and `GROUP_METADATA`.
     Output:
-        `GROUP_EXPIRY`, in no order: one row for each group and deadline, and one without a deadline for what it
-        keeps. The offsets are there up to the first sweep at or after the deadline, so for up to
-        offsets.retention.check.interval.ms longer; a deadline may be in the past. A group loaded with members counts
-        as one that has them: of a broker that was killed, they have a session timeout to come back.
+        `GROUP_EXPIRY`, unordered: one row for each group and deadline, and one without a deadline for the offsets that
+        the group keeps. Offsets stay until the first expiration task at or after the deadline, so up to
+        offsets.retention.check.interval.ms longer; a deadline may be in the past. A group whose last record has
+        members counts as a group with members: after the crash of a broker, they have a session timeout to come back.
     Compaction hides:
-        nothing: deadlines follow from the last record of each key.
+        nothing: deadlines depend on the last record of each key only.
     """
-    offsets = deadlines(commits, group_metadata, retention_minutes=retention_minutes, release=release)
-    # Offsets with an end of their own may go in the same moment as the others: one step then, by the group's basis.
+    offsets = deadlines(commits, group_metadata, retention_minutes=retention_minutes, kafka_version=kafka_version)
+    # Offsets with an expire timestamp may have the same deadline as the others: one row then, with the group's basis.
     steps = offsets.groupBy("group_id", "deadline").agg(
         F.max("became_empty_ts").alias("became_empty_ts"),
         F.count("*").alias("offsets_lost"),

@@ -1,4 +1,4 @@
-"""Where are the hot partitions of the offsets topic?"""
+"""The hot partitions of the offsets topic."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
 
 
 def hot_partitions(commits: DataFrame, log_batches: DataFrame) -> DataFrame:
-    """Return what each partition of the offsets topic carries, and who is the cause.
+    """Return the load of each partition of the offsets topic, and the group with the most commits in it.
 
-    All of a group goes to one partition, by the hash of its name: so a partition is hot because of one group, or
-    because of many that met there.
+    The hash of the group id decides the partition of all its records, so a partition is hot because of one group, or
+    because of many groups that share it.
 
     Input:
         `COMMITS` and `LOG_BATCHES`.
     Output:
-        `HOT_PARTITIONS`, in no order: one row for each partition that has a batch. Commits without tombstones, of any
-        transaction; bytes of its batches on disk, of whatever they hold; shares from 0 to 1. Of groups that commit as
-        much as each other, the first by name is the top one.
+        `HOT_PARTITIONS`, unordered: one row for each partition that has a batch. Commits are without tombstones, in
+        any transaction state; bytes are of all batches; shares are from 0 to 1. Of groups with equally many commits,
+        the first by name is the top group.
     Compaction hides:
-        commits: what is left of a cleaned segment is a row for each key, so that a group with many partitions looks
-        hotter than one that commits often.
+        commits: a cleaned segment has one row for each key, so a group with many partitions looks hotter than a group
+        that commits often.
     """
     by_group = (
         commits.where(~F.col("tombstone")).groupBy("log_partition", "group_id").agg(F.count("*").alias("group_commits"))
     )
     first = Window.partitionBy("log_partition").orderBy(F.col("group_commits").desc(), "group_id")
     carried = (
-        by_group.withColumn("place", F.row_number().over(first))
+        by_group.withColumn("rank", F.row_number().over(first))
         .groupBy("log_partition")
         .agg(
             F.sum("group_commits").alias("commits"),
             F.count("*").alias("groups"),
-            F.max(F.when(F.col("place") == 1, F.col("group_id"))).alias("top_group"),
+            F.max(F.when(F.col("rank") == 1, F.col("group_id"))).alias("top_group"),
             F.max("group_commits").alias("top_commits"),
         )
     )
@@ -50,7 +50,7 @@ def hot_partitions(commits: DataFrame, log_batches: DataFrame) -> DataFrame:
         .agg(F.sum("bytes").alias("bytes"))
     )
     partitions = carried.join(sizes, "log_partition", "full").fillna(0, ["commits", "groups"])
-    # A few rows: together in one, as a window over all would be, but without Spark's warning about those.
+    # A few rows, so all of them fit into one. A window over all rows would do too, but Spark warns about it.
     rows = F.collect_list(F.struct(*partitions.columns))
     together = partitions.agg(F.sum("commits").alias("all_commits"), rows.alias("rows"))
     return select_columns(

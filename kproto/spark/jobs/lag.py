@@ -1,4 +1,4 @@
-"""How far behind is everybody?"""
+"""How far behind the groups are."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 
 
 def lag(commits: DataFrame, log_batches: DataFrame, *, moments: Sequence[datetime]) -> DataFrame:
-    """Return how far each group was behind the end of each partition's log at some moments.
+    """Return how far each group was behind the end of each partition's log at some times.
 
     Args:
-        moments: when, rising (with a time zone). At the last one everything counts, also what is stamped later.
+        moments: the times, rising, with a time zone. At the last one all records count, also those with later
+            timestamps.
     Input:
-        `COMMITS` and `LOG_BATCHES`; only batches of the topics themselves tell where their logs end.
+        `COMMITS` and `LOG_BATCHES`; the batches of the topics are needed for the ends of their logs.
     Output:
-        `LAG`, in no order: one row for each moment and each offset that there was then. Lag in offsets: markers of
-        transactions and records that compaction took count as well.
+        `LAG`, unordered: one row for each time and each offset that was valid then. Lag counts offsets, so also end
+        markers of transactions and records that compaction removed.
     Compaction hides:
-        the past: before the last commit of a key there may be nothing, and then there is no row. Of the last moment
-        it hides nothing. Timestamps of batches are the producers' own unless the topic has LogAppendTime: where their
-        clocks are wrong, so is the past.
+        the past: there is no row for a time before the first commit that is left of a key. At the last time it hides
+        nothing. Batches have the producers' timestamps unless the topic has LogAppendTime: with wrong clocks, the past
+        is wrong too.
     """
     spark = commits.sparkSession
     number = spark.createDataFrame(list(enumerate(moments)), "moment int, ts timestamp")
@@ -40,7 +41,7 @@ def lag(commits: DataFrame, log_batches: DataFrame, *, moments: Sequence[datetim
     offsets = offsets.groupBy(*KEY, "moment").agg(
         F.max_by(F.struct("committed_offset", "tombstone"), "log_offset").alias("then")
     )
-    held = (
+    offsets_then = (
         offsets.select(*KEY)
         .distinct()
         .crossJoin(number)
@@ -49,24 +50,24 @@ def lag(commits: DataFrame, log_batches: DataFrame, *, moments: Sequence[datetim
         .where(F.col("then").isNotNull() & ~F.col("then.tombstone"))
     )
 
-    place = ("topic", "partition")
+    topic_partition = ("topic", "partition")
     ends = log_batches.withColumn("moment", F.coalesce(_first_from("max_ts", moments), F.lit(0)))
-    ends = ends.groupBy(*place, "moment").agg((F.max("last_offset") + 1).alias("log_end"))
+    ends = ends.groupBy(*topic_partition, "moment").agg((F.max("last_offset") + 1).alias("log_end"))
     ended = (
-        ends.select(*place)
+        ends.select(*topic_partition)
         .distinct()
         .crossJoin(number.select("moment"))
-        .join(ends, [*place, "moment"], "left")
-        .withColumn("log_end", F.max("log_end").over(last.partitionBy(*place)))
+        .join(ends, [*topic_partition, "moment"], "left")
+        .withColumn("log_end", F.max("log_end").over(last.partitionBy(*topic_partition)))
     )
-    rows = held.join(ended, [*place, "moment"], "left")
+    rows = offsets_then.join(ended, [*topic_partition, "moment"], "left")
     return select_columns(
         LAG, rows.withColumn("committed_offset", F.col("then.committed_offset")).withColumn("lag", behind())
     )
 
 
 def _first_from(timestamp: str, moments: Sequence[datetime]) -> Column:
-    """Return the number of the first moment at or after a timestamp, or of the last moment; null for null."""
+    """Return a column: the index of the first moment at or after a timestamp, else of the last one; null for null."""
     listed = F.array(*(F.lit(moment) for moment in moments))
     earlier = F.size(F.filter(listed, lambda moment: moment < F.col(timestamp)))
     return F.when(F.col(timestamp).isNotNull(), F.least(earlier, F.lit(len(moments) - 1)))

@@ -1,4 +1,4 @@
-"""Which offset does each group have now?"""
+"""The offset that each group has now."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def latest(commits: DataFrame) -> DataFrame:
     """Return the offset that each group has for each partition at the end of the log.
 
     Input:
-        `COMMITS`; the view `latest` of the source does as well: it has at least the last record of each key.
+        `COMMITS`, or rows of it with at least the last counted record of each key (view `candidates`).
     Output:
-        `LATEST`, in no order: one row for each key whose last applied record is no tombstone. What is in a
-        transaction without an end, or in an aborted one, does not count. An offset that is over its time, but was
-        not swept yet, is still served, and so is in here.
+        `LATEST`, unordered: one row for each key whose last applied record is not a tombstone. Commits in open and
+        aborted transactions do not count. An offset after its deadline that the expiration task has not removed yet is
+        included, because brokers still return it.
     Compaction hides:
         nothing: it keeps the last record of each key.
     """
-    # max_by takes the value at the highest offset also where it is null; several of plain columns cost less than one
-    # of a struct.
+    # max_by returns the value at the highest offset, also if it is null. Several of them on single columns cost less
+    # than one on a struct.
     last = (
         applied(commits)
         .groupBy(*KEY)

@@ -1,4 +1,4 @@
-"""Who commits how much?"""
+"""How much each group commits."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def rates(commits: DataFrame) -> DataFrame:
     Input:
         `COMMITS`.
     Output:
-        `RATES`, in no order: one row for each group, topic and hour (of `log_ts`, UTC) with a commit. A commit is one
-        offset of one partition: a request for ten partitions counts as ten. Without tombstones, and without commits
-        of transactions that were aborted or have no end.
+        `RATES`, unordered: one row for each group, topic and hour (of `log_ts`, UTC) with a commit. A commit is one
+        offset of one partition: a request for ten partitions counts as ten. Tombstones and commits in aborted or open
+        transactions do not count.
     Compaction hides:
-        most of it: of a cleaned segment only the last commit of each key is left, so both counts are lower bounds.
+        most commits: a cleaned segment has only the last commit of each key, so both counts are lower bounds.
     """
     by_hour = with_previous(commits).groupBy("group_id", "topic", F.date_trunc("hour", "log_ts").alias("hour"))
     return select_columns(RATES, by_hour.agg(F.count("*").alias("commits"), F.count_if(went_back()).alias("rewinds")))

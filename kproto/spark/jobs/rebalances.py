@@ -1,4 +1,4 @@
-"""Which groups rebalance, and how often?"""
+"""The events of groups: how often they rebalance."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 def rebalances(group_metadata: DataFrame) -> DataFrame:
-    """Return the events of each group's life.
+    """Return the events of each group.
 
-    A classic group's record is written when a rebalance is over, when its last member has gone, when a static member
-    was replaced, and when it is removed; of a KIP-848 group, whenever its epoch rises. Joins, leaves and heartbeats
-    are in no log.
+    A broker writes the record of a classic group at the end of a rebalance, after the last member left, after the
+    replacement of a static member, and at the removal of the group; that of a KIP-848 group whenever its epoch rises.
+    Joins, leaves and heartbeats are not in the log.
 
     Input:
         `GROUP_METADATA`.
     Output:
-        `REBALANCES`, in no order: one row for each record about a group, none for those about one member.
+        `REBALANCES`, unordered: one row for each record about a group; records about one member have none.
     Compaction hides:
-        all but the last event of a group in a cleaned segment: counts are lower bounds, and `seconds_since` may span
+        all but the last event of a group in a cleaned segment: counts are lower bounds, and `seconds_since` may cover
         several rebalances.
     """
     in_order = Window.partitionBy("group_id").orderBy("log_offset")

@@ -1,4 +1,4 @@
-"""What must offsets.retention.minutes be, so that nobody loses offsets when the overrides are gone?"""
+"""The offsets.retention.minutes that groups need when their overrides are gone (KIP-211)."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ if TYPE_CHECKING:
 
 
 def retention_audit(commits: DataFrame, *, retention_minutes: int) -> DataFrame:
-    """Return KIP-211's advice for each group: the longest retention that it asked for, or the broker's, in minutes.
+    """Return KIP-211's advice for each group: the longest retention that it requested, or the broker's, in minutes.
 
-    A commit asked for a retention of its own (`retention_time` of OffsetCommit v2 to v4) if it was stored with an end.
-    Brokers before 2.1 store an end with every commit, so one that is exactly the broker's own retention after the
-    commit is not counted: whether it was asked for or not, that group is content with what there is.
+    A commit with a retention of its own (`retention_time` of OffsetCommit v2 to v4) is stored with an expire timestamp.
+    Brokers before 2.1 store one with every commit, so a timestamp that is exactly the broker's retention after the
+    commit does not count as a request: the current setting is enough for it either way.
 
     Args:
         retention_minutes: offsets.retention.minutes of the brokers that wrote the log.
     Input:
         `COMMITS`.
     Output:
-        `RETENTION_AUDIT`, in no order: one row for each group with a commit. Retentions in milliseconds; the
-        recommended minutes are the longest one rounded up, and never below `retention_minutes`. The setting for all:
-        the greatest of them. Commits of aborted transactions count, as their clients will ask again.
+        `RETENTION_AUDIT`, unordered: one row for each group with a commit. Retentions are in milliseconds. The
+        recommended minutes are the longest retention rounded up, at least `retention_minutes`; the setting that is
+        enough for all groups is their maximum. Commits in aborted transactions count: their clients will send the same
+        retention again.
     Compaction hides:
-        overrides: the longest one that is left of each key is a lower bound, if a client asks now for this, now for
-        that. `n_commits`, `n_overrides` and `first_seen` are lower bounds too.
+        overrides: if a client requests different retentions, the longest one that is left of each key is a lower bound.
+        `n_commits` and `n_overrides` are lower bounds too, and `first_seen` may be too late.
     """
     override = F.when(F.col("retention_ms") != retention_minutes * MINUTE_MS, F.col("retention_ms"))
     groups = (

@@ -1,4 +1,4 @@
-"""Who went backwards?"""
+"""The commits that went backwards."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 def rewinds(commits: DataFrame) -> DataFrame:
     """Return every commit of an offset below the one before it.
 
-    A group that lost its offsets and began anew went backwards too: `after_loss` tells these apart.
+    A group that lost its offsets and started again went backwards too; `after_loss` marks these.
 
     Input:
         `COMMITS`.
     Output:
-        `REWINDS`, in no order; offsets of the topic, `ts` as the record's timestamp.
+        `REWINDS`, unordered; offsets are those of the topic, `ts` is the timestamp of the record.
     Compaction hides:
-        rewinds in cleaned segments: there the commit before is gone. What is found did happen, but `from_offset` may
-        be lower than the offset that the group really came from.
+        rewinds in cleaned segments, where the commit before is gone. Each row did happen, but `from_offset` may be
+        lower than the offset from which the group really went back.
     """
     back = with_previous(commits).where(went_back())
     return select_columns(

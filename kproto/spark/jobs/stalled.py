@@ -1,4 +1,4 @@
-"""Who is stalled?"""
+"""The offsets that do not move although there are records to read."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 
 def stalled(commits: DataFrame, log_batches: DataFrame, *, at: datetime, minutes: int) -> DataFrame:
-    """Return the offsets that have not moved for a while, although there is something to read.
+    """Return the offsets that have not moved for a while, although there are records to read.
 
     Args:
-        at: the moment asked about (with a time zone), not before the end of the log.
-        minutes: how long an offset must have stood.
+        at: the time of the question, with a time zone; not before the end of the log.
+        minutes: how long an offset must not have moved.
     Input:
-        `COMMITS` and `LOG_BATCHES`; only batches of the topics themselves tell where their logs end.
+        `COMMITS` and `LOG_BATCHES`; the batches of the topics are needed for the ends of their logs.
     Output:
-        `STALLED`, in no order: one row for each offset that stands since `minutes` or longer and is below the end of
-        its topic's log. Where that log is not given, an offset that stands is a row too, with a null lag: its topic
-        may have nothing to read.
+        `STALLED`, unordered: one row for each offset that has not moved for `minutes` or longer and is below the end of
+        its topic's log. If that log is not in the input, there is a row with a null lag: the topic may have nothing to
+        read.
     Compaction hides:
-        the first commits at this offset: `since_ts` may be too late, `commits` too low and an offset that is
-        committed again and again be missing.
+        the first commits of the offset: `since_ts` may be too late and `commits` too low, and an offset that is
+        committed repeatedly may be missing.
     """
     in_order = Window.partitionBy(*KEY).orderBy("log_offset")
     moved = ~F.col("committed_offset").eqNullSafe(F.lag("committed_offset").over(in_order))
-    stands = (
+    unmoved = (
         applied(commits)
         .withColumn("run", F.sum(moved.cast("int")).over(in_order))
         .groupBy(*KEY, "run")
@@ -46,7 +46,7 @@ def stalled(commits: DataFrame, log_batches: DataFrame, *, at: datetime, minutes
         )
     )
     names = ("committed_offset", "since_ts", "last_commit_ts", "commits")
-    last = stands.groupBy(*KEY).agg(*(F.max_by(name, "run").alias(name) for name in names))
+    last = unmoved.groupBy(*KEY).agg(*(F.max_by(name, "run").alias(name) for name in names))
     age_ms = F.unix_millis(F.lit(at)) - F.unix_millis("since_ts")
     return select_columns(
         STALLED,

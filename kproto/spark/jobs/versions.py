@@ -1,4 +1,4 @@
-"""Which clients break on which Kafka release? Over the request reports of any number of test runs."""
+"""The clients that break on a Kafka version, over the request reports of any number of test runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = 1
-"""`schema` of the reports that can be read."""
+"""The `schema` of the reports that can be read."""
 
 _REQUEST = (
     "struct<api_key: int, api: string, api_version: int, count: bigint, verdict: string, first_served_by: string, "
@@ -26,11 +26,11 @@ REPORTS = (
     f"requests: array<{_REQUEST}>>>, "
     "_corrupt_record string"
 )
-"""What is read of a request report (`kproto run --report FILE.json`), by its own names."""
+"""The fields of a request report (`kproto run --report FILE.json`) that are read."""
 
 
 def read_reports(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Read request reports: files, or directories of them. A file that is none has a null `schema`, and its path."""
+    """Read request reports: files, or directories of them. A file that is not a report has a null `schema`."""
     files = spark.read.schema(REPORTS).json(
         list(paths), multiLine=True, pathGlobFilter="*.json", recursiveFileLookup=True
     )
@@ -38,14 +38,14 @@ def read_reports(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def versions(reports: DataFrame) -> DataFrame:
-    """Return what each client software sent, and what its target makes of it, over all runs.
+    """Return the API versions that each client software sent, and the verdicts of the reports, over all runs.
 
     Input:
         `read_reports`: one row for each report.
     Output:
-        `VERSIONS`, in no order: one row for each software (of clients that don't tell theirs, for each client id),
-        target, API and version. `requests` is the sum over all runs, `runs` the number of reports. `served` and the
-        other verdicts are of that report's target: a fleet that is to be judged by several releases runs with several.
+        `VERSIONS`, unordered: one row for each software (for clients that send none, each client id), target, API and
+        version. `requests` is the sum over all runs, `runs` the number of reports. A verdict holds for the target of
+        its report: to check clients against several Kafka versions, run them with each.
     """
     by_client = reports.select("path", "target", "run.started_at", F.explode("clients").alias("client"))
     rows = by_client.select("path", "target", "started_at", "client.*").select(

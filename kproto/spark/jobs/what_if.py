@@ -1,4 +1,4 @@
-"""What would be lost under another offsets.retention.minutes?"""
+"""The offsets that would be lost under another offsets.retention.minutes."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ def what_if(
     current_minutes: int,
     retention_minutes: int,
     at: datetime,
-    release: str = NEWEST,
+    kafka_version: str = NEWEST,
 ) -> DataFrame:
-    """Return what each group has lost at one moment under the current retention and under another.
+    """Return the offsets of each group that are expired at one time under the current retention and under another.
 
     Args:
-        current_minutes: offsets.retention.minutes as it is.
-        retention_minutes: as it might be.
-        at: the moment (with a time zone); nobody commits, joins or leaves up to then.
-        release: the Kafka release that sweeps.
+        current_minutes: the current offsets.retention.minutes.
+        retention_minutes: the offsets.retention.minutes to try.
+        at: the time, with a time zone; no client commits, joins or leaves until then.
+        kafka_version: the version of the brokers, which decides the rules.
     Input:
         `COMMITS` and `GROUP_METADATA`.
     Output:
-        `WHAT_IF`, in no order: one row for each group that has an offset in the log. Offsets with an end of their own
-        are lost at that under any retention.
+        `WHAT_IF`, unordered: one row for each group that has an offset in the log. Offsets with an expire timestamp of
+        their own expire then under any retention.
     Compaction hides:
-        nothing, but what was lost already: it is not in the log, or under a tombstone.
+        nothing. Offsets that expired before the end of the log are not counted under either retention.
     """
-    now = deadlines(commits, group_metadata, retention_minutes=current_minutes, release=release)
-    other = deadlines(commits, group_metadata, retention_minutes=retention_minutes, release=release)
+    now = deadlines(commits, group_metadata, retention_minutes=current_minutes, kafka_version=kafka_version)
+    other = deadlines(commits, group_metadata, retention_minutes=retention_minutes, kafka_version=kafka_version)
     both = now.select(*KEY, "deadline").join(other.select(*KEY, F.col("deadline").alias("other_deadline")), list(KEY))
     return select_columns(
         WHAT_IF,

@@ -1,4 +1,4 @@
-"""The report: what the jobs found, as one page of HTML with charts that needs nothing else.
+"""The report: the results of the jobs on one self-contained page of HTML with charts.
 
-`build` asks the jobs, `page` writes the page, `charts` draws. Only `build` knows Spark.
+`build` runs the jobs, `model` has their results, `page` writes the page and `charts` draws. Only `build` imports Spark.
 """

@@ -1,4 +1,4 @@
-"""Asking the jobs what the report tells."""
+"""Run the jobs for the report."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from kproto.spark import jobs
-from kproto.spark.commands import JOBS, moments_of
+from kproto.spark.commands import JOBS, times_of
 from kproto.spark.jobs.common import applied
 from kproto.spark.output import ordered
-from kproto.spark.report.model import Histogram, Lines, Report, Row, Rows
+from kproto.spark.report.model import MONDAY, Histogram, Lines, Report, Row, Rows
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kproto.spark.inputs import Input
 
 SERIES_MAX = 5
-"""Names with a colour of their own; more can't be told apart."""
+"""Names with a color of their own; more colors look alike."""
 OTHERS = "all others"
 BARS_MAX = 72
 MOMENTS = 48
@@ -36,48 +36,49 @@ STEPS = [
     )
     for count in counts
 ]
-"""Lengths of time that people count in."""
+"""Round lengths of a bar."""
 SOON = timedelta(days=1)
 
 
-def build(source: Input, asked: Namespace) -> Report:
-    """Return what the report tells of a log, or of tables.
+def build(source: Input, options: Namespace) -> Report:
+    """Return the report of a log or of tables.
 
     Args:
-        asked: the command line's `retention_minutes`, `release`, `at` and `minutes`.
+        options: the options `retention_minutes`, `kafka_version`, `at` and `minutes` of the command line.
     """
     commits, groups = source.commits.persist(), source.group_metadata.persist()
     batches = source.log_batches.persist()
     coverage = source.coverage
-    at: datetime = asked.at or coverage.last_ts
+    at: datetime = options.at or coverage.last_ts
     counts = jobs.latest(commits).agg(F.count_distinct("group_id"), F.count("*")).collect()[0]
-    audit = jobs.retention_audit(commits, retention_minutes=asked.retention_minutes).persist()
-    needed = audit.agg(F.max("recommended_minutes"), F.count_if(F.col("recommended_minutes") > asked.retention_minutes))
+    minutes = options.retention_minutes
+    audit = jobs.retention_audit(commits, retention_minutes=minutes).persist()
+    needed = audit.agg(F.max("recommended_minutes"), F.count_if(F.col("recommended_minutes") > minutes))
     recommended, over = needed.collect()[0]
-    expiry = jobs.expiry(commits, groups, retention_minutes=asked.retention_minutes, release=asked.release).persist()
+    expiry = jobs.expiry(commits, groups, retention_minutes=minutes, kafka_version=options.kafka_version).persist()
     losses = expiry.where(F.col("expires_ts").isNotNull())
     soon = F.sum(F.when(F.col("expires_ts") <= F.lit(at + SOON), F.col("offsets_lost")))
     kept = F.sum(F.when(F.col("expires_ts").isNull(), F.col("offsets_left")))
     lost_soon, kept_count = expiry.agg(soon, kept).collect()[0]
-    told = applied(commits).where(~F.col("tombstone"))
+    counted = applied(commits).where(~F.col("tombstone"))
     now = jobs.lag(commits, batches, moments=[coverage.last_ts]).persist()
-    # The past is asked of those alone whose topics' logs are there: it has a row for each moment.
-    there = F.broadcast(batches.select("topic", "partition").distinct())
-    known = commits.join(there, ["topic", "partition"], "left_semi")
-    lag = jobs.lag(known, batches, moments=moments_of(source, MOMENTS, coverage.last_ts))
-    stalled = jobs.stalled(commits, batches, at=at, minutes=asked.minutes)
+    # The past has a row for each of many times, so it is computed only where the logs of the topics are in the input.
+    with_log = F.broadcast(batches.select("topic", "partition").distinct())
+    known = commits.join(with_log, ["topic", "partition"], "left_semi")
+    lag = jobs.lag(known, batches, moments=times_of(source, MOMENTS, coverage.last_ts))
+    stalled = jobs.stalled(commits, batches, at=at, minutes=options.minutes)
     return Report(
         coverage=coverage,
         at=at,
-        retention_minutes=asked.retention_minutes,
-        stalled_minutes=asked.minutes,
+        retention_minutes=minutes,
+        stalled_minutes=options.minutes,
         groups=counts[0],
         offsets=counts[1],
-        commits=told.count(),
-        rates=_histogram(told, "log_ts", "group_id", F.lit(1)),
+        commits=counted.count(),
+        rates=_histogram(counted, "log_ts", "group_id", F.lit(1)),
         audit=_rows(audit, JOBS["retention-audit"].order, 20),
         over=over,
-        recommended_minutes=recommended or asked.retention_minutes,
+        recommended_minutes=recommended or minutes,
         losses=_histogram(losses, "expires_ts", "basis", F.col("offsets_lost")),
         expiry=_rows(losses, JOBS["expiry"].order, 20),
         lost_soon=lost_soon or 0,
@@ -88,7 +89,7 @@ def build(source: Input, asked: Namespace) -> Report:
         hot=_rows(jobs.hot_partitions(commits, batches), JOBS["hot-partitions"].order, 15),
         stalled=_rows(stalled, JOBS["stalled"].order, 15),
         rewinds=_rows(jobs.rewinds(commits), ("-rewound", "ts", "log_offset"), 15),
-        rebalances=_rows(_lives(jobs.rebalances(groups)), ("-rebalanced", "group_id"), 15),
+        rebalances=_rows(_by_events(jobs.rebalances(groups)), ("-rebalanced", "group_id"), 15),
     )
 
 
@@ -99,13 +100,13 @@ def _rows(rows: DataFrame, order: Sequence[str], limit: int) -> Rows:
 
 
 def _histogram(rows: DataFrame, time: str, name: str, weight: Column) -> Histogram | None:
-    """Count by time and by the most frequent names."""
+    """Return counts by time and by the most frequent names."""
     bounds = rows.agg(F.unix_micros(F.min(time)), F.unix_micros(F.max(time))).collect()[0]
     if bounds[0] is None:
         return None
     first, last = (datetime.fromtimestamp(bound / 1_000_000, UTC) for bound in bounds)
     step = next((step for step in STEPS if (last - first) / step < BARS_MAX), STEPS[-1])
-    start = first - (first - datetime(1970, 1, 5, tzinfo=UTC)) % step  # weeks begin on Mondays
+    start = first - (first - MONDAY) % step
     size = (last - start) // step + 1
     micros = F.unix_micros(F.col(time)) - F.lit(round(start.timestamp() * 1_000_000))
     bar = F.floor(micros / (step / timedelta(microseconds=1))).alias("bar")
@@ -122,7 +123,7 @@ def _histogram(rows: DataFrame, time: str, name: str, weight: Column) -> Histogr
 
 
 def _lines(lag: DataFrame) -> Lines | None:
-    """Return the lag of the groups that are the farthest behind, over all moments."""
+    """Return the lag over time of the groups that are farthest behind."""
     known = lag.where(F.col("lag").isNotNull())
     totals = known.groupBy("group_id", "ts").agg(F.sum("lag").alias("lag")).persist()
     greatest = totals.groupBy("group_id").agg(F.max("lag").alias("most")).orderBy(F.col("most").desc(), "group_id")
@@ -131,10 +132,10 @@ def _lines(lag: DataFrame) -> Lines | None:
         return None
     found: list[Row] = totals.where(F.col("group_id").isin(names)).toArrow().to_pylist()
     moments = sorted({row["ts"] for row in found})
-    place = {moment: number for number, moment in enumerate(moments)}
+    index = {moment: number for number, moment in enumerate(moments)}
     series: dict[str, list[int | None]] = {name: [None] * len(moments) for name in names}
     for row in found:
-        series[row["group_id"]][place[row["ts"]]] = row["lag"]
+        series[row["group_id"]][index[row["ts"]]] = row["lag"]
     return Lines(moments, series)
 
 
@@ -149,7 +150,7 @@ def _by_group(lag: DataFrame) -> DataFrame:
     )
 
 
-def _lives(events: DataFrame) -> DataFrame:
+def _by_events(events: DataFrame) -> DataFrame:
     kinds = {"rebalanced": "rebalanced", "emptied": "emptied", "removed": "removed"}
     counts = [F.count_if(F.col("event") == kind).alias(name) for name, kind in kinds.items()]
     return events.groupBy("group_id").agg(*counts, F.max("members").alias("members_max"), F.max("ts").alias("last_ts"))

@@ -1,17 +1,19 @@
-"""Charts as inline SVG: stacked bars and lines over time. Colours are the page's (CSS classes s0, s1, ...)."""
+"""Charts as inline SVG: stacked bars and lines over time. Colors are CSS classes of the page (s0, s1, ...)."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from html import escape
 from itertools import count as numbers
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kproto.spark.output import printable
+from kproto.spark.report.model import MONDAY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from kproto.spark.report.model import Histogram, Lines
 
@@ -20,10 +22,7 @@ LEFT, RIGHT, TOP, BOTTOM = 66, 14, 12, 30
 TICKS_MAX = 10
 BAR_WIDTH_MAX = 46
 LABEL_WIDTH = 56
-"""Of a time of day with seconds, the widest label below an axis."""
-EPOCH = datetime(1970, 1, 5, tzinfo=UTC)
-"""A Monday, so that weeks begin on one."""
-
+"""Width of the widest label below an axis, a time of day with seconds."""
 TICKS = [
     (timedelta(**{unit: count}), form)
     for unit, counts, form in (
@@ -37,7 +36,7 @@ TICKS = [
 
 
 class Scale:
-    """From values and times to places in the picture."""
+    """Converts times and values to coordinates in the picture."""
 
     def __init__(self, start: datetime, end: datetime, highest: float) -> None:
         self.start: datetime = start
@@ -52,15 +51,15 @@ class Scale:
         return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / self.top)
 
 
-def colours(names: Collection[str], elsewhere: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Number the names' colours: those that have one in another chart keep it, the others get those that are left."""
+def colors(names: Collection[str], elsewhere: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Return a color number for each name. Names with a color in another chart keep it; the others get free ones."""
     kept = {name: number for name, number in (elsewhere or {}).items() if name in set(names)}
     free = (number for number in numbers() if number not in kept.values())
     return {name: kept[name] if name in kept else next(free) for name in names}
 
 
 def bars(counts: Histogram, label: str, mark: tuple[datetime, str] | None = None) -> str:
-    """Draw stacked bars, and a line at one moment with a text beside it."""
+    """Return a chart of stacked bars, with a labeled vertical line at one time if given."""
     sums = [sum(values) for values in zip(*counts.series.values(), strict=True)]
     start = min(counts.start, mark[0]) if mark else counts.start
     scale = Scale(start, counts.end, max(sums))
@@ -74,10 +73,10 @@ def bars(counts: Histogram, label: str, mark: tuple[datetime, str] | None = None
         for number, (name, values) in enumerate(counts.series.items()):
             if values[bar]:
                 top, bottom = scale.y(below + values[bar]), scale.y(below)
-                told = f"{name}: {values[bar]:,} from {_exact(moment)} for {length(counts.step)}"
+                title = f"{name}: {values[bar]:,} from {_exact(moment)} for {length(counts.step)}"
                 parts.append(
                     f'<rect class="s{number}" x="{left:.1f}" y="{top:.1f}" width="{drawn:.1f}"'
-                    f' height="{max(bottom - top, 0.7):.1f}"><title>{_text(told)}</title></rect>'
+                    f' height="{max(bottom - top, 0.7):.1f}"><title>{_text(title)}</title></rect>'
                 )
                 below += values[bar]
     if mark is not None:
@@ -86,17 +85,20 @@ def bars(counts: Histogram, label: str, mark: tuple[datetime, str] | None = None
         shift = 5 if anchor == "start" else -5
         parts.append(f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
         parts.append(f'<text x="{x + shift:.1f}" y="{TOP + 9}" text-anchor="{anchor}">{_text(mark[1])}</text>')
-    return _picture(parts, label) + _keys(colours(counts.series))
+    return _picture(parts, label) + _keys(colors(counts.series))
 
 
 def lines(values: Lines, label: str, elsewhere: Mapping[str, int] | None = None) -> str:
-    """Draw a line for each name; where it has no value, there is a gap. ``elsewhere``: colours of another chart."""
-    colour = colours(values.series, elsewhere)
+    """Return a chart with a line for each name, interrupted where it has no value.
+
+    ``elsewhere`` has the colors of another chart.
+    """
+    color = colors(values.series, elsewhere)
     known = [value for line in values.series.values() for value in line if value is not None]
     scale = Scale(values.moments[0], values.moments[-1], max(known))
     parts = [*_axes(scale)]
     for name, line in values.series.items():
-        number = colour[name]
+        number = color[name]
         points = [
             None if value is None else (scale.x(moment), scale.y(value))
             for moment, value in zip(values.moments, line, strict=True)
@@ -108,11 +110,11 @@ def lines(values: Lines, label: str, elsewhere: Mapping[str, int] | None = None)
         parts.append(f'<path class="l{number}" d="{" ".join(path)}"><title>{_text(name)}</title></path>')
         if points[-1] is not None:
             parts.append(f'<circle class="s{number}" cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="3.5"/>')
-    return _picture(parts, label) + _keys(colour)
+    return _picture(parts, label) + _keys(color)
 
 
 def nice_step(highest: float) -> int:
-    """Return 1, 2 or 5 times a power of ten, of which four or five go up to a value."""
+    """Return 1, 2 or 5 times a power of ten such that at most five steps reach a value."""
     size = 1
     while True:
         for count in (1, 2, 5):
@@ -122,17 +124,17 @@ def nice_step(highest: float) -> int:
 
 
 def time_ticks(start: datetime, end: datetime) -> Iterator[tuple[datetime, str]]:
-    """Yield round times in a span, and how each is written: midnights by their day."""
+    """Yield round times in a span with their labels; midnights have a date."""
     step, form = next((tick for tick in TICKS if (end - start) / tick[0] <= TICKS_MAX), TICKS[-1])
-    moment = start + (EPOCH - start) % step
+    moment = start + (MONDAY - start) % step
     while moment <= end:
-        midnight = (moment - EPOCH) % timedelta(days=1) == timedelta(0)
+        midnight = (moment - MONDAY) % timedelta(days=1) == timedelta(0)
         yield moment, moment.strftime("%-d %b" if midnight else form)
         moment += step
 
 
 def short(count: float) -> str:
-    """Return a count of an axis: 1.5k, 20M."""
+    """Return the label of a count on an axis: 1.5k, 20M."""
     for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if count >= size:
             return f"{count / size:g}{unit}"
@@ -149,7 +151,7 @@ def _axes(scale: Scale) -> Iterator[str]:
     for moment, text in time_ticks(scale.start, scale.end):
         x = scale.x(moment)
         yield f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM + 5}"/>'
-        anchor = "middle" if x < WIDTH - LABEL_WIDTH / 2 else "end"  # the last one must not stand in the margin
+        anchor = "middle" if x < WIDTH - LABEL_WIDTH / 2 else "end"  # the last label must not exceed the picture
         yield f'<text x="{min(x, WIDTH - 1.0):.1f}" y="{HEIGHT - 9}" text-anchor="{anchor}">{text}</text>'
 
 
@@ -161,8 +163,8 @@ def _picture(parts: Sequence[str], label: str) -> str:
     )
 
 
-def _keys(colour: Mapping[str, int]) -> str:
-    items = "".join(f'<li><span class="key s{number}"></span>{_text(name)}</li>' for name, number in colour.items())
+def _keys(color: Mapping[str, int]) -> str:
+    items = "".join(f'<li><span class="key s{number}"></span>{_text(name)}</li>' for name, number in color.items())
     return f'<ul class="keys">{items}</ul>'
 
 
@@ -175,7 +177,7 @@ def _exact(moment: datetime) -> str:
 
 
 def length(step: timedelta) -> str:
-    """Return a length of time in the largest unit that it is a whole number of."""
+    """Return a length of time in the largest unit of which it is a whole number."""
     seconds = round(step.total_seconds())
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds % size == 0:

@@ -1,23 +1,27 @@
-"""What the report tells: plain values, few enough to be looked at."""
+"""The content of the report as plain values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime, timedelta
+    from datetime import timedelta
 
     from kproto.spark.inputs import Coverage
 
+MONDAY = datetime(1970, 1, 5, tzinfo=UTC)
+"""The first Monday of the epoch: steps of whole weeks are counted from it, so that they begin on Mondays."""
+
 Row = dict[str, Any]
-"""A row of a job's table, by its columns; times with a time zone."""
+"""A row of a job's table, by column; timestamps have a time zone."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The first rows of a table, and how many it has."""
+    """The first rows of a table, and the number of all rows."""
 
     first: Sequence[Row]
     count: int
@@ -25,13 +29,13 @@ class Rows:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts by time, for the most frequent names and all others together."""
+    """Counts over time of the most frequent names, and of all others together."""
 
     start: datetime
     step: timedelta
     size: int
     series: Mapping[str, Sequence[int]]
-    """By name, the greatest first; each of `size` counts."""
+    """`size` counts of each name, by falling total."""
 
     @property
     def end(self) -> datetime:
@@ -40,7 +44,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Lines:
-    """Values by time; None: there is none."""
+    """Values over time; None: there is no value."""
 
     moments: Sequence[datetime]
     series: Mapping[str, Sequence[int | None]]
@@ -48,7 +52,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Report:
-    """All that is on the page."""
+    """The content of the page."""
 
     coverage: Coverage
     at: datetime
@@ -61,25 +65,25 @@ class Report:
     """None: there are no commits."""
     audit: Rows
     over: int
-    """Groups that asked for more than the retention."""
+    """Groups that requested more than the retention."""
     recommended_minutes: int
-    """What would do for all groups."""
+    """The offsets.retention.minutes that is enough for all groups."""
     losses: Histogram | None
-    """Offsets lost by time; None: nobody is about to lose any."""
+    """Offsets lost over time, by basis; None: no offset has a deadline."""
     expiry: Rows
-    """Deadlines, the first ones first, of those that have one."""
+    """Rows of `GROUP_EXPIRY` with a deadline, the earliest first."""
     lost_soon: int
-    """Offsets lost within a day after `at`."""
+    """Offsets with a deadline up to a day after `at`."""
     kept: int
     """Offsets without a deadline."""
     lag: Lines | None
-    """Of groups; None: the logs of the topics are not there."""
+    """Lag of groups; None: the logs of the topics are not in the input."""
     lags: Rows
-    """Of groups: group_id, partitions, lag, worst (a partition), worst_lag."""
+    """Columns: group_id, partitions, lag, worst (a partition), worst_lag."""
     lag_unknown: int
-    """Offsets of topics whose logs are not there."""
+    """Offsets of topics whose logs are not in the input."""
     hot: Rows
     stalled: Rows
     rewinds: Rows
     rebalances: Rows
-    """Of groups: group_id, generations, emptied, removed, last_ts."""
+    """Columns: group_id, rebalanced, emptied, removed, members_max, last_ts."""

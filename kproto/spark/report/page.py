@@ -1,4 +1,4 @@
-"""The report as one page of HTML that needs nothing else: to look at, to print, to keep."""
+"""The report as one self-contained page of HTML, for screen and print."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 MINUTE_MS = 60_000
 
 Field = tuple[str, Callable[["Row"], str], bool]
-"""A column: its head, what a row has there as HTML, and whether that is a number."""
+"""A column: its heading, a function that returns the HTML of a row's cell, and whether that is a number."""
 
 
 def render(report: Report) -> str:
-    """Return the page."""
+    """Return the page as HTML."""
     style = files(__package__).joinpath("report.css").read_text(encoding="utf-8")
     title = f"Consumer offsets in {report.coverage.path}"
     parts = (_head(report), _banner(report), _cards(report), _coverage(report), _sections(report), _foot(report))
@@ -49,14 +49,14 @@ def _banner(report: Report) -> Iterator[str]:
     here = f"{report.retention_minutes:,}"
     if report.over:
         groups = words.plural(report.over, "group")
-        ask = "asks" if report.over == 1 else "ask"
+        need = "needs" if report.over == 1 else "need"
         kind = "warn"
         text = (
-            f"{groups} {ask} for a longer retention than {here} minutes: "
+            f"{groups} {need} a longer retention than {here} minutes: "
             f"set offsets.retention.minutes to {report.recommended_minutes:,}"
         )
     else:
-        kind, text = "good", f"offsets.retention.minutes = {here} is enough for what every group asks for"
+        kind, text = "good", f"offsets.retention.minutes = {here} is enough for every group"
     yield f'<div class="banner {kind}" role="status">{text}</div>'
 
 
@@ -68,9 +68,9 @@ def _cards(report: Report) -> Iterator[str]:
     yield _card(f"{report.commits:,}", "commits in the log")
     yield _card(f"{report.lost_soon:,}", "offsets lost within a day", "bad" if report.lost_soon else "good")
     if report.lag:
-        yield _card(f"{lag:,}", "greatest lag of a group")
+        yield _card(f"{lag:,}", "highest lag of a group")
     else:
-        yield _card("\N{EN DASH}", "no lag is known")
+        yield _card("\N{EN DASH}", "lag is unknown")
     yield _card(f"{report.stalled.count:,}", "offsets stalled", "warn" if report.stalled.count else "")
     yield _card(f"{report.rewinds.count:,}", "rewinds", "warn" if report.rewinds.count else "")
     yield "</div>"
@@ -82,13 +82,13 @@ def _card(figure: str, label: str, kind: str = "") -> str:
 
 def _coverage(report: Report) -> Iterator[str]:
     read = report.coverage
-    yield '<section>\n<h2>What was read</h2>\n<ul class="plain">'
+    yield '<section>\n<h2>Input</h2>\n<ul class="plain">'
     yield from (f"<li>{_text(line)}</li>" for line in words.coverage(read))
-    hidden = "a cleaned segment has only the last commit of each key. Rates, rewinds, events and lag before the end "
-    for line in words.caveats(read, hidden + "are lower bounds; latest offsets and deadlines are not touched"):
+    hidden = "a compacted segment has only the last commit of each key. Rates, rewinds, events and lag before the end "
+    for line in words.caveats(read, hidden + "are lower bounds; latest offsets and deadlines are exact"):
         yield f'<li class="caveat">{_text(line)}</li>'
     if not read.missing and not read.starts_late:
-        yield "<li>No offset is missing: nothing was compacted yet, and all counts are complete.</li>"
+        yield "<li>No offset is missing: the log is not compacted, and all counts are complete.</li>"
     yield "</ul>\n</section>"
 
 
@@ -98,64 +98,63 @@ def _sections(report: Report) -> Iterator[str]:
     yield from _audit(report)
     yield from _lag(report)
     yield from _hot(report)
-    yield from _troubles(report)
+    yield from _anomalies(report)
 
 
 def _rates(report: Report) -> Iterator[str]:
-    told, lines = "by group, of any partition", ["<p>There are no commits.</p>"]
+    subtitle, lines = "by group, all partitions", ["<p>There are no commits.</p>"]
     if report.rates is not None:
-        told = f"in {charts.length(report.rates.step)} each, {told}"
+        subtitle = f"per {charts.length(report.rates.step)}, {subtitle}"
         lines = [charts.bars(report.rates, "Commits over time, by group")]
-    yield from _section("Commits over time", told, lines)
+    yield from _section("Commits over time", subtitle, lines)
 
 
 def _expiry(report: Report) -> Iterator[str]:
-    told = f"if nobody commits or joins any more, under offsets.retention.minutes = {report.retention_minutes:,}"
+    subtitle = f"without further commits or joins, under offsets.retention.minutes = {report.retention_minutes:,}"
     lines = []
     if report.losses is not None:
         named = {BASES[basis]: counts for basis, counts in report.losses.series.items()}
         losses = replace(report.losses, series=named)
         lines.append(charts.bars(losses, "Offsets lost over time", mark=(report.at, "now")))
     if report.kept:
-        lines.append(
-            f"<p>{words.plural(report.kept, 'offset')} without a deadline: members or a transaction keep them.</p>"
-        )
+        kept = words.plural(report.kept, "offset")
+        lines.append(f"<p>{kept} without a deadline: members or an open transaction keep them.</p>")
     fields: list[Field] = [
         ("Group", _name("group_id"), False),
-        ("Goes at", _moment("expires_ts"), False),
+        ("Expires at", _moment("expires_ts"), False),
         ("In", lambda row: _until(report.at, row["expires_ts"]), False),
         ("Offsets", _number("offsets_lost"), True),
-        ("Left then", _number("offsets_left"), True),
+        ("Left after", _number("offsets_left"), True),
         ("Empty since", _moment("became_empty_ts"), False),
         ("Counted from", lambda row: BASES[row["basis"]], False),
     ]
     lines += _table(fields, report.expiry)
-    yield from _section("What is about to be lost", told, lines)
+    yield from _section("Expiring offsets", subtitle, lines)
 
 
 BASES = {
-    "group_metadata": "the group being empty",
+    "group_metadata": "the group becoming empty",
     "last_commit": "the commit",
-    "override": "a retention of its own",
+    "override": "a requested retention",
 }
-"""What a deadline counts from, by `basis`."""
+"""The event from which a deadline is counted, by `basis`."""
 
 
 def _audit(report: Report) -> Iterator[str]:
     fields: list[Field] = [
         ("Group", _name("group_id"), False),
         ("Needs minutes", lambda row: _needs(row, report.retention_minutes), True),
-        ("Longest asked for", lambda row: _asked(row["max_override_ms"]), False),
-        ("Such commits", _number("n_overrides"), True),
+        ("Longest requested", lambda row: _requested(row["max_override_ms"]), False),
+        ("Requests", _number("n_overrides"), True),
         ("Commits", _number("n_commits"), True),
         ("First seen", _moment("first_seen"), False),
         ("Last seen", _moment("last_seen"), False),
     ]
-    told = "KIP-211: clients from 2.1 on can't ask for a retention of their own, so the broker's has to do for all"
-    yield from _section("Retention audit", told, _table(fields, report.audit))
+    subtitle = "KIP-211: clients since 2.1 cannot request a retention, so the broker's has to be enough for every group"
+    yield from _section("Retention audit", subtitle, _table(fields, report.audit))
 
 
-def _asked(max_override_ms: int | None) -> str:
+def _requested(max_override_ms: int | None) -> str:
     return '<span class="soft">the broker\'s own</span>' if max_override_ms is None else words.duration(max_override_ms)
 
 
@@ -167,20 +166,20 @@ def _needs(row: Row, current: int) -> str:
 def _lag(report: Report) -> Iterator[str]:
     lines = []
     if report.lag is not None:
-        elsewhere = charts.colours(report.rates.series) if report.rates is not None else {}
+        elsewhere = charts.colors(report.rates.series) if report.rates is not None else {}
         lines.append(charts.lines(report.lag, "Lag over time, by group", elsewhere))
     if report.lag_unknown:
         unknown = words.plural(report.lag_unknown, "offset")
-        lines.append(f"<p>{unknown} of topics whose logs are not in this directory: no lag is known of them.</p>")
+        lines.append(f"<p>{unknown} of topics whose logs are not in this directory: their lag is unknown.</p>")
     fields: list[Field] = [
         ("Group", _name("group_id"), False),
         ("Lag", _number("lag"), True),
         ("Partitions", _number("partitions"), True),
-        ("Farthest behind", _name("worst"), False),
-        ("by", _number("worst_lag"), True),
+        ("Worst partition", _name("worst"), False),
+        ("Its lag", _number("worst_lag"), True),
     ]
     lines += _table(fields, report.lags)
-    yield from _section("Lag", "in offsets, all partitions of a group together; at the end of the log", lines)
+    yield from _section("Lag", "in offsets, summed over the partitions of a group, at the end of the log", lines)
 
 
 def _hot(report: Report) -> Iterator[str]:
@@ -191,8 +190,8 @@ def _hot(report: Report) -> Iterator[str]:
         ("Share", lambda row: _bar(row["share"] or 0, greatest), False),
         ("Bytes", _number("bytes"), True),
         ("Groups", _number("groups"), True),
-        ("Mostly", _name("top_group"), False),
-        ("its share", lambda row: words.percent(row["top_share"] or 0), True),
+        ("Top group", _name("top_group"), False),
+        ("Its share", lambda row: words.percent(row["top_share"] or 0), True),
     ]
     yield from _section("Hot partitions", "of __consumer_offsets", _table(fields, report.hot))
 
@@ -202,30 +201,30 @@ def _bar(share: float, greatest: float) -> str:
     return f'<div class="bar"><span style="width:{width}%"></span></div> {words.percent(share)}'
 
 
-def _troubles(report: Report) -> Iterator[str]:
-    place: Field = ("Partition", _place, False)
+def _anomalies(report: Report) -> Iterator[str]:
+    partition: Field = ("Partition", _partition, False)
     stalled: list[Field] = [
         ("Group", _name("group_id"), False),
-        place,
-        ("Stands at", _number("committed_offset"), True),
+        partition,
+        ("Offset", _number("committed_offset"), True),
         ("Since", _moment("since_ts"), False),
         ("Last commit", _moment("last_commit_ts"), False),
         ("Commits", _number("commits"), True),
         ("Lag", _number("lag"), True),
     ]
-    told = f"for {report.stalled_minutes:,} minutes or longer, with something to read"
-    yield from _section("Stalled", told, _table(stalled, report.stalled))
+    subtitle = f"not moved for {report.stalled_minutes:,} minutes or longer, with records to read"
+    yield from _section("Stalled", subtitle, _table(stalled, report.stalled))
     rewinds: list[Field] = [
         ("Group", _name("group_id"), False),
-        place,
+        partition,
         ("When", _moment("ts"), False),
         ("From", _number("from_offset"), True),
         ("To", _number("to_offset"), True),
         ("By", _number("rewound"), True),
-        ("Why", lambda row: "had lost its offset" if row["after_loss"] else "", False),
+        ("Cause", lambda row: "offset was lost" if row["after_loss"] else "", False),
     ]
-    yield from _section("Rewinds", "the farthest first", _table(rewinds, report.rewinds))
-    lives: list[Field] = [
+    yield from _section("Rewinds", "the largest first", _table(rewinds, report.rewinds))
+    events: list[Field] = [
         ("Group", _name("group_id"), False),
         ("Rebalances", _number("rebalanced"), True),
         ("Most members", _number("members_max"), True),
@@ -233,18 +232,18 @@ def _troubles(report: Report) -> Iterator[str]:
         ("Removed", _number("removed"), True),
         ("Last event", _moment("last_ts"), False),
     ]
-    yield from _section("Rebalances", "of groups that have members", _table(lives, report.rebalances))
+    yield from _section("Rebalances", "of groups with members", _table(events, report.rebalances))
 
 
 def _foot(report: Report) -> Iterator[str]:
     caveats = [f"{name}: {job.compaction}" for name, job in JOBS.items() if job.compaction]
-    yield "<footer><p>Offsets stay up to the first sweep after their deadline. Where the log was compacted:</p><ul>"
+    yield "<footer><p>Offsets stay until the first expiration task after their deadline. In a compacted log:</p><ul>"
     yield from (f"<li>{_text(line)}</li>" for line in caveats)
     yield "</ul></footer>"
 
 
-def _section(title: str, told: str, lines: Iterable[str]) -> Iterator[str]:
-    yield f'<section>\n<h2>{_text(title)} <span class="soft">{_text(told)}</span></h2>'
+def _section(title: str, subtitle: str, lines: Iterable[str]) -> Iterator[str]:
+    yield f'<section>\n<h2>{_text(title)} <span class="soft">{_text(subtitle)}</span></h2>'
     yield from lines
     yield "</section>"
 
@@ -268,8 +267,8 @@ def _name(column: str) -> Callable[[Row], str]:
     return lambda row: f'<span class="name">{_text(row[column])}</span>' if row[column] is not None else ""
 
 
-def _place(row: Row) -> str:
-    return f'<span class="place">{_text(row["topic"])}-{row["partition"]}</span>'
+def _partition(row: Row) -> str:
+    return f'<span class="partition">{_text(row["topic"])}-{row["partition"]}</span>'
 
 
 def _number(column: str) -> Callable[[Row], str]:
