@@ -27,7 +27,7 @@ def truncate(server: Server, topic: str, end: int) -> None:
     found = server.state.cluster.topics[topic].partition(0)
     assert found is not None
     old, new = found.data, PartitionData()
-    data = old.read(0, 1_000_000, whole=True)
+    data = old.read(0, 1_000_000, min_one_batch=True)
     position = 0
     while new.next_offset < end:
         batch, after = read_record_batch(data, position)

@@ -1,4 +1,4 @@
-"""A partition's records in memory: held against a plain list of batches."""
+"""A partition's records in memory, compared with a list of batches."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def base_offsets(records: bytes) -> list[int]:
 
 
 @given(st.lists(st.integers(1, 5), max_size=8), st.integers(0, 40), st.integers(0, 1000))
-def test_reads_begin_with_the_batch_that_has_the_offset(sizes: list[int], offset: int, limit: int) -> None:
+def test_a_read_begins_with_the_batch_of_the_offset(sizes: list[int], offset: int, limit: int) -> None:
     """BA-72, BA-73."""
     data = filled(*sizes)
     bases = [sum(sizes[:n]) for n in range(len(sizes))]
     expected = [base for base, size in zip(bases, sizes, strict=True) if base + size > offset]
-    assert base_offsets(data.read(offset, 2**31 - 1, whole=False)) == expected
-    read = data.read(offset, limit, whole=False)
+    assert base_offsets(data.read(offset, 2**31 - 1, min_one_batch=False)) == expected
+    read = data.read(offset, limit, min_one_batch=False)
     assert len(read) <= limit
     assert base_offsets(read) == expected[: len(base_offsets(read))]
-    assert base_offsets(data.read(offset, 0, whole=True)) == expected[:1]
+    assert base_offsets(data.read(offset, 0, min_one_batch=True)) == expected[:1]
 
 
-def test_offset_and_epoch_are_the_brokers_and_checksums_hold() -> None:
+def test_the_broker_sets_offset_and_epoch_and_checksums_stay_valid() -> None:
     """BA-64."""
     data = filled(3)
     assert data.append(batch_of(2), 1, 0, epoch=4).base_offset == 3
-    last = list(read_batches(data.read(3, 10_000, whole=True)))[-1]
+    last = list(read_batches(data.read(3, 10_000, min_one_batch=True)))[-1]
     assert isinstance(last, RecordBatch)
     assert (last.base_offset, last.header.partition_leader_epoch) == (3, 4)
     assert [data.epoch_at(offset) for offset in (0, 2, 3, 9)] == [0, 0, 4, 4]
@@ -56,7 +56,7 @@ def test_offset_and_epoch_are_the_brokers_and_checksums_hold() -> None:
     assert PartitionData().end_of_epoch(0) is None
 
 
-def test_times() -> None:
+def test_batches_are_found_by_timestamp() -> None:
     """BA-80."""
     data = filled(1, 1, 1)
     assert base_offsets(data.batch_at_time(1) or b"") == [1]
@@ -66,23 +66,23 @@ def test_times() -> None:
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=8), st.integers(0, 40))
-def test_what_is_deleted_is_gone_batch_by_batch(sizes: list[int], offset: int) -> None:
+def test_whole_batches_below_the_start_offset_are_dropped(sizes: list[int], offset: int) -> None:
     data = filled(*sizes)
     end = sum(sizes)
     data.delete_before(offset)
     assert (data.start_offset, data.next_offset) == (min(offset, end), end)
-    left = data.read(0, 2**31 - 1, whole=True)
-    assert len(left) == data.size_bytes
-    assert all(batch.last_offset >= data.start_offset for batch in read_batches(left))
+    remaining = data.read(0, 2**31 - 1, min_one_batch=True)
+    assert len(remaining) == data.size_bytes
+    assert all(batch.last_offset >= data.start_offset for batch in read_batches(remaining))
 
 
-def test_the_front_may_go_for_long() -> None:
-    """The arrays behind it do not grow with what is gone."""
+def test_dropped_batches_leave_the_arrays() -> None:
+    """The arrays do not grow with the number of dropped batches."""
     data = PartitionData()
     for number in range(5000):
         data.append(batch_of(1), 0, 0, epoch=0)
         if number >= 10:
             assert data.drop_oldest() > 0
     assert (data.start_offset, data.next_offset) == (4990, 5000)
-    assert base_offsets(data.read(0, 2**31 - 1, whole=True)) == list(range(4990, 5000))
+    assert base_offsets(data.read(0, 2**31 - 1, min_one_batch=True)) == list(range(4990, 5000))
     assert len(data._batches) < 3000

@@ -1,4 +1,4 @@
-"""Records that expire, by time and by size, and topics that are compacted: on the broker's clock."""
+"""Retention by time and size, and compaction of topics, on the broker's clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import pytest
 from kproto.records.batches import read_records
 from kproto_server.broker.broker import Broker, DataDirectory
 from kproto_server.partition_log.partition_data import PartitionData
-from kproto_server.partition_log.retention import Limits, MemoryBound, Run, expired_count, runs_of
+from kproto_server.partition_log.retention import (
+    MemoryLimit,
+    RetentionConfig,
+    SegmentSummary,
+    expired_count,
+    memory_segments,
+)
 from tests.partition_log.conversation import Talk
 from tests.partition_log.conversation_chapters import batch, fetch, offsets, produce
 
@@ -18,38 +24,46 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NOW_MS = 1_000_000
-RUNS = [Run(10, 100, NOW_MS - 500), Run(20, 100, NOW_MS - 100), Run(30, 100, NOW_MS)]
+SEGMENTS = [
+    SegmentSummary(10, 100, NOW_MS - 500),
+    SegmentSummary(20, 100, NOW_MS - 100),
+    SegmentSummary(30, 100, NOW_MS),
+]
 
 
-def test_segments_end_by_size_and_by_time() -> None:
+def test_segments_in_memory_end_by_size_and_by_time() -> None:
     batches = [(0, 40, 0), (1, 40, 5), (2, 40, 6), (3, 10, 20)]
-    assert runs_of(batches, Limits(segment_bytes=100, segment_ms=10)) == [Run(2, 80, 5), Run(3, 40, 6), Run(4, 10, 20)]
+    assert memory_segments(batches, RetentionConfig(segment_bytes=100, segment_ms=10)) == [
+        SegmentSummary(2, 80, 5),
+        SegmentSummary(3, 40, 6),
+        SegmentSummary(4, 10, 20),
+    ]
 
 
 @pytest.mark.parametrize(
-    ("limits", "start_offset", "expected"),
+    ("config", "start_offset", "expected"),
     [
-        (Limits(), 0, 0),
-        (Limits(retention_ms=400), 0, 1),
-        (Limits(retention_ms=0), 0, 2),
-        (Limits(retention_bytes=300), 0, 0),
-        (Limits(retention_bytes=201), 0, 0),
-        (Limits(retention_bytes=200), 0, 1),
-        (Limits(retention_bytes=0), 0, 3),
-        (Limits(), 20, 2),
+        (RetentionConfig(), 0, 0),
+        (RetentionConfig(retention_ms=400), 0, 1),
+        (RetentionConfig(retention_ms=0), 0, 2),
+        (RetentionConfig(retention_bytes=300), 0, 0),
+        (RetentionConfig(retention_bytes=201), 0, 0),
+        (RetentionConfig(retention_bytes=200), 0, 1),
+        (RetentionConfig(retention_bytes=0), 0, 3),
+        (RetentionConfig(), 20, 2),
     ],
 )
-def test_whole_segments_go(limits: Limits, start_offset: int, expected: int) -> None:
-    assert expired_count(RUNS, NOW_MS, start_offset, limits) == expected
+def test_whole_segments_expire(config: RetentionConfig, start_offset: int, expected: int) -> None:
+    assert expired_count(SEGMENTS, NOW_MS, start_offset, config) == expected
 
 
-def test_memory_has_a_bound_and_the_largest_partitions_give() -> None:
+def test_memory_is_limited_and_the_largest_partitions_lose_records_first() -> None:
     small, large = PartitionData(), PartitionData()
     small.append(batch(1, size=100), 0, 0, 0)
-    bound = MemoryBound(10_000)
+    limit = MemoryLimit(10_000)
     for _ in range(100):
-        if bound.wrote(large.size_bytes):
-            bound.keep([small, large])
+        if limit.add(large.size_bytes):
+            limit.drop_excess([small, large])
         large.append(batch(1, size=500), 0, 0, 0)
     assert small.start_offset == 0
     assert 0 < large.start_offset < large.next_offset == 100
@@ -72,21 +86,21 @@ def test_records_expire_and_keys_are_compacted(on_disk: bool, tmp_path: Path) ->
         broker.clock.advance(minutes=6)
         produce(talk, "", "old", batch(1, timestamp=now_ms + 360_000), 7)
         started = {"old": 0, "large": 0}
-        kept: list[int] = []
+        retained: list[int] = []
         limit = time.monotonic() + 60
-        while (started["old"] < 13 or not started["large"] or not 0 < len(kept) < 6) and time.monotonic() < limit:
-            broker.clock.advance(minutes=6)  # on disk, files are synced in a thread before any is removed
+        while (started["old"] < 13 or not started["large"] or not 0 < len(retained) < 6) and time.monotonic() < limit:
+            broker.clock.advance(minutes=6)  # on disk, a thread syncs files before any is removed
             for topic in started:
                 started[topic] = offsets(talk, "", {topic: {0: -2}}, 5).topics[0].partitions[0].offset
             read = fetch(talk, "", {"keys": {0: 0}}, 12).responses[0].partitions[0].records
-            kept = [record.offset for record in read_records(read)]
+            retained = [record.offset for record in read_records(read)]
         assert started["old"] == 13
         assert 0 < started["large"] < 12
-        assert 2 <= len(kept) < 6, kept
-        assert kept[-1] == 11
+        assert 2 <= len(retained) < 6, retained
+        assert retained[-1] == 11
 
 
-def test_records_expire_by_the_brokers_own_limit() -> None:
+def test_broker_retention_setting_applies_to_topics_without_their_own() -> None:
     with Broker(clock="manual", settings={"log.retention.minutes": "2"}) as broker:
         talk = Talk(broker.bootstrap_servers)
         talk.create("plain")
@@ -95,7 +109,7 @@ def test_records_expire_by_the_brokers_own_limit() -> None:
         assert offsets(talk, "", {"plain": {0: -2}}, 5).topics[0].partitions[0].offset == 2
 
 
-def test_what_is_compacted_on_disk_does_not_expire(tmp_path: Path) -> None:
+def test_compacted_topics_on_disk_do_not_expire(tmp_path: Path) -> None:
     with Broker(data=DataDirectory(str(tmp_path), "os"), clock="manual", kafka_version="3.9") as broker:
         talk = Talk(broker.bootstrap_servers)
         talk.create("both", cleanup_policy="compact,delete", retention_ms="1000")

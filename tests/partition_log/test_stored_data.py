@@ -1,4 +1,4 @@
-"""Records on disk: held against the same in memory, and found again after a start."""
+"""Records on disk: compared with the same records in memory, and after a restart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.broker.broker import Broker, DataDirectory
 from kproto_server.partition_log.partition_data import PartitionData
-from kproto_server.partition_log.stored_data import StoredData, TopicAppend
+from kproto_server.partition_log.stored_data import PendingAppend, StoredData
 from kproto_server.storage.compaction import Compaction, CompactionSettings
 from kproto_server.storage.log_dir import LogDir
 from tests.partition_log.conversation import Talk
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 ALL = 2**31 - 1
 
 
-class AtOnce:
-    """A writer that settles at once."""
+class ImmediateWriter:
+    """A writer that settles each append at once."""
 
     def __init__(self, log_dir: LogDir) -> None:
         self._log_dir = log_dir
 
-    def append_to(self, log: PartitionLog, item: TopicAppend, encoded: bytes, record_count: int) -> None:
+    def append_to(self, log: PartitionLog, item: PendingAppend, encoded: bytes, record_count: int) -> None:
         item.settle(self._log_dir.writer.write(log, encoded, record_count))
 
 
 def opened(disk: SimulatedDisk, segment_bytes: int) -> tuple[LogDir, StoredData]:
     log_dir = LogDir(disk, durability="os", opens_existing=lambda topic: True, segment_bytes=segment_bytes)
     log_dir.create_log("t", 0)
-    return log_dir, StoredData(log_dir.logs["t", 0], disk, AtOnce(log_dir), 0)
+    return log_dir, StoredData(log_dir.logs["t", 0], disk, ImmediateWriter(log_dir), 0)
 
 
 @settings(max_examples=60)
@@ -59,10 +59,12 @@ def opened(disk: SimulatedDisk, segment_bytes: int) -> tuple[LogDir, StoredData]
     segment_bytes=st.integers(100, 600),
     offset=st.integers(0, 40),
     limit=st.integers(0, 1000),
-    looks=st.booleans(),
+    reads_between=st.booleans(),
 )
-def test_reads_are_those_of_memory(sizes: list[int], segment_bytes: int, offset: int, limit: int, looks: bool) -> None:
-    """BA-72, BA-73, BA-80, whatever the segments, and whether it was looked at meanwhile or is for the first time."""
+def test_reads_equal_those_of_memory(
+    sizes: list[int], segment_bytes: int, offset: int, limit: int, reads_between: bool
+) -> None:
+    """BA-72, BA-73, BA-80: with any segments, and with an index that is built at once or between the appends."""
     disk = SimulatedDisk()
     log_dir, stored = opened(disk, segment_bytes)
     memory = PartitionData()
@@ -70,13 +72,13 @@ def test_reads_are_those_of_memory(sizes: list[int], segment_bytes: int, offset:
         timestamp = 1000 * (number % 5)
         for data in (stored, memory):
             data.append(batch(size, timestamp=timestamp), size - 1, timestamp + 10 * (size - 1), epoch=number // 4)
-        if looks:
-            assert stored.read(offset, limit, whole=True) == memory.read(offset, limit, whole=True)
+        if reads_between:
+            assert stored.read(offset, limit, min_one_batch=True) == memory.read(offset, limit, min_one_batch=True)
     log_dir.close()
     _, again = opened(disk, segment_bytes)
     for data in (stored, again):
         assert (data.start_offset, data.next_offset) == (memory.start_offset, memory.next_offset)
-        assert data.read(offset, limit, whole=True) == memory.read(offset, limit, whole=True)
+        assert data.read(offset, limit, min_one_batch=True) == memory.read(offset, limit, min_one_batch=True)
         assert data.batch_at_time(limit * 5) == memory.batch_at_time(limit * 5)
         assert data.epoch_at(offset) == memory.epoch_at(offset)
         assert data.size_bytes == memory.size_bytes
@@ -97,7 +99,7 @@ def test_a_reader_sees_the_same_table_at_every_step_of_compactions(failing_opera
         disk.fails = lambda operation: disk.operation_count - operation_count == failing_operation
 
     def check() -> None:
-        found = {record.key: record.value for record in read_records(stored.read(0, ALL, whole=True))}
+        found = {record.key: record.value for record in read_records(stored.read(0, ALL, min_one_batch=True))}
         assert found == expected
 
     for _ in range(4):
@@ -115,7 +117,7 @@ def test_a_reader_sees_the_same_table_at_every_step_of_compactions(failing_opera
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
-def test_records_survive_a_start(durability: Durability, tmp_path: Path) -> None:
+def test_records_survive_a_restart(durability: Durability, tmp_path: Path) -> None:
     data = DataDirectory(str(tmp_path), durability)
     idempotent = batch(2, producer_id=5, producer_epoch=0, base_sequence=0)
     with Broker(data=data) as broker:
@@ -128,14 +130,14 @@ def test_records_survive_a_start(durability: Durability, tmp_path: Path) -> None
         talk = Talk(broker.bootstrap_servers)
         talk.topic_ids["t"] = bytes(16)
         again = produce(talk, "", "t", idempotent, 7).responses[0].partition_responses[0]
-        assert (again.error_code, again.base_offset) == (0, 0)  # BA-65: what was written before the start is known
+        assert (again.error_code, again.base_offset) == (0, 0)  # BA-65: batches from before the restart are duplicates
         assert fetch(talk, "", {"t": {0: 0}}, 12).responses[0].partitions[0] == before
         assert before.high_watermark == 5
         assert produce(talk, "", "t", batch(1), 7).responses[0].partition_responses[0].base_offset == 5
-        assert sorted(path.name for path in tmp_path.glob("t-*")) == ["t-0"]  # what was never written to has no log
+        assert sorted(path.name for path in tmp_path.glob("t-*")) == ["t-0"]  # a partition without records has no log
 
 
-def test_the_start_of_a_log_survives_and_a_deleted_topic_does_not(tmp_path: Path) -> None:
+def test_a_restart_keeps_the_log_start_offset_and_no_deleted_topic(tmp_path: Path) -> None:
     data = DataDirectory(str(tmp_path), "os")
     with Broker(data=data) as broker:
         talk = Talk(broker.bootstrap_servers)
@@ -153,7 +155,7 @@ def test_the_start_of_a_log_survives_and_a_deleted_topic_does_not(tmp_path: Path
         assert produce(talk, "", "gone", batch(1), 7).responses[0].partition_responses[0].base_offset == 0
 
 
-def test_the_offsets_topic_is_read_as_any_other(tmp_path: Path) -> None:
+def test_consumers_read_the_offsets_topic_like_any_other(tmp_path: Path) -> None:
     data = DataDirectory(str(tmp_path), "os")
     with Broker(data=data, settings={"offsets.topic.num.partitions": "1"}) as broker:
         talk = Talk(broker.bootstrap_servers)

@@ -12,7 +12,7 @@ from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.network.event_loop import Host, real_ms
 from kproto_server.network.server import Server
 from kproto_server.observation.observe import Observations
-from kproto_server.partition_log.housekeeping import Housekeeping
+from kproto_server.partition_log.retention_task import RetentionTask
 from kproto_server.state import BrokerState
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def assemble(
         from kproto_server.persistence.persistence import Persistence
 
         persistence = Persistence(data, state, host.post)
-    drop_stored = None if persistence is None else persistence.topic_logs.drop_expired
-    Housekeeping(kafka_version, state.settings, cluster.topics, clock, drop_stored).start()
+    delete_stored = None if persistence is None else persistence.topic_logs.drop_expired
+    RetentionTask(kafka_version, state.settings, cluster.topics, clock, delete_stored).start()
     request_log = None
     if requests_kept:
         from kproto_server.observation.request_log import RequestLog

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kproto.message import Response
     from kproto_server.coordinator.offsets import CommitEntries
-    from kproto_server.partition_log.stored_data import TopicAppend
+    from kproto_server.partition_log.stored_data import PendingAppend
     from kproto_server.requests.deferred import DeferredResponse
     from kproto_server.storage.log_writer import LogWriter
     from kproto_server.storage.partition_log import PartitionLog
@@ -103,7 +103,7 @@ class UnsyncedChangeLog:
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         change.settle(self.writer.write(self.partitions[partition], batch, record_count))
 
-    def append_to(self, log: PartitionLog, item: TopicAppend, batch: bytes, record_count: int) -> None:
+    def append_to(self, log: PartitionLog, item: PendingAppend, batch: bytes, record_count: int) -> None:
         """Write a batch to the log of another topic."""
         item.settle(self.writer.write(log, batch, record_count))
 

@@ -25,7 +25,7 @@ from kproto.records.compression import Compression
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.handlers._partitions import leader_error, nodes_with_ids
 from kproto_server.partition_log.precheck import BATCHES_SINCE, Finding, precheck, unreadable_message
-from kproto_server.partition_log.producers import NO_PRODUCER_ID, Written, sequence_after
+from kproto_server.partition_log.producers import NO_PRODUCER_ID, BatchMetadata, sequence_after
 from kproto_server.partition_log.validation import UNLIMITED_MS, Accepted, LogConfig, Refused, Validation
 from kproto_server.partition_log.version_behavior import ProduceBehavior
 from kproto_server.requests.deferred import NO_RESPONSE, CloseConnection
@@ -235,7 +235,7 @@ def _append(
             accepted.record_count,
             refuses_unknown=behavior.requires_sequence_zero_of_unknown_producers,
         )
-        if isinstance(checked, Written):
+        if isinstance(checked, BatchMetadata):
             return _appended(partition, checked.base_offset, checked.timestamp_ms)
         if checked:
             refused = Refused(behavior.sequence_error(checked), reached_log=True)
@@ -251,8 +251,8 @@ def _append(
     )
     if accepted.producer_id != NO_PRODUCER_ID and not append.error:
         last_sequence = sequence_after(accepted.first_sequence, accepted.record_count - 1)
-        batch = Written(accepted.first_sequence, last_sequence, append.base_offset, accepted.max_timestamp)
-        data.producers.written(*producer, batch, context.now_ms)
+        batch = BatchMetadata(accepted.first_sequence, last_sequence, append.base_offset, accepted.max_timestamp)
+        data.producers.add(*producer, batch, context.now_ms)
     return AppendResult(partition, append, context.now_ms if validation.config.has_append_time else NO_TIMESTAMP)
 
 

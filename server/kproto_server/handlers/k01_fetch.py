@@ -306,12 +306,12 @@ def _records(partition: Partition, fetch: FetchPartition, budget: Budget, contex
 
     None: the version does not support their compression.
     """
-    whole = budget.is_unused and context.api_version >= MAX_BYTES_SINCE
+    min_one_batch = budget.is_unused and context.api_version >= MAX_BYTES_SINCE
     limit = min(fetch.partition_max_bytes, budget.left)
-    records = partition.data.read(fetch.fetch_offset, limit, whole=whole)
+    records = partition.data.read(fetch.fetch_offset, limit, min_one_batch=min_one_batch)
     if not records and limit > 0 and context.api_version < MAX_BYTES_SINCE:
         # Before v3 a batch that is too large is truncated, and the client fetches again with a larger limit.
-        records = partition.data.read(fetch.fetch_offset, 0, whole=True)[:limit]
+        records = partition.data.read(fetch.fetch_offset, 0, min_one_batch=True)[:limit]
     if records and context.api_version < BATCHES_SINCE:
         converted = down_converted(
             records, fetch.fetch_offset, magic=0 if context.api_version < TIMESTAMPS_SINCE else 1

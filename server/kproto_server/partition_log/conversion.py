@@ -1,4 +1,4 @@
-"""Records for clients of before 0.11: batches taken apart and made message sets (BA-77)."""
+"""Down-conversion: record batches as message sets, for consumers of releases before 0.11 (BA-77)."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from kproto.records.record import NO_TIMESTAMP
 
 
 def down_converted(batches: bytes, offset: int, *, magic: int) -> bytes | None:
-    """Return batches as message sets: without headers, in magic 0 without timestamps; None if even the first can't be
-    one, since zstd is of magic 2 only. From there on they are left out.
+    """Return batches as message sets: without headers, and in magic 0 without timestamps.
 
-    Records before the offset are left out too, but a compressed batch stays whole, as brokers have it.
+    Message sets have no zstd, so the result ends before the first batch with it; None if that is the first of all.
+    Uncompressed records below ``offset`` are left out; a compressed batch stays whole, as in real brokers.
 
     Raises:
-        DecodeError: a batch can't be read.
-        MissingPackage: its compression needs a package that is not installed.
+        DecodeError: a batch cannot be read.
+        MissingPackage: the compression of a batch needs a package that is not installed.
     """
-    made: list[bytes] = []
+    converted: list[bytes] = []
     for batch in read_batches(batches, check_crc=False):
         if batch.compression is Compression.ZSTD:
-            return b"".join(made) if made else None
+            return b"".join(converted) if converted else None
         if batch.is_control:
             continue
-        found = batch.records()
+        all_records = batch.records()
         records = [
             record._replace(headers=(), timestamp=record.timestamp if magic else NO_TIMESTAMP)
-            for record in found
+            for record in all_records
             if batch.compression is not Compression.NONE or record.offset >= offset
         ]
-        append_time = found[0].timestamp if magic and batch.has_append_time else None
-        made.append(build_message_set(records, magic=magic, compression=batch.compression, append_time=append_time))
-    return b"".join(made)
+        append_time = all_records[0].timestamp if magic and batch.has_append_time else None
+        converted.append(
+            build_message_set(records, magic=magic, compression=batch.compression, append_time=append_time)
+        )
+    return b"".join(converted)

@@ -1,11 +1,11 @@
-"""The partition logs of all topics: who makes them, how much memory they may take, and who fetches from them."""
+"""The partitions of all topics: their logs, the limit on memory, and the fetch sessions of each node."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from kproto_server.partition_log.fetch_sessions import FetchSessionCache
-from kproto_server.partition_log.retention import MemoryBound
+from kproto_server.partition_log.retention import MemoryLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,27 +19,27 @@ SESSION_ID_MAX = 2**31 - 1
 
 
 class LogManager:
-    """The partition logs of all topics, for the handlers that read and write them."""
+    """The partitions of all topics, for the handlers that read and write records."""
 
     __slots__ = ("_fetch_sessions", "_memory", "_random_bytes", "_settings", "_topics", "data_of", "directory")
 
     def __init__(
         self, topics: Mapping[str, Topic], settings: DynamicSettings, random_bytes: Callable[[int], bytes]
     ) -> None:
-        """``random_bytes``: makes the ids of fetch sessions."""
+        """``random_bytes``: the source of fetch session ids."""
         self._topics = topics
         self._settings = settings
         self._random_bytes = random_bytes
-        self._memory = MemoryBound(settings.current.int("records.memory.max.bytes"))
+        self._memory = MemoryLimit(settings.current.int("records.memory.max.bytes"))
         self._fetch_sessions: dict[int, FetchSessionCache] = {}
         self.data_of: Callable[[Topic, Partition], PartitionData] = lambda _, partition: partition.make_data()
-        """Return the log of a partition, ready to be written to. In memory, unless there is a data directory: then
-        `persistence` puts a function here that raises OSError if the log can't be created."""
+        """Returns the data of a partition for an append. With a data directory, `persistence` sets a function that
+        creates the log, and raises OSError if that fails."""
         self.directory: str | None = None
         """The path of the data directory; None: all logs are in memory."""
 
     def fetch_sessions(self, node_id: int) -> FetchSessionCache:
-        """Return the fetch sessions of one broker."""
+        """Return the fetch sessions of one node."""
         found = self._fetch_sessions.get(node_id)
         if found is None:
             slots = self._settings.current.int("max.incremental.fetch.session.cache.slots")
@@ -50,7 +50,7 @@ class LogManager:
         return int.from_bytes(self._random_bytes(SESSION_ID_BYTES), "big") & SESSION_ID_MAX
 
     def wrote_to_memory(self, size: int) -> None:
-        """Count bytes written to logs in memory; drop the oldest records of all topics if there are too many."""
-        if self._memory.wrote(size):
+        """Count an append in memory; drop the oldest records if all topics together exceed the limit."""
+        if self._memory.add(size):
             partitions = (partition for topic in self._topics.values() for partition in topic.partitions)
-            self._memory.keep(partition.data for partition in partitions)
+            self._memory.drop_excess(partition.data for partition in partitions)

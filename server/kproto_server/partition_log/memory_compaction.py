@@ -1,12 +1,13 @@
-"""Compaction of records in memory: of every key the newest record stays, with the offset that it has (LF-70).
+"""Compaction of records in memory: the newest record of each key is retained, with its offset (LF-70).
 
-The same as `storage.compaction` does with files, without what only files need: nothing here survives a crash.
+`storage.compaction` does the same with files. This version needs no steps and no crash safety.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto.records.compression import COMPRESSION_MASK
 from kproto.records.record_batch import build_record_batch, read_record_batch
 
 if TYPE_CHECKING:
@@ -16,27 +17,27 @@ if TYPE_CHECKING:
 
 
 def compacted(batches: Sequence[bytes], delete_before_ms: int) -> list[bytes]:
-    """Return what is left of batches; tombstones that are older than a time go, too."""
-    newest: dict[bytes | None, int] = {}
-    opened = [read_record_batch(encoded, check_crc=False)[0] for encoded in batches]
-    for batch in opened:
-        newest.update((record.key, record.offset) for record in batch.records())
+    """Return the retained part of batches. Tombstones older than ``delete_before_ms`` are not retained."""
+    newest_offsets: dict[bytes | None, int] = {}
+    decoded = [read_record_batch(encoded, check_crc=False)[0] for encoded in batches]
+    for batch in decoded:
+        newest_offsets.update((record.key, record.offset) for record in batch.records())
 
-    def stays(record: Record) -> bool:
-        is_newest = record.key is None or newest[record.key] == record.offset
+    def is_retained(record: Record) -> bool:
+        is_newest = record.key is None or newest_offsets[record.key] == record.offset
         return is_newest and (record.value is not None or record.timestamp >= delete_before_ms)
 
-    left = []
-    for encoded, batch in zip(batches, opened, strict=True):
+    result = []
+    for encoded, batch in zip(batches, decoded, strict=True):
         records = batch.records()
-        kept = [record for record in records if stays(record)]
+        retained = [record for record in records if is_retained(record)]
         header = batch.header
-        if len(kept) == len(records):
-            left.append(encoded)
-        elif kept:
-            left.append(
+        if len(retained) == len(records):
+            result.append(encoded)
+        elif retained:
+            result.append(
                 build_record_batch(
-                    kept,
+                    retained,
                     base_offset=header.base_offset,
                     last_offset=batch.last_offset,
                     base_timestamp=header.base_timestamp,
@@ -45,7 +46,7 @@ def compacted(batches: Sequence[bytes], delete_before_ms: int) -> list[bytes]:
                     producer_epoch=header.producer_epoch,
                     base_sequence=header.base_sequence,
                     compression=batch.compression,
-                    flags=header.attributes & ~0b111,
+                    flags=header.attributes & ~COMPRESSION_MASK,
                 )
             )
-    return left
+    return result

@@ -1,8 +1,10 @@
-"""The records of one partition: appended by the batch, read by offset, found by time, dropped from the front.
+"""The records of one partition in memory: appended and read by the batch, deleted from the front.
 
-Theory of operation. Batches are kept as they came, compressed or not; only base offset and leader epoch are the
-broker's, and no checksum covers those. Beside each batch stands what a look-up needs of it, in arrays that rise with
-the batches: a read is a bisection and a join of slices. Nothing is ever changed but at the two ends.
+Theory of operation. Batches are stored as producers sent them, compressed or not. The broker sets only base offset and
+leader epoch, which no checksum covers. An index in parallel arrays has last offset, size and greatest timestamp of each
+batch. Last offsets rise, so a read is a binary search and a join of slices. Batches are appended at the end and dropped
+at the front, where dropped entries stay in the arrays until enough of them can be deleted together. Only compaction and
+truncation change other batches.
 """
 
 from __future__ import annotations
@@ -12,36 +14,36 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.record_batch import read_record_batch
-from kproto_server.partition_log.producers import NO_PRODUCER_ID, Producers
+from kproto_server.partition_log.producers import NO_PRODUCER_ID, ProducerStates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 NO_TIMESTAMP = -1
-SLACK = 1024
-"""Batches dropped from the front before the arrays are moved together."""
+DROPPED_MAX = 1024
+"""Dropped batches that stay at the front of the arrays before they are deleted together."""
 
 
 class EpochStart(NamedTuple):
-    """The first offset that was written under a leader epoch."""
+    """The first offset of a leader epoch."""
 
     epoch: int
     offset: int
 
 
 class Append:
-    """A batch that was given to a log."""
+    """A batch that was handed to a log."""
 
     __slots__ = ("base_offset", "error")
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset: int = base_offset
         self.error: int = 0
-        """Why the log does not have it, once that is known."""
+        """The error of the write, if it failed. In memory, writes do not fail."""
 
 
 class PartitionData:
-    """What is in a partition, in memory."""
+    """The records of one partition, in memory."""
 
     __slots__ = (
         "_batches", "_first", "_last_offsets", "_max_timestamps", "_sizes", "epochs", "known_producers", "next_offset",
@@ -52,21 +54,22 @@ class PartitionData:
 
     def __init__(self, start_offset: int = 0) -> None:
         self.start_offset: int = start_offset
-        """The first offset that may be read."""
+        """The log start offset: the first offset that can be read."""
         self.next_offset: int = start_offset
-        """The one that the next record gets: log end and, as one node's replicas are all there is, high watermark."""
+        """The offset of the next record: the log end offset, and the high watermark, as this is the only replica."""
         self.size_bytes: int = 0
-        """Octets of all batches."""
+        """Bytes of all batches."""
         self.epochs: list[EpochStart] = []
-        self.known_producers: Producers = Producers()
+        self.known_producers: ProducerStates = ProducerStates()
+        """The producers of the indexed batches; `producers` completes the index before."""
         self.waiters: dict[Callable[[], object], None] = {}
-        """What is called when something was appended: fetches that wait for it."""
+        """Called after each append: fetches that wait for records. A dict, for its order and fast removal."""
         self._batches: list[bytes] = []
         self._last_offsets = array("q")
         self._sizes = array("q")
         self._max_timestamps = array("q")
         self._first = 0
-        """Index of the first batch that was not dropped."""
+        """Index of the first batch that is not dropped."""
 
     def append(
         self,
@@ -80,13 +83,13 @@ class PartitionData:
         base_offset = self.next_offset
         stored = base_offset.to_bytes(8, "big") + batch[8:12] + epoch.to_bytes(4, "big") + batch[16:]
         self._batches.append(stored)
-        self._note(base_offset, base_offset + last_offset_delta, len(stored), max_timestamp, epoch)
+        self._index_batch(base_offset, base_offset + last_offset_delta, len(stored), max_timestamp, epoch)
         self.next_offset = base_offset + last_offset_delta + 1
-        self.wake()
+        self.notify_waiters()
         return Append(base_offset)
 
-    def _note(self, base_offset: int, last_offset: int, size: int, max_timestamp: int, epoch: int) -> None:
-        """Take down what look-ups need of the newest batch."""
+    def _index_batch(self, base_offset: int, last_offset: int, size: int, max_timestamp: int, epoch: int) -> None:
+        """Add the newest batch to the index."""
         self._last_offsets.append(last_offset)
         self._sizes.append(size)
         self._max_timestamps.append(max_timestamp)
@@ -96,70 +99,68 @@ class PartitionData:
 
     @property
     def disk_size(self) -> int:
-        """Octets that the log takes."""
+        """Bytes of the log on disk, or of all batches in memory."""
         return self.size_bytes
 
     @property
-    def producers(self) -> Producers:
-        """The idempotent producers that have written here."""
-        self.look()
+    def producers(self) -> ProducerStates:
+        """The idempotent producers that have appended batches."""
+        self.refresh_index()
         return self.known_producers
 
-    def look(self) -> None:
-        """Make sure that what look-ups need is there."""
+    def refresh_index(self) -> None:
+        """Complete the index before it is used; in memory it always is complete."""
 
-    def _octets(self, index: int, end: int) -> bytes:
-        """Return batches by their numbers."""
+    def _read_batches(self, index: int, end: int) -> bytes:
+        """Return batches by their indexes."""
         return b"".join(self._batches[index:end])
 
-    def wake(self) -> None:
-        """Tell those who wait for this partition to change."""
+    def notify_waiters(self) -> None:
+        """Call all waiters. A waiter may remove itself."""
         for waiter in list(self.waiters):
             waiter()
 
-    def available(self, offset: int) -> bool:
-        """Whether there is something to read at an offset."""
-        return offset < self.next_offset
+    def read(self, offset: int, max_bytes: int, *, min_one_batch: bool) -> bytes:
+        """Return whole batches of at most ``max_bytes``, from the batch with an offset on (BA-72, BA-73).
 
-    def read(self, offset: int, max_bytes: int, *, whole: bool) -> bytes:
-        """Return whole batches from the one that has an offset, up to a size; the first one whatever its size if
-        ``whole`` (BA-72, BA-73)."""
-        self.look()
+        ``min_one_batch``: return the first batch even if it is larger.
+        """
+        self.refresh_index()
         sizes = self._sizes
         index = max(self._first, bisect_left(self._last_offsets, offset))
         end = index
-        left = max_bytes
-        while end < len(sizes) and (sizes[end] <= left or (whole and end == index)):
-            left -= sizes[end]
+        remaining = max_bytes
+        while end < len(sizes) and (sizes[end] <= remaining or (min_one_batch and end == index)):
+            remaining -= sizes[end]
             end += 1
-        return self._octets(index, end) if end > index else b""
+        return self._read_batches(index, end) if end > index else b""
 
     def batch_at_time(self, timestamp: int) -> bytes | None:
-        """Return the first batch that has a record of a time or later."""
-        self.look()
+        """Return the first batch with a record of this timestamp or a later one."""
+        self.refresh_index()
         for index in range(self._first, len(self._sizes)):
             if self._max_timestamps[index] >= timestamp:
-                return self._octets(index, index + 1)
+                return self._read_batches(index, index + 1)
         return None
 
     def batch_of_greatest_timestamp(self) -> bytes | None:
-        """Return the first batch that has the greatest timestamp of all."""
-        self.look()
+        """Return the first batch with the greatest timestamp of the partition."""
+        self.refresh_index()
         timestamps = self._max_timestamps[self._first :]
         if not timestamps:
             return None
         index = self._first + timestamps.index(max(timestamps))
-        return self._octets(index, index + 1)
+        return self._read_batches(index, index + 1)
 
     def epoch_at(self, offset: int) -> int:
-        """Return the leader epoch that an offset was written under; -1 if nothing was."""
-        self.look()
+        """Return the leader epoch of the record at an offset; -1 if there is none."""
+        self.refresh_index()
         index = bisect_right(self.epochs, offset, key=lambda start: start.offset)
         return self.epochs[index - 1].epoch if index else -1
 
     def end_of_epoch(self, epoch: int) -> EpochStart | None:
-        """Return the largest epoch up to this one, and where the next one began; None if there is none."""
-        self.look()
+        """Return the greatest epoch up to this one, with the first offset after it; None if there is none."""
+        self.refresh_index()
         index = bisect_right(self.epochs, epoch, key=lambda start: start.epoch)
         if index == 0:
             return None
@@ -167,14 +168,14 @@ class PartitionData:
         return EpochStart(self.epochs[index - 1].epoch, end)
 
     def delete_before(self, offset: int) -> None:
-        """Move the start of the log up to an offset; batches that are wholly before it go."""
-        self.look()
+        """Raise the log start offset, and drop the batches that are wholly below it."""
+        self.refresh_index()
         self.start_offset = max(self.start_offset, min(offset, self.next_offset))
         while self._first < len(self._sizes) and self._last_offsets[self._first] < self.start_offset:
             self._drop_first()
 
     def truncate(self, offset: int) -> None:
-        """Have the log end at an offset where a batch begins, as if what is behind had never been written."""
+        """Remove all batches from an offset on, where a batch begins."""
         kept = max(self._first, bisect_left(self._last_offsets, offset))
         self.size_bytes -= sum(self._sizes[kept:])
         for column in self._columns():
@@ -182,20 +183,14 @@ class PartitionData:
         self.next_offset = offset
         while self.epochs and self.epochs[-1].offset >= offset:
             self.epochs.pop()
-        self.wake()
+        self.notify_waiters()
 
     def drop_oldest(self) -> int:
-        """Drop the oldest batch; return its size, 0 if there was none."""
+        """Drop the oldest batch; return its size, or 0 if there was none."""
         if self._first == len(self._sizes):
             return 0
         self.start_offset = max(self.start_offset, self._last_offsets[self._first] + 1)
         return self._drop_first()
-
-    def oldest(self) -> tuple[int, int] | None:
-        """Return size and greatest timestamp of the oldest batch."""
-        if self._first == len(self._sizes):
-            return None
-        return self._sizes[self._first], self._max_timestamps[self._first]
 
     def batches(self) -> Iterator[tuple[int, int, int]]:
         """Yield last offset, size and greatest timestamp of each batch."""
@@ -203,15 +198,15 @@ class PartitionData:
         return zip(*(column[self._first :] for column in columns), strict=True)
 
     def rewrite(self, clean: Callable[[list[bytes]], list[bytes]], end_offset: int) -> None:
-        """Have the batches below an offset replaced by what is left of them."""
+        """Replace the batches below an offset by those that ``clean`` returns for them."""
         end = bisect_left(self._last_offsets, end_offset, lo=self._first)
-        left = clean(self._batches[self._first : end])
-        headers = [read_record_batch(encoded, check_crc=False)[0] for encoded in left]
+        retained = clean(self._batches[self._first : end])
+        headers = [read_record_batch(encoded, check_crc=False)[0] for encoded in retained]
         span = slice(self._first, end)
-        self.size_bytes += sum(map(len, left)) - sum(self._sizes[span])
-        self._batches[span] = left
+        self.size_bytes += sum(map(len, retained)) - sum(self._sizes[span])
+        self._batches[span] = retained
         self._last_offsets[span] = array("q", [batch.last_offset for batch in headers])
-        self._sizes[span] = array("q", map(len, left))
+        self._sizes[span] = array("q", map(len, retained))
         self._max_timestamps[span] = array("q", [batch.header.max_timestamp for batch in headers])
 
     def _drop_first(self) -> int:
@@ -220,7 +215,7 @@ class PartitionData:
             self._batches[self._first] = b""
         self._first += 1
         self.size_bytes -= size
-        if self._first > SLACK and 2 * self._first > len(self._sizes):
+        if self._first > DROPPED_MAX and 2 * self._first > len(self._sizes):
             for column in self._columns():
                 del column[: self._first]
             self._first = 0
@@ -231,4 +226,4 @@ class PartitionData:
 
 
 NO_DATA = PartitionData()
-"""Of all partitions that nothing was ever written to: never written to itself."""
+"""The data of all partitions without any records; nothing is ever appended to it."""

@@ -1,9 +1,9 @@
-"""How much of a topic's records is kept: by time, by size, and in memory by a bound for all (pure).
+"""Retention: which records are deleted because of their age, the size of their partition, or the limit on memory.
 
-Theory of operation. Records go by the segment, as in Kafka: a segment is dropped when the newest record in it is older
-than `retention.ms`, and the oldest segments as long as there is more than `retention.bytes` without them. Where records
-are on disk segments are files; in memory they are runs of batches, ended by `segment.bytes` and `segment.ms` as files
-would be.
+Theory of operation. As in Kafka, records are deleted by the segment. A segment is deleted if its newest record is older
+than `retention.ms`, or if the partition has at least `retention.bytes` without it. A partition on disk has segment
+files. A partition in memory has none; its batches are divided at the same places as files, by `segment.bytes` and
+`segment.ms`.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from kproto_server.partition_log.partition_data import PartitionData
 
 UNLIMITED = -1
-BOUND_SHARE = 16
-"""The bound is looked after whenever this part of it was written."""
-KEPT_SHARE = 0.9
-"""What is left of the bound, or of a partition, when something has to go."""
+CHECK_FRACTION = 16
+"""Memory is checked each time that one part in so many of the limit was written."""
+RETAINED_SHARE = 0.9
+"""The share of the limit, or of a partition, that a deletion leaves."""
 
 
-class Run(NamedTuple):
-    """A segment."""
+class SegmentSummary(NamedTuple):
+    """What retention needs to know of a segment."""
 
     next_offset: int
-    """The first offset behind it."""
-    size: int
+    """The offset after the last record."""
+    size_bytes: int
     max_timestamp: int
 
 
-class Limits(NamedTuple):
-    """What a topic's configs say; -1: no limit."""
+class RetentionConfig(NamedTuple):
+    """The topic configs of retention; -1 means unlimited."""
 
     retention_ms: int = UNLIMITED
     retention_bytes: int = UNLIMITED
@@ -40,60 +40,63 @@ class Limits(NamedTuple):
     segment_ms: int = 1 << 62
 
 
-def runs_of(batches: Iterable[tuple[int, int, int]], limits: Limits) -> list[Run]:
-    """Return batches (last offset, size, greatest timestamp) as segments."""
-    runs: list[Run] = []
+def memory_segments(batches: Iterable[tuple[int, int, int]], config: RetentionConfig) -> list[SegmentSummary]:
+    """Return the segments of a partition in memory, from last offset, size and greatest timestamp of each batch."""
+    segments: list[SegmentSummary] = []
     first_timestamp = 0
     for last_offset, size, timestamp in batches:
-        newest = runs[-1] if runs else None
+        newest = segments[-1] if segments else None
         if (
             newest is None
-            or newest.size + size > limits.segment_bytes
-            or timestamp - first_timestamp > limits.segment_ms
+            or newest.size_bytes + size > config.segment_bytes
+            or timestamp - first_timestamp > config.segment_ms
         ):
-            runs.append(Run(last_offset + 1, size, timestamp))
+            segments.append(SegmentSummary(last_offset + 1, size, timestamp))
             first_timestamp = timestamp
         else:
-            runs[-1] = Run(last_offset + 1, newest.size + size, max(newest.max_timestamp, timestamp))
-    return runs
+            segments[-1] = SegmentSummary(
+                last_offset + 1, newest.size_bytes + size, max(newest.max_timestamp, timestamp)
+            )
+    return segments
 
 
-def expired_count(runs: Sequence[Run], now_ms: int, start_offset: int, limits: Limits) -> int:
-    """Return how many of the oldest segments go."""
+def expired_count(segments: Sequence[SegmentSummary], now_ms: int, start_offset: int, config: RetentionConfig) -> int:
+    """Return how many of the oldest segments are deleted; segments below the log start offset always are."""
     count = 0
-    excess = sum(run.size for run in runs) - limits.retention_bytes
-    for run in runs:
-        is_old = 0 <= limits.retention_ms < now_ms - run.max_timestamp
-        is_too_much = limits.retention_bytes >= 0 and excess >= run.size
-        if not is_old and not is_too_much and run.next_offset > start_offset:
+    excess = sum(segment.size_bytes for segment in segments) - config.retention_bytes
+    for segment in segments:
+        is_too_old = 0 <= config.retention_ms < now_ms - segment.max_timestamp
+        is_too_much = config.retention_bytes >= 0 and excess >= segment.size_bytes
+        if not is_too_old and not is_too_much and segment.next_offset > start_offset:
             break
-        excess -= run.size
+        excess -= segment.size_bytes
         count += 1
     return count
 
 
-class MemoryBound:
-    """What all partitions may have in memory; the oldest batches of the largest go first."""
+class MemoryLimit:
+    """The limit on the records of all partitions in memory. The largest partitions lose their oldest batches first."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._unseen_bytes = 0
+        self._unchecked_bytes = 0
 
-    def wrote(self, size: int) -> bool:
-        """Take note of a write; return whether it is time to `keep`."""
-        self._unseen_bytes += size
-        return self._unseen_bytes * BOUND_SHARE > self._max_bytes
+    def add(self, size: int) -> bool:
+        """Count an append of ``size`` bytes; return whether `drop_excess` is due."""
+        self._unchecked_bytes += size
+        return self._unchecked_bytes * CHECK_FRACTION > self._max_bytes
 
-    def keep(self, partitions: Iterable[PartitionData]) -> None:
-        """Drop what is too much."""
-        self._unseen_bytes = 0
-        known = [data for data in partitions if data.size_bytes]
-        total = sum(data.size_bytes for data in known)
+    def drop_excess(self, partitions: Iterable[PartitionData]) -> None:
+        """Drop the oldest batches of the largest partitions, if all together exceed the limit."""
+        self._unchecked_bytes = 0
+        with_records = [data for data in partitions if data.size_bytes]
+        total = sum(data.size_bytes for data in with_records)
         if total <= self._max_bytes:
             return
-        wanted = int(self._max_bytes * KEPT_SHARE)
-        while total > wanted:
-            largest = max(known, key=lambda data: data.size_bytes)
-            enough = int(largest.size_bytes * KEPT_SHARE)
-            while total > wanted and largest.size_bytes > enough:
+        target = int(self._max_bytes * RETAINED_SHARE)
+        while total > target:
+            # A tenth at a time, so that several partitions of about the same size all lose some.
+            largest = max(with_records, key=lambda data: data.size_bytes)
+            target_of_largest = int(largest.size_bytes * RETAINED_SHARE)
+            while total > target and largest.size_bytes > target_of_largest:
                 total -= largest.drop_oldest()

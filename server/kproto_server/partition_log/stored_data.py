@@ -1,10 +1,12 @@
-"""What is in a partition whose log is on disk: batches by their places in its segments.
+"""The records of one partition on disk: an index of the batches in its log's segments.
 
-Theory of operation. What look-ups need of a batch stands in its header. The headers are read when somebody asks for the
-first time, not when the broker starts, and from then on as far as the log has grown; a large batch costs no more than a
-small one, as its records are skipped. A read is one read of a file. What compaction rewrites is looked at anew.
+Theory of operation. The index of `PartitionData` comes from the batch headers in the segment files. It is not read at
+the start of the broker but at the first access, and then continued each time that the log has grown. Only headers are
+read, so a large batch costs no more than a small one; message sets of old releases have to be decoded. If compaction
+has rewritten segments, the index is built again. A read of records is one read per segment file.
 
-An append is answered when the log says that it has it: then the offset behind it is the end for consumers.
+The index ends before the first batch that is not settled: consumers see a batch when the log has reported that it is
+written, and synced if the durability requires that. Then the offset after the batch becomes the log end offset.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from typing import TYPE_CHECKING, Protocol
 from kproto.records.batch_header import HEADER_SIZE, LOG_OVERHEAD, MAGIC, NO_PRODUCER_ID, header_struct
 from kproto.records.batches import read_batch
 from kproto_server.partition_log.partition_data import Append, PartitionData
-from kproto_server.partition_log.producers import Written, sequence_after
-from kproto_server.partition_log.retention import Run
+from kproto_server.partition_log.producers import BatchMetadata, sequence_after
+from kproto_server.partition_log.retention import SegmentSummary
 
 if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk, File
@@ -36,11 +38,12 @@ HEADER = header_struct(
     "record_count",
 )
 
-SLICE_SIZE = 1 << 16
+READ_SIZE = 1 << 16
+"""Bytes of a segment that one read gets for the index: the headers of many small batches."""
 
 
-class TopicAppend:
-    """A batch on its way to the log of a topic."""
+class PendingAppend:
+    """A batch that the log has not settled yet."""
 
     __slots__ = ("_append", "_data", "_next_offset", "_producer_id")
 
@@ -51,32 +54,34 @@ class TopicAppend:
         self._producer_id = producer_id
 
     def settle(self, error: int) -> None:
-        """Called once, with 0 or the error of the write."""
+        """Called once by the log, with 0 or the error of the write."""
         self._append.error = error
         data = self._data
         if error:
-            data.known_producers.forget(self._producer_id)
+            data.known_producers.remove(self._producer_id)
         else:
             data.next_offset = self._next_offset
-            data.wake()
+            data.notify_waiters()
 
 
-class TopicWriter(Protocol):
-    """The log of changes, as far as topics need it."""
+class BatchWriter(Protocol):
+    """The part of the change log that writes the batches of topics."""
 
-    def append_to(self, log: PartitionLog, item: TopicAppend, batch: bytes, record_count: int) -> None:
-        """Add a batch to a log; the item is settled when that has it."""
+    def append_to(self, log: PartitionLog, item: PendingAppend, batch: bytes, record_count: int) -> None:
+        """Append a batch to a log, and settle ``item`` when the batch is written, or could not be."""
         ...
 
 
 class StoredData(PartitionData):
     """The records of one partition, on disk."""
 
-    __slots__ = ("_disk", "_indexed", "_log", "_log_version", "_notes_producers", "_positions", "_segments", "_writer")
+    __slots__ = (
+        "_disk", "_indexed", "_log", "_log_version", "_positions", "_restores_producers", "_segments", "_writer",
+    )  # fmt: skip
 
     is_in_memory = False
 
-    def __init__(self, log: PartitionLog, disk: Disk, writer: TopicWriter, start_offset: int) -> None:
+    def __init__(self, log: PartitionLog, disk: Disk, writer: BatchWriter, start_offset: int) -> None:
         super().__init__(max(start_offset, log.start_offset))
         self.next_offset = log.next_offset
         self._log = log
@@ -84,11 +89,12 @@ class StoredData(PartitionData):
         self._writer = writer
         self._positions = array("q")
         self._segments = array("q")
-        """Of each batch, where in which segment (by base offset) it stands."""
+        """The position of each batch in its segment, and the base offset of the segment."""
         self._indexed = (-1, 0)
-        """Base offset of the newest segment that was looked at, and up to where."""
+        """Where the index ends: base offset of a segment, and position in it."""
         self._log_version = log.version
-        self._notes_producers = True
+        self._restores_producers = True
+        """Whether the first index is not complete yet. Later batches come through `append`, whose caller adds them."""
 
     @property
     def log(self) -> PartitionLog:
@@ -105,24 +111,28 @@ class StoredData(PartitionData):
         log = self._log
         if epoch > log.epoch:
             log.begin_epoch(epoch)
-        made = Append(log.next_offset)
-
-        item = TopicAppend(self, made, made.base_offset + last_offset_delta + 1, producer_id)
+        append = Append(log.next_offset)
+        item = PendingAppend(self, append, append.base_offset + last_offset_delta + 1, producer_id)
         self._writer.append_to(log, item, batch, last_offset_delta + 1)
-        return made
+        return append
 
-    def look(self) -> None:
+    def refresh_index(self) -> None:
+        """Index the batches that were appended since the last call.
+
+        Raises:
+            OSError: a segment cannot be read.
+        """
         log = self._log
         if self._log_version != log.version:
-            self._begin_anew()
+            self._clear_index()
         end = log.end
         if self._indexed != (end.base_offset, end.position):
             for segment in log.segments():
                 if segment.base_offset >= self._indexed[0]:
                     self._index(segment)
-        self._notes_producers = False
+        self._restores_producers = False
 
-    def _begin_anew(self) -> None:
+    def _clear_index(self) -> None:
         self._log_version = self._log.version
         self._first = 0
         self.size_bytes = 0
@@ -132,7 +142,7 @@ class StoredData(PartitionData):
         self._indexed = (-1, 0)
 
     def _index(self, segment: Segment) -> None:
-        """Take down the batches of a segment that were not there before."""
+        """Index the new batches of a segment."""
         position = self._indexed[1] if segment.base_offset == self._indexed[0] else 0
         if position < segment.size:
             file = self._disk.open(segment.path)
@@ -143,34 +153,35 @@ class StoredData(PartitionData):
         self._indexed = (segment.base_offset, position)
 
     def _index_file(self, file: File, segment: Segment, position: int) -> int:
-        held, start = b"", position
+        """Index the batches from a position on; return the position after the last settled batch."""
+        data, start = b"", position
         while position + HEADER_SIZE <= segment.size:
-            if not start <= position <= start + len(held) - HEADER_SIZE:
-                held, start = file.read_at(position, min(SLICE_SIZE, segment.size - position)), position
-            fields = HEADER.unpack_from(held, position - start)
-            base_offset, length, epoch, magic, delta, max_timestamp, producer_id, its_epoch, sequence, count = fields
+            if not start <= position <= start + len(data) - HEADER_SIZE:
+                data, start = file.read_at(position, min(READ_SIZE, segment.size - position)), position
+            base_offset, length, epoch, magic, delta, max_timestamp, *producer = HEADER.unpack_from(
+                data, position - start
+            )
             size, last_offset = LOG_OVERHEAD + length, base_offset + delta
             if position + size > segment.size:
                 break
             if magic != MAGIC:
-                base_offset, last_offset, max_timestamp, epoch = _of_message(file.read_at(position, size))
+                base_offset, last_offset, max_timestamp, epoch = _message_set_fields(file.read_at(position, size))
             if last_offset >= self.next_offset:
                 break  # not settled yet
             self._positions.append(position)
             self._segments.append(segment.base_offset)
-            self._note(base_offset, last_offset, size, max_timestamp, epoch)
-            if self._notes_producers and magic == MAGIC and producer_id != NO_PRODUCER_ID:
-                self._note_producer(producer_id, its_epoch, sequence, count, base_offset, max_timestamp)
+            self._index_batch(base_offset, last_offset, size, max_timestamp, epoch)
+            if self._restores_producers and magic == MAGIC and producer[0] != NO_PRODUCER_ID:
+                self._add_producer(producer, base_offset, max_timestamp)
             position += size
         return position
 
-    def _note_producer(
-        self, producer_id: int, epoch: int, sequence: int, count: int, base_offset: int, timestamp_ms: int
-    ) -> None:
-        written = Written(sequence, sequence_after(sequence, count - 1), base_offset, timestamp_ms)
-        self.known_producers.written(producer_id, epoch, written, timestamp_ms)
+    def _add_producer(self, fields: list[int], base_offset: int, timestamp_ms: int) -> None:
+        producer_id, epoch, sequence, count = fields
+        batch = BatchMetadata(sequence, sequence_after(sequence, count - 1), base_offset, timestamp_ms)
+        self.known_producers.add(producer_id, epoch, batch, timestamp_ms)
 
-    def _octets(self, index: int, end: int) -> bytes:
+    def _read_batches(self, index: int, end: int) -> bytes:
         parts = []
         while index < end:
             base_offset, first = self._segments[index], index
@@ -184,16 +195,18 @@ class StoredData(PartitionData):
                 file.close()
         return b"".join(parts)
 
-    def runs(self) -> list[Run]:
-        """Return the segments, the oldest first, without one that is empty."""
-        self.look()
-        found: list[Run] = []
+    def segments(self) -> list[SegmentSummary]:
+        """Return the segments, oldest first, without an empty one."""
+        self.refresh_index()
+        found: list[SegmentSummary] = []
         segment = -1
         for index in range(self._first, len(self._sizes)):
-            one = Run(self._last_offsets[index] + 1, self._sizes[index], self._max_timestamps[index])
+            one = SegmentSummary(self._last_offsets[index] + 1, self._sizes[index], self._max_timestamps[index])
             if self._segments[index] == segment:
                 before = found.pop()
-                one = Run(one.next_offset, before.size + one.size, max(before.max_timestamp, one.max_timestamp))
+                one = SegmentSummary(
+                    one.next_offset, before.size_bytes + one.size_bytes, max(before.max_timestamp, one.max_timestamp)
+                )
             segment = self._segments[index]
             found.append(one)
         return found
@@ -202,12 +215,12 @@ class StoredData(PartitionData):
         """Return the greatest timestamp of the first batch in the newest segment."""
         return self._max_timestamps[bisect_left(self._segments, self._segments[-1], lo=self._first)]
 
-    def begins_behind(self, segment: Segment) -> bool:
-        """Whether a segment has nothing that can be read any more."""
+    def begins_after(self, segment: Segment) -> bool:
+        """Return whether all batches of a segment are below the log start offset."""
         return self._first >= len(self._segments) or self._segments[self._first] > segment.base_offset
 
     def keep_index(self) -> None:
-        """The log has lost what was dropped before: the rest stands where it did."""
+        """Keep the index although the log has changed: only segments without indexed batches were removed."""
         self._log_version = self._log.version
 
     def _columns(self) -> list[list[bytes] | array[int]]:
@@ -215,7 +228,7 @@ class StoredData(PartitionData):
 
 
 class OffsetsTopicData(StoredData):
-    """A partition of ``__consumer_offsets``: written by the coordinator, read as any topic (BA-77)."""
+    """A partition of ``__consumer_offsets``: the coordinator writes it, consumers read it as any topic (BA-77)."""
 
     __slots__ = ()
 
@@ -225,17 +238,17 @@ class OffsetsTopicData(StoredData):
 
     @next_offset.setter
     def next_offset(self, offset: int) -> None:
-        """What settles is the log's matter."""
+        """Ignored: the coordinator's log knows its own end."""
 
 
-def _of_message(encoded: bytes) -> tuple[int, int, int, int]:
-    """Return the same of a message of before 0.11, or of a compressed set of them."""
+def _message_set_fields(encoded: bytes) -> tuple[int, int, int, int]:
+    """Return base offset, last offset, greatest timestamp and leader epoch of a message set of releases before 0.11."""
     found = read_batch(encoded, check_crc=False)
-    assert found is not None, "it was whole"
+    assert found is not None, "the batch is whole"
     batch = found[0]
     records = batch.records()
     greatest = max((record.timestamp for record in records), default=-1)
     return (records[0].offset if records else batch.last_offset), batch.last_offset, greatest, 0
 
 
-__all__ = ["OffsetsTopicData", "StoredData", "TopicAppend", "TopicWriter"]
+__all__ = ["BatchWriter", "OffsetsTopicData", "PendingAppend", "StoredData"]

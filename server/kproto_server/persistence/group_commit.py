@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from kproto.message import Response
-    from kproto_server.partition_log.stored_data import TopicAppend
+    from kproto_server.partition_log.stored_data import PendingAppend
     from kproto_server.persistence.worker_thread import WorkerThread
     from kproto_server.storage.log_writer import GroupCommit, LogWriter
     from kproto_server.storage.partition_log import PartitionLog
 
-    Item = Change | TopicAppend
+    Item = Change | PendingAppend
     """What `settle` is called on when its batch is durable."""
 
 AnyResponse = TypeVar("AnyResponse", bound="Response | DeferredResponse")
@@ -56,7 +56,7 @@ class GroupCommitLog:
         if error:
             change.settle(error)
 
-    def append_to(self, log: PartitionLog, item: TopicAppend, batch: bytes, record_count: int) -> None:
+    def append_to(self, log: PartitionLog, item: PendingAppend, batch: bytes, record_count: int) -> None:
         """Queue a batch of a topic; settle it now if the writer refuses it."""
         error = self.writer.append(log, batch, record_count, item)
         if error:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.partition_log.partition_data import PartitionData
-    from kproto_server.partition_log.retention import Limits
-    from kproto_server.partition_log.stored_data import TopicWriter
+    from kproto_server.partition_log.retention import RetentionConfig
+    from kproto_server.partition_log.stored_data import BatchWriter
     from kproto_server.storage.checkpoints import PartitionOffsets
     from kproto_server.storage.log_dir import LogDir
     from kproto_server.storage.partition_log import PartitionLog
@@ -46,7 +46,7 @@ class TopicLogs:
         cluster: Cluster,
         settings: DynamicSettings,
         log_dir: LogDir,
-        writer: TopicWriter,
+        writer: BatchWriter,
         save_topics: Callable[[], object],
         run: Callable[[Callable[[], object], Callable[[], object]], object],
     ) -> None:
@@ -141,22 +141,22 @@ class TopicLogs:
             if isinstance(partition.data, StoredData) and not isinstance(partition.data, OffsetsTopicData)
         ]
 
-    def drop_expired(self, data: StoredData, limits: Limits, now_ms: int) -> None:
+    def drop_expired(self, data: StoredData, config: RetentionConfig, now_ms: int) -> None:
         """Roll a segment that is old or has only expired records, and remove the expired segments.
 
         They are synced first: recovery reads from the recovery point on, and would take removed segments after it for
         lost ones.
         """
         log = data.log
-        runs = data.runs()
-        count = expired_count(runs, now_ms, data.start_offset, limits)
+        segments = data.segments()
+        count = expired_count(segments, now_ms, data.start_offset, config)
         try:
-            if runs and (count == len(runs) or now_ms - data.first_timestamp_of_newest() > limits.segment_ms):
+            if segments and (count == len(segments) or now_ms - data.first_timestamp_of_newest() > config.segment_ms):
                 log.roll()
         except OSError as error:
             logger.error("segment of %s can't be rolled: %s", log.directory, error)
             return
-        ends = [run.next_offset for run in runs[:count]]
+        ends = [segment.next_offset for segment in segments[:count]]
         if not ends:
             return
         sync = self._log_dir.writer.begin_sync(log)
@@ -173,7 +173,7 @@ class TopicLogs:
         data.delete_before(end_offset)
         log = data.log
         try:
-            while log.closed_segments() and data.begins_behind(log.closed_segments()[0]):
+            while log.closed_segments() and data.begins_after(log.closed_segments()[0]):
                 log.drop_oldest()
         except OSError as error:
             logger.error("old segments of %s can't be removed: %s", log.directory, error)

@@ -1,12 +1,12 @@
-"""Which release line of Kafka serves which versions of which API, as the history of each API.
+"""The API versions of each release line of Kafka, as the history of each API.
 
-A row reads "since line:least-greatest": `"2.0:0-4 2.1:0-6"` are the versions 0 to 4 from 2.0 on, 0 to 6 from 2.1
-on. No API ever went away within a mode; 4.x, which has no ZooKeeper, lacks those that brokers and a ZooKeeper
-controller exchanged.
+A step reads "line:least-greatest": `"2.0:0-4 2.1:0-6"` means versions 0 to 4 from 2.0 on, and 0 to 6 from 2.1 on. No
+API was ever removed within a mode; 4.x, which has no ZooKeeper, lacks the APIs between brokers and a ZooKeeper
+controller.
 
 Source:
-    fixtures/kafka-api-versions.json: ApiVersions answers of running brokers (0.8 and 0.9, which have no such API:
-    their sources and probes).
+    fixtures/kafka-api-versions.json: ApiVersions responses of running brokers; for 0.8 and 0.9, which do not have that
+    API, their source code and probes.
 """
 
 # fmt: off
@@ -23,11 +23,12 @@ LINES: dict[str, tuple[str, ...]] = {
     ),
 }
 # fmt: on
-"""Release lines by mode, oldest first. 4.0.0 stands for itself: 4.0.1 gave back the JoinGroup versions it had cut."""
+"""Release lines by mode, oldest first. 4.0.0 has an entry of its own, as 4.0.1 restored JoinGroup versions that 4.0.0
+had removed."""
 
 INTERNAL = frozenset({4, 5, 6, 7, 27, 56, 58, 67, 83, 84, 85, 86, 87})
-"""API keys that brokers and controllers send each other. Brokers advertise them; of clients only Admin sends one,
-WriteTxnMarkers (27), to abort a hanging transaction."""
+"""Keys of the APIs between brokers and controllers. Brokers advertise them. The only one that a client sends is
+WriteTxnMarkers (27), with which Admin clients abort a hanging transaction."""
 
 ZOOKEEPER = {
     0: (  # Produce

@@ -1,10 +1,10 @@
-"""Which features of KIP-584 each release supports and, as it comes, has finalized: what ApiVersions tells from 2.7 on.
+"""The features of KIP-584 that each release supports and finalizes by default: ApiVersions returns them from 2.7 on.
 
-Only KRaft brokers have any; level and range of ``metadata.version`` grow with each release, the other features came
-one by one. Clients go by two of them: ``transaction.version`` (2: the newer transactions) and ``group.version``.
+Only KRaft brokers have features. Level and range of ``metadata.version`` grow with each release, the other features
+were added one by one. Clients use two of them: ``transaction.version`` and ``group.version``.
 
 Source:
-    ApiVersions v3 and v4 answers of running brokers of every line, 2.4 to 4.4 (fixtures/golden/releases).
+    ApiVersions v3 and v4 responses of running brokers of all lines from 2.4 to 4.4 (fixtures/golden/releases).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ NO_EPOCH = -1
 
 
 class Features(NamedTuple):
-    """What ApiVersions tells of features."""
+    """The features in an ApiVersions response."""
 
     supported: tuple[tuple[str, int, int], ...] = ()
     """Name, least and greatest level."""
     finalized: tuple[tuple[str, int], ...] = ()
-    """Name and level: the cluster's, least and greatest alike."""
+    """Name and level of the cluster."""
     epoch: int = NO_EPOCH
-    """Grows with each change of the finalized ones; -1: not told."""
+    """Grows with each change of the finalized features; -1: unknown."""
 
 
 METADATA_OLDEST: dict[tuple[int, ...], int] = {(3,): 1, (4,): 7}
@@ -53,7 +53,7 @@ SUPPORTED_SINCE = (
     ("transaction.version", (4, 0), 2),
     ("eligible.leader.replicas.version", (4, 0), 1),
 )
-"""Name, release, greatest level from it on; the least is 0."""
+"""Name, release, and the greatest level from that release on; the least level is 0."""
 
 FINALIZED_SINCE = (
     ("group.version", (4, 0), 1),
@@ -63,7 +63,7 @@ FINALIZED_SINCE = (
     ("share.version", (4, 2), 1),
     ("share.version", (4, 4), 2),
 )
-"""Name, release, level of a cluster that was made with it."""
+"""Name, release, and the level of a cluster that was created with that release."""
 
 
 def features_of(kafka_version: KafkaVersion) -> Features:
@@ -75,5 +75,5 @@ def features_of(kafka_version: KafkaVersion) -> Features:
     supported["metadata.version"] = ("metadata.version", METADATA_OLDEST[kafka_version.release[:1]], newest)
     finalized = {name: (name, level) for name, since, level in FINALIZED_SINCE if kafka_version.at_least(*since)}
     finalized["metadata.version"] = ("metadata.version", newest)
-    # Each finalized feature is a record of its own in a fresh metadata log; some records precede them.
+    # In a new metadata log, some records precede one record for each finalized feature.
     return Features(tuple(supported.values()), tuple(finalized.values()), epoch=len(finalized) + 9)

@@ -1,11 +1,11 @@
-"""Kafka versions: the wire surface and the version behavior of a Kafka release (D3).
+"""Kafka versions: the releases that a broker can emulate, by name (D3).
 
-A release says which versions of which API a broker advertises and serves, and answers every question of the kind "what
-did that release do here?" by a named switch. Handlers ask the Kafka version, they never compare releases themselves.
+A Kafka version has the API versions that a broker of the release advertises and serves, and by `KafkaVersion.behavior`
+the switches for everything else that the release does differently.
 
-`KafkaVersion.named("2.0")` is the line 2.0 (so are "2.0.1" and "2.0.0"), "3.9-zookeeper" the same release in its other
-mode, and "latest" is all releases at once: the APIs of all of them, oldest version to newest, with the version
-behavior of the newest.
+`KafkaVersion.named("2.0")` is the release line 2.0, and so are "2.0.1" and "2.0.0". "3.9-zookeeper" is the release line
+3.9 in ZooKeeper mode. "latest" is all releases at once: their APIs from the oldest to the newest version, with the
+behavior of the newest release.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MODES: tuple[Mode, Mode] = ("zookeeper", "kraft")
 
 
 class UnknownKafkaVersion(UsageError):
-    """No release has this name."""
+    """No Kafka version has the name."""
 
     def __init__(self, name: str) -> None:
         valid = ", ".join(kafka_version_names())
@@ -52,36 +52,36 @@ class UnknownKafkaVersion(UsageError):
 
 
 def kafka_version_names() -> list[str]:
-    """The release lines that have a Kafka version, oldest first."""
-    return list(dict.fromkeys(line for line, _ in _surfaces()))
+    """Return the release lines that have a Kafka version, oldest first."""
+    return list(dict.fromkeys(line for line, _ in _lines_and_modes()))
 
 
-def _surfaces() -> Iterator[tuple[str, Mode]]:
-    """Every line in each of its modes: oldest first, ZooKeeper before KRaft."""
+def _lines_and_modes() -> Iterator[tuple[str, Mode]]:
+    """Yield each line in each of its modes: oldest first, ZooKeeper before KRaft."""
     both: list[tuple[str, Mode]] = [(line, mode) for mode in _MODES for line in LINES[mode]]
-    yield from sorted(both, key=lambda surface: _sortable(surface[0]))
+    yield from sorted(both, key=lambda line_and_mode: _sort_key(line_and_mode[0]))
 
 
 def _release(line: str) -> tuple[int, ...]:
     return tuple(int(part) for part in line.split("."))
 
 
-def _sortable(line: str) -> tuple[int, ...]:
+def _sort_key(line: str) -> tuple[int, ...]:
     # 4.0.0 comes before the line 4.0, which is 4.0.1 and later.
     release = _release(line)
     return release if len(release) > 2 else (*release, 1)
 
 
-def _line_of(asked: str) -> str | None:
-    """The line that a release belongs to; None where there is none, or where it is no release number."""
+def _line_of(release: str) -> str | None:
+    """Return the line of a release; None if there is none."""
     lines = kafka_version_names()
-    if asked in lines:
-        return asked
-    shorter, dot, patch = asked.rpartition(".")
+    if release in lines:
+        return release
+    shorter, dot, patch = release.rpartition(".")
     if shorter in lines and patch.isdigit():
         return shorter
-    # Before 1.0 a line has three numbers; two of them mean its newest: 0.10 is 0.10.2.
-    longer = [line for line in lines if line.startswith(asked + ".") and line.startswith("0.")]
+    # Before 1.0 a line has three numbers. Two numbers mean the newest such line: 0.10 is 0.10.2.
+    longer = [line for line in lines if line.startswith(release + ".") and line.startswith("0.")]
     return longer[-1] if longer and dot else None
 
 
@@ -123,10 +123,10 @@ class KafkaVersion(Release):
     ) -> None:
         super().__init__(release, mode, is_latest=name == LATEST)
         self.name = name
-        """As `named` takes it: "2.0", "3.9-zookeeper", "latest"."""
+        """The name for `named`: "2.0", "3.9-zookeeper", "latest"."""
         self.api_versions = api_versions
-        """API key: least and greatest version that ApiVersions names; before 0.10, which has no such API, that are
-        served. Keys in rising order, as brokers send them. Internal APIs included (`is_internal`)."""
+        """API key -> least and greatest version in the ApiVersions response; before 0.10, which has no such API, the
+        versions that are served. In the order of the keys, with internal APIs (`is_internal`)."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, KafkaVersion) and other.name == self.name
@@ -139,18 +139,18 @@ class KafkaVersion(Release):
 
     @classmethod
     def named(cls, name: str = LATEST) -> KafkaVersion:
-        """The Kafka version of a release line, of the line of a patch release, or `LATEST`.
+        """Return the Kafka version of a release line, of the line of a patch release, or `LATEST`.
 
         Raises:
-            UnknownKafkaVersion: no release has this name.
+            UnknownKafkaVersion: no Kafka version has the name.
         """
         if name == LATEST:
             newest = LINES["kraft"][-1]
             return cls(LATEST, _release(newest), "kraft", _union())
-        asked, dash, mode_asked = name.partition("-")
-        line = _line_of(asked)
+        release, dash, mode_given = name.partition("-")
+        line = _line_of(release)
         modes = [mode for mode in ("kraft", "zookeeper") if line in LINES[mode]]
-        mode = mode_asked if dash else next(iter(modes), "")
+        mode = mode_given if dash else next(iter(modes), "")
         if line is None or mode not in modes:
             raise UnknownKafkaVersion(name)
         full_name = line if mode == modes[0] else f"{line}-{mode}"
@@ -168,14 +168,14 @@ class KafkaVersion(Release):
         return self.at_least(0, 9)
 
     def is_internal(self, api_key: int) -> bool:
-        """Whether only brokers and controllers send this API."""
+        """Return whether only brokers and controllers send requests of this API."""
         return api_key in INTERNAL
 
     def serves(self, api_key: int, api_version: int) -> bool:
-        """Whether a request of this version is answered rather than the connection closed (BA-6).
+        """Return whether a request of this version has a response; otherwise the connection closes (BA-6).
 
-        That is what `api_versions` says, but for Produce of 4.x: it advertises 0 and up for the sake of one client
-        library and serves 3 and up (BA-25).
+        These are the versions of `api_versions`, except for Produce in 4.x: it advertises versions from 0 on, for the
+        sake of a client library, and serves versions from 3 on (BA-25).
         """
         low, high = self.api_versions.get(api_key, (0, -1))
         if api_key == PRODUCE and self.at_least(4, 0) and not self.is_latest:
@@ -184,15 +184,17 @@ class KafkaVersion(Release):
 
 
 def releases_serving(api_key: int, api_version: int) -> list[str]:
-    """The release lines, oldest first, of which a broker (in one of its modes at least) answers this version."""
-    found = (line for line, mode in _surfaces() if KafkaVersion.named(f"{line}-{mode}").serves(api_key, api_version))
+    """Return the release lines whose brokers serve this version, in at least one mode; oldest first."""
+    found = (
+        line for line, mode in _lines_and_modes() if KafkaVersion.named(f"{line}-{mode}").serves(api_key, api_version)
+    )
     return list(dict.fromkeys(found))
 
 
 def removed_in(api_key: int, api_version: int, target: KafkaVersion) -> bool:
-    """Whether `target` no longer serves a version that an older release did.
+    """Return whether an older release served a version that ``target`` does not serve.
 
-    A version that came only after `target` was not removed in it.
+    A version that is newer than ``target`` was not removed in it.
     """
     if target.serves(api_key, api_version):
         return False
