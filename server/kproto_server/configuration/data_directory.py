@@ -1,4 +1,4 @@
-"""Where a broker keeps what was committed, and how sure it makes of it (D6)."""
+"""The data directory of a broker, and the durability of its commits (D6)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ if TYPE_CHECKING:
     from typing import TypeGuard
 
 Durability = Literal["os", "fsync"]
-"""``os``: survives the end of the process, however sudden. ``fsync``: also that of the machine's power."""
+"""``os``: commits survive restarts and process crashes. ``fsync``: commits survive power loss too."""
 
 IN_MEMORY = "memory"
 ON_DISK = ("os", "fsync")
 
 
 class DataDirectory(NamedTuple):
-    """A directory in Kafka's format, and how it is written to."""
+    """A directory in Kafka's format, and the durability of writes to it."""
 
     path: str
     durability: Durability = "fsync"
     repair: bool = False
-    """Cut a log off where it is damaged, and go on with what is before; else a damaged log is refused."""
+    """Truncate a damaged log at the damage and start; otherwise a damaged log raises `LogError`."""
 
 
 def data_directory(path: str | None, durability: str | None, *, repair: bool) -> DataDirectory | None:
-    """Return what a path (None: none) and a durability (None: the usual one) ask for; None: to keep all in memory.
+    """Return the data directory for these options; None: the broker keeps its data in memory.
+
+    Without a path there is no data directory; without a durability it is ``fsync``.
 
     Raises:
-        ValueError: they do not go together; one line that says what to do.
+        ValueError: the options contradict each other; the text says what to do.
     """
     if durability is not None and durability != IN_MEMORY and not _is_on_disk(durability):
         raise ValueError(f"durability {durability!r} is not known: use memory, os or fsync")

@@ -1,4 +1,4 @@
-"""The settings of all nodes as they are now: AlterConfigs changes some of them while brokers run (KIP-226)."""
+"""The current settings of all nodes: AlterConfigs changes some of them while brokers run (KIP-226)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class DynamicSettings:
     __slots__ = ("_kafka_version", "_of_node", "_on_change", "configs", "current")
 
     def __init__(self, settings: Settings, kafka_version: KafkaVersion, on_change: Callable[[], object]) -> None:
-        """``on_change``: called after each change, as decisions that were made from the old settings are void."""
+        """``on_change`` is called after each change, because decisions from the old settings are no longer valid."""
         self._kafka_version = kafka_version
         self._on_change = on_change
         self.current: Settings = settings
-        """The settings that apply to all nodes. A `Settings` never changes: a change puts another one here."""
+        """The settings that apply to all nodes; a change replaces the object."""
         self.configs: dict[str, dict[str, str]] = {ALL_NODES: first_dynamic_configs(kafka_version)}
         """The dynamic configs by node id, and those of `ALL_NODES`."""
         self._of_node: dict[int, Settings] = {}

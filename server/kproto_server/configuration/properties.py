@@ -1,4 +1,4 @@
-"""Java's .properties format, as far as text goes: what Kafka's server.properties is written in."""
+"""Java's .properties format, which Kafka's server.properties has."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class PropertiesError(UsageError):
-    """A line that is no property; the message starts with its number."""
+    """A line is not a property; the message starts with the line's number."""
 
 
 def read_properties(text: str) -> dict[str, str]:
-    """Read the properties of a file's text; a name that stands twice has its last value.
+    """Return the properties in a file's text; a name that occurs twice has its last value.
 
-    A line is a name, then `=`, `:` or blanks, then a value. `#` or `!` first makes it a comment, a backslash last
-    continues it on the next line (whose leading blanks go), and backslash escapes are Java's.
+    A line is a name, then `=`, `:` or blanks, then a value. A line that starts with `#` or `!` is a comment. A
+    backslash at the end of a line continues it on the next line, whose leading blanks are dropped. Backslash escapes
+    are Java's.
 
     Raises:
-        PropertiesError: a `\\u` escape without four hexadecimal digits.
+        PropertiesError: a `\\u` escape does not have four hexadecimal digits.
     """
     properties = {}
     for number, line in _logical_lines(text):

@@ -1,4 +1,4 @@
-"""The settings that a broker of Kafka has and kproto knows: name, type, bounds, and the history of the default."""
+"""The broker settings of Kafka that kproto knows: name, type, bounds, and the defaults by release."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 LONG_DIGITS = 19
 NEW_PARTITIONS_MAX = 10_000
-"""Partitions that a topic is made with, or gets at once. KRaft's controller has this limit for a request; without one,
-a request of 50 bytes takes all memory there is."""
+"""Partitions that one request may create. KRaft's controller has this limit; without a limit, a request of 50 bytes
+could use all memory."""
 
 
 class SettingError(UsageError):
-    """A setting that cannot be; the message is one line that says what is wrong and what to do."""
+    """A setting is unknown or its value is invalid; the message is one line that says what to do."""
 
 
 class ConfigType(enum.IntEnum):
@@ -48,7 +48,7 @@ LIMITS = {
 
 
 def whole_number(text: str, type_: ConfigType) -> int | None:
-    """The number that a text is, as Java reads it; None if it is none, or too large for the type."""
+    """Return the number in a text, parsed as in Java; None if it is not a number, or does not fit the type."""
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdigit()) or len(digits.lstrip("0")) > LONG_DIGITS:
         return None
@@ -63,38 +63,38 @@ class Setting(NamedTuple):
     name: str
     type: ConfigType
     default: str | None
-    """Of the oldest release. None is Kafka's null: not set."""
+    """The default of the oldest release. None is Kafka's null: not set."""
     changed: tuple[tuple[tuple[int, ...], str], ...] = ()
-    """(release, default from it on), oldest first."""
+    """(release, default since that release), oldest first."""
     low: int | None = None
     high: int | None = None
-    """Bounds of a number beside those of its type, ends included."""
+    """Bounds of a number in addition to those of its type, both included."""
     not_zero: bool = False
     choices: tuple[str, ...] = ()
     acts: bool = True
-    """Whether this broker behaves by it."""
+    """Whether kproto implements the setting."""
     dynamic: tuple[int, ...] | None = None
-    """The release from which on it can be changed while brokers run; DescribeConfigs calls the others read-only."""
+    """The first release in which the setting is dynamic; DescribeConfigs returns the others as read-only."""
     is_kafkas: bool = True
-    """Whether Kafka has it; kproto's own are not shown by DescribeConfigs."""
+    """Whether Kafka has the setting; DescribeConfigs does not return kproto's own settings."""
 
     def default_in(self, kafka_version: KafkaVersion) -> str | None:
-        """The default of the Kafka version's release."""
+        """Return the default in a release."""
         default = self.default
-        for release, since_then in self.changed:
+        for release, new_default in self.changed:
             if kafka_version.at_least(*release):
-                default = since_then
+                default = new_default
         return default
 
     def is_dynamic_in(self, kafka_version: KafkaVersion) -> bool:
-        """Whether it can be changed while brokers of the Kafka version's release run."""
+        """Return whether the setting can be changed while brokers of this release run."""
         return self.dynamic is not None and kafka_version.at_least(*self.dynamic)
 
     def check(self, text: str) -> str:
         """Return the value as Kafka writes it.
 
         Raises:
-            SettingError: it is not of the type, or out of bounds.
+            SettingError: the value does not have the type, or is out of bounds.
         """
         value = text.strip()
         if self.choices and value not in self.choices:
@@ -136,8 +136,8 @@ BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE = (
     ConfigType.DOUBLE,
 )
 
-# Types, defaults and bounds are those of the configuration definitions of Kafka. Where
-# Kafka has no bound, but a value makes no sense, the bound is ours.
+# Types, defaults and bounds are those of Kafka's configuration definitions. kproto adds bounds where Kafka has none and
+# a value makes no sense.
 _TABLE = (
     # Connections.
     Setting("socket.request.max.bytes", INT, "104857600", low=1),
@@ -177,7 +177,7 @@ _TABLE = (
     Setting("offsets.topic.segment.bytes", INT, "104857600", low=1),
     Setting("offsets.retention.override", STRING, "ignore", choices=("ignore", "honour"), is_kafkas=False),
     # Groups with members.
-    # DEVIATION: Kafka waits 3 s by default; the server.properties that it ships says 0, and so do most tests.
+    # DEVIATION: Kafka's default is 3 s; the server.properties that Kafka ships has 0, and so do most tests.
     Setting("group.initial.rebalance.delay.ms", INT, "0", low=0),
     Setting(
         "group.max.session.timeout.ms",

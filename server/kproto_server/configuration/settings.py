@@ -1,9 +1,9 @@
-"""Broker configuration by Kafka's own names: typed, checked, and with the defaults of the Kafka version's release.
+"""Broker configuration by Kafka's own names: typed, checked, and with the defaults of the release.
 
-    Settings(Kafka version).with_values({"offsets.retention.minutes": "1440"}).with_assignments(["num.partitions=3"])
+    Settings(kafka_version).with_values({"offsets.retention.minutes": "1440"}).with_assignments(["num.partitions=3"])
 
-Nothing is ignored in silence. A name that kproto does not know is refused, and so is a setting that Kafka has but
-kproto does not act on yet, unless it is given the value that it has anyway.
+No setting is ignored silently. An unknown name raises `SettingError`. So does a setting of Kafka that kproto does not
+implement yet, unless its value is the default.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class ConfigSource(enum.IntEnum):
-    """Where a value comes from, as DescribeConfigs v1 and later number it."""
+    """The source of a value; the number is the one in DescribeConfigs v1 and later."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -48,15 +48,16 @@ class ConfigSource(enum.IntEnum):
 
 
 RETENTION_UNITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
-"""How long topics keep records: the first of these that is set says it; a negative one means for ever."""
+"""The settings of the retention time of records -> milliseconds in their unit. The first one that is set decides; a
+negative value means forever."""
 
 
 Sources = list[tuple[str, str, ConfigSource]]
-"""Name, value and source of all that could decide a config, the one that does first."""
+"""Name, value and source of each value that a config could have; the first one is in effect."""
 
 
 class ConfigEntry(NamedTuple):
-    """A broker setting as DescribeConfigs tells it."""
+    """A broker setting as DescribeConfigs returns it."""
 
     name: str
     type: ConfigType
@@ -66,9 +67,9 @@ class ConfigEntry(NamedTuple):
 
 
 class _Values:
-    """Typed access to settings by name. Every method raises KeyError where there is no such setting.
+    """Typed access to settings by name. Every method raises KeyError for an unknown name.
 
-    They stand in a class of their own because each hides the builtin that it is named after.
+    The methods have a class of their own because each hides the builtin of its name.
     """
 
     __slots__ = ("_values",)
@@ -76,21 +77,23 @@ class _Values:
     _values: dict[builtins.str, builtins.str | None]
 
     def str(self, name: builtins.str) -> builtins.str:
-        """The value as Kafka writes it; empty where it is not set and has no default."""
+        """Return a value as Kafka writes it; empty if it is not set and has no default."""
         return self._values[name] or ""
 
     def int(self, name: builtins.str) -> builtins.int:
-        """The value of a setting that is a number; 0 where it is not set and has no default."""
+        """Return the value of a numeric setting; 0 if it is not set and has no default."""
         return int(self._values[name] or 0)
 
     def bool(self, name: builtins.str) -> builtins.bool:
-        """The value of a setting that is true or false."""
+        """Return the value of a boolean setting."""
         return self._values[name] == "true"
 
 
 class Settings(_Values):
-    """The configuration of a broker: defaults of its Kafka version's release, and what was set. Never changes; `with_x`
-    return another one."""
+    """The configuration of a broker: the settings that were given, and the defaults of the release.
+
+    Immutable: the ``with_`` methods return another object.
+    """
 
     __slots__ = ("_given", "_of_all", "_of_one", "kafka_version")
 
@@ -101,43 +104,50 @@ class Settings(_Values):
         of_all: Mapping[str, str] | None = None,
         of_one: Mapping[str, str] | None = None,
     ) -> None:
-        """``given`` at the start; ``of_all`` brokers, or only ``of_one``, while they run."""
+        """Create settings.
+
+        Args:
+            kafka_version: the release of the defaults; "latest" by default.
+            given: the settings at the start of the broker (static configuration).
+            of_all: the dynamic configuration of all brokers (KIP-226).
+            of_one: the dynamic configuration of this broker.
+        """
         self.kafka_version: KafkaVersion = kafka_version or KafkaVersion.named()
         self._given = dict(given or {})
         self._of_all = first_dynamic_configs(self.kafka_version) if of_all is None else dict(of_all)
         self._of_one = dict(of_one or {})
-        said = self._given | self._of_all | self._of_one
+        set_values = self._given | self._of_all | self._of_one
         self._values = {
-            name: said.get(name, setting.default_in(self.kafka_version)) for name, setting in SETTINGS.items()
+            name: set_values.get(name, setting.default_in(self.kafka_version)) for name, setting in SETTINGS.items()
         }
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, str], kafka_version: KafkaVersion | None = None) -> Settings:
-        """Settings by name, on top of the defaults of `kafka_version` (all releases at once if not told).
+        """Return settings with these values and the defaults of a release ("latest" by default).
 
         Raises:
-            SettingError: a name or a value that cannot be.
+            SettingError: a name is unknown or a value is invalid.
         """
         return cls(kafka_version).with_values(values)
 
     def with_values(self, values: Mapping[str, str]) -> Settings:
-        """These settings, with those in `values` set.
+        """Return a copy with these values set.
 
         Raises:
-            SettingError: a name or a value that cannot be.
+            SettingError: a name is unknown or a value is invalid.
         """
         accepted = {name: self._accepted(name, text) for name, text in values.items()}
         return Settings(self.kafka_version, self._given | accepted, self._of_all, self._of_one)
 
     def with_dynamic(self, of_all: Mapping[str, str], of_one: Mapping[str, str] | None = None) -> Settings:
-        """These settings, with those changed that were while brokers run, of all of them and of one (KIP-226)."""
+        """Return a copy with this dynamic configuration of all brokers and of one broker (KIP-226)."""
         return Settings(self.kafka_version, self._given, of_all, of_one)
 
     def with_properties(self, text: str) -> Settings:
-        """These settings, with those of a .properties file's text set (`read_properties` has the format).
+        """Return a copy with the settings of a .properties file's text (`read_properties` has the format).
 
         Raises:
-            SettingError: a name or a value that cannot be, or a line that is no property.
+            SettingError: a name is unknown, or a value or a line is invalid.
         """
         try:
             return self.with_values(read_properties(text))
@@ -145,10 +155,10 @@ class Settings(_Values):
             raise SettingError(str(error)) from None
 
     def with_assignments(self, assignments: Iterable[str]) -> Settings:
-        """These settings, with "name=value" strings set; of two for one name the last.
+        """Return a copy with the settings of these ``NAME=VALUE`` strings; the last one for a name decides.
 
         Raises:
-            SettingError: a name or a value that cannot be, or no "=".
+            SettingError: a name is unknown, a value is invalid, or "=" is missing.
         """
         values = {}
         for assignment in assignments:
@@ -171,17 +181,17 @@ class Settings(_Values):
         return value
 
     def is_set(self, name: str) -> bool:
-        """Whether it was given, even if to its default."""
+        """Return whether a setting was given, even with its default value."""
         return name in self._given
 
     @property
     def retention_ms(self) -> builtins.int:
-        """How long topics keep records that do not say it themselves; -1: for ever."""
-        said = next(name for name in RETENTION_UNITS_MS if self._values[name] is not None)
-        return max(-1, self.int(said) * RETENTION_UNITS_MS[said])
+        """The retention time of topics without one of their own; -1: forever."""
+        name = next(name for name in RETENTION_UNITS_MS if self._values[name] is not None)
+        return max(-1, self.int(name) * RETENTION_UNITS_MS[name])
 
     def sources(self, name: builtins.str) -> Sources:
-        """All that could decide a setting, as Kafka tells them: of one broker, of all, given at the start, default."""
+        """Return the values that a setting could have in Kafka's order: of one broker, of all, static, default."""
         names = tuple(RETENTION_UNITS_MS) if name in RETENTION_UNITS_MS else (name,)
         defaults = {one: SETTINGS[one].default_in(self.kafka_version) for one in names}
         layers: tuple[tuple[Mapping[builtins.str, builtins.str | None], ConfigSource], ...] = (
@@ -191,12 +201,12 @@ class Settings(_Values):
             (defaults, ConfigSource.DEFAULT),
         )
         found = ((one, values.get(one), source) for values, source in layers for one in names)
-        told = [(one, value, source) for one, value, source in found if value is not None]
-        # Kafka leaves out what comes before the first that has the name itself, not only what another name decides.
-        return list(dropwhile(lambda one: one[0] != name, told))
+        listed = [(one, value, source) for one, value, source in found if value is not None]
+        # Kafka omits the values of other names that precede the first value of this name.
+        return list(dropwhile(lambda one: one[0] != name, listed))
 
     def entries(self) -> Iterator[ConfigEntry]:
-        """Kafka's settings as DescribeConfigs tells them of a broker, by name."""
+        """Yield Kafka's settings as DescribeConfigs returns them for a broker, sorted by name."""
         for name, setting in sorted(SETTINGS.items()):
             if setting.is_kafkas:
                 yield ConfigEntry(
@@ -209,7 +219,7 @@ class Settings(_Values):
 
 
 class SettingsBehavior(VersionBehavior):
-    """What Kafka releases do differently with broker settings."""
+    """The differences between releases in broker settings."""
 
     @cached_property
     def has_cluster_min_in_sync_replicas(self) -> bool:
@@ -219,8 +229,10 @@ class SettingsBehavior(VersionBehavior):
 
 
 def first_dynamic_configs(kafka_version: KafkaVersion) -> dict[str, str]:
-    """What all brokers have as if it had been changed: a cluster with eligible leader replicas keeps one of its own
-    (measured on 4.0.2 and 4.1.2)."""
+    """Return the dynamic configuration that all brokers start with.
+
+    A cluster with eligible leader replicas has min.insync.replicas in it (measured on 4.0.2 and 4.1.2).
+    """
     return (
         {"min.insync.replicas": "1"}
         if kafka_version.behavior(SettingsBehavior).has_cluster_min_in_sync_replicas
@@ -230,7 +242,7 @@ def first_dynamic_configs(kafka_version: KafkaVersion) -> dict[str, str]:
 
 def _check_codec(codec: int) -> None:
     from kproto.errors import MissingPackage
-    from kproto.records.compression import Compression, compress  # few ask for one: not at the start
+    from kproto.records.compression import Compression, compress  # rarely used: not imported at the start
 
     try:
         compress(Compression(codec), b"")
@@ -239,7 +251,7 @@ def _check_codec(codec: int) -> None:
 
 
 def _unknown(name: str) -> str:
-    from difflib import get_close_matches  # only on the way out
+    from difflib import get_close_matches  # only for this error
 
     known = [setting.name for setting in SETTINGS.values() if setting.acts]
     close = get_close_matches(name, SETTINGS, n=1)

@@ -1,8 +1,8 @@
-"""The configs of topics: type, the broker setting that is its default, and the history of default and bounds.
+"""The configs of topics: type, the broker setting that is the default, and default and bounds by release.
 
-A row is name, type, synonym, then steps (release, default, least, greatest): each holds from its release on; a step
-without default ends the config. What DescribeConfigs hides and real deployments never set (internal.segment.bytes)
-is left out.
+A row is name, type, synonym, then steps (release, default, lowest, highest): a step applies from its release on, and a
+step without a default removes the config. The table omits configs that DescribeConfigs hides and real deployments never
+set (internal.segment.bytes).
 
 Source:
     fixtures/kafka-configs.json.
@@ -33,7 +33,7 @@ CHOICES: dict[str, tuple[tuple[tuple[int, ...], tuple[str, ...]], ...]] = {
     ),
     "message.timestamp.type": (((0,), ("CreateTime", "LogAppendTime")),),
 }
-"""What a value, or an item of a list, may be: from a release on, in the order in which refusals list it."""
+"""The valid values of a config, or of the items of a list, since a release; the order is that of error messages."""
 
 TABLE: tuple[tuple[str, ConfigType, str | None, tuple[Step, ...]], ...] = (
     ("cleanup.policy", LIST, "log.cleanup.policy", (((0,), "delete", None, None),)),

@@ -1,10 +1,10 @@
-"""Topic-level configuration: what a release knows, which values it takes, and what DescribeConfigs tells.
+"""Topic-level configuration: the configs of a release, their valid values, and the entries of DescribeConfigs.
 
-A topic's value is its own if it was given one, else that of a broker setting (its synonym), else the default. Refusals
-have the words of real brokers: clients print them.
+The value of a topic's config is the topic's own, else that of a broker setting (its synonym), else the default. Error
+messages have the words of real brokers, because clients print them.
 
 Source:
-    CreateTopics and DescribeConfigs answers of running brokers, and their configuration definitions
+    CreateTopics and DescribeConfigs responses of running brokers, and Kafka's configuration definitions
     (fixtures/kafka-configs.json).
 """
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["ConfigSource", "TopicConfig", "TopicConfigEntry", "config_problem", "describe_topic", "topic_configs"]
 
 
-TOLD_IF_GIVEN = {"retention.ms": "log.retention.ms"}
-"""The broker setting, of several in other units, without which DescribeConfigs names none (BA-92; measured on 3.9.2 and
-4.4.0)."""
+SYNONYM_IF_SET = {"retention.ms": "log.retention.ms"}
+"""The synonym that DescribeConfigs returns only if the broker sets it; log.retention.minutes or .hours alone is not
+returned (BA-92; measured on 3.9.2 and 4.4.0)."""
 NO_TIERED_STORAGE = (
     "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
 )
@@ -42,7 +42,7 @@ class TopicConfig(NamedTuple):
     name: str
     type: ConfigType
     synonym: str | None
-    """The broker setting that is its default; None for those that DescribeConfigs names no such setting of."""
+    """The broker setting that is the default; None if DescribeConfigs returns no synonym."""
     default: str
     low: int | None
     high: int | None
@@ -52,7 +52,7 @@ class TopicConfig(NamedTuple):
         """Return a value as Kafka writes it.
 
         Raises:
-            InvalidValue: it is none.
+            InvalidValue: the config cannot have the value.
         """
         value = text.strip()
         match self.type:
@@ -99,7 +99,7 @@ class TopicConfig(NamedTuple):
 
 
 class InvalidValue(UsageError):
-    """A value that a config cannot have, and why, in a broker's words."""
+    """A config cannot have a value; ``reason`` has a broker's words."""
 
     def __init__(self, value: object, reason: str) -> None:
         super().__init__(reason)
@@ -108,14 +108,14 @@ class InvalidValue(UsageError):
 
 
 class TopicConfigEntry(NamedTuple):
-    """A config of a topic as DescribeConfigs tells it."""
+    """A config of a topic as DescribeConfigs returns it."""
 
     name: str
     type: ConfigType
     value: str
     source: ConfigSource
     synonyms: tuple[tuple[str, str, ConfigSource], ...]
-    """Name, value and source of all that could decide, the one that does first."""
+    """Name, value and source of each value that the config could have; the first one is in effect."""
 
 
 def _decimal_number(value: str) -> float | None:
@@ -124,7 +124,7 @@ def _decimal_number(value: str) -> float | None:
 
 @cache
 def topic_configs(kafka_version: KafkaVersion) -> Mapping[str, TopicConfig]:
-    """The configs that topics have in the Kafka version's release, by name."""
+    """Return the configs that topics have in a release, by name."""
     known = {}
     for name, kind, synonym, steps in TABLE:
         reached = [step for step in steps if kafka_version.at_least(*step[0])]
@@ -136,7 +136,7 @@ def topic_configs(kafka_version: KafkaVersion) -> Mapping[str, TopicConfig]:
 
 
 def config_problem(kafka_version: KafkaVersion, given: Mapping[str, str]) -> str | None:
-    """Say in a broker's words why a topic cannot have these configs: None if it can (BA-90, error 40)."""
+    """Return why a topic cannot have these configs, in a broker's words; None if it can (BA-90, INVALID_CONFIG)."""
     known = topic_configs(kafka_version)
     for name in given:
         if name not in known:
@@ -162,7 +162,7 @@ def _conflict(values: Mapping[str, str]) -> str | None:
 def describe_topic(
     kafka_version: KafkaVersion, settings: Settings, given: Mapping[str, str]
 ) -> Iterator[TopicConfigEntry]:
-    """All configs of a topic that was given some, by name (BA-92)."""
+    """Yield all configs of a topic with these configs of its own, sorted by name (BA-92)."""
     for config in topic_configs(kafka_version).values():
         listed = _listed(config, settings, given)
         source = listed[0][2] if listed else ConfigSource.DEFAULT
@@ -170,8 +170,7 @@ def describe_topic(
 
 
 def topic_config(kafka_version: KafkaVersion, settings: Settings, given: Mapping[str, str], name: str) -> str:
-    """Return what one config of a topic is: its own, else the broker's, else Kafka's default; empty if the release does
-    not have it."""
+    """Return one config of a topic: its own value, the broker's or Kafka's default; empty if the release lacks it."""
     config = topic_configs(kafka_version).get(name)
     return "" if config is None else _value(config, settings, given)
 
@@ -186,7 +185,7 @@ def _value(config: TopicConfig, settings: Settings, given: Mapping[str, str]) ->
 
 def _listed(config: TopicConfig, settings: Settings, given: Mapping[str, str]) -> list[tuple[str, str, ConfigSource]]:
     own = [(config.name, config.parse(given[config.name]), ConfigSource.TOPIC)] if config.name in given else []
-    synonym = config.synonym or TOLD_IF_GIVEN.get(config.name)
+    synonym = config.synonym or SYNONYM_IF_SET.get(config.name)
     if synonym is None:
         return own
     if synonym in SETTINGS:
