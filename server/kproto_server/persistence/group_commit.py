@@ -1,12 +1,11 @@
-"""Group commit of the changes of all requests in ``fsync`` mode.
+"""Group commit of the changes of all requests in ``fsync`` mode."""
 
-Theory of operation. Handlers append changes during an iteration of the event loop; `flush`, at its end, writes them
-with one write for each log and starts one sync for all of them (OS-27). The sync can take milliseconds, so the worker
-thread runs it. Changes appended meanwhile wait for the next group commit: the slower the disk, the larger the groups.
-
-A change is settled in the event loop, in append order, after its sync: only then do tables change, and only then are
-deferred responses sent (OS-25, OS-29). The thread runs nothing but `GroupCommit.sync`.
-"""
+# Theory of operation. Handlers append changes during an iteration of the event loop; `flush`, at its end, writes them
+# with one write for each log and starts one sync for all of them (OS-27). The sync can take milliseconds, so the worker
+# thread runs it. Changes appended meanwhile wait for the next group commit: the slower the disk, the larger the groups.
+#
+# A change is settled in the event loop, in append order, after its sync: only then do tables change, and only then are
+# deferred responses sent (OS-25, OS-29). The thread runs nothing but `GroupCommit.sync`.
 
 from __future__ import annotations
 

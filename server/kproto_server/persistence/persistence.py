@@ -1,13 +1,12 @@
-"""The data directory of a broker process: opened before the broker serves, loaded while it does, and closed at its end.
+"""The data directory of a broker process: opened before the broker serves, loaded while it does, closed at its end."""
 
-Theory of operation. Changes of offsets and groups go through a `ChangeLog`: `GroupCommitLog` in ``fsync`` mode,
-`UnsyncedChangeLog` in ``os`` mode. Changes of topics raise the version of the cluster; `flush`, at the end of an
-iteration of the event loop, saves the topics before any response of that iteration is sent. Offsets partitions load in
-slices between iterations: one that is not loaded returns COORDINATOR_LOAD_IN_PROGRESS (LF-30), the others serve.
-
-Two threads run blocking work: one only the syncs of group commits, so that these never wait for the other, which runs
-background syncs, compaction and the removal of old segments.
-"""
+# Theory of operation. Changes of offsets and groups go through a `ChangeLog`: `GroupCommitLog` in ``fsync`` mode,
+# `UnsyncedChangeLog` in ``os`` mode. Changes of topics raise the version of the cluster; `flush`, at the end of an
+# iteration of the event loop, saves the topics before any response of that iteration is sent. Offsets partitions load
+# in slices between iterations: one that is not loaded returns COORDINATOR_LOAD_IN_PROGRESS (LF-30), the others serve.
+#
+# Two threads run blocking work: one only the syncs of group commits, so that these never wait for the other, which runs
+# background syncs, compaction and the removal of old segments.
 
 from __future__ import annotations
 

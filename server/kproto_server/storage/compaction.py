@@ -1,32 +1,32 @@
-"""Compaction of one log: of each key the record with the highest offset stays, with its offset (LF-70 to LF-72).
+"""Compaction of one log: of each key the record with the highest offset stays, with its offset (LF-70 to LF-72)."""
 
-Theory of operation. Compaction reads closed segments twice (`retained_records` has the rules) and writes the retained
-batches of one or several small segments to a new file, which then replaces them. The active segment is never touched.
-
-*What may be compacted.* Offsets below `_end_offset`, the lowest of: the recovery point, the first offset of an open
-transaction, and the first key that memory has no room for. The recovery point matters for crashes: recovery reads only
-what comes after it, and would take a batch that compaction removed there for a lost one. For the same reason the
-recovery point is saved before the first segment changes.
-
-*Crash windows.* At every moment the segments on disk give the same newest value for each key:
-
-- The new file has the suffix ``.cleaned`` until it is complete and synced. A crash before leaves the old segments.
-- One segment is replaced by a rename, which is atomic. After a power loss the name has the old or the new content; both
-  are complete and durable.
-- Several segments are replaced in steps: rename to ``.swap``, sync the directory (from here on the new content is
-  valid, and a start finishes the rest), remove the old segments durably, rename to ``.log`` (`interrupted_compaction`).
-- Segments are replaced oldest first, and each replacement is durable before the next one begins. So a tombstone never
-  disappears before the older record that it deletes.
-
-*Concurrency.* Compaction runs in the event loop in steps of about a millisecond: `Compaction.run` is a generator that
-yields between steps. Work that blocks (syncs, removals) is yielded as a function, for the caller to run in a thread
-before it continues. Appends and reads go on meanwhile. Appends do not touch closed segments. Reads open the segments
-that the `PartitionLog` lists, so its list and the files change together, between two yields, and a replacement is
-listed under its ``.swap`` name while the thread removes the old segments.
-
-*Failures.* An error leaves files and list in agreement. The next compaction of the log first removes files that are not
-listed, and finishes a replacement that is listed under its ``.swap`` name.
-"""
+# Theory of operation. Compaction reads closed segments twice (`retained_records` has the rules) and writes the retained
+# batches of one or several small segments to a new file, which then replaces them. The active segment is never touched.
+#
+# *What may be compacted.* Offsets below `_end_offset`, the lowest of: the recovery point, the first offset of an open
+# transaction, and the first key that memory has no room for. The recovery point matters for crashes: recovery reads
+# only what comes after it, and would take a batch that compaction removed there for a lost one. For the same reason the
+# recovery point is saved before the first segment changes.
+#
+# *Crash windows.* At every moment the segments on disk give the same newest value for each key:
+#
+# - The new file has the suffix ``.cleaned`` until it is complete and synced. A crash before leaves the old segments.
+# - One segment is replaced by a rename, which is atomic. After a power loss the name has the old or the new content;
+#   both are complete and durable.
+# - Several segments are replaced in steps: rename to ``.swap``, sync the directory (from here on the new content is
+#   valid, and a start finishes the rest), remove the old segments durably, rename to ``.log``
+#   (`interrupted_compaction`).
+# - Segments are replaced oldest first, and each replacement is durable before the next one begins. So a tombstone never
+#   disappears before the older record that it deletes.
+#
+# *Concurrency.* Compaction runs in the event loop in steps of about a millisecond: `Compaction.run` is a generator that
+# yields between steps. Work that blocks (syncs, removals) is yielded as a function, for the caller to run in a thread
+# before it continues. Appends and reads go on meanwhile. Appends do not touch closed segments. Reads open the segments
+# that the `PartitionLog` lists, so its list and the files change together, between two yields, and a replacement is
+# listed under its ``.swap`` name while the thread removes the old segments.
+#
+# *Failures.* An error leaves files and list in agreement. The next compaction of the log first removes files that are
+# not listed, and finishes a replacement that is listed under its ``.swap`` name.
 
 from __future__ import annotations
 
@@ -117,18 +117,24 @@ class Compaction:
         """
         log = self._log
         yield from self._finish_failed_compaction()
+        # Compaction reads what is durable. This sync moves the recovery point to the end of the closed segments.
         segment_sync = self._writer.begin_sync(log) if log.closed_segments() else None
         if segment_sync is not None:
             yield segment_sync.run
             if not self._writer.end_sync(segment_sync):
                 return
+        # Appends went on during the sync, and the active segment may have been rolled: take what is durable now.
         self._end_offset = min(log.base_offset, log.recovery_point.offset)
         closed = [segment for segment in log.closed_segments() if segment.base_offset < self._end_offset]
         if not closed:
             return
+        # Durable before the first segment changes: a start with an older recovery point would look for offsets that
+        # are gone.
         yield lambda: self._writer.points.advance({(log.topic, log.partition): log.recovery_point})
         size_before = log.size
         yield from self._build_offset_map(closed)
+        # From here on `_end_offset` is final. All segments are rewritten under the same map: a record that one group
+        # drops has its newer record in a later group, or in the same one.
         for group in self._groups(closed):
             yield from self._clean(group)
         self.result = CompactionResult(self._end_offset, size_before, log.size)
@@ -138,9 +144,11 @@ class Compaction:
         disk, log = self._disk, self._log
         listed = {segment.path for segment in log.closed_segments()}
         paths = [f"{log.directory}/{name}" for name in disk.names(log.directory)]
+        # A new file that is not listed replaces nothing yet: all its old segments are listed and there.
         for path in paths:
             if path.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) and path not in listed:
                 disk.remove(path)
+        # A listed one has replaced the old segments, some of which may still be there.
         for segment in log.closed_segments():
             if segment.path.endswith(SWAP_SUFFIX):
                 yield partial(remove_covered_segments, disk, segment.path)
@@ -149,6 +157,8 @@ class Compaction:
     # First pass: the offset map.
 
     def _build_offset_map(self, closed: list[Segment]) -> Iterator[None]:
+        # Clean segments have at most one record of each key, so only keys of dirty segments can make a record obsolete.
+        # Clean segments are read in the second pass only.
         first_dirty = self._log.first_dirty_offset
         next_bases = [segment.base_offset for segment in closed[1:]] + [self._end_offset]
         for segment, next_base in zip(closed, next_bases, strict=True):
@@ -156,6 +166,7 @@ class Compaction:
                 is_full = yield from self._add_segment(segment, first_dirty)
                 if is_full:
                     break
+        # In the order of the passes: the fast path keeps its newest offsets to itself until all batches are known.
         self._fast.settle()
         first_unstable_offset = self._retained.first_unstable_offset
         if first_unstable_offset is not None:
@@ -170,10 +181,12 @@ class Compaction:
             while reader.has_more():
                 begin = reader.start
                 if retained.key_count >= self._keys_max:
+                    # The rest of the log is not in the map, so nothing from here on may be dropped for being old.
                     self._end_offset = first_offset(reader.buffer[begin:])
                     return True
                 reader.start = self._fast.note(reader.buffer, begin, begin + STEP_SIZE_BYTES, first_dirty)
                 if reader.start == begin:
+                    # The fast path does not take the next batch.
                     batch = reader.take()
                     if first_offset(batch) >= first_dirty:
                         yield from retained.add_to_offset_map(batch)
@@ -191,6 +204,7 @@ class Compaction:
         for index, segment in enumerate(closed):
             if segment.base_offset >= self._end_offset:
                 break
+            # Offsets in a segment's indexes are int32 from its base offset (LF-56): a real broker would refuse more.
             end = closed[index + 1].base_offset if index + 1 < len(closed) else self._log.base_offset
             is_far = bool(group) and end - group[0].base_offset > RELATIVE_OFFSET_MAX
             if group and (size + segment.size > self._log.segment_bytes or is_far):
@@ -203,11 +217,12 @@ class Compaction:
 
     def _clean(self, group: list[Segment]) -> Iterator[Work | None]:
         """Write the retained batches of a group of segments, and replace the group, unless nothing would change."""
+        # Named by the first segment, whose place it takes: the name of a segment is its base offset.
         cleaned = _CleanedFile(self._disk, group[0].path + CLEANED_SUFFIX)
         try:
             is_changed = yield from self._write_retained(group, cleaned)
             if not is_changed:
-                return
+                return  # nothing was dropped: the segment keeps its file
             if cleaned.size:
                 cleaned.flush()
                 # Before any rename: a name with content that is not durable would replace durable segments.
@@ -238,6 +253,7 @@ class Compaction:
             try:
                 while reader.has_more():
                     position, begin = reader.position, reader.start
+                    # None: unchanged. Bytes: what is left of these batches, maybe nothing.
                     retained = yield from self._filter_next(reader)
                     if retained is not None and not cleaned.is_open:
                         cleaned.open()
@@ -254,11 +270,12 @@ class Compaction:
         begin, buffer = reader.start, reader.buffer
         stop, ranges = self._fast.keep(buffer, begin, begin + STEP_SIZE_BYTES, self._end_offset)
         if stop > begin:
+            # One range with all bytes means that nothing was dropped.
             reader.start = stop
             return None if ranges == [(begin, stop)] else b"".join([buffer[start:end] for start, end in ranges])
         batch = reader.take()
         if first_offset(batch) >= self._end_offset:
-            return None
+            return None  # not compacted yet: the next compaction decides
         return (yield from self._retained.filter_batch(batch))
 
     def _copy_beginning(self, segment: Segment, size: int, cleaned: _CleanedFile) -> Iterator[None]:
@@ -273,8 +290,8 @@ class Compaction:
     def _remove(self, group: list[Segment]) -> Iterator[Work]:
         """Remove segments without a retained record."""
         disk, log = self._disk, self._log
-        with suppress(FileNotFoundError):
-            disk.remove(group[0].path + CLEANED_SUFFIX)
+        disk.remove(group[0].path + CLEANED_SUFFIX)
+        # One sync for all of them: a segment that comes back after a power loss has only superseded records.
         for segment in group:
             disk.remove(segment.path)
             log.remove_closed(segment)
@@ -282,6 +299,7 @@ class Compaction:
         yield partial(disk.sync_directory, log.directory)
 
     def _replace_one(self, segment: Segment, cleaned: _CleanedFile) -> Iterator[Work]:
+        # An atomic replacement: readers that have the old file open go on reading it.
         self._disk.rename(cleaned.path, segment.path)
         self._log.replace_closed(segment, segment.path, cleaned.size)
         yield partial(self._disk.sync_directory, self._log.directory)
@@ -289,10 +307,12 @@ class Compaction:
     def _replace_several(self, group: list[Segment], cleaned: _CleanedFile) -> Iterator[Work]:
         disk, log = self._disk, self._log
         first, *others = group
+        # The steps are those of `interrupted_compaction`, with the list of segments in between.
         swap = first.path + SWAP_SUFFIX
         disk.rename(cleaned.path, swap)
         # With the name durable, a start finishes the replacement, and the old segments may go.
         yield partial(disk.sync_directory, log.directory)
+        # The list changes before the files: from now on reads use the new segment, and no reader opens the old ones.
         for segment in others:
             log.remove_closed(segment)
         swapped = log.replace_closed(first, swap, cleaned.size)
@@ -330,6 +350,7 @@ class _CleanedFile:
         self._buffer.append(data)
         self._buffer_size += len(data)
         self.size += len(data)
+        # Buffered: a step can retain a few bytes only, and a write for each would cost more than the step.
         if self._buffer_size >= WRITE_SIZE_BYTES:
             self.flush()
 

@@ -3,16 +3,16 @@
 These batches have magic 2, no compression, no transaction and no delete horizon, and varints of at most two bytes. All
 other batches, and batches that fail any check here, go to `RetainedRecords`, the reference implementation, which comes
 to the same result for every batch.
-
-Theory of operation. A consumer commits the same partitions again and again, so most batches of an offsets partition
-have the same keys at the same positions as an earlier batch. `Layouts` recognizes such a batch with one unpacking, and
-`note` only stores its base offset as the newest of that layout, instead of one entry in the offset map for each key.
-`settle` moves these into the offset map after the first pass. In the second pass `keep` drops such a batch with one
-comparison if its layout has a newer batch.
-
-Measured, microseconds for each record in commits of 10 partitions, 10 of each group: 3.9 with the reference
-implementation alone, 2.2 with the fast path without layouts, 0.8 with both.
 """
+
+# Theory of operation. A consumer commits the same partitions again and again, so most batches of an offsets partition
+# have the same keys at the same positions as an earlier batch. `Layouts` recognizes such a batch with one unpacking,
+# and `note` only stores its base offset as the newest of that layout, instead of one entry in the offset map for each
+# key. `settle` moves these into the offset map after the first pass. In the second pass `keep` drops such a batch with
+# one comparison if its layout has a newer batch.
+#
+# Measured, microseconds for each record in commits of 10 partitions, 10 of each group: 3.9 with the reference
+# implementation alone, 2.2 with the fast path without layouts, 0.8 with both.
 
 from __future__ import annotations
 

@@ -1,17 +1,16 @@
-"""Completion of a compaction that the end of the process interrupted, by the next start (LF-63).
+"""Completion of a compaction that the end of the process interrupted, by the next start (LF-63)."""
 
-Theory of operation. Compaction replaces one or several segments by one, in three durable steps. The suffix of the new
-file says which of them were done:
-
-``.cleaned``  being written. The old segments are valid; the file is removed.
-``.swap``     complete and durable. The new file is valid: the old segments between its first and its last offset are
-              removed, and it is renamed to the ``.log`` name of the first of them. This is done here, any number of
-              times: a step that is already done is skipped or repeated without effect.
-``.log``      done.
-
-A ``.swap`` file says nothing about old segments after its last offset that compaction emptied. Such a segment can stay
-after a crash; every record in it is superseded by a later one, so the log has the same meaning.
-"""
+# Theory of operation. Compaction replaces one or several segments by one, in three durable steps. The suffix of the new
+# file says which of them were done:
+#
+# ``.cleaned``  being written. The old segments are valid; the file is removed.
+# ``.swap``     complete and durable. The new file is valid: the old segments between its first and its last offset are
+#               removed, and it is renamed to the ``.log`` name of the first of them. This is done here, any number of
+#               times: a step that is already done is skipped or repeated without effect.
+# ``.log``      done.
+#
+# A ``.swap`` file says nothing about old segments after its last offset that compaction emptied. Such a segment can
+# stay after a crash; every record in it is superseded by a later one, so the log has the same meaning.
 
 from __future__ import annotations
 

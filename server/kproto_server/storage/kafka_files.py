@@ -1,14 +1,13 @@
-"""Files of a real broker in a data directory: detect that one ran here, and make one that comes back rebuild its state.
+"""Files of a real broker in a data directory: detect that one ran here, and make one that returns rebuild its state."""
 
-Theory of operation. A broker that starts reads a segment only from its recovery point on, and not at all after a clean
-shutdown; for the rest it trusts its indexes. If kproto appended to a segment, those indexes would hide the new batches.
-So when kproto opens a directory, it removes the broker's clean shutdown marker, the recovery points of its logs and the
-indexes. A broker that comes back then reads every segment and builds new indexes. Each segment gets an empty
-``.index``: 2.8 logs an error for a segment without one (LF-52).
-
-The same files show that a broker ran here since kproto did. Then kproto's own files about the end of the logs are out
-of date, and so is a write-ahead log from before: the broker has decided what the logs contain.
-"""
+# Theory of operation. A broker that starts reads a segment only from its recovery point on, and not at all after a
+# clean shutdown; for the rest it trusts its indexes. If kproto appended to a segment, those indexes would hide the new
+# batches. So when kproto opens a directory, it removes the broker's clean shutdown marker, the recovery points of its
+# logs and the indexes. A broker that comes back then reads every segment and builds new indexes. Each segment gets an
+# empty ``.index``: 2.8 logs an error for a segment without one (LF-52).
+#
+# The same files show that a broker ran here since kproto did. Then kproto's own files about the end of the logs are out
+# of date, and so is a write-ahead log from before: the broker has decided what the logs contain.
 
 from __future__ import annotations
 

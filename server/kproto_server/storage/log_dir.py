@@ -13,15 +13,15 @@ kproto.clean                   the end of each log, after a clean shutdown      
 cleaner-offset-checkpoint      the first dirty offset of each log                   Kafka's
 .lock                          locked by the broker that uses the directory         Kafka's, empty
 =============================  ===================================================  ==================
-
-Theory of operation. Opening goes from the files that say what can be trusted to the logs: was a real broker here, which
-topics are there, what is in the write-ahead log, where did each log end. Two steps have to be durable before the
-directory may change:
-
-- the clean shutdown marker is removed before anything is written, or a crash would leave a marker of an older state;
-- the segments are synced before the old write-ahead log is emptied, since until then it has the only durable copy of
-  acknowledged batches.
 """
+
+# Theory of operation. Opening goes from the files that say what can be trusted to the logs: was a real broker here,
+# which topics are there, what is in the write-ahead log, where did each log end. Two steps have to be durable before
+# the directory may change:
+#
+# - the clean shutdown marker is removed before anything is written, or a crash would leave a marker of an older state;
+# - the segments are synced before the old write-ahead log is emptied, since until then it has the only durable copy of
+#   acknowledged batches.
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Log scan: find the end of the valid batches of a log, with checksums (LF-60, LF-61).
+"""Log scan: find the end of the valid batches of a log, with checksums (LF-60, LF-61)."""
 
-Theory of operation. A `LogScan` goes over the segments of one log, oldest first, and carries the next expected offset
-and the newest leader epoch from one segment to the next. Nearly all batches have the current message format version
-(magic 2) and are valid: `_valid_batches` checks those in one loop. The first batch that does not pass there is looked
-at again by `_other_batch`, which accepts message sets of magic 0 and 1 and otherwise states the problem.
-"""
+# Theory of operation. A `LogScan` goes over the segments of one log, oldest first, and carries the next expected offset
+# and the newest leader epoch from one segment to the next. Nearly all batches have the current message format version
+# (magic 2) and are valid: `_valid_batches` checks those in one loop. The first batch that does not pass there is looked
+# at again by `_other_batch`, which accepts message sets of magic 0 and 1 and otherwise states the problem.
 
 from __future__ import annotations
 

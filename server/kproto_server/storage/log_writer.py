@@ -1,29 +1,28 @@
-"""The writer of all logs of a data directory: group commit, background syncs of segments, and failures.
+"""The writer of all logs of a data directory: group commit, background syncs of segments, and failures."""
 
-Theory of operation. `append` queues a batch in the log of its partition. `begin` writes all queues, one write for each
-log, and returns the `GroupCommit` of those batches; `GroupCommit.sync` makes it durable, in any thread; `finish`
-returns the result of each batch in append order. One group commit is in flight at a time. Batches appended meanwhile
-wait for the next one, so groups grow with the latency of the disk, and one sync serves all of them (OS-27).
-
-How a group commit becomes durable:
-
-- ``os`` mode, without a write-ahead log: not at all, the write is enough.
-- ``fsync`` mode: its batches are written to the segments and once more to the write-ahead log, and only that file is
-  synced (`write_ahead_log` has the figures).
-- If the write-ahead log has no room or cannot be written, or if a log refused its part of the group commit: all
-  segments are synced instead (`GroupCommit.segment_sync`). The refused part matters because its truncation may not be
-  durable: after a power loss the refused batches could come back, unless a sync or the write-ahead log covers the
-  place.
-
-*Background syncs.* A file of the write-ahead log can be used again when the segments with its batches are synced. In
-``os`` mode the segments are synced after a number of written bytes, which bounds the work of the next start. The caller
-takes this work with `begin_background_sync`, runs it in a thread beside the group commits, and hands it to
-`end_background_sync`. If the caller is too slow, the group commit that finds no room syncs all segments itself.
-
-*Failures.* A failed write affects only the batches of its log. After a failed sync it is unknown what is on the disk,
-and the operating system can report a later sync of the same pages as successful although they were never written. So
-after one failed sync the writer refuses all batches until the data directory is opened again.
-"""
+# Theory of operation. `append` queues a batch in the log of its partition. `begin` writes all queues, one write for
+# each log, and returns the `GroupCommit` of those batches; `GroupCommit.sync` makes it durable, in any thread; `finish`
+# returns the result of each batch in append order. One group commit is in flight at a time. Batches appended meanwhile
+# wait for the next one, so groups grow with the latency of the disk, and one sync serves all of them (OS-27).
+#
+# How a group commit becomes durable:
+#
+# - ``os`` mode, without a write-ahead log: not at all, the write is enough.
+# - ``fsync`` mode: its batches are written to the segments and once more to the write-ahead log, and only that file is
+#   synced (`write_ahead_log` has the figures).
+# - If the write-ahead log has no room or cannot be written, or if a log refused its part of the group commit: all
+#   segments are synced instead (`GroupCommit.segment_sync`). The refused part matters because its truncation may not be
+#   durable: after a power loss the refused batches could come back, unless a sync or the write-ahead log covers the
+#   place.
+#
+# *Background syncs.* A file of the write-ahead log can be used again when the segments with its batches are synced. In
+# ``os`` mode the segments are synced after a number of written bytes, which bounds the work of the next start. The
+# caller takes this work with `begin_background_sync`, runs it in a thread beside the group commits, and hands it to
+# `end_background_sync`. If the caller is too slow, the group commit that finds no room syncs all segments itself.
+#
+# *Failures.* A failed write affects only the batches of its log. After a failed sync it is unknown what is on the disk,
+# and the operating system can report a later sync of the same pages as successful although they were never written. So
+# after one failed sync the writer refuses all batches until the data directory is opened again.
 
 from __future__ import annotations
 

@@ -1,19 +1,18 @@
-"""The log of one partition on disk: segments in Kafka's file format, appended to at the end (LF-50, LF-56).
+"""The log of one partition on disk: segments in Kafka's file format, appended to at the end (LF-50, LF-56)."""
 
-Theory of operation. An append has two steps. `append` gives a batch its base offset and leader epoch and queues it;
-`write` writes the whole queue with one write to the active segment. `write_checked` does both for one batch.
-
-*Failed writes.* A write that fails changes nothing: the segment is truncated to its old size, and the offsets of the
-queue are free again. If the truncation fails too (a full or failing disk), it is repeated before the next write,
-because a whole batch of the failed write could otherwise follow a shorter, later batch and be read as valid.
-
-*Syncs.* A log notes which segment files have writes that are not durable yet, and whether its directory has new names.
-`begin_sync` takes a snapshot of both as a `LogSync`, which a thread runs while the event loop goes on writing;
-`end_sync` marks them durable. Syncs of one log can overlap and can fail, so every dirty file carries the number of
-syncs that had begun before its last write: a sync makes a file clean only if no write came after the sync began.
-
-*Threads.* Everything except `LogSync.run` belongs to the event loop.
-"""
+# Theory of operation. An append has two steps. `append` gives a batch its base offset and leader epoch and queues it;
+# `write` writes the whole queue with one write to the active segment. `write_checked` does both for one batch.
+#
+# *Failed writes.* A write that fails changes nothing: the segment is truncated to its old size, and the offsets of the
+# queue are free again. If the truncation fails too (a full or failing disk), it is repeated before the next write,
+# because a whole batch of the failed write could otherwise follow a shorter, later batch and be read as valid.
+#
+# *Syncs.* A log notes which segment files have writes that are not durable yet, and whether its directory has new
+# names. `begin_sync` takes a snapshot of both as a `LogSync`, which a thread runs while the event loop goes on writing;
+# `end_sync` marks them durable. Syncs of one log can overlap and can fail, so every dirty file carries the number of
+# syncs that had begun before its last write: a sync makes a file clean only if no write came after the sync began.
+#
+# *Threads.* Everything except `LogSync.run` belongs to the event loop.
 
 from __future__ import annotations
 

@@ -1,40 +1,34 @@
-"""Recovery: open the log of one partition, truncate an invalid tail, restore batches from the write-ahead log.
+"""Recovery: open the log of one partition, truncate an invalid tail, restore batches from the write-ahead log."""
 
-Theory of operation. A log is segments, a segment is batches back to back, and batches are only ever appended to the
-newest segment. So everything a crash can damage lies after the *recovery point*, the position up to which the log is
-known to be durable. Recovery reads nothing before it (the loader checks those checksums when it reads the values) and
-checks every batch after it: whole, with the right checksum, with rising offsets (`LogScan`). The first batch that fails
-this check ends the valid part of the log. The rest, the *tail*, has one of these causes:
-
-===============================  =============================================================  =======================
-tail                             cause                                                          action
-===============================  =============================================================  =======================
-zeros, or the beginning of a     the process or the machine stopped during the last write (the  truncate
-batch, in the newest segment     file grew before its content was written: zeros)
-overlaps a logged batch          power loss: unsynced blocks reach the disk in any order or     truncate, restore the
-                                 not at all                                                     batches from the
-                                                                                                write-ahead log
-anything else, in a directory    power loss during a group commit that was never acknowledged   truncate
-with a write-ahead log
-anything else                    a damaged disk, or power loss in ``os`` mode                   refuse (`CorruptLog`),
-                                                                                                or truncate if the user
-                                                                                                asks for ``repair``
-===============================  =============================================================  =======================
-
-The third row is safe because of one invariant: in ``fsync`` mode every acknowledged batch is below the recovery point
-or in the write-ahead log. The fourth row must not be truncated silently: the tail can contain acknowledged batches.
-
-Order of the durable steps, for a crash during recovery itself:
-
-1. Leftovers of an interrupted compaction are finished, so that each offset is in one segment.
-2. Segments are removed from the newest to the oldest, so that a crash leaves a shorter log and never a gap.
-3. A truncated segment is synced before anything is appended. Otherwise the old tail could reappear after a power loss,
-   behind new batches.
-4. Restored batches are appended. `LogDir` syncs them before it begins a new write-ahead log, so the old one is complete
-   until nothing needs it.
-
-Every step can be repeated: recovery of a recovered log changes nothing.
-"""
+# Theory of operation. A log is segments, a segment is batches back to back, and batches are only ever appended to the
+# newest segment. So everything that a crash can damage lies after the *recovery point*, the position up to which the
+# log is known to be durable. Recovery reads nothing before it (the loader checks those checksums when it reads the
+# values) and checks every batch after it: whole, with the right checksum, with rising offsets (`LogScan`). The first
+# batch that fails this check ends the valid part of the log. The rest, the *tail*, has one of these causes. The first
+# case that matches decides:
+#
+# 1. The write-ahead log has a batch for the place. The power failed, and unsynced blocks reach the disk in any order or
+#    not at all. The tail is truncated, and the batches are restored from the write-ahead log.
+# 2. The tail is zeros or the beginning of one batch, in the newest segment. The process or the machine stopped during
+#    the last write (a file can grow before its content is written: zeros). The tail is truncated.
+# 3. There is a write-ahead log, and it has nothing for the place. The power failed during a group commit that was never
+#    acknowledged. The tail is truncated.
+# 4. Anything else: the disk is damaged, or the power failed in ``os`` mode. The tail can contain acknowledged batches,
+#    so the log is refused (`CorruptLog`), unless the user asks for ``repair``, which truncates.
+#
+# Case 3 is safe because of one invariant: in ``fsync`` mode every acknowledged batch is below the recovery point or in
+# the write-ahead log.
+#
+# Order of the durable steps, for a crash during recovery itself:
+#
+# 1. Leftovers of an interrupted compaction are finished, so that each offset is in one segment.
+# 2. Segments are removed from the newest to the oldest, so that a crash leaves a shorter log and never a gap.
+# 3. A truncated segment is synced before anything is appended. Otherwise the old tail could reappear after a power
+#    loss, behind new batches.
+# 4. Restored batches are appended. `LogDir` syncs them before it begins a new write-ahead log, so the old one is
+#    complete until nothing needs it.
+#
+# Every step can be repeated: recovery of a recovered log changes nothing.
 
 from __future__ import annotations
 
@@ -106,8 +100,11 @@ class Recovery:
         """
         disk, directory = self._disk, f"{topic}-{partition}"
         disk.make_directory(directory)
+        # First of all: until then several files can have the same offsets.
         finish_compaction(disk, directory)
         segments = self._list_segments(directory)
+        # The marker names the end of the newest segment. If the log ends elsewhere, a program that does not remove the
+        # marker has changed the files, and the log is recovered as after a crash.
         is_clean = inputs.clean_end is not None and _is_at_end(inputs.clean_end, segments)
         if segments and not is_clean:
             # An earlier start may have removed segments and stopped before its sync. Without this sync a power loss
@@ -116,13 +113,16 @@ class Recovery:
         epochs_path = f"{directory}/{LEADER_EPOCHS}"
         epochs = read_epoch_checkpoint(read_all(disk, epochs_path)) if disk.exists(epochs_path) else []
         recovery_point = inputs.clean_end if inputs.clean_end is not None and is_clean else inputs.recovery_point
+        # The write-ahead log also has batches whose segments are durable: a cycle is dropped as a whole.
         logged = [batch for batch in inputs.logged_batches if batch.next_offset > recovery_point.offset]
         if self._repair or (segments and not epochs):
             # Repair checks all batches. Without the checkpoint the epochs come from the headers of all batches.
             recovery_point = LOG_START
         recovered = self._recover(segments, logged, recovery_point, inputs, is_clean=is_clean)
+        # A real broker trusts an index of a segment, and kproto changes segments: each gets an empty one.
         remove_derived_files(disk, directory)
         if not recovered.segments:
+            # The first append creates this segment, and a broker complains of a segment without an index.
             add_index(disk, f"{directory}/{segment_name(recovered.next_offset)}")
         log = PartitionLog(
             disk,
@@ -136,6 +136,7 @@ class Recovery:
             recovery_point=recovered.scan_start,
             unsynced_paths=recovered.unsynced_paths,
         )
+        # Last: the batches are appended to the truncated log like new ones, and are dirty until the next sync.
         self._restore(log, logged)
         return log
 
@@ -185,20 +186,26 @@ class Recovery:
             segments = []
         first, scan_start = self._scan_start(segments, recovery_point)
         position = scan_start.position
+        # A whole batch with a logged offset must be the logged batch: it can also be a batch of a failed group commit,
+        # which was truncated, but not durably, before the acknowledged batch got its offset.
         scan = LogScan(scan_start.offset, {batch.base_offset: batch.crc for batch in logged})
         unsynced_paths: list[str] = []
         for index, segment in enumerate(segments[first:], first):
             file = self._disk.open(segment.path)
             try:
                 result = scan.segment(file, segment.size, segment.base_offset, position)
+                # Valid content after the recovery point may be only in the memory of the operating system. The next
+                # sync has to cover it, and with it everything that recovery appends.
                 if not is_clean or segment.size > position or index > first:
                     unsynced_paths.append(segment.path)
                 if not (is_clean or inputs.was_used_by_kafka):
                     _rewrite(file, position, result.position)
-                position = 0
+                position = 0  # of the next segment
                 later = segments[index + 1 :]
                 if result.problem is None and not _has_lost_its_end(result, later, logged):
                     continue
+                # A crash tears only the last write of a log: in a segment with content after it, the same bytes are
+                # damage.
                 torn = None
                 if not any(one.size for one in later):
                     torn = torn_tail(file, segment.size, segment.base_offset, result)
@@ -228,12 +235,15 @@ class Recovery:
         Otherwise the scan begins at the segment that contains the offset of the recovery point.
         """
         first = 0
+        # A real broker's recovery point has an offset and no position.
         last_base = recovery_point.base_offset if recovery_point.base_offset >= 0 else recovery_point.offset
         for index, segment in enumerate(segments):
             if segment.base_offset == recovery_point.base_offset and self._is_valid(segment, recovery_point):
                 return index, recovery_point
             if segment.base_offset <= last_base:
                 first = index
+        # The segment of the recovery point has other content, or is gone: scan from the beginning of the segment that
+        # has its offset, all segments before which are durable.
         base_offset = segments[first].base_offset if segments else recovery_point.offset
         return first, LogPosition(base_offset, base_offset, 0)
 
@@ -270,22 +280,22 @@ class Recovery:
         *,
         has_wal: bool,
     ) -> None:
-        """Report why the log is truncated after its last valid batch: the table of the module's docstring.
+        """Report why the log is truncated after its last valid batch: the cases at the top of this module.
 
         Raises:
             CorruptLog: the tail may contain acknowledged batches, and ``repair`` is False.
         """
         place = f"{segment.path} at byte {result.position}"
         size = segment.size - result.position + sum(one.size for one in later)
-        if any(batch.base_offset <= result.next_offset < batch.next_offset for batch in logged):
+        if any(batch.base_offset <= result.next_offset < batch.next_offset for batch in logged):  # case 1
             self.report.append(
                 f"{place}: truncated {size} bytes, the write-ahead log has the batches that belong there"
             )
-        elif torn is not None:
+        elif torn is not None:  # case 2
             self.report.append(f"{place}: truncated {size} bytes: {torn}")
-        elif has_wal:
+        elif has_wal:  # case 3
             self.report.append(f"{place}: truncated {size} bytes that were never acknowledged ({result.problem})")
-        elif not self._repair:
+        elif not self._repair:  # case 4
             raise corrupt_segment(segment.path, result.position, result.problem or "")
         else:
             self.report.append(
@@ -302,8 +312,9 @@ class Recovery:
         count = 0
         for batch in logged:
             if batch.next_offset <= log.next_offset:
-                continue
+                continue  # in its segment
             if batch.base_offset != log.next_offset:
+                # The write-ahead log has lost a frame in the middle, and the segment the same batches: two failures.
                 if not self._repair:
                     reason = (
                         f"it ends before offset {log.next_offset}, the write-ahead log goes on at {batch.base_offset}"

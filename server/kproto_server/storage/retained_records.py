@@ -1,33 +1,33 @@
-"""The records that compaction retains (LF-70 to LF-72). Pure: batches in, batches out.
+"""The records that compaction retains (LF-70 to LF-72). Pure: batches in, batches out."""
 
-Theory of operation. Compaction reads a log twice, as Kafka's cleaner does:
-
-1. `add_to_offset_map` gets every batch that was written since the last compaction, in order, and builds the offset map:
-   the newest offset of each key.
-2. `filter_batch` gets every batch from the beginning of the log and returns what compaction retains of it: records
-   whose key has no newer offset in the map, and records without a key.
-
-The map may cover less than the log, if memory allows no more keys. Then the caller ends both passes at the same offset.
-
-*Keys.* The map has keys of up to 64 bytes as they are, which includes nearly all keys of the offsets topic, and a
-64-byte BLAKE2b hash of longer ones. Kafka stores 16 bytes of MD5, and takes two keys with the same hash for one.
-
-*Tombstones.* A consumer that reads the log from the beginning must see a tombstone, or it would keep the value that the
-tombstone deletes. So a tombstone stays for `delete.retention.ms` after the first compaction that found it the newest
-record of its key. That compaction writes the time when it may go, the *delete horizon*, into the batch: attribute bit
-6, and the time in place of the base timestamp. A later compaction after that time drops the tombstone.
-
-*Transactions.* A record of a transaction counts from its marker on. COMMIT moves the keys of the transaction into the
-map; ABORT marks its batches for removal. The records after the beginning of an open transaction cannot be decided, so
-the caller ends at `first_unstable_offset`. A marker stays while records of its transaction do, and for
-`delete.retention.ms` after that, with a delete horizon like a tombstone. A tombstone in a transaction removes nothing:
-coordinators of different versions read it differently (LF-34).
-
-*Message sets* of magic 0 and 1 are retained whole or not at all, and their tombstones until there is a newer record:
-they have no attribute for a delete horizon (Kafka uses the modification time of the file).
-
-Both passes are generators, which yield inside large batches, so that the event loop is not blocked.
-"""
+# Theory of operation. Compaction reads a log twice, as Kafka's cleaner does:
+#
+# 1. `add_to_offset_map` gets every batch that was written since the last compaction, in order, and builds the offset
+#    map: the newest offset of each key.
+# 2. `filter_batch` gets every batch from the beginning of the log and returns what compaction retains of it: records
+#    whose key has no newer offset in the map, and records without a key.
+#
+# The map may cover less than the log, if memory allows no more keys. Then the caller ends both passes at the same
+# offset.
+#
+# *Keys.* The map has keys of up to 64 bytes as they are, which includes nearly all keys of the offsets topic, and a
+# 64-byte BLAKE2b hash of longer ones. Kafka stores 16 bytes of MD5, and takes two keys with the same hash for one.
+#
+# *Tombstones.* A consumer that reads the log from the beginning must see a tombstone, or it would keep the value that
+# the tombstone deletes. So a tombstone stays for `delete.retention.ms` after the first compaction that found it the
+# newest record of its key. That compaction writes the time when it may go, the *delete horizon*, into the batch:
+# attribute bit 6, and the time in place of the base timestamp. A later compaction after that time drops the tombstone.
+#
+# *Transactions.* A record of a transaction counts from its marker on. COMMIT moves the keys of the transaction into the
+# map; ABORT marks its batches for removal. The records after the beginning of an open transaction cannot be decided, so
+# the caller ends at `first_unstable_offset`. A marker stays while records of its transaction do, and for
+# `delete.retention.ms` after that, with a delete horizon like a tombstone. A tombstone in a transaction removes
+# nothing: coordinators of different versions read it differently (LF-34).
+#
+# *Message sets* of magic 0 and 1 are retained whole or not at all, and their tombstones until there is a newer record:
+# they have no attribute for a delete horizon (Kafka uses the modification time of the file).
+#
+# Both passes are generators, which yield inside large batches, so that the event loop is not blocked.
 
 from __future__ import annotations
 
@@ -102,6 +102,7 @@ class RetainedRecords:
     def add_to_offset_map(self, batch: bytes) -> Iterator[None]:
         """Add the keys of the next batch to the offset map."""
         if batch[MAGIC_POSITION] != MAGIC:
+            # The checksum was checked when the batch was read from the segment.
             for record in read_legacy_batch(batch, check_crc=False)[0].records():
                 if record.key is not None:
                     self.offset_map[_map_key(record.key)] = record.offset
@@ -113,6 +114,7 @@ class RetainedRecords:
         offset_map, base = self.offset_map, header.base_offset
         is_transactional = header.attributes & TRANSACTIONAL
         if is_transactional:
+            # Its keys wait for the marker in a map of their own.
             transaction = self._open_transactions.setdefault(header.producer_id, _Transaction())
             transaction.base_offsets.append(base)
             offset_map = transaction.offset_map
@@ -131,6 +133,7 @@ class RetainedRecords:
             # Its records were compacted before, or it had none in this partition.
             return
         if _is_abort(header, batch):
+            # The second pass drops these batches whole.
             self._aborted.update(transaction.base_offsets)
             return
         # A key of the transaction can also have a newer record outside of it, between its records and its marker.
@@ -152,6 +155,7 @@ class RetainedRecords:
         base = header.base_offset
         if base in self._aborted:
             return b""
+        # A compressed batch is decompressed as a whole, however few of its records are retained.
         data, position = _records(batch, header)
         has_horizon = header.attributes & DELETE_HORIZON
         is_past_horizon = has_horizon and header.base_timestamp <= self._now_ms
@@ -170,6 +174,7 @@ class RetainedRecords:
                 yield
         if retained and header.attributes & TRANSACTIONAL:
             self._producers_with_records.add(header.producer_id)
+        # A batch with a horizon keeps it: its tombstones have the time of the first compaction that found them newest.
         gets_horizon = has_tombstones and not has_horizon
         if len(retained) == header.record_count and not gets_horizon:
             return None
@@ -184,6 +189,7 @@ class RetainedRecords:
     def _filter_marker(self, header: RecordBatchHeader, batch: bytes) -> bytes | None:
         """Return what becomes of a marker: it goes some time after the last record of its transaction (LF-71)."""
         if header.producer_id in self._producers_with_records:
+            # Batches come in log order, so these are records of the transaction that the marker ends.
             self._producers_with_records.remove(header.producer_id)
             return None
         if not header.attributes & DELETE_HORIZON:
@@ -225,6 +231,7 @@ def _rebuild(header: RecordBatchHeader, data: bytes, retained: list[RecordPositi
             [with_timestamp_delta(data, record, record.timestamp_delta - shift_ms) for record in retained]
         )
         attributes |= DELETE_HORIZON
+    # With append time the greatest timestamp is that of the broker, and the timestamp of every record.
     if not attributes & APPEND_TIME:
         header = header.replace(max_timestamp=base_timestamp + max(record.timestamp_delta for record in retained))
     changed = header.replace(

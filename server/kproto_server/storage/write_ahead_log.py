@@ -1,44 +1,45 @@
-"""The write-ahead log (WAL) of ``fsync`` mode: the batches of a group commit in one write and one sync.
+"""The write-ahead log (WAL) of ``fsync`` mode: the batches of a group commit in one write and one sync."""
 
-Theory of operation. A group commit touches as many of the 50 offsets partitions as its groups hash to, and a sync of
-each of their segments would take up to a millisecond. So the segments are only written, into the memory of the
-operating system, and their batches are written a second time to the write-ahead log. Its one sync makes the group
-commit durable.
-
-There are two files of a fixed size, preallocated, so that a sync writes no metadata. They take turns: when one is full,
-writing goes on in the other, while a background sync makes the segments durable; after that the full one is free.
-
-*Frames and cycles.* A file is a sequence of frames, one for each group commit (server/FORMAT.md has the bytes). A cycle
-is one filling of one file, from its beginning to the next turn; cycle numbers only rise. Every frame has the number of
-its cycle and of the oldest cycle that recovery still needs. Files are never cleared: a reader stops at the first frame
-of another cycle, which is left from an earlier filling of the file.
-
-Invariants, which the reader relies on:
-
-1. A frame is written only after the frame before it in the same cycle is durable or was discarded. So a corrupt frame
-   between two valid frames of one cycle means that the disk lost it, not that the write-ahead log ends there.
-2. A new cycle never begins in the file with the newest frames. If the first frame of a new cycle is torn, the newest
-   frame of the other file still says which cycles are needed.
-3. A batch leaves the needed cycles only after its segment is durable (`release`, or ``is_needed=False``).
-
-Crash windows. During the write of a frame: the frame fails its checksum, and its group commit was not acknowledged.
-Between sync and acknowledgment: recovery restores the batches, as a client that got no response must expect. After
-`turn` and before the first frame of the new cycle: all frames of the other file are still needed, by their own numbers.
-
-Measured: microseconds for each group commit (minimum and median) of one batch of 120 bytes in each of N segments, ext4
-on a virtual disk, two cores:
-
-===  ==================  =======================  =========================  =========================
-N    WAL, preallocated   WAL, growing             N syncs, one thread        N syncs, 16 threads
-===  ==================  =======================  =========================  =========================
-1    25, 33              35, 46                   34, 46                     36, 45
-8    29, 45              41, 55                   215, 233                   173, 262
-36   74, 92              97, 128                  921, 1132                  673, 988
-50   85, 109             91, 149                  1292, 1436                 994, 1375
-===  ==================  =======================  =========================  =========================
-
-Writing zeros instead of preallocating makes no difference, nor do 4 or 50 threads.
-"""
+# Theory of operation. A group commit touches as many of the 50 offsets partitions as its groups hash to, and a sync of
+# each of their segments would take up to a millisecond. So the segments are only written, into the memory of the
+# operating system, and their batches are written a second time to the write-ahead log. Its one sync makes the group
+# commit durable.
+#
+# There are two files of a fixed size, preallocated, so that a sync writes no metadata. They take turns: when one is
+# full, writing goes on in the other, while a background sync makes the segments durable; after that the full one is
+# free.
+#
+# *Frames and cycles.* A file is a sequence of frames, one for each group commit (server/FORMAT.md has the bytes). A
+# cycle is one filling of one file, from its beginning to the next turn; cycle numbers only rise. Every frame has the
+# number of its cycle and of the oldest cycle that recovery still needs. Files are never cleared: a reader stops at the
+# first frame of another cycle, which is left from an earlier filling of the file.
+#
+# Invariants, which the reader relies on:
+#
+# 1. A frame is written only after the frame before it in the same cycle is durable or was discarded. So a corrupt frame
+#    between two valid frames of one cycle means that the disk lost it, not that the write-ahead log ends there.
+# 2. A new cycle never begins in the file with the newest frames. If the first frame of a new cycle is torn, the newest
+#    frame of the other file still says which cycles are needed.
+# 3. A batch leaves the needed cycles only after its segment is durable (`release`, or ``is_needed=False``).
+#
+# Crash windows. During the write of a frame: the frame fails its checksum, and its group commit was not acknowledged.
+# Between sync and acknowledgment: recovery restores the batches, as a client that got no response must expect. After
+# `turn` and before the first frame of the new cycle: all frames of the other file are still needed, by their own
+# numbers.
+#
+# Measured: microseconds for each group commit (minimum and median) of one batch of 120 bytes in each of N segments,
+# ext4 on a virtual disk, two cores:
+#
+# ===  ==================  =======================  =========================  =========================
+# N    WAL, preallocated   WAL, growing             N syncs, one thread        N syncs, 16 threads
+# ===  ==================  =======================  =========================  =========================
+# 1    25, 33              35, 46                   34, 46                     36, 45
+# 8    29, 45              41, 55                   215, 233                   173, 262
+# 36   74, 92              97, 128                  921, 1132                  673, 988
+# 50   85, 109             91, 149                  1292, 1436                 994, 1375
+# ===  ==================  =======================  =========================  =========================
+#
+# Writing zeros instead of preallocating makes no difference, nor do 4 or 50 threads.
 
 from __future__ import annotations
 

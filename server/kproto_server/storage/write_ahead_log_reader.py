@@ -1,5 +1,15 @@
 """Reader of the write-ahead log: the batches that segments may lack after a crash (server/FORMAT.md has the bytes)."""
 
+# Theory of operation. Each of the two files has frames of one cycle from its beginning on, then rests of earlier
+# cycles. `_read_frames` finds where the cycle ends: at zeros, at a frame of another cycle, or at a wrong checksum. A
+# wrong checksum is normally the torn last frame, whose group commit was never acknowledged.
+#
+# The two files together have the newest cycle and the one before it. The last frame of the newest cycle says which
+# cycles are still needed: both while the segments of the older one are not synced, then only the newest.
+#
+# The reader trusts no single field: a size must fit into the file, and the checksum covers cycles and content. It never
+# raises for damaged bytes. What it cannot read is missing, and recovery decides whether that is a loss.
+
 from __future__ import annotations
 
 import zlib
@@ -69,11 +79,12 @@ class _Frame(NamedTuple):
 def read_write_ahead_log(disk: Disk) -> WriteAheadLogContent:
     """Return the batches from the oldest needed cycle on."""
     files = [_read_file(disk, name) for name in NAMES]
+    # A file without frames has cycle -1.
     newest = max((0, 1), key=lambda number: files[number].cycle)
     cycle, needed_from, _ = files[newest]
     contents = [
         content
-        for file in sorted(files, key=lambda file: file.cycle)
+        for file in sorted(files, key=lambda file: file.cycle)  # in written order
         if file.cycle >= max(needed_from, 0)
         for content in file.contents
     ]
@@ -82,6 +93,7 @@ def read_write_ahead_log(disk: Disk) -> WriteAheadLogContent:
         batches=[batch for content in contents for batch in _batches(content)],
         # If the first frame of the newest cycle is torn, its number cannot be read. It is the last readable one plus 1.
         next_cycle=cycle + 2,
+        # The newest frames stay readable until the first frame of the next cycle is complete.
         next_file_number=1 - newest,
     )
 
@@ -110,6 +122,7 @@ def _read_frames(file: File) -> _FileContent:
             if following is None or following.content is None or following.cycle != cycle:
                 break
         elif cycle in (NO_CYCLE, frame.cycle):
+            # Every frame names the oldest needed cycle: the last one counts.
             cycle, needed_from = frame.cycle, frame.needed_from
             contents.append(frame.content)
         else:
