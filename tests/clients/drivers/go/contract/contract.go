@@ -139,6 +139,60 @@ type MemberSettings struct {
 // NewMember starts a member of the run's group.
 type NewMember func(*Run, MemberSettings) (Member, error)
 
+// MemberState is the part of a Member that all clients share. Its owner locks it for its own fields too.
+type MemberState struct {
+	sync.Mutex
+	rebalances int
+	revoked    []int32
+}
+
+// NoteAssigned counts an assignment; the state is locked.
+func (s *MemberState) NoteAssigned() { s.rebalances++ }
+
+// NoteRevoked adds a revoked partition; the state is locked.
+func (s *MemberState) NoteRevoked(partition int32) { s.revoked = append(s.revoked, partition) }
+
+// Rebalances implements Member.
+func (s *MemberState) Rebalances() int {
+	s.Lock()
+	defer s.Unlock()
+	return s.rebalances
+}
+
+// Revoked implements Member.
+func (s *MemberState) Revoked() []int32 {
+	s.Lock()
+	defer s.Unlock()
+	return Sorted(s.revoked)
+}
+
+// WaitFor waits until the member has this many partitions; current runs with the state locked.
+func (s *MemberState) WaitFor(count int, current func() []int32) ([]int32, error) {
+	var partitions []int32
+	err := WaitUntil(fmt.Sprintf("%d partitions", count), func() (bool, error) {
+		s.Lock()
+		defer s.Unlock()
+		partitions = current()
+		return len(partitions) == count, nil
+	})
+	return Sorted(partitions), err
+}
+
+// WhileMember runs the work while a member of the group has this many partitions.
+func WhileMember(newMember NewMember, run *Run, partitions int, work func() error) error {
+	member, err := newMember(run, MemberSettings{})
+	if err != nil {
+		return err
+	}
+	if _, err := member.Wait(partitions); err != nil {
+		return err
+	}
+	if err := work(); err != nil {
+		return err
+	}
+	return member.Close()
+}
+
 // TwoMembers returns the scenario two-members.
 func TwoMembers(newMember NewMember) Scenario {
 	return func(run *Run) error {

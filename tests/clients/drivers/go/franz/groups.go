@@ -70,7 +70,7 @@ func deleteGroup(r *run) error {
 			_, err := admin.DeleteGroup(background, r.Name)
 			return reportCode(r, result, err)
 		}
-		if err := whileMember(r, 1, func() error { return reportDeletion("busy") }); err != nil {
+		if err := contract.WhileMember(scenarioMember, r, 1, func() error { return reportDeletion("busy") }); err != nil {
 			return err
 		}
 		if err := reportDeletion("deleted"); err != nil {
@@ -81,21 +81,6 @@ func deleteGroup(r *run) error {
 		}
 		return reportDeletion("again")
 	})
-}
-
-// whileMember runs the work while a member of the group has this many partitions.
-func whileMember(r *run, partitions int, work func() error) error {
-	member, err := newMember(r)
-	if err != nil {
-		return err
-	}
-	if _, err := member.Wait(partitions); err != nil {
-		return err
-	}
-	if err := work(); err != nil {
-		return err
-	}
-	return member.Close()
 }
 
 func listGroupOffsets(r *run) error {
@@ -129,7 +114,7 @@ func deleteOffsets(r *run) error {
 			}
 			return reportCode(r, result, err)
 		}
-		if err := whileMember(r, 2, func() error { return reportDeletion("busy") }); err != nil {
+		if err := contract.WhileMember(scenarioMember, r, 2, func() error { return reportDeletion("busy") }); err != nil {
 			return err
 		}
 		if err := reportDeletion("deleted"); err != nil {

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"sync"
+	"maps"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -12,13 +12,11 @@ import (
 
 // polling is a contract.Member with a goroutine that polls.
 type polling struct {
+	contract.MemberState
 	client     *kgo.Client
 	stop       context.CancelFunc
 	done       chan struct{}
-	lock       sync.Mutex
 	partitions map[int32]bool
-	revoked    []int32
-	rebalances int
 }
 
 func newMember(r *run, more ...kgo.Opt) (*polling, error) {
@@ -44,45 +42,23 @@ func newMember(r *run, more ...kgo.Opt) (*polling, error) {
 
 // note assigned or revoked partitions; franz-go also calls back after a rebalance without changes.
 func (m *polling) note(partitions []int32, isAssigned bool) {
-	m.lock.Lock()
-	defer m.lock.Unlock()
+	m.Lock()
+	defer m.Unlock()
 	for _, partition := range partitions {
 		if isAssigned {
 			m.partitions[partition] = true
 		} else {
 			delete(m.partitions, partition)
-			m.revoked = append(m.revoked, partition)
+			m.NoteRevoked(partition)
 		}
 	}
 	if isAssigned && len(partitions) > 0 {
-		m.rebalances++
+		m.NoteAssigned()
 	}
 }
 
 func (m *polling) Wait(count int) ([]int32, error) {
-	var partitions []int32
-	err := contract.WaitUntil(fmt.Sprintf("%d partitions", count), func() (bool, error) {
-		m.lock.Lock()
-		defer m.lock.Unlock()
-		partitions = nil
-		for partition := range m.partitions {
-			partitions = append(partitions, partition)
-		}
-		return len(partitions) == count, nil
-	})
-	return contract.Sorted(partitions), err
-}
-
-func (m *polling) Rebalances() int {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	return m.rebalances
-}
-
-func (m *polling) Revoked() []int32 {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	return contract.Sorted(m.revoked)
+	return m.WaitFor(count, func() []int32 { return slices.Collect(maps.Keys(m.partitions)) })
 }
 
 func (m *polling) Close() error {

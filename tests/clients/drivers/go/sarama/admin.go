@@ -44,7 +44,7 @@ func reportListed(admin sarama.ClusterAdmin, r *run) error {
 
 func describeGroup(r *run) error {
 	return withAdmin(r, func(admin sarama.ClusterAdmin) error {
-		err := whileMember(r, 2, func() error {
+		err := contract.WhileMember(scenarioMember, r, 2, func() error {
 			group, err := waitForMembers(admin, r, 1)
 			if err != nil {
 				return err
@@ -85,28 +85,13 @@ func waitForMembers(admin sarama.ClusterAdmin, r *run, count int) (*sarama.Group
 	return group, err
 }
 
-// whileMember runs the work while a member of the group has this many partitions.
-func whileMember(r *run, partitions int, work func() error) error {
-	member, err := newMember(r, nil)
-	if err != nil {
-		return err
-	}
-	if _, err := member.Wait(partitions); err != nil {
-		return err
-	}
-	if err := work(); err != nil {
-		return err
-	}
-	return member.Close()
-}
-
 func deleteGroup(r *run) error {
 	return withAdmin(r, func(admin sarama.ClusterAdmin) error {
 		if err := commit(r, 1); err != nil {
 			return err
 		}
 		reportDeletion := func(result string) error { return reportCode(r, result, admin.DeleteConsumerGroup(r.Name)) }
-		if err := whileMember(r, 1, func() error { return reportDeletion("busy") }); err != nil {
+		if err := contract.WhileMember(scenarioMember, r, 1, func() error { return reportDeletion("busy") }); err != nil {
 			return err
 		}
 		if err := reportDeletion("deleted"); err != nil {
@@ -146,7 +131,7 @@ func deleteOffsets(r *run) error {
 		reportDeletion := func(result string) error {
 			return reportCode(r, result, admin.DeleteConsumerGroupOffset(r.Name, r.Name, 0))
 		}
-		if err := whileMember(r, 2, func() error { return reportDeletion("busy") }); err != nil {
+		if err := contract.WhileMember(scenarioMember, r, 2, func() error { return reportDeletion("busy") }); err != nil {
 			return err
 		}
 		if err := reportDeletion("deleted"); err != nil {

@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"sync"
 
 	"github.com/IBM/sarama"
 
@@ -14,21 +11,15 @@ import (
 
 // polling is a contract.Member with a goroutine that consumes.
 type polling struct {
-	run        *run
-	group      sarama.ConsumerGroup
-	stop       context.CancelFunc
-	done       chan error
-	lock       sync.Mutex
-	session    sarama.ConsumerGroupSession // nil during a rebalance
-	revoked    []int32
-	rebalances int
+	contract.MemberState
+	run     *run
+	group   sarama.ConsumerGroup
+	stop    context.CancelFunc
+	done    chan error
+	session sarama.ConsumerGroupSession // nil during a rebalance
 }
 
-func newMember(r *run, change func(*sarama.Config)) (*polling, error) {
-	config := settings()
-	if change != nil {
-		change(config)
-	}
+func newMember(r *run, config *sarama.Config) (*polling, error) {
 	group, err := sarama.NewConsumerGroup(addresses(r), r.Name, config)
 	if err != nil {
 		return nil, err
@@ -46,18 +37,18 @@ func newMember(r *run, change func(*sarama.Config)) (*polling, error) {
 }
 
 func (m *polling) Setup(session sarama.ConsumerGroupSession) error {
-	m.lock.Lock()
-	defer m.lock.Unlock()
+	m.Lock()
+	defer m.Unlock()
 	m.session = session
 	if len(session.Claims()[m.run.Name]) > 0 {
-		m.rebalances++
+		m.NoteAssigned()
 	}
 	return nil
 }
 
 func (m *polling) Cleanup(sarama.ConsumerGroupSession) error {
-	m.lock.Lock()
-	defer m.lock.Unlock()
+	m.Lock()
+	defer m.Unlock()
 	m.session = nil
 	return nil
 }
@@ -66,36 +57,19 @@ func (m *polling) Cleanup(sarama.ConsumerGroupSession) error {
 func (m *polling) ConsumeClaim(_ sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	for range claim.Messages() {
 	}
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	m.revoked = append(m.revoked, claim.Partition())
+	m.Lock()
+	defer m.Unlock()
+	m.NoteRevoked(claim.Partition())
 	return nil
 }
 
 func (m *polling) Wait(count int) ([]int32, error) {
-	var partitions []int32
-	err := contract.WaitUntil(fmt.Sprintf("%d partitions", count), func() (bool, error) {
-		m.lock.Lock()
-		defer m.lock.Unlock()
-		partitions = nil
-		if m.session != nil {
-			partitions = slices.Clone(m.session.Claims()[m.run.Name])
+	return m.WaitFor(count, func() []int32 {
+		if m.session == nil {
+			return nil
 		}
-		return len(partitions) == count, nil
+		return m.session.Claims()[m.run.Name]
 	})
-	return contract.Sorted(partitions), err
-}
-
-func (m *polling) Rebalances() int {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	return m.rebalances
-}
-
-func (m *polling) Revoked() []int32 {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	return contract.Sorted(m.revoked)
 }
 
 func (m *polling) Close() error {
@@ -104,13 +78,13 @@ func (m *polling) Close() error {
 }
 
 // scenarioMember is a contract.NewMember.
-func scenarioMember(r *run, settings contract.MemberSettings) (contract.Member, error) {
-	return newMember(r, func(config *sarama.Config) {
-		config.Consumer.Group.InstanceId = settings.InstanceID
-		if settings.IsCooperative {
-			config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{
-				sarama.NewBalanceStrategyCooperativeSticky(),
-			}
+func scenarioMember(r *run, member contract.MemberSettings) (contract.Member, error) {
+	config := settings()
+	config.Consumer.Group.InstanceId = member.InstanceID
+	if member.IsCooperative {
+		config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{
+			sarama.NewBalanceStrategyCooperativeSticky(),
 		}
-	})
+	}
+	return newMember(r, config)
 }
