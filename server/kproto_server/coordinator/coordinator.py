@@ -59,13 +59,13 @@ class GroupCoordinator:
         random_bytes: Callable[[int], bytes],
     ) -> None:
         """``topics``: those of the cluster, by name; ``random_bytes``: makes member ids."""
-        self.behavior = behavior
-        self.settings = settings
-        self.clock = clock
+        self.behavior: CoordinatorBehavior = behavior
+        self.settings: DynamicSettings = settings
+        self.clock: Clock = clock
         self._topics = topics
         self._random_bytes = random_bytes
-        self.groups = GroupRegistry()
-        self.offsets = OffsetStore()
+        self.groups: GroupRegistry = GroupRegistry()
+        self.offsets: OffsetStore = OffsetStore()
         self.log: ChangeLog = MemoryChangeLog()
         """Has each change of groups and offsets before it is visible."""
         self.unavailable: dict[int, int] = {}
@@ -73,7 +73,7 @@ class GroupCoordinator:
         they are loaded, NOT_COORDINATOR if they can't be."""
         self.pending_offsets: dict[int, PendingOffsets] = {}
         """The offsets of transactions that are open at the end of a loaded log, by offsets partition (LF-33)."""
-        self.v0_offsets = OffsetStore()
+        self.v0_offsets: OffsetStore = OffsetStore()
         """The offsets of OffsetCommit v0, which real brokers keep in ZooKeeper (OC-20)."""
         self.prepare_v0_log: Callable[[], int] = lambda: 0
         """Create the log of those offsets if one is needed; return an error code if that failed, else 0."""

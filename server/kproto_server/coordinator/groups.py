@@ -79,25 +79,25 @@ class Member:
         epoch: int = NO_GENERATION,
         speaks_classic: bool = True,
     ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
         """Set for a static member (KIP-345)."""
-        self.client_id = client_id
-        self.client_host = client_host
-        self.session_timeout_ms = session_timeout_ms
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.protocols = protocols
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.session_timeout_ms: int = session_timeout_ms
+        self.rebalance_timeout_ms: int = rebalance_timeout_ms
+        self.protocols: Protocols = protocols
         """Supported protocols, most preferred first."""
-        self.metadata = metadata
+        self.metadata: bytes = metadata
         """The member's metadata for the protocol that the group has selected."""
-        self.assignment = assignment
-        self.epoch = epoch
+        self.assignment: bytes = assignment
+        self.epoch: int = epoch
         """The epoch of a consumer group's member; a classic group has one generation for all members."""
-        self.speaks_classic = speaks_classic
+        self.speaks_classic: bool = speaks_classic
         """Whether the member of a consumer group still uses the classic protocol (GP-57)."""
-        self.session_deadline_ms = 0
+        self.session_deadline_ms: int = 0
         """When the member's session expires."""
-        self.is_new = False
+        self.is_new: bool = False
         """Whether its first JoinGroup is pending: the member can't send heartbeats yet (GP-16)."""
         self.pending_join: PendingResponse[JoinResult] | None = None
         """Its JoinGroup, until all members have joined."""
@@ -143,24 +143,24 @@ class Group:
     def __init__(
         self, group_id: str, now_ms: int, kind: Kind = "classic", touched: dict[str, None] | None = None
     ) -> None:
-        self.group_id = group_id
+        self.group_id: str = group_id
         self._touched = touched
         """`GroupRegistry.touched` of the group's registry; None: the group is in no registry."""
         self.kind = kind
-        self.state = GroupState.EMPTY
+        self.state: GroupState = GroupState.EMPTY
         self.state_timestamp_ms: int | None = now_ms
         """When the group entered its state (EX-11); None if the log does not have the time (EX-16)."""
         self.protocol_type: str | None = None
         """Set by the first member; None: a simple group (EX-14)."""
         self.protocol_name: str | None = None
-        self.generation = 0
+        self.generation: int = 0
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         """Members by id, in the order in which they joined."""
         self.static_members: dict[str, str] = {}
         """Member ids by group instance id."""
         self._subscribed_topics: frozenset[str] | None = None
-        self.next_check_number = 0
+        self.next_check_number: int = 0
         """The number of the expiration run that checks the group next, unless the group is touched before."""
 
         # State of `membership` while members join and sync. It is not written to the log.
@@ -170,9 +170,9 @@ class Group:
         """Ids of members of this generation that have not sent SyncGroup."""
         self.protocol_counts: dict[str, int] = {}
         """The number of members that support each protocol."""
-        self.pending_join_count = 0
+        self.pending_join_count: int = 0
         """The number of members whose JoinGroup is pending."""
-        self.new_member_added = False
+        self.new_member_added: bool = False
         """Whether a member has joined during the initial rebalance delay (GP-20)."""
         self.phase: Phase | None = None
         """The delayed operation of the group as a whole, with its deadline."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kproto_server.coordinator.groups import Group, GroupState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kproto_server.coordinator.groups import Kind
 
@@ -30,7 +30,7 @@ class GroupRegistry:
 
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
-        self.get = self._groups.get
+        self.get: Callable[[str], Group | None] = self._groups.get
         """Return the group with this id, or None. Bound to the dictionary's method: each commit calls it."""
         self.touched: dict[str, None] = {}
         """Ids of groups that the next expiration run has to check; a dictionary, as it keeps their order."""

@@ -83,7 +83,7 @@ class StoredData(PartitionData):
 
     def __init__(self, log: PartitionLog, disk: Disk, writer: BatchWriter, start_offset: int) -> None:
         super().__init__(max(start_offset, log.start_offset))
-        self.next_offset = log.next_offset
+        self.next_offset: int = log.next_offset
         self._log = log
         self._disk = disk
         self._writer = writer

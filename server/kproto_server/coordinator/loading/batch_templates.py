@@ -89,14 +89,14 @@ class BatchTemplate:
 
     def __init__(self, reader: _TemplateReader) -> None:
         data = reader.data
-        self.size = len(data)
-        self.record_count = len(reader.groups)
-        self.identity_mask = _number(reader.identity)
+        self.size: int = len(data)
+        self.record_count: int = len(reader.groups)
+        self.identity_mask: int = _number(reader.identity)
         """The bits in which two commits of the same partitions agree."""
         self._structure_mask = _number(reader.structure)
         self._structure = _number(data) & self._structure_mask
         start, stop = reader.groups[0]
-        self.group = slice(start, stop)
+        self.group: slice = slice(start, stop)
         """Where the group id is, in the first record."""
         # All records have to be of the same group: its id, shifted to the position in each record, added up.
         self._group_shift = 8 * (self.size - stop)

@@ -58,14 +58,14 @@ class PartitionLoad:
             templates: batch templates of the partitions loaded before; this load adds its own.
             decodes_all: use the reference implementation alone.
         """
-        self.read_size_bytes = 0
+        self.read_size_bytes: int = 0
         """How much of the log has been read."""
-        self.batch_count = 0
+        self.batch_count: int = 0
         """The number of batches that the reference implementation has read."""
         self.failed: str | None = None
         """Why the partition can't be served: a batch, key or value that can't be decoded. The tables have nothing of
         the partition then (LF-36)."""
-        self.torn_size_bytes = 0
+        self.torn_size_bytes: int = 0
         """The size of an incomplete batch at the end of the log (LF-62)."""
         self.groups: list[Group] = []
         """The registered groups that this load has created."""

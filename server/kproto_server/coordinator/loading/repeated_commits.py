@@ -78,15 +78,15 @@ class RepeatedCommit:
         alternative: RepeatedCommit | None,
         next_of_group: RepeatedCommit | None,
     ) -> None:
-        self.template = template
-        self.prefix = prefix
-        self.value = value
+        self.template: BatchTemplate = template
+        self.prefix: bytes = prefix
+        self.value: int = value
         """The newest batch, from its attributes on, as a big-endian integer."""
-        self.base_offset = base_offset
+        self.base_offset: int = base_offset
         """The base offset of the newest batch."""
-        self.alternative = alternative
+        self.alternative: RepeatedCommit | None = alternative
         """The next entry with the same prefix."""
-        self.next_of_group = next_of_group
+        self.next_of_group: RepeatedCommit | None = next_of_group
         """The next entry of the same group."""
 
 

@@ -84,8 +84,8 @@ class Replay:
         self._decodes_all = decodes_all
         self.before_change: Callable[[str], None] | None = None
         """Called with a group's id before the offsets of the group change."""
-        self.groups = RestoredGroups(coordinator.behavior)
-        self.pending = PendingOffsets()
+        self.groups: RestoredGroups = RestoredGroups(coordinator.behavior)
+        self.pending: PendingOffsets = PendingOffsets()
         self.skipped: Counter[int] = Counter()
         """The number of records of unknown types, by type (EX-55)."""
         self.group_ids: set[str] = set()
@@ -93,7 +93,9 @@ class Replay:
         self._offsets = offsets
         self._newest = coordinator.behavior.is_new_coordinator
         self._retention_ms = limits_of(coordinator.settings.current).retention_ms
-        self.deadline = self._deadline if coordinator.behavior.offsets_have_expire_timestamp else None
+        self.deadline: Callable[[int, int | None], int] | None = (
+            self._deadline if coordinator.behavior.offsets_have_expire_timestamp else None
+        )
         """Returns an offset's expire timestamp, which may be missing in the record; None if the record decides."""
 
     def batch(self, batch: Batch) -> None:

@@ -24,6 +24,8 @@ from kproto.records.compression import Compression, compress
 from kproto.records.varint import varint
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kproto_server.configuration.settings import Settings
 
 COMMITS_BASE_SEQUENCE = 0
@@ -34,7 +36,7 @@ NO_ATTRIBUTES_NO_TIMESTAMP_DELTA = b"\0\0"
 NULL_VALUE_NO_HEADERS = b"\1\0"
 COMPRESSIONS = tuple(Compression)
 
-delta_varint = lru_cache(maxsize=1024)(varint)
+delta_varint: Callable[[int], bytes] = lru_cache(maxsize=1024)(varint)
 """Return a varint: an offset delta or a size, of which the same few are used again and again."""
 
 

@@ -51,9 +51,9 @@ class Buckets:
     def __init__(self) -> None:
         self._buckets = [bytearray(1)]
         self._mask = 0
-        self.count = 0
+        self.count: int = 0
         """The number of groups."""
-        self.min_commit_ms = array("q", (CHECK_NEVER,))
+        self.min_commit_ms: array[int] = array("q", (CHECK_NEVER,))
         """Minimum commit timestamps by the number of the bucket."""
 
     def __len__(self) -> int:

@@ -6,7 +6,7 @@ expire timestamp. The *column flags* of a record have a bit for each exception.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import Any
@@ -60,20 +60,20 @@ class ColumnLayout:
             position += number * size
             return position - number * size
 
-        self.times = take(0, TIME_EACH, "q", 8)
-        self.expiries = take(EXPIRY_SAME, EXPIRY_EACH, "q", 8)
-        self.flags = take(0, EXPIRY_EACH, "?", 1)
-        self.epochs = take(EPOCH_SAME, EPOCH_EACH, "i", 4)
-        self.offsets = position
+        self.times: int = take(0, TIME_EACH, "q", 8)
+        self.expiries: int = take(EXPIRY_SAME, EXPIRY_EACH, "q", 8)
+        self.flags: int = take(0, EXPIRY_EACH, "?", 1)
+        self.epochs: int = take(EPOCH_SAME, EPOCH_EACH, "i", 4)
+        self.offsets: int = position
         position += 8 * count
         columns.append(f"{count}q")
         take(0, METADATA, "I", 4)
-        self.size = position
+        self.size: int = position
         """The size of the columns. That of metadata has lengths only: the texts follow the columns."""
         values = Struct("<" + "".join(columns))
-        self.pack = values.pack
-        self.pack_into = values.pack_into
-        self.unpack_from = values.unpack_from
+        self.pack: Callable[..., bytes] = values.pack
+        self.pack_into: Callable[..., None] = values.pack_into
+        self.unpack_from: Callable[..., tuple[Any, ...]] = values.unpack_from
 
 
 @lru_cache(maxsize=1024)

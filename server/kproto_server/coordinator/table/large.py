@@ -40,10 +40,10 @@ class LargeGroup:
         self._first_keys: list[int] = []
         """The first key of each record."""
         self._put_in(0, split_records(keys, columns))
-        self.count = len(keys)
+        self.count: int = len(keys)
         """The number of entries."""
         _, _, _, times, _ = columns
-        self.min_commit_ms = min(times)
+        self.min_commit_ms: int = min(times)
         """As for a bucket (`buckets`)."""
 
     def _put_in(self, number: int, made: list[bytearray]) -> None:

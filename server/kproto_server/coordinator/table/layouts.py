@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from kproto_server.coordinator.table.column_layout import column_layout_of
+from kproto_server.coordinator.table.column_layout import ColumnLayout, column_layout_of
 from kproto_server.coordinator.table.keys import decode_keys
 from kproto_server.coordinator.table.topics import base_of
 
@@ -33,12 +33,12 @@ class LayoutTopic:
     __slots__ = ("base", "first", "name", "partitions", "stop", "topic_id")
 
     def __init__(self, base: int, name: str, topic_id: bytes, first: int, keys: tuple[int, ...]) -> None:
-        self.base = base
-        self.name = name
-        self.topic_id = topic_id
-        self.first = first
-        self.stop = first + len(keys)
-        self.partitions = tuple([key - base for key in keys])
+        self.base: int = base
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.first: int = first
+        self.stop: int = first + len(keys)
+        self.partitions: tuple[int, ...] = tuple([key - base for key in keys])
 
     def find(self, partitions: tuple[int, ...]) -> Positions | None:
         """Return the indexes of some partitions in the layout; None if it does not have all of them."""
@@ -53,13 +53,13 @@ class Layout:
     __slots__ = ("by_name", "column_flags", "column_layout", "count", "data", "keys", "topics")
 
     def __init__(self, data: bytes, topics: TopicNumbers) -> None:
-        self.data = data
-        self.column_flags = data[0]
-        self.keys = decode_keys(data, 1)
-        self.count = len(self.keys)
-        self.column_layout = column_layout_of(self.column_flags, self.count)
-        self.topics = _topics(self.keys, topics)
-        self.by_name = {topic.name: topic for topic in self.topics}
+        self.data: bytes = data
+        self.column_flags: int = data[0]
+        self.keys: tuple[int, ...] = decode_keys(data, 1)
+        self.count: int = len(self.keys)
+        self.column_layout: ColumnLayout = column_layout_of(self.column_flags, self.count)
+        self.topics: tuple[LayoutTopic, ...] = _topics(self.keys, topics)
+        self.by_name: dict[str, LayoutTopic] = {topic.name: topic for topic in self.topics}
 
 
 def positions_of(known: tuple[int, ...], wanted: tuple[int, ...], first: int = 0) -> Positions | None:
@@ -96,7 +96,7 @@ class Layouts:
     __slots__ = ("_cached", "_entries_count", "_generation", "topics")
 
     def __init__(self, topics: TopicNumbers) -> None:
-        self.topics = topics
+        self.topics: TopicNumbers = topics
         self._cached: dict[bytes, Layout] = {}
         self._entries_count = 0
         self._generation = 0

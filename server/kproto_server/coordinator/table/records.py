@@ -29,7 +29,7 @@ from kproto_server.coordinator.table.entries import OffsetAndMetadata
 from kproto_server.coordinator.table.keys import encode_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Sequence
+    from collections.abc import Callable, Collection, Container, Sequence
 
     from kproto_server.coordinator.table.layouts import Layout, Layouts, LayoutTopic
 
@@ -47,7 +47,7 @@ SIZE_MAX = 8192
 """The size of a record in bytes; one with a single entry may be larger."""
 
 _unpack_head = HEAD.unpack_from
-head_and_column_flags = Struct("<qBB").unpack_from
+head_and_column_flags: Callable[..., tuple[Any, ...]] = Struct("<qBB").unpack_from
 """The beginning of a record: minimum commit timestamp, size of the layout, column flags."""
 _put_int64 = INT64.pack_into
 _new: Any = tuple.__new__

@@ -40,7 +40,7 @@ class TopicNumbers:
         """Numbers that can be used again."""
         self.ambiguous: set[str] = set()
         """Names of several topics: the topic was deleted and created again."""
-        self.generation = 0
+        self.generation: int = 0
         """How often a number was used again: layouts cached before are obsolete."""
 
     def base(self, name: str, topic_id: bytes) -> int:
