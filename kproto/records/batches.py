@@ -1,6 +1,6 @@
 """Batches of every magic, back to back, as a log segment or the ``records`` of a Fetch response has them.
 
-The first 17 bytes are enough to tell batches apart: offset int64, size int32, four bytes that depend on the magic,
+The first 17 bytes are enough to distinguish batches: offset int64, size int32, four bytes that depend on the magic,
 magic int8. Data that ends in the middle of a batch is not an error: a broker truncates its response at a number of
 bytes, and the last batch of a log may be torn (LF-61, LF-62). A whole batch that is wrong is an error.
 """

@@ -1,4 +1,4 @@
-"""Every layout once, where in a body lengths, counts and varints stand, and what both codecs make of hostile bytes."""
+"""Every layout once, the positions of lengths, counts and varints in a body, and a decode that compares both codecs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.codec.strategies import LAYOUTS
 
 
 class Source(NamedTuple):
-    """A layout whose generated code is not that of an earlier version."""
+    """A layout whose generated code differs from that of earlier versions."""
 
     cls: type[Message]
     version: int
     packs: bool
-    """Whether it packs many elements at once."""
+    """Whether the encoder packs many elements at once."""
 
     def __str__(self) -> str:
         return f"{self.cls.__name__} v{self.version}"
@@ -43,16 +43,16 @@ SOURCES = tuple(_sources())
 each_source = pytest.mark.parametrize("source", SOURCES, ids=str)
 
 
-class Place(NamedTuple):
-    """Where a length, a count, a tag or a tag's size stands in a body."""
+class SizeField(NamedTuple):
+    """The position of a length, a count, a tag or a tag's size in a body."""
 
     position: int
     size: int
     compact: bool
 
 
-def places(source: Source, body: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[Place, ...]:
-    """Every such place, as the interpreted codec comes by when it reads the body."""
+def size_fields(source: Source, body: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[SizeField, ...]:
+    """Return the size fields of a body in the order in which the interpreted codec reads them."""
     found = []
     length, varint = Prefixed._length, UVarint._parse
 
@@ -60,13 +60,13 @@ def places(source: Source, body: bytes, monkeypatch: pytest.MonkeyPatch) -> tupl
         position = stream.tell()
         value = length(self, stream, context, path)
         if not self.compact:
-            found.append(Place(position, stream.tell() - position, compact=False))
+            found.append(SizeField(position, stream.tell() - position, compact=False))
         return value
 
     def seen_varint(self: UVarint, stream: Any, context: Any, path: str) -> int:
         position = stream.tell()
         value = varint(self, stream, context, path)
-        found.append(Place(position, stream.tell() - position, compact=True))
+        found.append(SizeField(position, stream.tell() - position, compact=True))
         return value
 
     with monkeypatch.context() as patch:
@@ -76,18 +76,18 @@ def places(source: Source, body: bytes, monkeypatch: pytest.MonkeyPatch) -> tupl
     return tuple(found)
 
 
-def verdict(source: Source, data: bytes) -> tuple[Any, int] | None:
-    """What the generated codec makes of bytes; None: refused. The interpreted codec is held to the same.
+def decode_with_both(source: Source, data: bytes) -> tuple[Any, int] | None:
+    """Return the result of the generated codec, or None if it raises; check that the interpreted codec does the same.
 
-    When the generated one refuses, it asks the interpreted one what is wrong, and by itself says only "refused".
+    After a failure, the generated codec asks the interpreted one for the reason; its own reason is only "refused".
     """
     try:
         found = message_codec(source.cls, source.version).decode(data, 0)
     except DecodeError as error:
-        refusal = error.reason
+        reason = error.reason
     else:
-        plain = InterpretedCodec(source.cls, source.version).decode(data, 0)
-        assert plain == found or repr(plain) == repr(found), "but for NaN, which equals nothing"
+        reference = InterpretedCodec(source.cls, source.version).decode(data, 0)
+        assert reference == found or repr(reference) == repr(found), "repr for NaN, which is not equal to itself"
         return found
-    assert refusal != "refused", f"the interpreted codec takes {data.hex()}"
+    assert reason != "refused", f"the interpreted codec accepts {data.hex()}"
     return None

@@ -1,7 +1,7 @@
-"""Hypothesis strategies and edge cases made from declarations: values that have a form in one version.
+"""Hypothesis strategies and edge cases from declarations: values that can be encoded in one version.
 
-Arrays are drawn as the generated codec may meet them: few elements of any kind, or many that are equal, that have equal
-strings, or of which one differs. Sizes lie around those at which it reads or writes in another way.
+Arrays have the contents for which the generated codec has different code: few elements of any kind, or many elements
+that are equal, have equal strings, or are equal except for one. Sizes are around the limits of that code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 UNSIGNED_BITS = {"uint16": 16, "uint32": 32}
 SIZES = (0, 1, 2, BULK_READ_MIN - 1, BULK_READ_MIN, PACK_MIN - 1, PACK_MIN, PACK_MIN + 5)
 TEXT_SIZES = (0, 1, 126, 127, 128)
-"""Octets; 126 and 127 are the last of one octet of compact length, and the first of two."""
+"""Bytes; 126 is the last with a compact length of one byte, 127 the first with two."""
 TEXT_SIZE_MAX = 32767
 TAG_MAX = 2**32 - 1
 
@@ -51,7 +51,7 @@ def texts() -> st.SearchStrategy[str]:
     return st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | sized
 
 
-def octets() -> st.SearchStrategy[bytes]:
+def binaries() -> st.SearchStrategy[bytes]:
     return st.binary(max_size=6) | st.sampled_from([bytes(size) for size in TEXT_SIZES])
 
 
@@ -63,7 +63,7 @@ def primitives(kind: str) -> st.SearchStrategy[Any]:
         case "string":
             return texts()
         case "bytes" | "records":
-            return octets()
+            return binaries()
         case "uuid":
             return st.binary(min_size=16, max_size=16)
         case "float64":
@@ -86,16 +86,18 @@ def arrays(elements: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...
     few = st.lists(elements, max_size=3).map(tuple)
     sizes = st.sampled_from(SIZES)
     equal = st.builds(lambda element, size: (element,) * size, elements, sizes)
-    alike = st.builds(lambda element, size: tuple(varied(element, index) for index in range(size)), elements, sizes)
+    equal_strings = st.builds(
+        lambda element, size: tuple(varied(element, index) for index in range(size)), elements, sizes
+    )
     one_differs = st.builds(
-        lambda element, size, other, place: (element,) * min(place, size) + (other,) + (element,) * (size - place),
+        lambda element, size, other, index: (element,) * min(index, size) + (other,) + (element,) * (size - index),
         elements, sizes, elements, st.integers(0, SIZES[-1]),
     )  # fmt: skip
-    return few | equal | alike | one_differs
+    return few | equal | equal_strings | one_differs
 
 
 def varied(element: Any, index: int) -> Any:
-    """Return the element with another number in its first field that has one, as partitions differ."""
+    """Return the element with another number in its first integer field, as partitions differ."""
     if not isinstance(element, Struct):
         return element
     for field in fields_of(type(element)):
@@ -108,7 +110,7 @@ _structs: dict[tuple[type[Any], int, bool], st.SearchStrategy[Any]] = {}
 
 
 def structs(cls: type[Struct], version: int, flexible: bool) -> st.SearchStrategy[Any]:
-    """Values of a class that have a form in this version."""
+    """Values of a class that can be encoded in this version."""
     found = _structs.get((cls, version, flexible))
     if found is None:
         found = _structs[cls, version, flexible] = _make_structs(cls, version, flexible)
@@ -122,7 +124,7 @@ def _make_structs(cls: type[Struct], version: int, flexible: bool) -> st.SearchS
 
 
 def made(cls: type[Struct], items: tuple[Any, ...]) -> Any:
-    return tuple.__new__(cls, items)  # type: ignore[type-var]  # a Struct is a tuple, which type checkers are not told
+    return tuple.__new__(cls, items)  # type: ignore[type-var]  # a Struct is a tuple; type checkers do not know
 
 
 def field_values(field: Field, version: int, flexible: bool) -> st.SearchStrategy[Any]:
@@ -135,25 +137,25 @@ def field_values(field: Field, version: int, flexible: bool) -> st.SearchStrateg
 
 
 def unknown_tags(cls: type[Struct], version: int) -> st.SearchStrategy[tuple[TaggedField, ...]]:
-    """Tagged fields that the class does not declare in this version, in rising order as they come back."""
+    """Tagged fields that the class does not declare in this version, in rising order, in which they are decoded."""
     present = [field for field in fields_of(cls) if field.versions.covers(version)]
     declared = {field.tag.number for field in present if field.tag is not None}
     numbers = (st.integers(0, 8) | st.integers(0, 200) | st.integers(0, TAG_MAX)).filter(
         lambda number: number not in declared
     )
-    some = st.dictionaries(numbers, octets(), max_size=2).map(
+    some = st.dictionaries(numbers, binaries(), max_size=2).map(
         lambda found: tuple(TaggedField(*item) for item in sorted(found.items()))
     )
     return st.just(()) | some
 
 
 def messages(cls: type[Message], version: int) -> st.SearchStrategy[Any]:
-    """Values of a message that have a form in this version."""
+    """Values of a message that can be encoded in this version."""
     return structs(cls, version, cls._flexible.covers(version))
 
 
 class Edges:
-    """One value of each field of a message, the same everywhere: a kind of edge case."""
+    """An edge case: all fields of one type have the same value."""
 
     def __init__(self, *, size: int = 0, text: int = 0, high: bool = False, null: bool = False, tags: int = 0) -> None:
         self.size = size
@@ -202,7 +204,7 @@ class Edges:
 
 
 def edges() -> Iterator[Edges]:
-    """Edge cases that any message can be asked for: a value of some kilobytes at most for those that nest."""
+    """Edge cases for any message; nested messages have a few kilobytes at most."""
     yield Edges()
     yield Edges(null=True)
     yield Edges(null=True, size=1)
@@ -230,7 +232,7 @@ def array_paths(cls: type[Struct], version: int) -> Iterator[tuple[str, ...]]:
 
 
 def with_array_size(value: Any, path: tuple[str, ...], size: int) -> Any:
-    """Return the value with so many elements, alike but for their numbers, in one of its arrays."""
+    """Return the value with ``size`` elements, which differ only in a number, in one of its arrays."""
     name, *rest = path
     inner = getattr(value, name)
     if rest:

@@ -1,4 +1,4 @@
-"""The error table against the one that Kafka's own program printed (`fixtures/kafka-error-codes.json`)."""
+"""The error codes against the table that Kafka's own program printed (`fixtures/kafka-error-codes.json`)."""
 
 import pytest
 
@@ -6,16 +6,16 @@ from kproto.codes import ErrorCode
 from tests.fixture_files import ErrorDefinition, error_codes
 
 
-def test_there_is_a_member_for_each_of_kafkas_errors_and_no_other() -> None:
+def test_the_members_are_exactly_kafkas_errors() -> None:
     assert {member.name: member.value for member in ErrorCode} == {
-        name: facts.code for name, facts in error_codes().items()
+        name: error.code for name, error in error_codes().items()
     }
 
 
-@pytest.mark.parametrize("facts", error_codes().values(), ids=lambda facts: facts.name)
-def test_a_code_carries_kafkas_retriability_and_text(facts: ErrorDefinition) -> None:
-    code = ErrorCode(facts.code)
-    assert (code.name, code.retriable, code.message) == (facts.name, facts.retriable, facts.message)
+@pytest.mark.parametrize("error", error_codes().values(), ids=lambda error: error.name)
+def test_name_retriability_and_text_are_kafkas(error: ErrorDefinition) -> None:
+    code = ErrorCode(error.code)
+    assert (code.name, code.retriable, code.message) == (error.name, error.retriable, error.message)
 
 
 def test_a_code_is_its_number() -> None:
@@ -24,6 +24,6 @@ def test_a_code_is_its_number() -> None:
     assert f"{ErrorCode.ILLEGAL_GENERATION:d}" == "22"
 
 
-def test_an_unknown_number_is_refused() -> None:
+def test_an_unknown_number_raises_value_error() -> None:
     with pytest.raises(ValueError, match="4711"):
         ErrorCode(4711)

@@ -1,7 +1,7 @@
-"""Each declaration equals Kafka's definition, field by field, in every version of both releases kept in fixtures.
+"""Each declaration equals Kafka's definition, field by field, in every version of both releases in the fixtures.
 
-What is compared is what stands on the wire and what a user sees: name, type, array, null, tag, compact form, default,
-ignorable, and the same of every nested structure. `TODAY` wins where both releases know a field and differ.
+Compared are all properties that affect the wire or the user: name, type, array, null, tag, compact, default, ignorable,
+and the same of every nested struct. If both releases have a field and differ, the definition of `TODAY` is right.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ CONTROLLERS_ONLY = {
     73: "AssignReplicasToDirs",
     82: "UpdateRaftVoter",
 }
-"""Never on a broker's client listener, in no release: brokers and controllers say these to controllers."""
+"""APIs between brokers and controllers, which no release serves on a broker's client listener."""
 
 RENAMED_APIS = {"ListClientMetricsResources": "ListConfigResources"}
-"""3.9.2's name: today's, of the same API key and layout."""
+"""Name in 3.9.2 -> today's name of the same API key and layout."""
 
 RENAMED = {
     ("TxnOffsetCommitRequest", "GenerationId"): "GenerationIdOrMemberEpoch",
@@ -42,24 +42,24 @@ RENAMED = {
     ("ListConfigResourcesResponse", "ClientMetricsResources"): "ConfigResources",
     ("ListConfigResourcesResponse", "Name"): "ResourceName",
 }
-"""3.9.2's field: today's. The layout is the same, and there is one declaration."""
+"""Field in 3.9.2 -> today's name. The layout is the same, and there is one declaration."""
 
 
 def early_access(api_key: int) -> bool:
-    """Whether 3.9.2 had the API for trying out only, in one unstable version; today's definition counts then."""
+    """Whether 3.9.2 has the API in one unstable version only; then today's definition is right."""
     return any(
-        facts.newest_is_unstable and len(list(facts.valid_versions)) == 1
-        for facts in definitions(RETIRED).values()
-        if facts.kind == "request" and facts.api_key == api_key
+        definition.newest_is_unstable and len(list(definition.valid_versions)) == 1
+        for definition in definitions(RETIRED).values()
+        if definition.kind == "request" and definition.api_key == api_key
     )
 
 
 class Case(NamedTuple):
-    """A message as one release defines it."""
+    """A message in the definition of one release."""
 
     cls: type[Message]
     release: str
-    facts: Definition
+    definition: Definition
 
     def __str__(self) -> str:
         return f"{self.cls.__name__} of {self.release}"
@@ -67,15 +67,19 @@ class Case(NamedTuple):
 
 def cases() -> Iterator[Case]:
     for release in RELEASES:
-        for name, facts in definitions(release).items():
-            if facts.kind not in ("request", "response") or facts.api_key not in APIS:
+        for name, definition in definitions(release).items():
+            if definition.kind not in ("request", "response") or definition.api_key not in APIS:
                 continue
-            if release == RETIRED and early_access(facts.api_key):
+            if release == RETIRED and early_access(definition.api_key):
                 continue
-            cls = request_class(facts.api_key) if facts.kind == "request" else response_class(facts.api_key)
+            cls = (
+                request_class(definition.api_key)
+                if definition.kind == "request"
+                else response_class(definition.api_key)
+            )
             api = name.removesuffix("Request").removesuffix("Response")
             assert cls.__name__.startswith(RENAMED_APIS.get(api, api))
-            yield Case(cls, release, facts)
+            yield Case(cls, release, definition)
 
 
 CASES = tuple(cases())
@@ -85,27 +89,27 @@ each_message = pytest.mark.parametrize("cls", both_sides, ids=lambda cls: cls.__
 
 
 def test_every_message_of_a_client_listener_is_declared() -> None:
-    asked = {
-        facts.api_key: facts
+    served = {
+        definition.api_key: definition
         for release in RELEASES
-        for facts in definitions(release).values()
-        if facts.kind == "request" and {"broker", "zkBroker"} & set(facts.listeners)
+        for definition in definitions(release).values()
+        if definition.kind == "request" and {"broker", "zkBroker"} & set(definition.listeners)
     }
-    assert asked.keys() == APIS.keys()
+    assert served.keys() == APIS.keys()
 
 
-def test_what_is_not_declared_is_of_controllers_only() -> None:
+def test_undeclared_messages_are_between_brokers_and_controllers() -> None:
     left_out = {
-        facts.api_key: name.removesuffix("Request")
+        definition.api_key: name.removesuffix("Request")
         for release in RELEASES
-        for name, facts in definitions(release).items()
-        if facts.kind == "request" and facts.api_key not in APIS
+        for name, definition in definitions(release).items()
+        if definition.kind == "request" and definition.api_key not in APIS
     }
     assert left_out == CONTROLLERS_ONLY
 
 
 def test_every_version_that_a_release_ever_served_is_declared() -> None:
-    """No version falls between the two releases whose layouts are compared below."""
+    """No version is missing between the two releases whose layouts are compared below."""
     for surface in api_versions().surfaces:
         for key, (low, high) in surface.apis.items():
             first, last = request_class(key)._versions
@@ -116,20 +120,22 @@ def test_every_version_that_a_release_ever_served_is_declared() -> None:
 
 @each_message
 def test_versions_are_kafkas(cls: type[Message]) -> None:
-    known = [case.facts.valid_versions for case in CASES if case.cls is cls and list(case.facts.valid_versions)]
+    known = [
+        case.definition.valid_versions for case in CASES if case.cls is cls and list(case.definition.valid_versions)
+    ]
     assert cls._versions == (min(v.low for v in known), max(v.high for v in known))
     assert set(range(cls._versions.first, cls._versions.last + 1)) == {v for versions in known for v in versions}
 
 
 @each_case
-def test_flexible_versions_are_kafkas(case: Case) -> None:
-    for version in case.facts.valid_versions:
-        assert case.cls._flexible.covers(version) == (version in case.facts.flexible_versions)
+def test_flexible_versions_are_kafkas_layout(case: Case) -> None:
+    for version in case.definition.valid_versions:
+        assert case.cls._flexible.covers(version) == (version in case.definition.flexible_versions)
 
 
 @each_case
-def test_api_key_is_kafkas(case: Case) -> None:
-    assert case.cls._api_key == case.facts.api_key
+def test_api_key_is_kafkas_layout(case: Case) -> None:
+    assert case.cls._api_key == case.definition.api_key
 
 
 class Layout(NamedTuple):
@@ -141,27 +147,27 @@ class Layout(NamedTuple):
     array: bool
     nullable: bool
     tag: int | None
-    compact_apart: bool
+    never_compact: bool
     fields: tuple[Any, ...]
 
 
-def kafkas(message: str, facts: tuple[FieldDefinition, ...], version: int) -> tuple[Layout, ...]:
+def kafkas_layout(message: str, definition: tuple[FieldDefinition, ...], version: int) -> tuple[Layout, ...]:
     return tuple(
         Layout(
-            name=snake(RENAMED.get((message, fact.name), fact.name)),
-            kind="struct" if fact.fields else fact.type.removeprefix("[]"),
-            array=fact.type.startswith("[]"),
-            nullable=version in fact.nullable_versions,
-            tag=fact.tag if version in fact.tagged_versions else None,
-            compact_apart=fact.flexible_versions is not None,
-            fields=kafkas(message, fact.fields, version),
+            name=snake(RENAMED.get((message, field_definition.name), field_definition.name)),
+            kind="struct" if field_definition.fields else field_definition.type.removeprefix("[]"),
+            array=field_definition.type.startswith("[]"),
+            nullable=version in field_definition.nullable_versions,
+            tag=field_definition.tag if version in field_definition.tagged_versions else None,
+            never_compact=field_definition.flexible_versions is not None,
+            fields=kafkas_layout(message, field_definition.fields, version),
         )
-        for fact in facts
-        if version in fact.versions
+        for field_definition in definition
+        if version in field_definition.versions
     )
 
 
-def ours(cls: type[Struct], version: int) -> tuple[Layout, ...]:
+def declared_layout(cls: type[Struct], version: int) -> tuple[Layout, ...]:
     found = []
     for field in fields_of(cls):
         if not field.versions.covers(version):
@@ -174,8 +180,8 @@ def ours(cls: type[Struct], version: int) -> tuple[Layout, ...]:
                 array=field.type.kind == "array",
                 nullable=field.nullable_versions.covers(version),
                 tag=field.tag.number if field.tag is not None and field.tag.versions.covers(version) else None,
-                compact_apart=field.never_compact,
-                fields=ours(kind.struct, version) if kind.struct is not None else (),
+                never_compact=field.never_compact,
+                fields=declared_layout(kind.struct, version) if kind.struct is not None else (),
             )
         )
     return tuple(found)
@@ -183,92 +189,96 @@ def ours(cls: type[Struct], version: int) -> tuple[Layout, ...]:
 
 @each_case
 def test_every_version_has_kafkas_layout(case: Case) -> None:
-    for version in case.facts.valid_versions:
-        assert ours(case.cls, version) == kafkas(case.cls.__name__, case.facts.fields, version), f"version {version}"
+    for version in case.definition.valid_versions:
+        assert declared_layout(case.cls, version) == kafkas_layout(
+            case.cls.__name__, case.definition.fields, version
+        ), f"version {version}"
 
 
-class Place(NamedTuple):
-    """A declared field, its class, and the versions of the message in which there is such a class."""
+class DeclaredField(NamedTuple):
+    """A declared field, its class, and the versions of the message that contain the class."""
 
     owner: type[Struct]
     field: Field
     outer: tuple[int, ...]
 
     @property
-    def always_there(self) -> bool:
+    def in_all_versions(self) -> bool:
         return all(self.field.versions.covers(version) for version in self.outer)
 
 
-def places(cls: type[Struct], outer: tuple[int, ...], path: str) -> Iterator[tuple[str, Place]]:
+def nested_fields(cls: type[Struct], outer: tuple[int, ...], path: str) -> Iterator[tuple[str, DeclaredField]]:
     for field in fields_of(cls):
         here = f"{path}.{field.name}"
-        yield here, Place(cls, field, outer)
+        yield here, DeclaredField(cls, field, outer)
         kind = field.type.element or field.type
         if kind.struct is not None:
             inner = tuple(version for version in outer if field.versions.covers(version))
-            yield from places(kind.struct, inner, here)
+            yield from nested_fields(kind.struct, inner, here)
 
 
-def all_places(cls: type[Message]) -> dict[str, Place]:
-    return dict(places(cls, tuple(range(cls._versions.first, cls._versions.last + 1)), cls.__name__))
+def all_fields(cls: type[Message]) -> dict[str, DeclaredField]:
+    return dict(nested_fields(cls, tuple(range(cls._versions.first, cls._versions.last + 1)), cls.__name__))
 
 
-def facts_by_path(message: str, facts: tuple[FieldDefinition, ...], path: str) -> Iterator[tuple[str, FieldDefinition]]:
-    for fact in facts:
-        here = f"{path}.{snake(RENAMED.get((message, fact.name), fact.name))}"
-        yield here, fact
-        yield from facts_by_path(message, fact.fields, here)
+def definitions_by_path(
+    message: str, definition: tuple[FieldDefinition, ...], path: str
+) -> Iterator[tuple[str, FieldDefinition]]:
+    for field_definition in definition:
+        here = f"{path}.{snake(RENAMED.get((message, field_definition.name), field_definition.name))}"
+        yield here, field_definition
+        yield from definitions_by_path(message, field_definition.fields, here)
 
 
-def newest_facts(cls: type[Message]) -> Mapping[str, FieldDefinition]:
-    """What the newest release that knows a field says of it, by path."""
+def newest_definitions(cls: type[Message]) -> Mapping[str, FieldDefinition]:
+    """Path -> definition of the field in the newest release that has it."""
     found: dict[str, FieldDefinition] = {}
     for case in CASES:
         if case.cls is cls:
-            for path, fact in facts_by_path(cls.__name__, case.facts.fields, cls.__name__):
-                found.setdefault(path, fact)
+            for path, field_definition in definitions_by_path(cls.__name__, case.definition.fields, cls.__name__):
+                found.setdefault(path, field_definition)
     return found
 
 
 @each_message
 def test_defaults_are_kafkas(cls: type[Message]) -> None:
-    """Where Kafka gives none it means zero, false or empty; a required field then needs none of ours."""
-    facts = newest_facts(cls)
-    for path, (owner, field, _) in all_places(cls).items():
-        fact = facts[path]
-        if fact.has_default:
+    """Without a default, Kafka means zero, false or empty; a required field needs no default in the declaration."""
+    definition = newest_definitions(cls)
+    for path, (owner, field, _) in all_fields(cls).items():
+        field_definition = definition[path]
+        if field_definition.has_default:
             assert field.name in owner._defaults, path  # type: ignore[attr-defined]
         if field.name in owner._defaults:  # type: ignore[attr-defined]
-            assert field.default == meant_default(field, fact), path
-            assert type(field.default) is type(meant_default(field, fact)), path
+            assert field.default == kafkas_default(field, field_definition), path
+            assert type(field.default) is type(kafkas_default(field, field_definition)), path
 
 
-def meant_default(field: Field, fact: FieldDefinition) -> Any:
-    if fact.has_default:
-        return fact.default
+def kafkas_default(field: Field, field_definition: FieldDefinition) -> Any:
+    if field_definition.has_default:
+        return field_definition.default
     return field.type.struct() if field.type.struct is not None else DEFAULTS[field.type.kind]
 
 
 @each_message
 def test_a_field_that_some_version_lacks_has_a_default(cls: type[Message]) -> None:
-    for path, place in all_places(cls).items():
-        if not place.always_there or place.field.tag is not None:
-            assert place.field.name in place.owner._defaults, path  # type: ignore[attr-defined]
+    for path, declared in all_fields(cls).items():
+        if not declared.in_all_versions or declared.field.tag is not None:
+            assert declared.field.name in declared.owner._defaults, path  # type: ignore[attr-defined]
 
 
 @each_message
-def test_what_may_be_dropped_is_kafkas(cls: type[Message]) -> None:
-    """Of a field that all versions have it makes no difference, and declarations do not say it."""
-    facts = newest_facts(cls)
-    for path, place in all_places(cls).items():
-        if not place.always_there:
-            assert place.field.ignorable == facts[path].ignorable, path
+def test_ignorable_fields_are_kafkas(cls: type[Message]) -> None:
+    """For a field of all versions it makes no difference, and declarations omit it."""
+    definition = newest_definitions(cls)
+    for path, declared in all_fields(cls).items():
+        if not declared.in_all_versions:
+            assert declared.field.ignorable == definition[path].ignorable, path
 
 
 @each_message
 def test_every_declared_field_is_in_some_version(cls: type[Message]) -> None:
-    met: dict[tuple[type[Struct], str], bool] = {}
-    for owner, field, outer in all_places(cls).values():
+    in_some_version: dict[tuple[type[Struct], str], bool] = {}
+    for owner, field, outer in all_fields(cls).values():
         here = any(field.versions.covers(version) for version in outer)
-        met[owner, field.name] = met.get((owner, field.name), False) or here
-    assert [name for name, seen in met.items() if not seen] == []
+        in_some_version[owner, field.name] = in_some_version.get((owner, field.name), False) or here
+    assert [name for name, is_in_some in in_some_version.items() if not is_in_some] == []

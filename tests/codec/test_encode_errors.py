@@ -1,7 +1,6 @@
-"""What has no form on the wire is refused with EncodeError, by both codecs and for each field of every layout.
+"""Values that cannot be encoded raise EncodeError, in both codecs and for each field of every layout.
 
-A wrong value is put in the place of each field in turn. Nothing else than EncodeError may come out, and nothing may be
-written in the silent belief that it was meant otherwise.
+A wrong value replaces each field in turn. No other exception may be raised, and no wrong value may be encoded.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ from tests.codec.strategies import (
 ONE = Edges(size=1, text=1)
 
 
-def refuse(source: Source, value: Any) -> EncodeError:
-    """Both codecs refuse to encode; return what the generated one says, which is what the interpreted one found."""
-    with pytest.raises(EncodeError) as plain:
+def encode_error(source: Source, value: Any) -> EncodeError:
+    """Check that both codecs raise the same EncodeError, and return it."""
+    with pytest.raises(EncodeError) as reference:
         InterpretedCodec(source.cls, source.version).encode(value)
-    with pytest.raises(EncodeError) as quick:
+    with pytest.raises(EncodeError) as generated:
         message_codec(source.cls, source.version).encode(value)
-    assert str(quick.value) == str(plain.value)
-    return quick.value
+    assert str(generated.value) == str(reference.value)
+    return generated.value
 
 
 def replaced(value: Any, path: tuple[str, ...], leaf: Any) -> Any:
-    """Return the value with something else in one place; in an array, in its first element."""
+    """Return the value with another leaf at a path; in an array, in its first element."""
     name, *rest = path
     inner = getattr(value, name)
     if rest and isinstance(inner, Struct):
@@ -54,7 +53,7 @@ def replaced(value: Any, path: tuple[str, ...], leaf: Any) -> Any:
 
 
 def paths(cls: type[Struct], version: int) -> Iterator[tuple[tuple[str, ...], Field]]:
-    """Each field within a class, present in a version or not, and the names that lead to it."""
+    """Yield (path, field) for each field of a class and its structs, whether the version has it or not."""
     for field in fields_of(cls):
         yield (field.name,), field
         kind = field.type.element or field.type
@@ -63,7 +62,7 @@ def paths(cls: type[Struct], version: int) -> Iterator[tuple[tuple[str, ...], Fi
 
 
 class Other:
-    """No value of any field."""
+    """A value of no field's type."""
 
 
 def wrong_values(kind: str) -> tuple[Any, ...]:
@@ -88,31 +87,30 @@ def test_a_value_of_another_type_or_size_is_refused(source: Source) -> None:
     for path, field in paths(source.cls, source.version):
         if field.versions.covers(source.version):
             for wrong in wrong_values(field.type.kind):
-                if (
-                    field.tag is None or wrong != field.default
-                ):  # 0 equals False, and a tag of the default isn't written
-                    refuse(source, replaced(value, path, wrong))
+                # 0 equals False, and a tagged field with its default is not written.
+                if field.tag is None or wrong != field.default:
+                    encode_error(source, replaced(value, path, wrong))
 
 
 @each_source
-def test_none_is_refused_where_null_is_not_allowed(source: Source) -> None:
+def test_none_is_refused_unless_the_field_is_nullable(source: Source) -> None:
     value = ONE.of(source.cls, source.version)
     for path, field in paths(source.cls, source.version):
         if field.versions.covers(source.version) and not field.nullable_versions.covers(source.version):
-            refuse(source, replaced(value, path, None))
+            encode_error(source, replaced(value, path, None))
 
 
 @each_source
-def test_elements_of_arrays_are_held_to_their_type(source: Source) -> None:
+def test_array_elements_of_another_type_are_refused(source: Source) -> None:
     value = ONE.of(source.cls, source.version)
     for path, field in paths(source.cls, source.version):
         if field.versions.covers(source.version) and field.type.element is not None:
             for wrong in (*wrong_values(field.type.element.kind), None):
-                refuse(source, replaced(value, path, (wrong,)))
+                encode_error(source, replaced(value, path, (wrong,)))
 
 
 def other_than(default: Any, field: Field) -> Any:
-    """A value of the field's type that is not its default."""
+    """Return a value of the field's type other than its default."""
     if field.type.kind in ("array", "struct"):
         return (Other(),)
     if isinstance(default, bool):
@@ -124,18 +122,18 @@ def other_than(default: Any, field: Field) -> Any:
 
 @each_source
 def test_a_field_that_the_version_lacks_is_dropped_or_refused(source: Source) -> None:
-    """Which of both, Kafka's definition says: see test_declarations."""
+    """Kafka's definition decides which: see test_declarations."""
     value = ONE.of(source.cls, source.version)
     data = message_codec(source.cls, source.version).encode(value)
     for path, field in paths(source.cls, source.version):
         if field.versions.covers(source.version):
             continue
-        told = replaced(value, path, other_than(field.default, field))
+        changed = replaced(value, path, other_than(field.default, field))
         if field.ignorable:
-            assert message_codec(source.cls, source.version).encode(told) == data, path
-            assert InterpretedCodec(source.cls, source.version).encode(told) == data, path
+            assert message_codec(source.cls, source.version).encode(changed) == data, path
+            assert InterpretedCodec(source.cls, source.version).encode(changed) == data, path
         else:
-            assert field.name in refuse(source, told).path
+            assert field.name in encode_error(source, changed).path
 
 
 @each_source
@@ -144,7 +142,7 @@ def test_unknown_tagged_fields_need_a_flexible_version(source: Source) -> None:
     if source.cls._flexible.covers(source.version):
         assert message_codec(source.cls, source.version).encode(value)
     else:
-        assert refuse(source, value).path.endswith("unknown_tagged_fields")
+        assert encode_error(source, value).path.endswith("unknown_tagged_fields")
 
 
 FLEXIBLE = next(source for source in SOURCES if source.cls is OffsetCommitRequest and source.version == 8)
@@ -156,27 +154,27 @@ FLEXIBLE = next(source for source in SOURCES if source.cls is OffsetCommitReques
         (TaggedField(-1, b""),),
         (TaggedField(TAG_MAX + 1, b""),),
         (TaggedField(7, b"one"), TaggedField(7, b"two")),
-        (TaggedField(7, "text"),),  # type: ignore[arg-type]  # what is tested
+        (TaggedField(7, "text"),),  # type: ignore[arg-type]  # the wrong type is the test
         (TaggedField(7, None),),  # type: ignore[arg-type]
         (Other(),),
         7,
     ],
-    ids=["negative", "33 bits", "twice", "text", "null", "another type", "no tuple"],
+    ids=["negative", "33 bits", "twice", "text", "null", "another type", "not a tuple"],
 )
-def test_tagged_fields_that_have_no_form_are_refused(tags: Any) -> None:
-    refuse(FLEXIBLE, ONE.of(OffsetCommitRequest, 8).replace(unknown_tagged_fields=tags))
+def test_invalid_tagged_fields_are_refused(tags: Any) -> None:
+    encode_error(FLEXIBLE, ONE.of(OffsetCommitRequest, 8).replace(unknown_tagged_fields=tags))
 
 
 @each_source
 def test_one_wrong_element_of_many_is_refused(source: Source) -> None:
-    """Where many are packed at once, each is looked at all the same."""
+    """Each element is checked even if many are packed at once."""
     one = ONE.of(source.cls, source.version)
     for path in array_paths(source.cls, source.version):
         many = with_array_size(one, path, PACK_MIN)
         elements = found_at(many, path)
         if isinstance(elements[0], Struct):
             for wrong in wrong_elements(elements[0], source.version):
-                refuse(source, replaced(many, path, (*elements[:-1], wrong)))
+                encode_error(source, replaced(many, path, (*elements[:-1], wrong)))
 
 
 def found_at(value: Any, path: tuple[str, ...]) -> Any:
@@ -197,8 +195,8 @@ def test_the_path_names_the_field_that_is_wrong() -> None:
     value = ONE.of(OffsetCommitRequest, 3)
     topic: OffsetCommitRequestTopic = value.topics[0]
     wrong = topic.partitions[0].replace(committed_metadata="x" * 40000)
-    told = value.replace(topics=(topic, topic.replace(partitions=(topic.partitions[0], wrong))))
+    changed = value.replace(topics=(topic, topic.replace(partitions=(topic.partitions[0], wrong))))
     with pytest.raises(EncodeError) as caught:
-        told.encode(3)
+        changed.encode(3)
     assert caught.value.path == "OffsetCommitRequest.topics[1].partitions[1].committed_metadata"
     assert "40000" in caught.value.reason

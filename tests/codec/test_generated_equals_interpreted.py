@@ -1,7 +1,7 @@
-"""The generated codec is the interpreted one, only quicker: same bytes, same values, same positions, for every message.
+"""The generated codec equals the interpreted one: same bytes, same values, same positions, for every message.
 
-Values are made by Hypothesis from the declarations, for every API key, side and version; and edge cases by hand: empty,
-null, least and greatest, strings and arrays at the sizes where either codec or the wire changes its way.
+Hypothesis draws values from the declarations, for every message and version. Edge cases are added: empty, null, least
+and greatest values, strings and arrays of the sizes around which the codecs or the protocol change.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ each_layout = pytest.mark.parametrize(
 )
 
 
-def check(cls: type[Message], version: int, value: Any, before: bytes = b"", behind: bytes = b"") -> None:
-    """Both codecs write the same, and read it back from between other bytes."""
-    plain, quick = InterpretedCodec(cls, version), message_codec(cls, version)
-    data = plain.encode(value)
-    assert quick.encode(value) == data
-    buffer, end = before + data + behind, len(before) + len(data)
-    assert plain.decode(buffer, len(before)) == (value, end)
-    decoded, position = quick.decode(buffer, len(before))
+def check(cls: type[Message], version: int, value: Any, before: bytes = b"", after: bytes = b"") -> None:
+    """Check that both codecs encode the same bytes, and decode them from between other bytes."""
+    reference, generated = InterpretedCodec(cls, version), message_codec(cls, version)
+    data = reference.encode(value)
+    assert generated.encode(value) == data
+    buffer, end = before + data + after, len(before) + len(data)
+    assert reference.decode(buffer, len(before)) == (value, end)
+    decoded, position = generated.decode(buffer, len(before))
     assert (decoded, position) == (value, end)
     assert same_types(decoded, value)
 
 
 def same_types(one: Any, other: Any) -> bool:
-    """Whether equal values have equal types too: True is 1, and a tuple of another class might pass for a value."""
+    """Whether equal values also have equal types: True equals 1, and tuples of two classes can be equal."""
     if type(one) is not type(other):
         return False
     return not isinstance(one, tuple) or all(map(same_types, one, other))
@@ -54,20 +54,20 @@ def same_types(one: Any, other: Any) -> bool:
 @each_layout
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
-def test_any_value(cls: type[Message], version: int, data: st.DataObject) -> None:
+def test_any_value_is_encoded_and_decoded(cls: type[Message], version: int, data: st.DataObject) -> None:
     value = data.draw(messages(cls, version))
     check(cls, version, value, data.draw(st.binary(max_size=3)), data.draw(st.binary(max_size=20)))
 
 
 @each_layout
-def test_edge_cases(cls: type[Message], version: int) -> None:
+def test_edge_cases_are_encoded_and_decoded(cls: type[Message], version: int) -> None:
     for edge in edges():
         check(cls, version, edge.of(cls, version))
 
 
 @each_source
-def test_arrays_around_the_sizes_of_bulk_work(source: Source) -> None:
-    """Each array of a message in turn, the others of one element."""
+def test_arrays_around_the_sizes_of_bulk_reads_and_writes(source: Source) -> None:
+    """Each array of a message in turn; the others have one element."""
     cls, version, packs = source
     one = Edges(size=1, text=1).of(cls, version)
     for path in array_paths(cls, version):

@@ -1,7 +1,7 @@
-"""Frames that real brokers and real clients exchanged decode, and encode to the same bytes, in both codecs.
+"""Recorded frames of real brokers and clients are decoded, and encoded to the same bytes, headers included.
 
-Headers included. What real clients never say was said by hand: bodies that a broker refused (it closed the
-connection), and bodies with bytes behind them, which it took. Those are told by the note of the situation.
+Both codecs are tested. The recordings include requests that no real client sends: bodies that the broker refused by
+closing the connection, and bodies with trailing bytes, which the broker accepted. Their ``note`` distinguishes them.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ REFUSED = {
 }
 NO_SUCH_API = "unknown api key 9999"
 UNSUPPORTED = re.compile(r"version \d+: not supported by this broker")
-"""With a body that was not made for the version."""
+"""The body of these requests has the layout of another version."""
 TRAILING = {"three bytes too many": b"\1\2\3"}
 DOWNGRADED = re.compile(r"fallback .*response has the v0 layout")
 
 
-def made_by_hand(pair: GoldenPair) -> bool:
-    """Whether the request is none."""
+def is_invalid(pair: GoldenPair) -> bool:
+    """Whether the request does not have the layout of its version."""
     return pair.note in REFUSED or pair.note == NO_SUCH_API or UNSUPPORTED.match(pair.note) is not None
 
 
 def pairs(api: str) -> Iterable[GoldenPair]:
-    """The pairs whose request is of a declared version."""
+    """Return the pairs with a valid request of a declared version."""
     return (
-        pair for pair in golden(api) if not made_by_hand(pair) and pair.api_version in registry.versions(pair.api_key)
+        pair for pair in golden(api) if not is_invalid(pair) and pair.api_version in registry.versions(pair.api_key)
     )
 
 
 def request_bytes(frame: bytes, codec_of: CodecOf) -> tuple[bytes, bytes]:
-    """The frame of the request that is read from a frame, and what is left of that."""
+    """Decode a request frame; return the encoded request and the bytes after it."""
     header = read_request_header(frame)
     codec = codec_of(header.api_key, header.api_version)
     value, end = codec.decode_request(frame, header.body_position)
@@ -64,7 +64,7 @@ def request_bytes(frame: bytes, codec_of: CodecOf) -> tuple[bytes, bytes]:
 
 
 def response_bytes(frame: bytes, api_key: int, version: int, codec_of: CodecOf) -> bytes:
-    """The frame of the response that is read from a frame."""
+    """Decode a response frame; return the encoded response."""
     header_version = registry.header_versions(api_key, version)[1]
     codec = codec_of(api_key, version)
     value, end = codec.decode_response(frame, 4 + header_version)
@@ -75,7 +75,7 @@ def response_bytes(frame: bytes, api_key: int, version: int, codec_of: CodecOf) 
 
 @each_api
 @each_codec
-def test_requests_come_out_as_they_went_in(api: str, codec_of: CodecOf) -> None:
+def test_decoded_requests_encode_to_the_same_bytes(api: str, codec_of: CodecOf) -> None:
     for pair in pairs(api):
         again, rest = request_bytes(pair.request, codec_of)
         assert again + rest == pair.request, pair.note
@@ -84,7 +84,7 @@ def test_requests_come_out_as_they_went_in(api: str, codec_of: CodecOf) -> None:
 
 @each_api
 @each_codec
-def test_responses_come_out_as_they_went_in(api: str, codec_of: CodecOf) -> None:
+def test_decoded_responses_encode_to_the_same_bytes(api: str, codec_of: CodecOf) -> None:
     for pair in pairs(api):
         if pair.response is not None and not DOWNGRADED.search(pair.note):
             assert response_bytes(pair.response, pair.api_key, pair.api_version, codec_of) == pair.response, pair.note
@@ -92,17 +92,17 @@ def test_responses_come_out_as_they_went_in(api: str, codec_of: CodecOf) -> None
 
 @pytest.mark.parametrize("name", conversations())
 @each_codec
-def test_conversations_of_real_clients_come_out_as_they_went_in(name: str, codec_of: CodecOf) -> None:
-    for said in conversations()[name]:
-        if said.is_request:
-            assert request_bytes(said.frame, codec_of) == (said.frame, b"")
+def test_conversations_of_real_clients_encode_to_the_same_bytes(name: str, codec_of: CodecOf) -> None:
+    for frame in conversations()[name]:
+        if frame.is_request:
+            assert request_bytes(frame.frame, codec_of) == (frame.frame, b"")
         else:
-            assert response_bytes(said.frame, said.api_key, said.api_version, codec_of) == said.frame
+            assert response_bytes(frame.frame, frame.api_key, frame.api_version, codec_of) == frame.frame
 
 
 @each_api
 @each_codec
-def test_what_real_brokers_refused_is_refused(api: str, codec_of: CodecOf) -> None:
+def test_requests_that_real_brokers_refused_raise_decode_error(api: str, codec_of: CodecOf) -> None:
     for pair in golden(api):
         if pair.note in REFUSED:
             assert pair.response is None
@@ -112,8 +112,8 @@ def test_what_real_brokers_refused_is_refused(api: str, codec_of: CodecOf) -> No
 
 
 @each_api
-def test_trailing_bytes_are_for_the_strict_decoder_to_refuse(api: str) -> None:
-    """Real brokers answered these requests as if nothing were behind them."""
+def test_trailing_bytes_are_refused_by_message_decode_only(api: str) -> None:
+    """Real brokers responded to these requests as if there were no trailing bytes."""
     for pair in golden(api):
         if pair.note in TRAILING:
             assert pair.response is not None
@@ -122,7 +122,7 @@ def test_trailing_bytes_are_for_the_strict_decoder_to_refuse(api: str) -> None:
                 registry.request_class(pair.api_key).decode(body, pair.api_version)
 
 
-def test_an_api_that_does_not_exist_is_refused() -> None:
+def test_an_unknown_api_key_raises_decode_error() -> None:
     found = [pair for pair in golden("OffsetCommit") if pair.note == NO_SUCH_API]
     assert found
     for pair in found:
@@ -131,8 +131,8 @@ def test_an_api_that_does_not_exist_is_refused() -> None:
 
 
 @each_codec
-def test_downgrade_answers_have_the_layout_of_version_0(codec_of: CodecOf) -> None:
-    """Rule BA-21: whatever version was asked, a broker that does not know it answers error 35 so."""
+def test_responses_to_unknown_versions_have_the_layout_of_version_0(codec_of: CodecOf) -> None:
+    """BA-21: to an unknown version of ApiVersions, brokers respond with UNSUPPORTED_VERSION in version 0."""
     found = [pair for pair in golden("ApiVersions") if DOWNGRADED.search(pair.note)]
     assert {pair.api_version for pair in found} >= {1, 2, 3, 4, 5, 99}
     for pair in found:
@@ -140,9 +140,9 @@ def test_downgrade_answers_have_the_layout_of_version_0(codec_of: CodecOf) -> No
         assert response_bytes(pair.response, pair.api_key, 0, codec_of) == pair.response
 
 
-def test_the_only_undeclared_version_that_was_asked_is_99() -> None:
-    asked = {(pair.api_key, pair.api_version) for api in golden_apis() for pair in golden(api)}
-    assert {version for key, version in asked if version not in registry.versions(key)} == {99}
+def test_the_only_undeclared_version_in_the_recordings_is_99() -> None:
+    recorded = {(pair.api_key, pair.api_version) for api in golden_apis() for pair in golden(api)}
+    assert {version for key, version in recorded if version not in registry.versions(key)} == {99}
 
 
 def test_every_recorded_api_is_declared() -> None:
@@ -161,7 +161,7 @@ def test_values_are_those_of_an_independent_decoder(api: str) -> None:
 
 
 def check_values(ours: Any, theirs: Any) -> None:
-    """Compare what the fixture tells: bytes and UUIDs in hex, and not what was left at its default."""
+    """Compare the values in the fixture: bytes and UUIDs are in hex, and defaults are left out."""
     if isinstance(theirs, dict):
         for name, value in theirs.items():
             check_values(getattr(ours, snake(name)), value)
@@ -175,8 +175,8 @@ def check_values(ours: Any, theirs: Any) -> None:
         assert ours == theirs
 
 
-def test_unknown_tagged_fields_survive_wherever_they_are() -> None:
-    """A frame of a newer peer, made from a recorded one: each structure of each request and response with two more."""
+def test_unknown_tagged_fields_of_any_struct_are_kept() -> None:
+    """Two unknown tagged fields in each struct of each recorded request, as a newer peer may send them."""
     for api in golden_apis():
         for pair in pairs(api):
             codec = registry.codec(pair.api_key, pair.api_version)

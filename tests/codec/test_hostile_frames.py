@@ -1,7 +1,7 @@
-"""Hostile bytes: one documented error, the same verdict of both codecs, and memory within a multiple of the frame.
+"""Hostile bytes: one documented error, the same result of both codecs, and memory within a multiple of the frame.
 
-Each way to lie is tried at each place of valid bodies of every layout, and random damage by Hypothesis. The interpreted
-codec is asked about every one of them: `verdict` fails if the two differ in what they take or refuse.
+Each hostile number replaces each size field of valid bodies of every layout; Hypothesis adds random damage.
+`decode_with_both` fails if one codec accepts a body that the other refuses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kproto.messages.k03_metadata import MetadataRequest
 from kproto.messages.k08_offset_commit import OffsetCommitRequest
 from kproto.messages.k11_join_group import JoinGroupRequest
 from kproto.runtime import BULK_READ_MIN, DIAGNOSIS_SIZE_MAX
-from tests.codec.bodies import SOURCES, Place, Source, each_source, places, verdict
+from tests.codec.bodies import SOURCES, SizeField, Source, decode_with_both, each_source, size_fields
 from tests.codec.strategies import EXAMPLES, TEXT_SIZE_MAX, Edges, array_paths, messages, with_array_size
 
 if TYPE_CHECKING:
@@ -36,17 +36,17 @@ TAGGED = Edges(size=1, text=2, tags=1)
 def test_every_truncation_is_refused(source: Source, edge: Edges) -> None:
     body = message_codec(source.cls, source.version).encode(edge.of(source.cls, source.version))
     for size in range(len(body)):
-        assert verdict(source, body[:size]) is None
+        assert decode_with_both(source, body[:size]) is None
 
 
 @each_source
-def test_arrays_that_are_read_in_bulk_may_end_anywhere(source: Source) -> None:
-    """It must not read past the end, nor take fewer elements than are announced."""
+def test_truncations_of_arrays_that_are_read_in_bulk_are_refused(source: Source) -> None:
+    """A bulk read neither continues after the end nor returns fewer elements than announced."""
     codec, one = message_codec(source.cls, source.version), PLAIN.of(source.cls, source.version)
     for path in array_paths(source.cls, source.version):
         body = codec.encode(with_array_size(one, path, BULK_READ_MIN))
         for size in range(1, len(body), max(1, len(body) // 16)):
-            assert verdict(source, body[:size]) is None
+            assert decode_with_both(source, body[:size]) is None
 
 
 INT16S = ("7fff", "8000", "ffff", "fffe")
@@ -56,36 +56,36 @@ VARINTS = (
     "8080808008",  # 2^31
     "ffffffff0f",  # 2^32-1
     "8080808004",  # 2^30
-    "818002",  # 32769: a string of 32768 octets
-    "8000",  # 0 in two octets
+    "818002",  # 32769: a string of 32768 bytes
+    "8000",  # 0 in two bytes
     "00",  # null
 )
 TOO_LONG = tuple(map(bytes.fromhex, ("ffffffff1f", "ffffffff7f", "808080808001", "80808080808080808080")))
-"""Varints of 33 and of 35 bits, of six octets, and without end."""
+"""Varints of 33 and of 35 bits, of six bytes, and without end."""
 
 
-def lies(place: Place) -> tuple[bytes, ...]:
-    if place.compact:
+def hostile_numbers(field: SizeField) -> tuple[bytes, ...]:
+    if field.compact:
         return (*map(bytes.fromhex, VARINTS), *TOO_LONG)
-    return tuple(map(bytes.fromhex, INT16S if place.size == 2 else INT32S))
+    return tuple(map(bytes.fromhex, INT16S if field.size == 2 else INT32S))
 
 
 @each_source
-def test_lies_about_lengths_counts_and_tags(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_lengths_counts_and_tags_give_the_same_result(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     body = message_codec(source.cls, source.version).encode(TAGGED.of(source.cls, source.version))
-    for place in places(source, body, monkeypatch):
-        for lie in lies(place):
-            found = verdict(source, body[: place.position] + lie + body[place.position + place.size :])
-            assert found is None or lie not in TOO_LONG
+    for field in size_fields(source, body, monkeypatch):
+        for number in hostile_numbers(field):
+            hostile = body[: field.position] + number + body[field.position + field.size :]
+            assert decode_with_both(source, hostile) is None or number not in TOO_LONG
 
 
 @each_source
 def test_text_that_is_not_utf_8_is_refused(source: Source) -> None:
     body = message_codec(source.cls, source.version).encode(Edges(size=1, text=2).of(source.cls, source.version))
-    for place in range(len(body) - 1):
-        if body[place : place + 2] == b"ss":
-            assert verdict(source, body[:place] + b"\xc3\x28" + body[place + 2 :]) is None
-            assert verdict(source, body[:place] + b"\xed\xa0" + body[place + 2 :]) is None
+    for position in range(len(body) - 1):
+        if body[position : position + 2] == b"ss":
+            assert decode_with_both(source, body[:position] + b"\xc3\x28" + body[position + 2 :]) is None
+            assert decode_with_both(source, body[:position] + b"\xed\xa0" + body[position + 2 :]) is None
 
 
 LONGEST = b"\x80\x80\x02" + b"s" * TEXT_SIZE_MAX
@@ -95,16 +95,16 @@ TOO_LONG_BY_ONE = b"\x81\x80\x02" + b"s" * (TEXT_SIZE_MAX + 1)
 @pytest.mark.parametrize(
     "source", [source for source in SOURCES if source.cls._flexible.covers(source.version)], ids=str
 )
-def test_compact_text_is_no_longer_than_plain_text(source: Source) -> None:
-    """Its length could announce more, and Kafka refuses that."""
+def test_a_compact_string_has_the_limit_of_an_int16_length(source: Source) -> None:
+    """Its length can announce more, which Kafka refuses."""
     codec = message_codec(source.cls, source.version)
     body = codec.encode(Edges(size=1, text=TEXT_SIZE_MAX).of(source.cls, source.version))
     pieces = body.split(LONGEST)
-    for place in range(1, len(pieces)):
-        before, behind = LONGEST.join(pieces[:place]), LONGEST.join(pieces[place:])
-        assert codec.decode(before + LONGEST + behind, 0)[1] == len(body)
+    for index in range(1, len(pieces)):
+        before, after = LONGEST.join(pieces[:index]), LONGEST.join(pieces[index:])
+        assert codec.decode(before + LONGEST + after, 0)[1] == len(body)
         with pytest.raises(DecodeError):
-            codec.decode(before + TOO_LONG_BY_ONE + behind, 0)
+            codec.decode(before + TOO_LONG_BY_ONE + after, 0)
 
 
 def known_tags(source: Source) -> dict[int, Field]:
@@ -119,14 +119,11 @@ WITH_TAGS = tuple(source for source in SOURCES if known_tags(source))
 
 @pytest.mark.parametrize("source", WITH_TAGS, ids=str)
 def test_a_known_tag_must_fill_its_size(source: Source) -> None:
-    """An unknown tag may hold anything; the same bytes under a known number are held to its type."""
+    """Bytes that are valid for an unknown tag must have the field's type under the number of a known tag."""
     for number, field in known_tags(source).items():
-        told = (
-            Edges()
-            .of(source.cls, source.version)
-            .replace(**{field.name: field.default}, unknown_tagged_fields=(TaggedField(number, b"\1" * 37),))
-        )
-        assert verdict(source, message_codec(source.cls, source.version).encode(told)) is None
+        value = Edges().of(source.cls, source.version).replace(**{field.name: field.default})
+        wrong = value.replace(unknown_tagged_fields=(TaggedField(number, b"\1" * 37),))
+        assert decode_with_both(source, message_codec(source.cls, source.version).encode(wrong)) is None
 
 
 damage = st.lists(
@@ -139,24 +136,24 @@ damage = st.lists(
 @each_source
 @settings(max_examples=EXAMPLES // 2)
 @given(data=st.data())
-def test_random_damage(source: Source, data: st.DataObject) -> None:
+def test_random_damage_gives_the_same_result(source: Source, data: st.DataObject) -> None:
     body = bytearray(message_codec(source.cls, source.version).encode(data.draw(messages(source.cls, source.version))))
-    for place, octet in data.draw(damage):
+    for index, byte in data.draw(damage):
         if body:
-            body[place % len(body)] = octet
-    verdict(source, bytes(body))
+            body[index % len(body)] = byte
+    decode_with_both(source, bytes(body))
 
 
 MEMORY_MULTIPLE = 64
-"""Octets of memory for each of a frame. The smallest element of any array takes 2 octets on the wire and 64 as a tuple,
-with two pointers to it while the array is made; a tagged field of no content 2, and 100 with its number. A refusal may
-take twice as much: the interpreted codec reads what the generated one read, to say where it is wrong."""
+"""Bytes of memory for each byte of a frame. The smallest element of any array has 2 bytes on the wire and 64 as a
+tuple, with two pointers to it while the array is built; an empty tagged field has 2, and 100 with its number. A refusal
+may take twice as much, because the interpreted codec reads the same bytes again to find the error."""
 MEMORY_CONSTANT = 96 * 1024
-"""Octets that a refusal takes whatever the frame: the construct tree, the exception and its traceback."""
+"""Bytes that a refusal takes for any frame: the construct tree, the exception and its traceback."""
 
 
 def peak(decode: Decode, body: bytes) -> int:
-    """Return the octets that are allocated at once while a body is read."""
+    """Return the peak of allocated bytes while a body is decoded."""
     tracemalloc.start()
     try:
         decode(body, 0)
@@ -169,24 +166,24 @@ def peak(decode: Decode, body: bytes) -> int:
 
 
 @each_source
-def test_lies_about_sizes_allocate_nothing(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    """2^30 elements or 2^31-1 octets in a tiny body cost no more than the body does."""
+def test_hostile_sizes_allocate_nothing(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2^30 announced elements or 2^31-1 announced bytes in a tiny body allocate no more than the body."""
     codec = message_codec(source.cls, source.version)
     body = codec.encode(PLAIN.of(source.cls, source.version))
-    for place in places(source, body, monkeypatch):
-        for lie in lies(place)[:4]:
-            hostile = body[: place.position] + lie + body[place.position + place.size :]
-            verdict(source, hostile)
+    for field in size_fields(source, body, monkeypatch):
+        for number in hostile_numbers(field)[:4]:
+            hostile = body[: field.position] + number + body[field.position + field.size :]
+            decode_with_both(source, hostile)
             assert peak(codec.decode, hostile) < MEMORY_CONSTANT
 
 
-TOPICS_OF_NO_NAME = b"\x81\x80\x01" + b"\1\0" * 0x4000 + b"\1\0\0\0"
-TAGS_OF_NO_CONTENT = b"\2g" + bytes(8) + b"\1\0\1\1" + b"\x80\x80\x01" + b"\xff\x7f\0" * 0x4000
+TOPICS_WITHOUT_NAME = b"\x81\x80\x01" + b"\1\0" * 0x4000 + b"\1\0\0\0"
+TAGS_WITHOUT_CONTENT = b"\2g" + bytes(8) + b"\1\0\1\1" + b"\x80\x80\x01" + b"\xff\x7f\0" * 0x4000
 
 
 @pytest.mark.parametrize(
     ("cls", "version", "body"),
-    [(MetadataRequest, 9, TOPICS_OF_NO_NAME), (JoinGroupRequest, 6, TAGS_OF_NO_CONTENT)],
+    [(MetadataRequest, 9, TOPICS_WITHOUT_NAME), (JoinGroupRequest, 6, TAGS_WITHOUT_CONTENT)],
 )
 def test_memory_is_a_small_multiple_of_the_frame(cls: type[Message], version: int, body: bytes) -> None:
     decode = message_codec(cls, version).decode
@@ -197,7 +194,7 @@ def test_memory_is_a_small_multiple_of_the_frame(cls: type[Message], version: in
 
 @each_source
 def test_memory_of_arrays_is_a_small_multiple_of_the_frame(source: Source) -> None:
-    """Each array of each message with two hundred of the smallest elements that it can have."""
+    """Each array of each message, with two hundred of its smallest elements."""
     codec, one = message_codec(source.cls, source.version), Edges(size=1).of(source.cls, source.version)
     for path in array_paths(source.cls, source.version):
         body = codec.encode(with_array_size(one, path, 200))
@@ -205,27 +202,30 @@ def test_memory_of_arrays_is_a_small_multiple_of_the_frame(source: Source) -> No
         assert peak(codec.decode, body) < MEMORY_MULTIPLE * len(body) + 4096, path
 
 
-class Nothing(Struct):
-    """Takes no octet in version 0. Kafka has no such element, but a declaration may."""
+class Empty(Struct):
+    """Has no bytes in version 0. Kafka has no such element, but a declaration may have one."""
 
     later: Annotated[Int8, since(1)] = 0
 
 
-class ManyOfNothing(Message, versions=(0, 1)):
-    """An array whose count nothing on the wire bounds."""
+class EmptyElements(Message, versions=(0, 1)):
+    """An array whose count is not limited by the size of its elements."""
 
-    elements: Array[Nothing]
-
-
-def test_a_count_of_elements_without_octets_is_held_against_the_octets_left() -> None:
-    source = Source(ManyOfNothing, 0, packs=False)
-    assert verdict(source, bytes.fromhex("7fffffff")) is None
-    assert verdict(source, bytes.fromhex("00000003") + bytes(2)) is None
-    assert verdict(source, bytes.fromhex("00000002") + bytes(2)) == (ManyOfNothing(elements=(Nothing(), Nothing())), 4)
+    elements: Array[Empty]
 
 
-def test_what_is_wrong_with_a_large_frame_is_not_looked_for() -> None:
-    """Telling it would take construct many times longer than the frame took to refuse."""
+def test_the_count_of_elements_without_bytes_is_limited_by_the_bytes_left() -> None:
+    source = Source(EmptyElements, 0, packs=False)
+    assert decode_with_both(source, bytes.fromhex("7fffffff")) is None
+    assert decode_with_both(source, bytes.fromhex("00000003") + bytes(2)) is None
+    assert decode_with_both(source, bytes.fromhex("00000002") + bytes(2)) == (
+        EmptyElements(elements=(Empty(), Empty())),
+        4,
+    )
+
+
+def test_a_large_frame_is_refused_without_a_diagnosis() -> None:
+    """construct would take many times longer to find the error than the generated codec took to refuse the frame."""
     body = b"\0\1g" + b"\0\0\0\1\0\0" + bytes(8) + b"\0\0\0\1\0\1t\x7f\xff\xff\xff" + bytes(DIAGNOSIS_SIZE_MAX)
     with pytest.raises(DecodeError, match=f"{len(body)} bytes do not have this layout") as caught:
         message_codec(OffsetCommitRequest, 3).decode(body, 0)

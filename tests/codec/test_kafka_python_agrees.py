@@ -1,7 +1,7 @@
-"""kafka-python reads what we write, and we read what it writes: every API, side and version that both know.
+"""kafka-python decodes kproto's bytes and kproto decodes kafka-python's: every message and version that both know.
 
-It has retired versions that kio has not. Its objects are made by it, from our bytes, and compared field by field; its
-fields have Kafka's names, but for a few.
+kafka-python has retired versions that kio lacks. It builds its objects from kproto's bytes, and the test compares them
+field by field; nearly all fields have Kafka's names.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from kproto.declaration import Field, Struct, fields_of
 from kproto.message import Message
 from kproto.message_codec import message_codec
 from kproto.messages.k18_api_versions import ApiVersionsResponse
+from tests.codec.distinct_values import values
 from tests.codec.strategies import LAYOUTS
-from tests.codec.telling import values
 
 PACKAGES = ("admin", "consumer", "metadata", "producer", "sasl")
 MODULES = [importlib.import_module(f"kafka.protocol.{package}") for package in PACKAGES]
 
 
 def kafka_python_class(cls: type[Message]) -> Any:
-    """Return kafka-python's class of this message; None: it has none."""
+    """Return kafka-python's class of this message, or None."""
     return next((getattr(module, cls.__name__) for module in MODULES if hasattr(module, cls.__name__)), None)
 
 
@@ -45,15 +45,15 @@ RENAMED = {
     "topic_authorized_operations": "authorized_operations",
     "generation_id_or_member_epoch": "generation_id",
 }
-"""Our field: kafka-python's, where it does not have ours."""
+"""Field in kproto -> field in kafka-python, if the names differ."""
 
 
 def field_of(theirs: Any, name: str) -> Any:
     return getattr(theirs, name if name in theirs.fields else RENAMED[name])
 
 
-def plain(value: Any) -> Any:
-    """Return a leaf of kafka-python's as what stands on the wire."""
+def wire_value(value: Any) -> Any:
+    """Return a leaf of kafka-python's object as its value on the wire."""
     match value:
         case uuid.UUID():
             return value.bytes
@@ -74,11 +74,11 @@ def same(ours: Any, theirs: Any, version: int, path: str) -> None:
         for our, their in zip(ours, theirs, strict=True):
             same(our, their, version, path)
     else:
-        assert ours == plain(theirs), path
+        assert ours == wire_value(theirs), path
 
 
 def same_field(field: Field, ours: Any, theirs: Any, version: int, path: str) -> None:
-    """A tagged field that was not sent may be None there, and is the default here."""
+    """Compare a field. A tagged field that was not sent may be None in kafka-python, and has its default in kproto."""
     if theirs is not None or field.tag is None or ours != field.default:
         same(ours, theirs, version, f"{path}.{field.name}")
 
@@ -89,18 +89,18 @@ def same_field(field: Field, ours: Any, theirs: Any, version: int, path: str) ->
 def test_kafka_python_agrees(cls: type[Message], version: int, peer: Any) -> None:
     codec = message_codec(cls, version)
     for value in values(cls, version):
-        if cls is ApiVersionsResponse:  # it takes one with an error for the downgrade answer, in the layout of v0
+        if cls is ApiVersionsResponse:  # kafka-python expects the layout of v0 after an error
             value = value.replace(error_code=0)
         body = codec.encode(value)
         message = peer.decode(body, version=version)
         same(value, message, version, cls.__name__)
-        message._header = None  # it encodes no message that it decoded without
+        message._header = None  # kafka-python encodes a decoded message only without a header
         again = message.encode()
         assert again == body
         assert codec.decode(again, 0) == (value, len(body))
 
 
-def test_kafka_python_knows_the_versions_that_kio_has_not() -> None:
+def test_kafka_python_knows_versions_that_kio_lacks() -> None:
     layouts = {(cls.__name__, version) for cls, version, _ in KNOWN}
     assert {("OffsetCommitRequest", version) for version in range(11)} <= layouts
     assert {("FetchResponse", 0), ("ProduceRequest", 0), ("ListOffsetsResponse", 0)} <= layouts

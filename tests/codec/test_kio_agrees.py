@@ -1,7 +1,7 @@
-"""kio reads what we write, and we read what kio writes: every API, side and version that both know.
+"""kio decodes kproto's bytes and kproto decodes kio's: every message and version that both know.
 
-kio's entities are made by kio, from our bytes, and compared leaf by leaf. Its fields stand in the order of the wire
-and have Kafka's names, but that times are named without their unit.
+kio builds its entities from kproto's bytes, and the test compares them leaf by leaf. kio's fields have the order of the
+wire and Kafka's names, except that times have no unit in their name.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from kio.serial import entity_reader, entity_writer
 from kproto.declaration import Struct, fields_of
 from kproto.message import Message, Request
 from kproto.message_codec import message_codec
+from tests.codec.distinct_values import values
 from tests.codec.strategies import LAYOUTS
-from tests.codec.telling import values
 from tests.fixture_files import definitions
 
 
 def kio_class(cls: type[Message], version: int) -> Any:
-    """Return kio's class of this layout; None: it knows none."""
+    """Return kio's class of this layout, or None."""
     load = load_request_schema if issubclass(cls, Request) else load_response_schema
     key = cls._api_key
     if key not in api_key_map:
@@ -46,12 +46,12 @@ NEWER_THAN_KIO = {
     ("StreamsGroupTopologyDescriptionUpdate", 0),
     ("UnregisterController", 0),
 }
-"""Of Kafka 4.3 and 4.4; kio 0.6.5 does not know them."""
+"""Layouts of Kafka 4.3 and 4.4, which kio 0.6.5 lacks."""
 KNOWN = [(cls, version, kio_class(cls, version)) for cls, version in LAYOUTS if kio_class(cls, version) is not None]
 
 
-def plain(value: Any, kind: str) -> Any:
-    """Return a leaf of kio's as what stands on the wire."""
+def wire_value(value: Any, kind: str) -> Any:
+    """Return a leaf of kio's entity as its value on the wire."""
     match value:
         case datetime.timedelta():
             return round(value.total_seconds() * 1000)
@@ -85,7 +85,7 @@ def compare(ours: Any, theirs: Any, version: int, path: str, kind: str) -> None:
         for our, their in zip(ours, theirs, strict=True):
             compare(our, their, version, path, kind)
     else:
-        assert ours == plain(theirs, kind), path
+        assert ours == wire_value(theirs, kind), path
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_kio_agrees(cls: type[Message], version: int, kios: Any) -> None:
         assert codec.decode(stream.getvalue(), 0) == (value, len(body))
 
 
-def test_kio_knows_all_that_is_neither_retired_nor_newer() -> None:
+def test_kio_lacks_only_retired_and_newer_layouts() -> None:
     for cls, version in LAYOUTS:
         if kio_class(cls, version) is None:
             today = definitions("4.4.0").get(cls.__name__)

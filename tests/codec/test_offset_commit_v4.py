@@ -1,19 +1,21 @@
-"""OffsetCommit version by version as in OC-3, and the two layouts of version 4 (D1).
+"""OffsetCommit version by version (OC-3), and the two layouts of version 4 (D1).
 
-Method. The frames are OC-3's, each accepted by a real broker of its range. Which layout a frame of version 4 is read in
-is held against a reader written here (`names_in_whole_array`), by property tests and by trying every small frame.
+Method. The frames are those of OC-3; a real broker of each range accepted its frame. The layout that kproto finds for a
+frame of version 4 is compared with a reader written here (`names_in_whole_array`), by property tests and on all small
+frames.
 
-Theory. Behind group, generation and member id the released layout has eight octets of retention_time_ms, KIP-211's does
-not: what follows, an array of topics, is the same. A frame of KIP-211 fits the released layout exactly if its array of
-topics, read from its ninth octet on, is an array of topics again that ends where the frame does. That ninth octet lies
+Theory. After group, generation and member id, the released layout has eight bytes of retention_time_ms, and KIP-211's
+has none; then both have an array of topics. A frame of KIP-211 fits the released layout exactly if its array of topics,
+read from its ninth byte on, is again an array of topics that ends where the frame ends. That ninth byte is
 
-- within or behind a name of three or more characters: the count of topics then begins with a letter, so that it
-  announces 754,974,720 (``'-' << 24``) topics or more, of at least six octets: more than any frame has;
-- behind a name of two: the count of partitions is read as that of topics, and partitions as topics, the first of which
-  has no name, as the upper half of the partition's number is 0;
-- behind the first octet of that count for a name of one: 256 topics or more, which take 1,536 octets or more.
+- inside or after a name of three or more characters: the count of topics then begins with a letter, so that it
+  announces 754,974,720 (``'-' << 24``) topics or more, of at least six bytes each: more than any frame has;
+- after a name of two: the count of partitions is read as the count of topics, and partitions as topics, the first of
+  which has no name, because the upper half of the partition's number is 0;
+- after the first byte of that count, for a name of one: 256 topics or more, which take at least 1,536 bytes.
 
-Where both fit, the reading that names topics which Kafka allows is taken. That decides all of the second kind.
+If both layouts fit, the one that yields topic names that Kafka allows is right. That decides all cases of the second
+kind.
 """
 
 from __future__ import annotations
@@ -67,7 +69,7 @@ COMMIT = OffsetCommitRequest(
 )
 SIMPLE = OffsetCommitRequestKip211(group_id="g1", topics=COMMIT.topics)
 LEGAL = "-.09AZ_az"
-"""The least and the greatest characters of each kind that a topic's name may have."""
+"""The first and the last character of each range that a topic's name may contain."""
 FRAME_MAX = 65_536
 
 
@@ -90,7 +92,7 @@ def layout_of(frame: bytes) -> str:
 
 
 def names_in_whole_array(data: bytes) -> list[str] | None:
-    """The names, if this is an array of topics of v4 to its last octet; a reader that shares nothing with kproto."""
+    """Return the names if the data is one array of topics of v4, else None; this reader shares no code with kproto."""
     names = []
     try:
         (count,), position = struct.unpack_from(">i", data), 4
@@ -107,8 +109,8 @@ def names_in_whole_array(data: bytes) -> list[str] | None:
     return names if position == len(data) else None
 
 
-def can_be(names: Iterable[str]) -> bool:
-    """Whether Kafka allows these names, and there are any."""
+def are_allowed(names: Iterable[str]) -> bool:
+    """Whether there are names and Kafka allows all of them."""
     listed = list(names)
     return bool(listed) and all(re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name) for name in listed)
 
@@ -132,29 +134,29 @@ def _after_string(data: bytes, position: int, *, nullable: bool) -> int:
 
 class TestFramesOfEveryVersion:
     @pytest.mark.parametrize("version", OC_3)
-    def test_a_frame_says_the_same_commit_in_every_version(self, version: int) -> None:
-        """OC-3, OC-5: what a version lacks has its default."""
+    def test_every_version_of_the_frame_has_the_same_commit(self, version: int) -> None:
+        """OC-3, OC-5: a field that the version lacks has its default."""
         frame = bytes.fromhex(OC_3[version])[4:]
         header = read_request_header(frame)
         assert tuple(header) == (8, version, 7, "c", 12 if version == 8 else 11)
         assert OffsetCommitRequest.decode(frame[header.body_position :], version) == COMMIT
 
     @pytest.mark.parametrize("version", OC_3)
-    def test_the_commit_is_written_as_these_octets(self, version: int) -> None:
+    def test_the_commit_is_encoded_to_these_bytes(self, version: int) -> None:
         """OC-3."""
         frame = bytes.fromhex(OC_3[version])
         assert int.from_bytes(frame[:4]) == len(frame) - 4
         position = 4 + read_request_header(frame[4:]).body_position
         assert COMMIT.encode(version) == frame[position:]
 
-    def test_version_4_as_released_carries_the_retention_time(self) -> None:
-        """OC-3: eight octets more than v5."""
+    def test_version_4_as_released_has_the_retention_time(self) -> None:
+        """OC-3: eight bytes more than v5."""
         frame = bytes.fromhex(OC_3[4])[4:]
         assert decode_v4(frame, 11) == (COMMIT, len(frame), RELEASED)
         assert len(OC_3[4]) - len(OC_3[5]) == 2 * 8
 
-    def test_version_4_of_kip_211_is_version_5_under_another_number(self) -> None:
-        """D1: KIP-211 has in v4 what was released as v5 (OC-3)."""
+    def test_version_4_of_kip_211_has_the_layout_of_version_5(self) -> None:
+        """D1: the layout of v4 in KIP-211 was released as v5 (OC-3)."""
         body = bytes.fromhex(OC_3[5])[15:]
         assert SIMPLE.encode(4) == body
         frame = bytes.fromhex("0008000400000007000163") + body
@@ -162,12 +164,12 @@ class TestFramesOfEveryVersion:
 
 
 class TestFallback:
-    def test_octets_behind_the_released_layout_are_ignored(self) -> None:
-        """BA-7: the position tells where they begin."""
+    def test_bytes_after_the_released_layout_are_ignored(self) -> None:
+        """BA-7: the returned position is before them."""
         body = COMMIT.encode(4)
         assert decode_v4(body + b"\0\1\2", 0) == (COMMIT, len(body), RELEASED)
 
-    def test_octets_behind_the_layout_of_kip_211_are_refused_if_the_released_one_does_not_fit_at_all(self) -> None:
+    def test_bytes_after_the_layout_of_kip_211_are_refused_if_the_released_one_does_not_fit(self) -> None:
         body = of_kip_211(topic("topic", (0, 1, "")))
         assert layout_of(body) == KIP_211
         with pytest.raises(DecodeError, match=r"OffsetCommitRequest\.topics"):
@@ -183,17 +185,17 @@ class TestFallback:
                 decode_v4(body[:size], 0)
 
     @given(st.integers(-1, 2**32 - 1), st.binary(max_size=80))
-    def test_no_octets_behind_a_usual_retention_make_it_kip_211s(self, retention_time_ms: int, more: bytes) -> None:
-        """KIP-211's count of topics would be -1 or 0: refused, or at its end four octets too early."""
+    def test_no_bytes_after_a_usual_retention_make_it_kip_211s(self, retention_time_ms: int, more: bytes) -> None:
+        """KIP-211's count of topics would be -1 or 0: invalid, or the array would end four bytes too early."""
         body = COMMIT.replace(retention_time_ms=retention_time_ms).encode(4)
         assert layout_of(body + more) == RELEASED
 
-    def test_octets_behind_a_retention_of_50_days_can(self) -> None:
+    def test_bytes_after_a_retention_of_50_days_can_make_it_kip_211s(self) -> None:
         """2**32 ms and more: one topic. The frame fits KIP-211's layout exactly, and the released one does not."""
         nameless = OffsetCommitRequest(group_id="g1", retention_time_ms=0x1_0002_7431, topics=(topic(""),))
-        behind = bytes.fromhex("00000000000a0000")
-        assert nameless.encode(4) + behind == of_kip_211(topic("t1", (0, 10, "")))
-        assert layout_of(nameless.encode(4) + behind) == KIP_211
+        trailing = bytes.fromhex("00000000000a0000")
+        assert nameless.encode(4) + trailing == of_kip_211(topic("t1", (0, 10, "")))
+        assert layout_of(nameless.encode(4) + trailing) == KIP_211
 
 
 def topics(
@@ -213,7 +215,7 @@ any_topics = topics(st.text(max_size=9), st.text(max_size=9), int32, int64, 3)
 tiny = st.integers(0, 3)
 NARROW = st.text("\0\1\2a", max_size=9)
 narrow_topics = topics(NARROW, NARROW, tiny, tiny, 3)
-"""Names and metadata out of which counts and lengths are made: what a random frame hits too seldom."""
+"""Names and metadata whose bytes are small counts and lengths, which random frames contain too rarely."""
 real_topics = topics(
     st.text(LEGAL, min_size=1, max_size=3) | st.text(LEGAL, min_size=1, max_size=249),
     st.text(max_size=40),
@@ -221,12 +223,12 @@ real_topics = topics(
     tiny | st.integers(-(2**48), 2**48 - 1),
     6,
 )
-"""What KIP-211's client could commit: names that Kafka allows, at most 65,536 partitions, 2**48 offsets."""
+"""Possible commits of a KIP-211 client: names that Kafka allows, at most 65,536 partitions, 2**48 offsets."""
 members = st.sampled_from([(-1, ""), (0, ""), (7, "member-1"), (-7, "\0\1")]) | st.tuples(int32, st.text(max_size=9))
 
 
 def can_be_ambiguous(request: OffsetCommitRequestKip211) -> bool:
-    """Whether a real commit of KIP-211, in a frame of at most 64 KiB, is of the family that may fit both layouts."""
+    """Whether a real commit of KIP-211, in a frame of at most 64 KiB, may fit both layouts."""
     first = request.topics[0]
     return len(first.name) == 1 and len(first.partitions) > 0 and len(request.encode(4)) >= 256 * 6
 
@@ -239,10 +241,10 @@ class TestNoFrameIsReadAsTheOtherLayout:
         self.assert_released(member, retention, commits, group_id)
 
     @given(members, st.integers(-1, 2**32 - 1), any_topics | narrow_topics, st.text(max_size=9))
-    def test_with_a_usual_retention_any_released_frame_is(
+    def test_any_released_frame_with_a_usual_retention_is_read_as_released(
         self, member: tuple[int, str], retention: int, commits: list[OffsetCommitRequestTopic], group_id: str
     ) -> None:
-        """Whatever its topics are called: KIP-211's reading would have -1 or no topics."""
+        """For any topic names: KIP-211's layout would have -1 or no topics."""
         self.assert_released(member, retention, commits, group_id)
 
     def assert_released(
@@ -259,7 +261,7 @@ class TestNoFrameIsReadAsTheOtherLayout:
         assert decode_v4(body, 0) == (request, len(body), RELEASED)
 
     @given(members, real_topics.filter(bool), st.text(max_size=9))
-    def test_a_real_frame_of_kip_211_is_read_as_such_but_for_the_family(
+    def test_a_real_frame_of_kip_211_is_read_as_such_unless_it_can_be_ambiguous(
         self, member: tuple[int, str], commits: list[OffsetCommitRequestTopic], group_id: str
     ) -> None:
         request = OffsetCommitRequestKip211(
@@ -281,7 +283,7 @@ class TestNoFrameIsReadAsTheOtherLayout:
         )  # fmt: skip
 
     @given(members, any_topics | narrow_topics)
-    def test_any_frame_of_kip_211_is_read_as_released_only_if_its_topics_hold_better_ones(
+    def test_a_frame_of_kip_211_is_read_as_released_only_if_that_yields_better_names(
         self, member: tuple[int, str], commits: list[OffsetCommitRequestTopic]
     ) -> None:
         request = OffsetCommitRequestKip211(
@@ -293,60 +295,61 @@ class TestNoFrameIsReadAsTheOtherLayout:
         body = request.encode(4)
         array = body[2 + 2 + 4 + 2 + len(member[1].encode()) :]
         other = names_in_whole_array(array[8:])
-        is_kip_211 = other is None or (not can_be(other) and can_be(each.name for each in commits))
+        is_kip_211 = other is None or (not are_allowed(other) and are_allowed(each.name for each in commits))
         assert layout_of(body) == (KIP_211 if is_kip_211 else RELEASED)
 
-    def test_a_name_may_hold_the_other_layout_if_it_may_hold_anything(self) -> None:
-        """No topic can have such a name: one topic, its empty name, and half a count."""
+    def test_an_impossible_name_may_contain_the_other_layout(self) -> None:
+        """No topic can have such a name: a count of one, an empty name, and half a count."""
         assert layout_of(of_kip_211(topic("aa\0\0\0\1\0\0"))) == RELEASED
 
 
 def one_topic(
     names: Iterable[str], numbers: Iterable[tuple[int, ...]], offsets: range, metadata: Iterable[str | None]
 ) -> Iterator[OffsetCommitRequestTopic]:
-    said = list(itertools.product(offsets, metadata))
+    commits = list(itertools.product(offsets, metadata))
     for name, chosen in itertools.product(names, numbers):
-        for values in itertools.product(said, repeat=len(chosen)):
+        for values in itertools.product(commits, repeat=len(chosen)):
             yield topic(name, *((index, *value) for index, value in zip(chosen, values, strict=True)))
 
 
 def ambiguous(requests: Iterable[tuple[OffsetCommitRequestTopic, ...]]) -> tuple[int, int, list[str]]:
-    """How many requests there are, how many of them fit both layouts, and which are read as released."""
+    """Return (count of requests, count of those that fit both layouts, those that are read as released)."""
     count, both, found = 0, 0, []
     for request in requests:
         count += 1
         body = of_kip_211(*request)
         both += names_in_whole_array(body[10 + 8 :]) is not None
         if layout_of(body) == RELEASED:
-            found.append(", ".join(_shown(each) for each in request))
+            found.append(", ".join(_text_of(each) for each in request))
     return count, both, found
 
 
-def _shown(each: OffsetCommitRequestTopic) -> str:
-    said = (f"{p.partition_index}@{p.committed_offset}{p.committed_metadata!r}" for p in each.partitions)
-    return f"{each.name}: {' '.join(said)}".rstrip()
+def _text_of(each: OffsetCommitRequestTopic) -> str:
+    partitions = (f"{p.partition_index}@{p.committed_offset}{p.committed_metadata!r}" for p in each.partitions)
+    return f"{each.name}: {' '.join(partitions)}".rstrip()
 
 
 class TestEverySmallFrame:
-    """No commit of KIP-211 in these shapes is read as released; 24 of them fit both layouts."""
+    """None of these commits of KIP-211 is read as released; 24 of them fit both layouts."""
 
     def test_one_topic_with_up_to_two_partitions(self) -> None:
         names = ["t", "t1", "abc", "abcd", "abcde", "abcdef", "abcdefg", "abcdefghijkl"]
-        shapes = one_topic(names, [(), (0,), (1,), (0, 1), (1, 0), (2, 3)], range(6), [None, "", "m", "mm"])
-        assert ambiguous((each,) for each in shapes) == (8 * (1 + 2 * 24 + 3 * 24**2), 7, [])
+        requests = one_topic(names, [(), (0,), (1,), (0, 1), (1, 0), (2, 3)], range(6), [None, "", "m", "mm"])
+        assert ambiguous((each,) for each in requests) == (8 * (1 + 2 * 24 + 3 * 24**2), 7, [])
 
     def test_one_topic_with_three_partitions(self) -> None:
-        """Those that fit both have partitions 0, 1 and 10 and offset 0 first, whatever the others' offsets."""
+        """Those that fit both have partitions 0, 1 and 10, the first with offset 0."""
         numbers = [(0, *others) for others in itertools.permutations(range(1, 13), 2)]
         assert ambiguous((each,) for each in one_topic(["t1"], numbers, range(4), [""])) == (132 * 4**3, 16, [])
 
     def test_two_topics(self) -> None:
-        shapes = list(one_topic(["t", "t1", "abc"], [(), (0,), (1,), (0, 1)], range(3), ["", "m"]))
-        assert ambiguous(itertools.product(shapes, repeat=2)) == ((3 * (1 + 2 * 6 + 6**2)) ** 2, 0, [])
+        requests = list(one_topic(["t", "t1", "abc"], [(), (0,), (1,), (0, 1)], range(3), ["", "m"]))
+        assert ambiguous(itertools.product(requests, repeat=2)) == ((3 * (1 + 2 * 6 + 6**2)) ** 2, 0, [])
 
     @pytest.mark.parametrize("size", [1606, 1607, 1608])
-    def test_a_name_of_one_and_so_many_nul_characters(self, size: int) -> None:
-        """With 1607, of all sizes of such metadata below 2000, 256 topics without names could be read."""
+    def test_a_name_of_one_character_and_metadata_of_nul_characters(self, size: int) -> None:
+        """Of all sizes of such metadata below 2000, only 1607 yields 256 topics without names in the released
+        layout."""
         body = of_kip_211(topic("a", (0, 0, "\0" * size)))
         assert layout_of(body) == KIP_211
         assert (names_in_whole_array(body[18:]) is not None) == (size == 1607)

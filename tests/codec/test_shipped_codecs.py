@@ -1,6 +1,6 @@
-"""The codecs that the build puts into the wheel are whole, and are those that a checkout makes at first use (D14).
+"""The codecs that the build adds to the wheel are complete, and equal those that a checkout generates (D14).
 
-Made here by the build's own function; that the wheel has them is checked where the wheel is (tests/check_wheel.py).
+The build's own function generates them here; ``tests/check_wheel.py`` checks that the wheel contains them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EVERY_LAYOUT = LAYOUTS + tuple(
 
 @pytest.fixture(scope="module")
 def shipped() -> dict[str, types.ModuleType]:
-    """The generated modules by their name in the wheel."""
+    """Name in the wheel -> generated module."""
     modules = {}
     for file, source in generated_sources().items():
         name = f"kproto._generated.{file.removesuffix('.py')}"
@@ -44,7 +44,7 @@ def functions(shipped: dict[str, types.ModuleType], cls: type[Message], version:
     return MessageCodec(getattr(module, f"decode_{name}"), getattr(module, f"encode_{name}"))
 
 
-def test_every_layout_is_shipped_and_works(shipped: dict[str, types.ModuleType]) -> None:
+def test_every_layout_is_shipped(shipped: dict[str, types.ModuleType]) -> None:
     for cls, version in EVERY_LAYOUT:
         codec = functions(shipped, cls, version)
         for edges in (Edges(size=1, text=2, tags=1), Edges(null=True)):
@@ -54,40 +54,38 @@ def test_every_layout_is_shipped_and_works(shipped: dict[str, types.ModuleType])
             assert message_codec(cls, version).encode(value) == data
 
 
-def test_nothing_of_construct_is_needed() -> None:
+def test_generated_modules_do_not_use_construct() -> None:
     for file, source in generated_sources().items():
         assert "construct" not in source, file
 
 
-def test_errors_name_the_message_that_is_wrong(shipped: dict[str, types.ModuleType]) -> None:
-    """Equal layouts share a function; those of two messages must not, or one would be told for the other."""
+def test_errors_name_the_message(shipped: dict[str, types.ModuleType]) -> None:
+    """Versions with equal layouts share a function; two messages never do, or an error could name the wrong one."""
     for cls, version in EVERY_LAYOUT:
         codec = functions(shipped, cls, version)
-        with pytest.raises(EncodeError) as refused:
+        with pytest.raises(EncodeError) as caught:
             codec.encode(())
-        assert refused.value.path == cls.__name__
+        assert caught.value.path == cls.__name__
         if codec.encode(Edges().of(cls, version)):
             with pytest.raises(DecodeError, match=f"^{cls.__name__}[. ]"):
                 codec.decode(b"", 0)
 
 
-def test_the_registry_takes_shipped_codecs(
-    shipped: dict[str, types.ModuleType], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shipped_codecs_are_used(shipped: dict[str, types.ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, module in shipped.items():
         monkeypatch.setitem(sys.modules, name, module)
-    made = _load_codec(OffsetCommitRequest, 3)
-    assert made == functions(shipped, OffsetCommitRequest, 3)
+    loaded = _load_codec(OffsetCommitRequest, 3)
+    assert loaded == functions(shipped, OffsetCommitRequest, 3)
 
 
-def test_without_them_it_generates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_shipped_codecs_the_codec_is_generated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kproto.message_codec.generated_name", lambda module: "kproto._generated.not_in_this_wheel")
-    made = _load_codec(OffsetCommitRequest, 3)
+    loaded = _load_codec(OffsetCommitRequest, 3)
     value = Edges(size=1).of(OffsetCommitRequest, 3)
-    assert made.decode(made.encode(value), 0)[0] == value
+    assert loaded.decode(loaded.encode(value), 0)[0] == value
 
 
-def test_a_failure_within_a_shipped_module_is_not_taken_for_its_absence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_within_a_shipped_module_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kproto.message_codec.generated_name", lambda module: "module_that_is_nowhere")
     with pytest.raises(ModuleNotFoundError, match="module_that_is_nowhere"):
         _load_codec(OffsetCommitRequest, 3)

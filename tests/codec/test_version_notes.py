@@ -1,6 +1,6 @@
-"""The notes in the docstrings of messages say what the declarations say: which fields each version brought and took.
+"""The version notes in the docstrings of messages agree with the declarations: added, removed and nullable fields.
 
-What stands behind a semicolon is about meaning, and is for readers only.
+The text after a semicolon is about meaning and is not tested.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOTE = re.compile(r"v(\d+)(?:-v(\d+))?: ")
 
 
 def notes(cls: type[Message]) -> Iterator[tuple[range, str]]:
-    """The versions and text of each note, without what is said of their meaning."""
+    """Yield (versions, text) of each note, without the part about meaning."""
     text = " ".join((cls.__doc__ or "").split())
     starts = [*NOTE.finditer(text)]
     ends = [start.start() for start in starts[1:]] + [len(text)]
@@ -31,8 +31,8 @@ def notes(cls: type[Message]) -> Iterator[tuple[range, str]]:
         yield range(first, last + 1), text[start.end() : end].partition(";")[0].strip(" .")
 
 
-def told(cls: type[Message]) -> dict[int, set[str]]:
-    """What the notes say of each version's layout, from the second version on."""
+def noted_changes(cls: type[Message]) -> dict[int, set[str]]:
+    """Return the changes that the notes list for each version, from the second one on."""
     found = {}
     for versions, text in notes(cls):
         for version in versions:
@@ -42,7 +42,7 @@ def told(cls: type[Message]) -> dict[int, set[str]]:
 
 
 def fields(cls: type[Struct], version: int, before: str = "") -> Iterator[tuple[str, str]]:
-    """Path and marks of each field of a version, outer ones first."""
+    """Yield (path, marks) of each field of a version, outer fields first."""
     for field in fields_of(cls):
         if field.versions.covers(version):
             path = f"{before}{field.name}"
@@ -55,12 +55,12 @@ def fields(cls: type[Struct], version: int, before: str = "") -> Iterator[tuple[
 
 
 def outermost(paths: set[str]) -> set[str]:
-    """The paths without those within another of them."""
+    """Return the paths that are not inside another one."""
     return {path for path in paths if not any(path.startswith((f"{other}.", f"{other}[].")) for other in paths)}
 
 
 def changed(cls: type[Message], version: int) -> set[str]:
-    """What a version's layout has that the one before it has not, in the words of the notes."""
+    """Return the changes of a version's layout, in the words of the notes."""
     old, new = dict(fields(cls, version - 1)), dict(fields(cls, version))
     found = {f"+ {path}{new[path]}" for path in outermost(new.keys() - old.keys())}
     found |= {f"- {path}" for path in outermost(old.keys() - new.keys())}
@@ -72,8 +72,8 @@ def changed(cls: type[Message], version: int) -> set[str]:
 
 
 @each_message
-def test_notes_say_what_changed(cls: type[Message]) -> None:
-    notes_by_version = told(cls)
+def test_notes_list_the_changes_of_each_version(cls: type[Message]) -> None:
+    notes_by_version = noted_changes(cls)
     first, last = cls._versions
     assert set(notes_by_version) == set(range(first + 1, last + 1))
     same_as = first

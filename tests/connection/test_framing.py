@@ -1,4 +1,4 @@
-"""FrameReader gives the same frames however the stream is cut, and refuses a size before it takes memory (BA-1)."""
+"""FrameReader returns the same frames for any division of the stream, and refuses a size before it allocates (BA-1)."""
 
 import itertools
 import time
@@ -20,13 +20,13 @@ def framed(frames: Iterable[bytes]) -> bytes:
 def read_in(
     pieces: Iterable[bytes], reader: FrameReader | None = None, *, found: list[bytes] | None = None
 ) -> list[bytes]:
-    """Feed the pieces one by one; return all frames, each put into ``found`` as soon as it is there."""
+    """Feed the pieces one by one; append each frame to ``found`` as soon as it is whole, and return ``found``."""
     reader = FrameReader() if reader is None else reader
     found = [] if found is None else found
     for piece in pieces:
         reader.feed(piece)
         for frame in reader.frames():
-            found.append(frame)  # extend would lose what stands before a refused size
+            found.append(frame)  # extend would lose the frames before a refused size
     return found
 
 
@@ -45,7 +45,7 @@ def cut_streams(draw: st.DrawFn) -> tuple[list[bytes], list[bytes]]:
 
 
 @given(cut_streams())
-def test_frames_do_not_depend_on_where_the_stream_is_cut(example: tuple[list[bytes], list[bytes]]) -> None:
+def test_frames_do_not_depend_on_the_division_of_the_stream(example: tuple[list[bytes], list[bytes]]) -> None:
     frames, pieces = example
     reader = FrameReader()
     assert read_in(pieces, reader) == frames
@@ -53,7 +53,7 @@ def test_frames_do_not_depend_on_where_the_stream_is_cut(example: tuple[list[byt
 
 
 @given(cut_streams())
-def test_frames_may_be_asked_for_after_many_reads(example: tuple[list[bytes], list[bytes]]) -> None:
+def test_frames_can_be_taken_after_many_reads(example: tuple[list[bytes], list[bytes]]) -> None:
     frames, pieces = example
     reader = FrameReader()
     for piece in pieces:
@@ -64,12 +64,12 @@ def test_frames_may_be_asked_for_after_many_reads(example: tuple[list[bytes], li
 
 
 @given(st.lists(st.binary(max_size=40), max_size=5))
-def test_byte_by_byte(frames: list[bytes]) -> None:
+def test_frames_are_read_byte_by_byte(frames: list[bytes]) -> None:
     assert read_in(single_bytes(framed(frames))) == frames
 
 
 @given(st.lists(st.binary(max_size=20), max_size=3), st.binary(min_size=1, max_size=20), st.data())
-def test_what_follows_the_last_whole_frame_waits(frames: list[bytes], last: bytes, data: st.DataObject) -> None:
+def test_bytes_after_the_last_whole_frame_are_kept(frames: list[bytes], last: bytes, data: st.DataObject) -> None:
     tail = framed([last])
     cut = data.draw(st.integers(1, len(tail) - 1))
     reader = FrameReader()
@@ -83,7 +83,7 @@ def test_a_frame_of_size_0_is_a_frame() -> None:
     assert read_in([framed([b"", b"a", b"", b""])]) == [b"", b"a", b"", b""]
 
 
-def test_nothing_read_is_nothing() -> None:
+def test_an_empty_read_changes_nothing() -> None:
     reader = FrameReader()
     reader.feed(b"")
     assert list(reader.frames()) == []
@@ -98,11 +98,11 @@ def test_the_default_limit_is_kafkas() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 1, 5, 1000])
-def test_a_frame_as_large_as_the_limit_is_read_and_one_more_byte_is_refused(limit: int) -> None:
+def test_a_frame_of_the_limit_is_read_and_a_larger_one_is_refused(limit: int) -> None:
     assert read_in([framed([bytes(limit)])], FrameReader(limit)) == [bytes(limit)]
-    with pytest.raises(FrameTooLarge) as refused:
+    with pytest.raises(FrameTooLarge) as caught:
         read_in([framed([bytes(limit + 1)])], FrameReader(limit))
-    assert (refused.value.size, refused.value.limit) == (limit + 1, limit)
+    assert (caught.value.size, caught.value.limit) == (limit + 1, limit)
 
 
 def test_the_largest_limit_is_the_largest_int32() -> None:
@@ -116,20 +116,19 @@ def test_the_largest_limit_is_the_largest_int32() -> None:
 HOSTILE = {"ffffffff": -1, "80000000": -(2**31), "7fffffff": 2**31 - 1, "06400001": FRAME_SIZE_MAX + 1}
 
 
-@pytest.mark.parametrize(("octets", "size"), HOSTILE.items())
-@pytest.mark.parametrize("how", ["alone", "after a frame", "byte by byte", "with more behind"])
-def test_a_hostile_size_is_refused_after_the_frames_before_it(octets: str, size: int, how: str) -> None:
-    size_octets = bytes.fromhex(octets)
+@pytest.mark.parametrize(("size_hex", "size"), HOSTILE.items())
+@pytest.mark.parametrize("how", ["alone", "after a frame", "byte by byte", "before more bytes"])
+def test_a_hostile_size_is_refused_after_the_frames_before_it(size_hex: str, size: int, how: str) -> None:
     before = framed([b"good"]) if how == "after a frame" else b""
-    behind = b"more" * 10 if how == "with more behind" else b""
-    stream = before + size_octets + behind
+    after = b"more" * 10 if how == "before more bytes" else b""
+    stream = before + bytes.fromhex(size_hex) + after
     found: list[bytes] = []
     with pytest.raises(FrameTooLarge, match=f"frame size {size} is not"):
         read_in(single_bytes(stream) if how == "byte by byte" else [stream], found=found)
     assert found == ([b"good"] if before else [])
 
 
-def test_after_a_refused_size_everything_is_refused() -> None:
+def test_after_a_refused_size_the_reader_only_raises() -> None:
     reader = FrameReader()
     reader.feed(b"\xff" * 4)
     for _ in range(3):
@@ -145,7 +144,7 @@ def test_an_http_request_is_refused() -> None:
 
 
 def peak_of(reader: FrameReader, pieces: Iterable[bytes]) -> int:
-    """Bytes allocated at most while the pieces were read."""
+    """Return the peak of allocated bytes while the pieces are read."""
     tracemalloc.start()
     try:
         read_in(pieces, reader)
@@ -154,20 +153,20 @@ def peak_of(reader: FrameReader, pieces: Iterable[bytes]) -> int:
         tracemalloc.stop()
 
 
-def test_memory_follows_what_came_not_what_was_announced() -> None:
-    head = FRAME_SIZE_MAX.to_bytes(4, "big")
-    assert peak_of(FrameReader(), [head + bytes(1000)]) < 20_000
+def test_memory_grows_with_received_bytes_not_with_the_announced_size() -> None:
+    size_field = FRAME_SIZE_MAX.to_bytes(4, "big")
+    assert peak_of(FrameReader(), [size_field + bytes(1000)]) < 20_000
 
 
-def test_a_large_frame_in_small_pieces_takes_a_small_multiple_of_its_size() -> None:
+def test_a_large_frame_in_small_pieces_allocates_a_small_multiple_of_its_size() -> None:
     size = 1 << 20
     stream = framed([bytes(size)])
     pieces = (stream[at : at + 7] for at in range(0, len(stream), 7))
     assert peak_of(FrameReader(), pieces) < 3 * size
 
 
-def test_the_work_for_a_large_frame_grows_with_its_size_only() -> None:
-    """CPU of this thread for four times the size: 4 times it when linear, 16 times when each read copies all."""
+def test_cpu_time_is_linear_in_the_size_of_a_frame() -> None:
+    """CPU time for four times the size: 4 times as much if linear, 16 times if each read copies everything."""
 
     def seconds(size: int) -> float:
         stream = framed([bytes(size)])

@@ -1,6 +1,6 @@
-"""Headers: the hand-written reader and writer agree with the declared headers, on recorded frames and made ones.
+"""Headers: the hand-written reader and writer agree with the declared headers, on recorded and generated frames.
 
-Rules BA-3 (request headers), BA-4 (null client id), BA-5 (response headers), BA-21 (ApiVersions downgrade).
+Rules BA-3 (request headers), BA-4 (null client id), BA-5 (response headers), BA-21 (unknown versions of ApiVersions).
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ PAIRS = [pair for api in golden_apis() for pair in golden(api)]
 
 
 def as_declared(frame: bytes) -> ReceivedHeader:
-    """Read a header by nothing but its declaration."""
+    """Return a header that only the codec of its declaration reads."""
     api_key, version = (int.from_bytes(frame[at : at + 2], "big", signed=True) for at in (0, 2))
     codec = message_codec(RequestHeader, registry.header_versions(api_key, version)[0])
     header, position = codec.decode(frame, 0)
@@ -47,7 +47,7 @@ def as_declared(frame: bytes) -> ReceivedHeader:
     return ReceivedHeader(api_key, version, header.correlation_id, header.client_id, position)
 
 
-def test_every_recorded_request_has_the_header_that_its_declaration_reads() -> None:
+def test_the_fast_reader_agrees_with_the_declaration_on_recorded_requests() -> None:
     frames = [pair.request for pair in PAIRS]
     frames += [f.frame for recorded in conversations().values() for f in recorded if f.is_request]
     assert len(frames) > 2000
@@ -62,7 +62,7 @@ def test_every_recorded_request_has_the_header_that_its_declaration_reads() -> N
     assert unknown > 0
 
 
-def test_a_recorded_conversation_names_the_same_key_version_and_correlation_id() -> None:
+def test_recorded_conversations_have_the_same_key_version_and_correlation_id() -> None:
     for recorded in conversations().values():
         for frame in recorded:
             if frame.is_request:
@@ -141,7 +141,7 @@ def test_an_unknown_api_key_is_refused(api_key: int) -> None:
         read_request_header(api_key.to_bytes(2, "big", signed=True) + bytes(20))
 
 
-def test_bytes_that_are_no_utf8_are_refused() -> None:
+def test_a_client_id_that_is_not_utf_8_is_refused() -> None:
     with pytest.raises(DecodeError, match="client_id"):
         read_request_header(bytes.fromhex("0008 0003 00000007 0002 fffe"))
 
@@ -154,7 +154,7 @@ def test_any_negative_length_is_a_null_client_id(size: str) -> None:
     assert as_declared(frame) == (8, 3, 7, None, 10)
 
 
-def test_controlled_shutdown_v0_alone_has_a_header_without_client_id() -> None:
+def test_only_controlled_shutdown_v0_has_a_header_without_client_id() -> None:
     """BA-3."""
     assert read_request_header(bytes.fromhex("0007 0000 00000007 00000001")) == (7, 0, 7, "", 8)
     assert read_request_header(bytes.fromhex("0007 0001 00000007 0001 63 00000001")) == (7, 1, 7, "c", 11)
@@ -162,13 +162,13 @@ def test_controlled_shutdown_v0_alone_has_a_header_without_client_id() -> None:
     assert frame == bytes.fromhex("0000000c 0007 0000 00000007 00000001")
 
 
-def test_a_version_that_is_not_declared_has_the_header_of_the_newest() -> None:
-    """BA-21: an ApiVersions request of the future can still be answered."""
+def test_an_undeclared_version_has_the_header_of_the_newest_version() -> None:
+    """BA-21: a broker can respond to an ApiVersions request of a future version."""
     assert read_request_header(bytes.fromhex("0012 0063 00000007 0001 63 00 ff")) == (18, 99, 7, "c", 12)
 
 
 @given(correlation_id=INT32, version=st.sampled_from([0, 1]), body=st.binary(max_size=100))
-def test_a_response_frame_is_size_declared_header_and_body(correlation_id: int, version: int, body: bytes) -> None:
+def test_a_response_frame_consists_of_size_header_and_body(correlation_id: int, version: int, body: bytes) -> None:
     frame = response_frame(correlation_id, version, body)
     assert frame[4:] == ResponseHeader(correlation_id=correlation_id).encode(version) + body
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
@@ -179,15 +179,15 @@ def test_a_correlation_id_beyond_int32_is_refused() -> None:
         response_frame(2**31, 0, b"")
 
 
-def undamaged(pair: GoldenPair) -> bool:
-    """Whether the request is one that a codec makes: what was asked is known, and the version declared."""
+def is_valid(pair: GoldenPair) -> bool:
+    """Whether a codec can encode the request: its values are recorded, and its version is declared."""
     return pair.request_values is not None and pair.api_version in registry.versions(pair.api_key)
 
 
-def test_a_recorded_request_is_made_again_from_its_values() -> None:
-    made = 0
+def test_recorded_requests_are_encoded_again_from_their_values() -> None:
+    count = 0
     for pair in PAIRS:
-        if not undamaged(pair):
+        if not is_valid(pair):
             continue
         header = read_request_header(pair.request)
         request, end = registry.codec(pair.api_key, pair.api_version).decode_request(pair.request, header.body_position)
@@ -196,23 +196,23 @@ def test_a_recorded_request_is_made_again_from_its_values() -> None:
         )
         assert frame[:4] == end.to_bytes(4, "big")
         assert frame[4:] == pair.request[:end], pair.note
-        made += 1
-    assert made > 1000
+        count += 1
+    assert count > 1000
 
 
-def test_every_recorded_response_is_read_with_its_requests_correlation_id() -> None:
-    read = 0
+def test_recorded_responses_have_the_correlation_id_of_their_request() -> None:
+    count = 0
     for pair in PAIRS:
         if pair.response is None or pair.api_version not in registry.versions(pair.api_key):
             continue
         correlation_id, response = read_response(pair.response, pair.api_key, pair.api_version)
         assert correlation_id == read_request_header(pair.request).correlation_id
         assert type(response) is registry.response_class(pair.api_key)
-        read += 1
-    assert read > 1000
+        count += 1
+    assert count > 1000
 
 
-def test_the_class_of_a_response_is_the_type_of_what_is_read() -> None:
+def test_a_response_is_read_by_its_class_the_request_class_or_the_api_key() -> None:
     frame = response_frame(3, 0, OffsetCommitResponse(topics=()).encode(3))[4:]
     by_response: tuple[int, OffsetCommitResponse] = read_response(frame, OffsetCommitResponse, 3)
     assert by_response == (3, OffsetCommitResponse(topics=()))
@@ -220,10 +220,10 @@ def test_the_class_of_a_response_is_the_type_of_what_is_read() -> None:
     assert read_response(frame, 8, 3) == by_response
 
 
-def test_an_api_versions_answer_of_error_35_is_read_as_v0() -> None:
-    """BA-21: what a broker says to a version that it does not know."""
-    answer = bytes.fromhex("00000007 0023 00000001 0012 0000 0004")
-    correlation_id, response = read_response(answer, ApiVersionsResponse, 4)
+def test_unsupported_version_of_api_versions_is_read_as_v0() -> None:
+    """BA-21: the response to a version that the broker does not know."""
+    frame = bytes.fromhex("00000007 0023 00000001 0012 0000 0004")
+    correlation_id, response = read_response(frame, ApiVersionsResponse, 4)
     assert correlation_id == 7
     assert response.error_code == 35
     assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [(18, 0, 4)]
@@ -237,16 +237,16 @@ def test_bytes_after_a_response_are_refused() -> None:
 
 @pytest.mark.parametrize("declared", [RequestHeader, ResponseHeader])
 def test_the_declared_headers_are_kafkas(declared: type[Any]) -> None:
-    """Same fields, types and versions as Kafka 3.9.2's definitions; 4.x only dropped header v0."""
+    """The fields, types and versions are those of Kafka 3.9.2; 4.x only dropped header v0."""
     from kproto.declaration import fields_of
 
-    facts = definitions("3.9.2")[declared.__name__]
-    assert tuple(declared._versions) == dataclasses.astuple(facts.valid_versions)
-    assert tuple(declared._flexible) == dataclasses.astuple(facts.flexible_versions)
-    for field, fact in zip(fields_of(declared), facts.fields, strict=True):
-        assert field.name.replace("_", "") == fact.name.lower()
-        assert field.type.kind == fact.type
-        assert tuple(field.versions) == (fact.versions.low, NEWEST)
-        assert (field.nullable_versions != NONE) == (1 in fact.nullable_versions)
-        assert field.never_compact == (fact.flexible_versions is not None)
-        assert field.ignorable == fact.ignorable
+    definition = definitions("3.9.2")[declared.__name__]
+    assert tuple(declared._versions) == dataclasses.astuple(definition.valid_versions)
+    assert tuple(declared._flexible) == dataclasses.astuple(definition.flexible_versions)
+    for field, kafkas in zip(fields_of(declared), definition.fields, strict=True):
+        assert field.name.replace("_", "") == kafkas.name.lower()
+        assert field.type.kind == kafkas.type
+        assert tuple(field.versions) == (kafkas.versions.low, NEWEST)
+        assert (field.nullable_versions != NONE) == (1 in kafkas.nullable_versions)
+        assert field.never_compact == (kafkas.flexible_versions is not None)
+        assert field.ignorable == kafkas.ignorable

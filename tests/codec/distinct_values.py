@@ -1,7 +1,7 @@
-"""Values in which no two fields look alike: what other codecs are asked to read.
+"""Values in which no two fields are equal, for comparison with the codecs of other projects.
 
-Numbers and texts are counted up from field to field, so that a field that a peer takes for its neighbour shows. They
-are small and named errors stay known errors, as some peers hold fields to more than the wire does.
+Numbers and strings count up from field to field, so that a peer which confuses two neighboring fields is detected.
+Numbers are small and error codes are known ones, because some peers check fields more strictly than the protocol.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from kproto.message import Message
 from tests.codec.strategies import made
 
 
-class Form(NamedTuple):
-    """What a value is made like."""
+class Variant(NamedTuple):
+    """Properties of a value."""
 
     size: int
     """Elements of each array."""
     null: bool = False
-    """Whether fields that may be null are."""
+    """Whether nullable fields are null."""
     defaults: bool = False
-    """Whether fields that have a default have that, as tagged fields are then not written."""
+    """Whether tagged fields have their default, so that they are not written."""
 
 
-FORMS = (
-    Form(size=0),
-    Form(size=0, null=True),
-    Form(size=1),
-    Form(size=1, defaults=True),
-    Form(size=3),
-    Form(3, null=True),
+VARIANTS = (
+    Variant(size=0),
+    Variant(size=0, null=True),
+    Variant(size=1),
+    Variant(size=1, defaults=True),
+    Variant(size=3),
+    Variant(3, null=True),
 )
 
 ERROR_CODES = 100
-"""Kafka has more, peers may not know the newest."""
+"""A limit: Kafka has more, but peers may not know the newest."""
 
 
-class Teller:
-    """Makes one value."""
+class DistinctValue:
+    """Builds one value."""
 
-    def __init__(self, form: Form) -> None:
-        self.form = form
+    def __init__(self, variant: Variant) -> None:
+        self.variant = variant
         self.count = 0
 
     def message(self, cls: type[Message], version: int) -> Any:
@@ -51,15 +51,15 @@ class Teller:
         return made(cls, (*(self._field(field, version) for field in fields_of(cls)), ()))
 
     def _field(self, field: Field, version: int) -> Any:
-        if not field.versions.covers(version) or (self.form.defaults and field.tag is not None):
+        if not field.versions.covers(version) or (self.variant.defaults and field.tag is not None):
             return field.default
-        if self.form.null and field.nullable_versions.covers(version):
+        if self.variant.null and field.nullable_versions.covers(version):
             return None
         return self._value(field.type, version, field.name)
 
     def _value(self, kind: WireType, version: int, name: str) -> Any:
         if kind.element is not None:
-            return tuple(self._value(kind.element, version, name) for _ in range(self.form.size))
+            return tuple(self._value(kind.element, version, name) for _ in range(self.variant.size))
         if kind.struct is not None:
             return self._struct(kind.struct, version)
         self.count += 1
@@ -81,5 +81,5 @@ class Teller:
 
 
 def values(cls: type[Message], version: int) -> list[Any]:
-    """Return a value of each form."""
-    return [Teller(form).message(cls, version) for form in FORMS]
+    """Return a value of each variant."""
+    return [DistinctValue(variant).message(cls, version) for variant in VARIANTS]
