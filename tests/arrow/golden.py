@@ -44,9 +44,9 @@ def printed(release: str) -> Iterator[Printed]:
     batch: dict[str, str] = {}
     for index, line in enumerate(lines):
         if line.is_batch:
-            batch = line.facts
+            batch = line.fields
             continue
-        ends = (later.facts["endtxnmarker"] for later in lines[index:] if "endtxnmarker" in later.facts)
+        ends = (later.fields["endtxnmarker"] for later in lines[index:] if "endtxnmarker" in later.fields)
         outcome = (
             {"commit": "committed", "abort": "aborted"}[next(ends)] if batch["istransactional"] == "true" else "none"
         )
@@ -59,7 +59,7 @@ def commits(release: str) -> list[Row]:
     for batch, line, outcome in printed(release):
         columns = _commit_of_4(line) if release == "4.4.0" else _commit_of_2(line)
         if columns is not None:
-            identity: Row = {"log_offset": int(line.facts["offset"]), "log_ts": moment(int(line.facts["createtime"]))}
+            identity: Row = {"log_offset": int(line.fields["offset"]), "log_ts": moment(int(line.fields["createtime"]))}
             producer_id = int(batch["producerid"]) if outcome != "none" else None
             rows.append(identity | columns | {"txn_state": outcome, "producer_id": producer_id})
     return rows
@@ -115,7 +115,7 @@ def groups(release: str) -> list[Row]:
     for _, line, _ in printed(release):
         columns = _group_of_4(line) if release == "4.4.0" else _group_of_2(line)
         if columns is not None:
-            identity: Row = {"log_offset": int(line.facts["offset"]), "log_ts": moment(int(line.facts["createtime"]))}
+            identity: Row = {"log_offset": int(line.fields["offset"]), "log_ts": moment(int(line.fields["createtime"]))}
             rows.append(identity | columns)
     return rows
 

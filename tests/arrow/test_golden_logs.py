@@ -80,7 +80,7 @@ def headers(release: str, name: str) -> list[Row]:
 @pytest.mark.parametrize(("release", "name"), [*((release, OFFSETS) for release in RELEASES), ("4.4.0", TRANSACTIONS)])
 def test_each_batch_is_as_kafka_prints_it(release: str, name: str) -> None:
     text = (golden_log(release) / name / golden.DUMPS[release]).read_text()
-    expected = [line.facts for line in lines_of(text) if line.is_batch]
+    expected = [line.fields for line in lines_of(text) if line.is_batch]
     found = headers(release, name)
     assert len(found) == len(expected) >= 8
     for row, printed in zip(found, expected, strict=True):
@@ -99,9 +99,9 @@ def test_each_batch_is_as_kafka_prints_it(release: str, name: str) -> None:
 @pytest.mark.parametrize("release", ["2.0.1", "2.1.1"])
 def test_batches_of_transaction_logs_match_the_records_in_old_dumps(release: str) -> None:
     lines = list(lines_of((golden_log(release) / TRANSACTIONS / "dump.txt").read_text()))
-    printed = [(int(line.facts["offset"]), golden.moment(int(line.facts["createtime"]))) for line in lines]
+    printed = [(int(line.fields["offset"]), golden.moment(int(line.fields["createtime"]))) for line in lines]
     found = headers(release, TRANSACTIONS)
     assert [(row["last_offset"], row["max_ts"]) for row in found] == printed
     positions = [sum(row["bytes"] for row in found[:number]) for number in range(len(found))]
-    assert positions == [int(line.facts["position"]) for line in lines]
+    assert positions == [int(line.fields["position"]) for line in lines]
     assert len(printed) >= 5

@@ -20,7 +20,7 @@ from kproto.messages import APIS
 from kproto.runtime import BULK_READ_MIN, PACK_MIN
 
 EXAMPLES = settings().max_examples // 8
-"""Examples for each of the many layouts: 12 in the default profile."""
+"""Examples for each of the many layouts: 12 by default."""
 
 LAYOUTS: tuple[tuple[type[Message], int], ...] = tuple(
     (cls, version)

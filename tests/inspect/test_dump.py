@@ -116,7 +116,7 @@ def test_each_field_of_the_dump_by_4_4_0(topic: str) -> None:
     theirs = printed_by_kafka("4.4.0", topic)
     for row, batch in with_batches(rows_of(golden_log("4.4.0") / topic)):
         line = next(theirs)
-        assert line.facts.items() <= kafka_fields(row, batch).items()
+        assert line.fields.items() <= kafka_fields(row, batch).items()
         if line.key is None:
             assert row["type"] == "batch" or "marker" in row
             continue
@@ -137,7 +137,7 @@ def test_each_field_of_the_dump_by_2_8_2(release: str) -> None:
     theirs = printed_by_kafka(release, OFFSETS, "dump-by-2.8.2.txt")
     for row, batch in with_batches(rows_of(golden_log(release) / OFFSETS)):
         line = next(theirs)
-        assert line.facts.items() <= kafka_fields(row, batch).items()
+        assert line.fields.items() <= kafka_fields(row, batch).items()
         if line.key is not None:
             assert line.payload is not None
             assert (line.key, line.payload.split(",")[0].split(":")[0]) == as_2_8_prints(row)
@@ -163,7 +163,7 @@ def test_each_field_of_the_dump_by_the_release_itself(release: str, topic: str) 
     theirs = list(printed_by_kafka(release, topic))
     assert len(theirs) >= 8
     for line, (row, batch) in zip(theirs, ours, strict=False):
-        assert line.facts.items() <= kafka_fields(row, batch).items()
+        assert line.fields.items() <= kafka_fields(row, batch).items()
         if line.key is not None and topic == OFFSETS:
             data, value = row["key"]["data"], row["value"]["data"]
             metadata = f":{value['metadata']}" if value["metadata"] else ""

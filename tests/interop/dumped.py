@@ -16,10 +16,10 @@ from tests.records.dumps import (
     as_json,
     as_text_of_2_0,
     as_text_of_2_8,
-    batch_facts,
+    batch_fields,
     decoded,
     lines_of,
-    record_facts,
+    record_fields,
 )
 from tests.requirements import need_java, need_maven
 
@@ -45,9 +45,9 @@ def written_records(log_dir: Path) -> int:
 def has_lost_records(log_dir: Path) -> bool:
     """Whether records were compacted away, in a log.dir that may be compacted just now."""
     try:
-        places = (p for path in offsets_segments(log_dir) for *_, p in decoded(path.read_bytes()))
-        return sum(map(len, places)) < written_records(log_dir)
-    except FileNotFoundError:  # its place is being taken
+        records = (p for path in offsets_segments(log_dir) for *_, p in decoded(path.read_bytes()))
+        return sum(map(len, records)) < written_records(log_dir)
+    except FileNotFoundError:  # its placed is being taken
         return False
 
 
@@ -83,18 +83,18 @@ def dump(release: str, segments: list[Path]) -> list[str]:
 def _check_section(release: str, text: str, segment: Path) -> int:
     lines = lines_of(text)
     count = 0
-    for position, batch, places in decoded(segment.read_bytes()):
+    for position, batch, records in decoded(segment.read_bytes()):
         if number(release) >= (2, 4):
             line = next(lines)
-            assert line.facts.items() <= batch_facts(position, batch).items()
-            assert "crc" in line.facts
-        for place in places:
+            assert line.fields.items() <= batch_fields(position, batch).items()
+            assert "crc" in line.fields
+        for placed in records:
             line = next(lines)
-            assert line.facts.items() <= record_facts(place).items()
+            assert line.fields.items() <= record_fields(placed).items()
             if batch.is_control:
-                assert "endtxnmarker" in line.facts
+                assert "endtxnmarker" in line.fields
                 continue
-            found = read_offsets_record(place.record.key, place.record.value)
+            found = read_offsets_record(placed.record.key, placed.record.value)
             assert isinstance(found, CoordinatorRecord)
             assert _printed(release, line.key, line.payload) == _expected(release, found)
             count += 1

@@ -1,7 +1,7 @@
-"""What Kafka's DumpLogSegments prints: read from its output, and said again of what kproto decoded.
+"""The output of Kafka's DumpLogSegments: parsed, and computed from the records that kproto decodes.
 
-A printed line is facts ("offset: 3"), then key and payload in a form that depends on the tool's release:
-offsets and groups as text up to 2.x, JSON in 4.x.
+A line has fields ("offset: 3"), then key and payload in a format that depends on the tool's release: text for offsets
+and groups up to 2.x, JSON in 4.x.
 """
 
 import base64
@@ -24,54 +24,54 @@ from kproto.records.record_batch import RecordBatch
 from kproto.records.transaction_state import TransactionLogKey, TransactionLogValue, TransactionStatus
 
 Read = Callable[[bytes | None, bytes | None], CoordinatorRecord | UnknownRecord]
-FACT = re.compile(r"(\w+): (\S+)")
+FIELD = re.compile(r"(\w+): (\S+)")
 BEGINNINGS = ("baseOffset: ", "| offset: ", "offset: ")
 
 
 class Line(NamedTuple):
-    """A line of a dump; names and values of facts in lower case, as releases differ there."""
+    """A line of a dump; names and values of its fields are in lower case, because releases differ."""
 
-    facts: dict[str, str]
+    fields: dict[str, str]
     key: str | None
     payload: str | None
 
     @property
     def is_batch(self) -> bool:
-        return "count" in self.facts
+        return "count" in self.fields
 
 
 def lines_of(text: str) -> Iterator[Line]:
-    """Yield the lines about batches and records; where the tool died, the facts that it had printed before."""
+    """Yield the lines about batches and records; of a line in which the tool crashed, the fields before that."""
     for line in text.splitlines():
         if line.startswith(BEGINNINGS):
-            facts, _, content = line.partition("Exception in thread")[0].partition(" key: ")
+            fields, _, content = line.partition("Exception in thread")[0].partition(" key: ")
             key, payload = content.split(" payload: ", 1) if content else (None, None)
-            yield Line({name.lower(): value.lower() for name, value in FACT.findall(facts)}, key, payload)
+            yield Line({name.lower(): value.lower() for name, value in FIELD.findall(fields)}, key, payload)
 
 
-class Decoded(NamedTuple):
-    """A record with the batch around it, and what that batch's place in the file is."""
+class PlacedRecord(NamedTuple):
+    """A record with its batch, and the position of the batch in the file."""
 
     position: int
     batch: RecordBatch
     record: Record
 
 
-def decoded(data: bytes) -> Iterator[tuple[int, RecordBatch, list[Decoded]]]:
+def decoded(data: bytes) -> Iterator[tuple[int, RecordBatch, list[PlacedRecord]]]:
     """Yield ``(position, batch, records)`` of a segment."""
     position = 0
     for batch in read_batches(data):
         assert isinstance(batch, RecordBatch)
-        yield position, batch, [Decoded(position, batch, record) for record in batch.records()]
+        yield position, batch, [PlacedRecord(position, batch, record) for record in batch.records()]
         position += batch.size
     assert position == len(data)
 
 
-def batch_facts(position: int, batch: RecordBatch) -> dict[str, str]:
-    """What a dump says of a batch, in lower case."""
+def batch_fields(position: int, batch: RecordBatch) -> dict[str, str]:
+    """Return the fields that a dump prints for a batch, in lower case."""
     header = batch.header
     horizon = batch.delete_horizon_ms
-    facts = {
+    fields = {
         "baseoffset": batch.base_offset,
         "lastoffset": batch.last_offset,
         "count": header.record_count,
@@ -91,13 +91,13 @@ def batch_facts(position: int, batch: RecordBatch) -> dict[str, str]:
         "crc": header.crc,
         "isvalid": True,
     }
-    return {name: str(value).lower() for name, value in facts.items()}
+    return {name: str(value).lower() for name, value in fields.items()}
 
 
-def record_facts(place: Decoded) -> dict[str, str]:
-    """What a dump says of a record beside key and payload, in lower case."""
-    position, batch, record = place
-    facts = {
+def record_fields(placed: PlacedRecord) -> dict[str, str]:
+    """Return the fields that a dump prints for a record, without key and payload, in lower case."""
+    position, batch, record = placed
+    fields = {
         "offset": record.offset,
         "createtime": record.timestamp,
         "keysize": -1 if record.key is None else len(record.key),
@@ -110,8 +110,8 @@ def record_facts(place: Decoded) -> dict[str, str]:
     }
     if batch.is_control:
         outcome, epoch = read_end_marker(record)
-        facts |= {"endtxnmarker": outcome.name, "coordinatorepoch": epoch}
-    return batch_facts(position, batch) | {name: printed(value) for name, value in facts.items()}
+        fields |= {"endtxnmarker": outcome.name, "coordinatorepoch": epoch}
+    return batch_fields(position, batch) | {name: printed(value) for name, value in fields.items()}
 
 
 def sequence(batch: RecordBatch, offset: int) -> int:
@@ -124,7 +124,7 @@ def printed(value: object) -> str:
 
 
 def as_json(found: CoordinatorRecord) -> tuple[Any, Any]:
-    """Key and payload as 4.x prints them."""
+    """Return key and payload in the format of 4.x."""
     key = {"type": str(type(found.key)._record_type), "data": struct_json(found.key, 0)}
     if found.value is None:
         return key, "<DELETE>"
@@ -132,7 +132,7 @@ def as_json(found: CoordinatorRecord) -> tuple[Any, Any]:
 
 
 def struct_json(value: Struct, version: int) -> dict[str, Any]:
-    """A value by Kafka's names; tagged fields only where they differ from their default."""
+    """Return a value with Kafka's names; tagged fields only if they differ from their default."""
     found: dict[str, Any] = {}
     for field in fields_of(type(value)):
         content = getattr(value, field.name)
@@ -156,11 +156,11 @@ def field_json(name: str, content: Any, version: int) -> Any:
 
 
 def bytes_json(name: str, content: bytes) -> Any:
-    """Topic ids are 22 characters, other octets are base64, but what members said is taken apart."""
+    """Return topic ids as 22 characters, data of members decoded, and other bytes as base64."""
     if name == "subscription":
-        return said_by(read_subscription(content))
+        return member_data_json(read_subscription(content))
     if name == "assignment":
-        return said_by(read_assignment(content))
+        return member_data_json(read_assignment(content))
     return base64.urlsafe_b64encode(content).decode().rstrip("=") if name.endswith("_id") else as_base64(content)
 
 
@@ -168,16 +168,16 @@ def as_base64(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-def said_by(said: tuple[int, Message]) -> dict[str, Any]:
-    """A subscription or assignment, with the fields of its own version."""
-    version, value = said
+def member_data_json(member_data: tuple[int, Message]) -> dict[str, Any]:
+    """Return a subscription or assignment with the fields of its version."""
+    version, value = member_data
     found = (
         (field.name, getattr(value, field.name)) for field in fields_of(type(value)) if field.versions.covers(version)
     )
-    return {camel(name): as_base64(v) if isinstance(v, bytes) else said_json(v) for name, v in found}
+    return {camel(name): as_base64(v) if isinstance(v, bytes) else member_field_json(v) for name, v in found}
 
 
-def said_json(content: Any) -> Any:
+def member_field_json(content: Any) -> Any:
     if isinstance(content, tuple):
         return [struct_json(item, 0) if isinstance(item, Struct) else item for item in content]
     return content
@@ -189,7 +189,7 @@ def camel(name: str) -> str:
 
 
 def as_text_of_2_8(found: CoordinatorRecord) -> tuple[str, str]:
-    """Key and payload as 2.8 prints them."""
+    """Return key and payload in the format of 2.8."""
     match found.key, found.value:
         case OffsetCommitKey() as key, value:
             text = f"offset_commit::group={key.group},partition={key.topic}-{key.partition}"
@@ -220,7 +220,7 @@ def group_text_of_2_8(value: Message) -> str:
 
 
 def as_text_of_2_0(found: CoordinatorRecord) -> tuple[str, str]:
-    """Key and payload as 2.0 and 2.1 print them."""
+    """Return key and payload in the format of 2.0 and 2.1."""
     match found.key, found.value:
         case OffsetCommitKey() as key, OffsetCommitValue() as value:
             metadata = f":{value.metadata}" if value.metadata else ""
@@ -234,7 +234,7 @@ def transaction_text(value: TransactionLogValue) -> str:
     state = "".join(word.capitalize() for word in TransactionStatus(value.transaction_status).name.split("_"))
     topics = value.transaction_partitions or ()
     partitions = ", ".join(f"{topic.topic}-{number}" for topic in topics for number in topic.partition_ids)
-    facts = [
+    fields = [
         f"producerId:{value.producer_id}",
         f"producerEpoch:{value.producer_epoch}",
         f"state={state}",
@@ -242,4 +242,4 @@ def transaction_text(value: TransactionLogValue) -> str:
         f"txnLastUpdateTimestamp={value.transaction_last_update_timestamp_ms}",
         f"txnTimeoutMs={value.transaction_timeout_ms}",
     ]
-    return ",".join(facts)
+    return ",".join(fields)

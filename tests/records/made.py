@@ -1,4 +1,4 @@
-"""Hypothesis strategies for records, and the batches of the specification (LF-6)."""
+"""Hypothesis strategies for records, and the batches of LF-6."""
 
 from hypothesis import strategies as st
 
@@ -6,14 +6,14 @@ from kproto.records.record import Record, RecordHeader
 
 NOW = 1700000000000
 INT64_SAFE = st.integers(0, 2**62)
-OCTETS = st.none() | st.binary(max_size=200)
+NULLABLE_BYTES = st.none() | st.binary(max_size=200)
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-HEADERS = st.lists(st.builds(RecordHeader, NAMES, OCTETS), max_size=3).map(tuple)
+HEADERS = st.lists(st.builds(RecordHeader, NAMES, NULLABLE_BYTES), max_size=3).map(tuple)
 
 
 @st.composite
 def rising_records(draw: st.DrawFn, *, headers: bool = True, timestamps: bool = True, least: int = 0) -> list[Record]:
-    """Records with rising offsets, with gaps as compaction leaves them."""
+    """Draw records with rising offsets and gaps, as in compacted batches."""
     count = draw(st.integers(least, 6))
     gaps = draw(st.lists(st.integers(1, 1000), min_size=count, max_size=count))
     offset = draw(INT64_SAFE)
@@ -21,8 +21,8 @@ def rising_records(draw: st.DrawFn, *, headers: bool = True, timestamps: bool = 
     for gap in gaps:
         records.append(
             Record(
-                key=draw(OCTETS),
-                value=draw(OCTETS),
+                key=draw(NULLABLE_BYTES),
+                value=draw(NULLABLE_BYTES),
                 headers=draw(HEADERS) if headers else (),
                 timestamp=draw(INT64_SAFE) if timestamps else -1,
                 offset=offset,

@@ -1,4 +1,4 @@
-"""Batches of all magics back to back, whole and torn (LF-4, LF-61, LF-62)."""
+"""Batches of all magics back to back, whole and truncated (LF-4, LF-61, LF-62)."""
 
 import tracemalloc
 
@@ -33,26 +33,26 @@ def test_all_magics_are_read_in_order() -> None:
     assert [batch.last_offset for batch in batches] == [0, 1, 2, 4, 2, 1]
 
 
-def test_clients_records_without_the_brokers_markers() -> None:
+def test_read_records_leaves_out_the_markers_of_the_broker() -> None:
     assert [record.value for record in read_records(MIXED)] == [b"a", b"b", b"c", b"d", b"e", None]
 
 
-def test_null_records_are_none() -> None:
+def test_null_and_empty_data_have_no_records() -> None:
     assert list(read_records(None)) == list(read_records(b"")) == []
 
 
 @given(st.integers(0, len(MIXED)))
-def test_a_batch_that_is_cut_off_is_left_out(size: int) -> None:
+def test_a_truncated_batch_at_the_end_is_left_out(size: int) -> None:
     whole = sum(edge <= size for edge in EDGES[1:])
     assert len(list(read_batches(MIXED[:size]))) == whole
 
 
 @given(st.integers(0, len(COMMIT_BATCH) - 1))
-def test_reading_one_batch_tells_that_it_is_not_whole(size: int) -> None:
+def test_read_batch_returns_none_for_a_truncated_batch(size: int) -> None:
     assert read_batch(COMMIT_BATCH[:size]) is None
 
 
-def test_reading_goes_on_where_it_is_told() -> None:
+def test_reading_begins_at_the_given_position() -> None:
     found = read_batch(MIXED, EDGES[3])
     assert found is not None
     batch, end = found
@@ -61,7 +61,7 @@ def test_reading_goes_on_where_it_is_told() -> None:
 
 
 @given(st.integers(0, 8 * len(MIXED) - 1))
-def test_a_flipped_bit_raises_nothing_but_decode_errors(bit: int) -> None:
+def test_a_flipped_bit_raises_only_decode_error(bit: int) -> None:
     data = bytearray(MIXED)
     data[bit // 8] ^= 1 << bit % 8
     before = max(edge for edge in EDGES if edge <= bit // 8)
@@ -75,7 +75,7 @@ def test_a_flipped_bit_raises_nothing_but_decode_errors(bit: int) -> None:
 
 
 @pytest.mark.parametrize("size", [-(2**31), -1, 0, 13])
-def test_a_size_less_than_any_batch_has_is_refused(size: int) -> None:
+def test_a_size_below_the_least_size_is_refused(size: int) -> None:
     data = bytes(8) + size.to_bytes(4, "big", signed=True) + bytes(100)
     with pytest.raises(DecodeError, match=f"size {size}, the least is 14"):
         list(read_batches(data))
@@ -86,14 +86,14 @@ def test_an_unknown_magic_is_refused() -> None:
         list(read_batches(COMMIT_BATCH[:16] + b"\3" + COMMIT_BATCH[17:]))
 
 
-def test_checksums_may_be_passed_over() -> None:
+def test_checksums_are_checked_unless_check_crc_is_false() -> None:
     data = COMMIT_BATCH[:-2] + b"\1\0"
     with pytest.raises(CorruptBatch):
         list(read_batches(data))
     assert len(list(read_batches(data, check_crc=False))) == 1
 
 
-def test_a_batch_that_announces_gigabytes_costs_nothing() -> None:
+def test_a_batch_that_announces_gigabytes_allocates_nothing() -> None:
     data = COMMIT_BATCH[:8] + (2**31 - 1).to_bytes(4, "big") + COMMIT_BATCH[12:]
     tracemalloc.start()
     try:

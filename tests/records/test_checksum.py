@@ -1,4 +1,4 @@
-"""CRC-32C against RFC 3720's vectors; the plain function against the packages."""
+"""CRC-32C against the vectors of RFC 3720; the function by table against the package."""
 
 import builtins
 from types import ModuleType
@@ -22,7 +22,7 @@ VECTORS = {
 
 
 @pytest.mark.parametrize(("data", "crc"), VECTORS.items())
-def test_the_vectors_of_rfc_3720(data: bytes, crc: int) -> None:
+def test_the_checksums_of_rfc_3720(data: bytes, crc: int) -> None:
     assert table_crc32c(data) == crc
     assert crc32c(data) == crc
 
@@ -44,7 +44,7 @@ def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     monkeypatch.setattr("importlib.import_module", importing)
 
 
-def test_the_quickest_that_is_installed_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fastest_installed_function_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert best_crc32c() is package.crc32c
     without(monkeypatch, "crc32c", "google_crc32c")
     assert best_crc32c() is table_crc32c

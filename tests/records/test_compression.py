@@ -1,4 +1,4 @@
-"""Compressions: round trips, Kafka's own details, and content that is larger than it looks."""
+"""Compressions: round trips, the details of Kafka's formats, and limits of the content."""
 
 import gzip
 import importlib
@@ -29,14 +29,14 @@ FROM_PACKAGE = [Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]
 @pytest.mark.parametrize("compression", Compression)
 @pytest.mark.parametrize("magic", [0, 1, 2])
 @given(content=st.binary(max_size=400))
-def test_round_trip(compression: Compression, magic: int, content: bytes) -> None:
+def test_decompressed_data_is_the_content(compression: Compression, magic: int, content: bytes) -> None:
     packed = compress(compression, content, magic=magic)
     assert decompress(compression, packed, magic=magic) == content
 
 
 @pytest.mark.parametrize("compression", PACKED)
 @pytest.mark.parametrize("size", [SNAPPY_BLOCK - 1, SNAPPY_BLOCK, 3 * SNAPPY_BLOCK + 1, 1 << 22])
-def test_large_content(compression: Compression, size: int) -> None:
+def test_large_content_is_compressed_and_decompressed(compression: Compression, size: int) -> None:
     content = bytes(range(256)) * (size // 256) + bytes(size % 256)
     packed = compress(compression, content)
     assert len(packed) < size // 4
@@ -44,7 +44,7 @@ def test_large_content(compression: Compression, size: int) -> None:
 
 
 @pytest.mark.parametrize("compression", PACKED)
-def test_content_as_large_as_the_limit_is_unpacked_and_one_more_byte_is_refused(compression: Compression) -> None:
+def test_content_of_the_limit_is_unpacked_and_larger_content_is_refused(compression: Compression) -> None:
     packed = compress(compression, bytes(100_000))
     assert decompress(compression, packed, limit=100_000) == bytes(100_000)
     with pytest.raises(DecodeError, match=r"more than 99999|not 99999 bytes or less"):
@@ -57,8 +57,8 @@ def test_the_limit_is_that_of_a_request() -> None:
 
 @pytest.mark.parametrize("compression", PACKED)
 @given(cut=st.floats(0, 0.999))
-def test_data_that_is_cut_off_is_refused_or_shorter(compression: Compression, cut: float) -> None:
-    """Blocks may be cut between: then there is less content, which the records in it will show."""
+def test_truncated_data_is_refused_or_has_less_content(compression: Compression, cut: float) -> None:
+    """Data that ends between two blocks is valid and has less content; decoding its records then fails."""
     content = zlib.compress(bytes(range(256)) * 40)
     packed = compress(compression, content)
     try:
@@ -70,20 +70,20 @@ def test_data_that_is_cut_off_is_refused_or_shorter(compression: Compression, cu
 
 
 @pytest.mark.parametrize("compression", PACKED)
-@given(junk=st.binary(min_size=1, max_size=60))
-def test_junk_raises_nothing_but_decode_errors(compression: Compression, junk: bytes) -> None:
+@given(data=st.binary(min_size=1, max_size=60))
+def test_random_bytes_raise_only_decode_error(compression: Compression, data: bytes) -> None:
     try:
-        found = decompress(compression, junk, limit=5000)
+        found = decompress(compression, data, limit=5000)
     except DecodeError:
         return
     assert len(found) <= 5000
 
 
-def test_gzip_of_several_members_is_one_content() -> None:
+def test_several_members_of_gzip_are_one_content() -> None:
     assert decompress(Compression.GZIP, gzip.compress(b"one, ") + gzip.compress(b"two")) == b"one, two"
 
 
-def test_gzip_is_read_by_pythons_own() -> None:
+def test_python_reads_gzip() -> None:
     assert gzip.decompress(compress(Compression.GZIP, b"content")) == b"content"
 
 
@@ -101,7 +101,7 @@ def test_snappy_is_written_in_javas_frame() -> None:
 
 
 def test_lz4_blocks_are_independent() -> None:
-    """Kafka refuses others: version 1, independent blocks; no size nor checksum of the content."""
+    """Version 1, independent blocks, no size or checksum of the content: Kafka refuses other frames."""
     assert compress(Compression.LZ4, b"content")[4] & 0b11101101 == 0b01100000
 
 
@@ -116,8 +116,8 @@ def test_lz4_of_magic_0_has_the_checksum_of_header_and_magic_number() -> None:
     assert decompress(Compression.LZ4, good, magic=0) == b"content"
 
 
-def test_lz4_of_magic_0_is_read_with_the_size_of_its_content_too() -> None:
-    """The size stands in the header; another 8 octets for the checksum."""
+def test_lz4_of_magic_0_is_read_if_its_header_has_the_size_of_the_content() -> None:
+    """The size adds 8 bytes to the header, which the checksum covers."""
     frame = bytearray(cramjam.lz4.compress(b"content" * 9))
     assert frame[4] & 8 == 0
     frame[4] |= 8
@@ -125,7 +125,7 @@ def test_lz4_of_magic_0_is_read_with_the_size_of_its_content_too() -> None:
     assert decompress(Compression.LZ4, bytes(frame), magic=0) == b"content" * 9
 
 
-@pytest.mark.parametrize("data", [b"", b"\x04\x22\x4d\x18", b"junk that is no frame"])
+@pytest.mark.parametrize("data", [b"", b"\x04\x22\x4d\x18", b"not a frame"])
 def test_lz4_of_magic_0_without_a_frame_header_is_refused(data: bytes) -> None:
     with pytest.raises(DecodeError, match="not an LZ4 frame"):
         decompress(Compression.LZ4, data, magic=0)
@@ -148,10 +148,10 @@ def test_a_missing_package_is_named(compression: Compression, monkeypatch: pytes
         raise ModuleNotFoundError(name=name)
 
     monkeypatch.setattr(importlib, "import_module", importing)
-    named = f"{compression.name.lower()} compression needs the package cramjam"
-    with pytest.raises(MissingPackage, match=named):
+    message = f"{compression.name.lower()} compression needs the package cramjam"
+    with pytest.raises(MissingPackage, match=message):
         compress(compression, b"content")
-    with pytest.raises(MissingPackage, match=named):
+    with pytest.raises(MissingPackage, match=message):
         decompress(compression, packed)
 
 
@@ -161,7 +161,7 @@ def test_gzip_needs_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("attributes", [5, 6, 7, 0x55])
-def test_there_are_no_other_compressions(attributes: int) -> None:
+def test_other_compressions_are_refused(attributes: int) -> None:
     with pytest.raises(DecodeError, match=f"unknown compression {attributes & 7}"):
         compression_of(attributes, "here", 0)
     assert compression_of(attributes & ~7 | 3, "here", 0) is Compression.LZ4

@@ -1,4 +1,4 @@
-"""Control records (LF-21): the marker of the specification, and records that are none."""
+"""Control records (LF-21): the marker of LF-6, round trips, and malformed records."""
 
 import pytest
 
@@ -11,14 +11,13 @@ from tests.records.made import COMMIT_MARKER, NOW
 COMMIT, ABORT = ControlType.COMMIT, ControlType.ABORT
 
 
-def test_the_marker_of_the_specification() -> None:
-    """LF-6."""
+def test_the_marker_of_lf_6() -> None:
     batch, _ = read_record_batch(COMMIT_MARKER)
     assert batch.is_control
     assert batch.is_transactional
     (record,) = batch.records()
     assert read_end_marker(record) == (COMMIT, 0)
-    made = build_end_marker(
+    built = build_end_marker(
         COMMIT,
         offset=2,
         timestamp=NOW,
@@ -27,11 +26,11 @@ def test_the_marker_of_the_specification() -> None:
         coordinator_epoch=0,
         partition_leader_epoch=0,
     )
-    assert made == COMMIT_MARKER
+    assert built == COMMIT_MARKER
 
 
 @pytest.mark.parametrize("outcome", [COMMIT, ABORT])
-def test_round_trip(outcome: ControlType) -> None:
+def test_a_built_marker_is_read(outcome: ControlType) -> None:
     data = build_end_marker(
         outcome,
         offset=9,
@@ -54,7 +53,7 @@ def test_newer_versions_are_read_by_their_first_fields() -> None:
 
 
 @pytest.mark.parametrize("number", [*range(2, 7), 7, -1, 32767])
-def test_other_types_are_told_but_end_no_transaction(number: int) -> None:
+def test_other_types_are_returned_and_do_not_end_a_transaction(number: int) -> None:
     key = b"\0\0" + number.to_bytes(2, "big", signed=True)
     assert control_type(key) == number
     with pytest.raises(DecodeError, match=f"type {number} does not end a transaction"):
@@ -62,12 +61,12 @@ def test_other_types_are_told_but_end_no_transaction(number: int) -> None:
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\0\0\0", bytes.fromhex("ffff0000")])
-def test_a_key_that_is_none_is_refused(key: bytes | None) -> None:
+def test_a_malformed_key_is_refused(key: bytes | None) -> None:
     with pytest.raises(DecodeError, match="control record key"):
         control_type(key)
 
 
 @pytest.mark.parametrize("value", [None, b"", bytes(5), bytes.fromhex("ffff00000000")])
-def test_a_value_that_is_none_is_refused(value: bytes | None) -> None:
+def test_a_malformed_value_is_refused(value: bytes | None) -> None:
     with pytest.raises(DecodeError, match="EndTxnMarker"):
         read_end_marker(Record(bytes(4), value))

@@ -1,4 +1,4 @@
-"""Each record's declaration is Kafka's definition, field by field, in every version; and both codecs agree on it."""
+"""Each declaration of a record equals Kafka's definition, field by field, in every version; both codecs agree."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +30,7 @@ BY_DEFINITION: tuple[type[Message], ...] = (
     EndTxnMarker,
 )
 BY_HAND: tuple[type[Message], ...] = (RecordBatchHeader, LegacyMessage, ClassicMemberMetadata)
-"""Layouts that Kafka defines in code, or within another definition."""
+"""Layouts that Kafka defines in code, or inside of another definition."""
 ALL_VERSIONS = [(cls, v) for cls in BY_DEFINITION + BY_HAND for v in range(cls._versions[0], cls._versions[1] + 1)]
 each_version = pytest.mark.parametrize(
     ("cls", "version"), ALL_VERSIONS, ids=[f"{cls.__name__} v{version}" for cls, version in ALL_VERSIONS]
@@ -39,11 +39,11 @@ each_version = pytest.mark.parametrize(
 ONLY_IN_3_9 = {"ShareGroupPartitionMetadataKey", "ShareGroupPartitionMetadataValue"}
 OF_THE_SHARE_TOPIC = {"ShareSnapshotKey", "ShareUpdateKey"}
 KEPT_AS_TAG = {("ConsumerGroupMemberMetadataValue", "ClassicMemberMetadata")}
-"""Declared apart, as its class says."""
+"""The declaration keeps this field among the unknown tags; see the class."""
 
 
 LEFT_OUT_WHEN_EMPTY = {"AssignmentEpochs", "LastAssignmentConfigs"}
-"""Arrays in tags: null by Kafka's definition, but empty in its code, which writes null and leaves out empty."""
+"""Tagged arrays: the default is null in Kafka's definition and empty in its code, which omits empty arrays only."""
 
 
 def definition_of(cls: type[Message]) -> Definition:
@@ -51,17 +51,17 @@ def definition_of(cls: type[Message]) -> Definition:
 
 
 def test_every_record_type_of_kafkas_two_topics_is_declared() -> None:
-    kafkas = {
-        (facts.api_key, name)
-        for name, facts in definitions("4.4.0").items()
-        if facts.kind == "coordinator-key" and name not in OF_THE_SHARE_TOPIC
+    kafkas_types = {
+        (definition.api_key, name)
+        for name, definition in definitions("4.4.0").items()
+        if definition.kind == "coordinator-key" and name not in OF_THE_SHARE_TOPIC
     }
     ours = {(key._record_type, key.__name__) for key, _ in PAIRS}
-    assert ours - kafkas == {(9, "ShareGroupPartitionMetadataKey")}
-    assert kafkas <= ours
+    assert ours - kafkas_types == {(9, "ShareGroupPartitionMetadataKey")}
+    assert kafkas_types <= ours
 
 
-def test_a_key_and_its_value_are_of_one_type() -> None:
+def test_a_key_and_its_value_have_one_type() -> None:
     for key, value in PAIRS:
         assert key.__name__.removesuffix("Key") == value.__name__.removesuffix("Value")
         if key.__name__ not in ONLY_IN_3_9:
@@ -71,56 +71,58 @@ def test_a_key_and_its_value_are_of_one_type() -> None:
 each_definition = pytest.mark.parametrize("cls", BY_DEFINITION, ids=lambda cls: cls.__name__)
 
 
-def asked_version(cls: type[Message], version: int) -> int:
-    """The version in the definition's terms: 3.9.2 calls the type of a key its version."""
+def kafkas_version(cls: type[Message], version: int) -> int:
+    """Return the version in the definition: in 3.9.2, the version of a key is its type."""
     return 9 if cls.__name__ == "ShareGroupPartitionMetadataKey" else version
 
 
 @each_definition
 def test_versions_are_kafkas(cls: type[Message]) -> None:
-    facts = definition_of(cls)
+    definition = definition_of(cls)
     first, last = cls._versions
-    assert (asked_version(cls, first), asked_version(cls, last)) == (
-        facts.valid_versions.low,
-        facts.valid_versions.high,
+    assert (kafkas_version(cls, first), kafkas_version(cls, last)) == (
+        definition.valid_versions.low,
+        definition.valid_versions.high,
     )
     for version in range(first, last + 1):
-        assert cls._flexible.covers(version) == (asked_version(cls, version) in facts.flexible_versions)
+        assert cls._flexible.covers(version) == (kafkas_version(cls, version) in definition.flexible_versions)
 
 
 @each_definition
 def test_fields_are_kafkas(cls: type[Message]) -> None:
     for version in range(cls._versions[0], cls._versions[1] + 1):
-        check_fields(cls, definition_of(cls).fields, version, asked_version(cls, version))
+        check_fields(cls, definition_of(cls).fields, version, kafkas_version(cls, version))
 
 
-def check_fields(cls: type[Struct], facts: tuple[FieldDefinition, ...], version: int, asked: int) -> None:
-    """Compare the fields of one version in their order; tagged ones by their number."""
+def check_fields(cls: type[Struct], definition: tuple[FieldDefinition, ...], version: int, kafka_version: int) -> None:
+    """Compare the fields of one version in their order."""
     ours = [field for field in fields_of(cls) if field.versions.covers(version)]
-    theirs = [f for f in facts if asked in f.versions and (cls.__name__, f.name) not in KEPT_AS_TAG]
-    assert [field.name.replace("_", "") for field in ours] == [fact.name.lower() for fact in theirs]
-    for field, fact in zip(ours, theirs, strict=True):
-        check_field(field, fact, version, asked)
+    theirs = [f for f in definition if kafka_version in f.versions and (cls.__name__, f.name) not in KEPT_AS_TAG]
+    assert [field.name.replace("_", "") for field in ours] == [kafkas.name.lower() for kafkas in theirs]
+    for field, kafkas in zip(ours, theirs, strict=True):
+        check_field(field, kafkas, version, kafka_version)
 
 
-def check_field(field: Field, fact: FieldDefinition, version: int, asked: int) -> None:
+def check_field(field: Field, kafkas: FieldDefinition, version: int, kafka_version: int) -> None:
     tag = field.tag.number if field.tag is not None and field.tag.versions.covers(version) else None
-    assert tag == (fact.tag if asked in fact.tagged_versions else None)
-    assert field.nullable_versions.covers(version) == (asked in fact.nullable_versions)
-    assert field.ignorable == fact.ignorable
-    if fact.has_default:
-        assert field.default == (() if tag is not None and fact.name in LEFT_OUT_WHEN_EMPTY else fact.default)
-    check_type(field.type, fact.type, fact.fields, version, asked)
+    assert tag == (kafkas.tag if kafka_version in kafkas.tagged_versions else None)
+    assert field.nullable_versions.covers(version) == (kafka_version in kafkas.nullable_versions)
+    assert field.ignorable == kafkas.ignorable
+    if kafkas.has_default:
+        assert field.default == (() if tag is not None and kafkas.name in LEFT_OUT_WHEN_EMPTY else kafkas.default)
+    check_type(field.type, kafkas.type, kafkas.fields, version, kafka_version)
 
 
-def check_type(ours: WireType, theirs: str, inner: tuple[FieldDefinition, ...], version: int, asked: int) -> None:
+def check_type(
+    ours: WireType, theirs: str, inner: tuple[FieldDefinition, ...], version: int, kafka_version: int
+) -> None:
     if theirs.startswith("[]"):
         assert ours.kind == "array"
         assert ours.element is not None
-        check_type(ours.element, theirs[2:], inner, version, asked)
+        check_type(ours.element, theirs[2:], inner, version, kafka_version)
     elif inner:
         assert ours.struct is not None
-        check_fields(ours.struct, inner, version, asked)
+        check_fields(ours.struct, inner, version, kafka_version)
     else:
         assert ours.kind == theirs
 
@@ -153,7 +155,7 @@ def values_of(kind: WireType, version: int, flexible: bool) -> st.SearchStrategy
 
 
 def structs(cls: type[Struct], version: int, flexible: bool) -> st.SearchStrategy[Any]:
-    """Values of a class that have a form in this version."""
+    """Values of a class that can be encoded in this version."""
     fields = {}
     for field in fields_of(cls):
         if field.versions.covers(version):
@@ -168,36 +170,36 @@ def structs(cls: type[Struct], version: int, flexible: bool) -> st.SearchStrateg
 
 @each_version
 def test_both_codecs_agree_on_any_value(cls: type[Message], version: int) -> None:
-    plain, quick = InterpretedCodec(cls, version), message_codec(cls, version)
+    reference, generated = InterpretedCodec(cls, version), message_codec(cls, version)
 
     @settings(max_examples=30)
     @given(structs(cls, version, cls._flexible.covers(version)))
     def check(value: Message) -> None:
-        data = plain.encode(value)
-        assert quick.encode(value) == data
-        assert plain.decode(data) == quick.decode(data, 0) == (value, len(data))
+        data = reference.encode(value)
+        assert generated.encode(value) == data
+        assert reference.decode(data) == generated.decode(data, 0) == (value, len(data))
 
     check()
 
 
 @each_version
-def test_both_codecs_judge_damaged_bytes_alike(cls: type[Message], version: int) -> None:
-    plain, quick = InterpretedCodec(cls, version), message_codec(cls, version)
+def test_both_codecs_give_the_same_result_for_damaged_bytes(cls: type[Message], version: int) -> None:
+    reference, generated = InterpretedCodec(cls, version), message_codec(cls, version)
 
     @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
     @given(structs(cls, version, cls._flexible.covers(version)), st.data())
     def check(value: Message, choice: st.DataObject) -> None:
-        data = bytearray(quick.encode(value))
+        data = bytearray(generated.encode(value))
         if data:
             data[choice.draw(st.integers(0, len(data) - 1))] = choice.draw(st.integers(0, 255))
         damaged = bytes(data[: choice.draw(st.integers(0, len(data)))])
-        assert outcome(lambda: quick.decode(damaged, 0)) == outcome(lambda: plain.decode(damaged))
+        assert outcome(lambda: generated.decode(damaged, 0)) == outcome(lambda: reference.decode(damaged))
 
     check()
 
 
 def outcome(decode: Callable[[], Any]) -> Any:
-    """What is decoded, or what is said against it."""
+    """Return the decoded value, or the text of the error."""
     try:
         return decode()
     except DecodeError as error:
@@ -218,20 +220,20 @@ MEMBER = ConsumerGroupMemberMetadataValue(
 WITHOUT = MEMBER.replace(unknown_tagged_fields=())
 
 
-def test_a_null_struct_in_a_tag_is_an_octet_as_kafka_writes_it() -> None:
-    """As the 4.4.0 log's record ends: one tag, number 0, one octet, 0."""
+def test_a_null_struct_in_a_tag_is_one_byte() -> None:
+    """The end of a record in the 4.4.0 log: one tag, number 0, one byte, 0."""
     assert MEMBER.classic_member_metadata is None
     assert MEMBER.encode(0) == WITHOUT.encode(0)[:-1] + bytes.fromhex("01 00 01 00")
     assert WITHOUT.with_classic_member_metadata(None) == MEMBER
     assert ConsumerGroupMemberMetadataValue.decode(MEMBER.encode(0), 0) == MEMBER
 
 
-def test_a_struct_in_a_tag_stands_behind_an_octet() -> None:
+def test_a_struct_in_a_tag_follows_one_byte() -> None:
     classic = ClassicMemberMetadata(session_timeout_ms=5, supported_protocols=())
-    told = MEMBER.replace(unknown_tagged_fields=(TaggedField(0, b"\0"), TaggedField(7, b"newer")))
-    told = told.with_classic_member_metadata(classic)
-    assert told.encode(0) == WITHOUT.encode(0)[:-1] + bytes.fromhex("02 00 07 01 00000005 01 00 07 05") + b"newer"
-    assert ConsumerGroupMemberMetadataValue.decode(told.encode(0), 0).classic_member_metadata == classic
+    member = MEMBER.replace(unknown_tagged_fields=(TaggedField(0, b"\0"), TaggedField(7, b"newer")))
+    member = member.with_classic_member_metadata(classic)
+    assert member.encode(0) == WITHOUT.encode(0)[:-1] + bytes.fromhex("02 00 07 01 00000005 01 00 07 05") + b"newer"
+    assert ConsumerGroupMemberMetadataValue.decode(member.encode(0), 0).classic_member_metadata == classic
 
 
 def test_a_missing_struct_in_a_tag_is_an_empty_one() -> None:
@@ -242,7 +244,7 @@ def test_a_missing_struct_in_a_tag_is_an_empty_one() -> None:
 
 
 @pytest.mark.parametrize("content", ["", "02", "01", "0100000005", "01000000050100ff"])
-def test_another_octet_or_struct_in_the_tag_is_refused(content: str) -> None:
-    told = MEMBER.replace(unknown_tagged_fields=(TaggedField(0, bytes.fromhex(content)),))
+def test_another_byte_or_struct_in_the_tag_is_refused(content: str) -> None:
+    member = MEMBER.replace(unknown_tagged_fields=(TaggedField(0, bytes.fromhex(content)),))
     with pytest.raises(DecodeError):
-        _ = told.classic_member_metadata
+        _ = member.classic_member_metadata

@@ -1,4 +1,4 @@
-"""Segments of brokers of 2.0.1, 2.1.1 and 4.4.0: read, said again as Kafka's own dump says it, and written again."""
+"""Segments of brokers of 2.0.1, 2.1.1 and 4.4.0: decoded, compared with the dump of Kafka's tool, and encoded again."""
 
 import json
 from pathlib import Path
@@ -20,10 +20,10 @@ from tests.records.dumps import (
     as_json,
     as_text_of_2_0,
     as_text_of_2_8,
-    batch_facts,
+    batch_fields,
     decoded,
     lines_of,
-    record_facts,
+    record_fields,
 )
 
 RELEASES = ("2.0.1", "2.1.1", "4.4.0")
@@ -56,13 +56,13 @@ def known(read: Read, key: bytes | None, value: bytes | None) -> CoordinatorReco
 
 @each_segment
 @each_topic
-def test_every_batch_is_written_again_to_the_same_bytes(release: str, topic: str) -> None:
+def test_every_batch_is_encoded_to_the_same_bytes(release: str, topic: str) -> None:
     data = segment(release, topic)
     count = 0
-    for position, batch, places in decoded(data):
+    for position, batch, records in decoded(data):
         header = batch.header
         again = build_record_batch(
-            [place.record for place in places],
+            [placed.record for placed in records],
             base_offset=header.base_offset,
             last_offset=batch.last_offset,
             base_timestamp=header.base_timestamp,
@@ -80,7 +80,7 @@ def test_every_batch_is_written_again_to_the_same_bytes(release: str, topic: str
 
 @each_segment
 @each_topic
-def test_every_key_and_value_is_written_again_to_the_same_bytes(release: str, topic: str) -> None:
+def test_every_key_and_value_is_encoded_to_the_same_bytes(release: str, topic: str) -> None:
     count = 0
     for record in read_records(segment(release, topic)):
         found = known(TOPICS[topic], record.key, record.value)
@@ -92,7 +92,7 @@ def test_every_key_and_value_is_written_again_to_the_same_bytes(release: str, to
 
 
 @each_segment
-def test_every_marker_is_made_again(release: str) -> None:
+def test_every_marker_is_built_with_the_same_bytes(release: str) -> None:
     outcomes = []
     for batch in read_batches(segment(release, "__consumer_offsets-0")):
         if not batch.is_control:
@@ -115,18 +115,18 @@ def test_every_marker_is_made_again(release: str) -> None:
 
 
 @each_topic
-def test_a_dump_by_4_4_0_says_what_is_decoded(topic: str) -> None:
+def test_a_dump_by_4_4_0_equals_the_decoded_segment(topic: str) -> None:
     lines = iter(dump("4.4.0", topic))
-    for position, batch, places in decoded(segment("4.4.0", topic)):
+    for position, batch, records in decoded(segment("4.4.0", topic)):
         line = next(lines)
-        assert line.facts == batch_facts(position, batch)
-        for place in places:
+        assert line.fields == batch_fields(position, batch)
+        for placed in records:
             line = next(lines)
-            assert line.facts.items() <= record_facts(place).items()
+            assert line.fields.items() <= record_fields(placed).items()
             if batch.is_control:
-                assert "endtxnmarker" in line.facts
+                assert "endtxnmarker" in line.fields
                 continue
-            key, payload = as_json(known(TOPICS[topic], place.record.key, place.record.value))
+            key, payload = as_json(known(TOPICS[topic], placed.record.key, placed.record.value))
             assert line.key is not None
             assert line.payload is not None
             assert json.loads(line.key) == key
@@ -135,42 +135,43 @@ def test_a_dump_by_4_4_0_says_what_is_decoded(topic: str) -> None:
 
 
 @pytest.mark.parametrize("release", ["2.0.1", "2.1.1"])
-def test_a_dump_by_2_8_2_says_what_is_decoded(release: str) -> None:
+def test_a_dump_by_2_8_2_equals_the_decoded_segment(release: str) -> None:
     topic = "__consumer_offsets-0"
     lines = iter(dump(release, topic, "dump-by-2.8.2.txt"))
-    for position, batch, places in decoded(segment(release, topic)):
+    for position, batch, records in decoded(segment(release, topic)):
         line = next(lines)
-        assert line.facts.items() <= batch_facts(position, batch).items()
-        assert "crc" in line.facts
-        for place in places:
+        assert line.fields.items() <= batch_fields(position, batch).items()
+        assert "crc" in line.fields
+        for placed in records:
             line = next(lines)
-            assert line.facts.items() <= record_facts(place).items()
+            assert line.fields.items() <= record_fields(placed).items()
             if batch.is_control:
-                assert "endtxnmarker" in line.facts
+                assert "endtxnmarker" in line.fields
                 continue
-            found = known(read_offsets_record, place.record.key, place.record.value)
+            found = known(read_offsets_record, placed.record.key, placed.record.value)
             assert (line.key, line.payload) == as_text_of_2_8(found)
     assert list(lines) == []
 
 
 @pytest.mark.parametrize("release", ["2.0.1", "2.1.1"])
 @each_topic
-def test_a_dump_by_the_release_itself_says_what_is_decoded(release: str, topic: str) -> None:
-    """That of the offsets ends where the tool died: at the first group with members."""
-    places = [place for _, _, found in decoded(segment(release, topic)) for place in found]
+def test_a_dump_by_the_release_itself_equals_the_decoded_segment(release: str, topic: str) -> None:
+    """The dump of the offsets topic ends at the first group with members, where the tool crashed."""
+    records = [placed for _, _, found in decoded(segment(release, topic)) for placed in found]
     lines = dump(release, topic)
     assert len(lines) >= 8
-    for line, place in zip(lines, places, strict=False):
-        assert line.facts.items() <= record_facts(place).items()
+    for line, placed in zip(lines, records, strict=False):
+        assert line.fields.items() <= record_fields(placed).items()
         if line.key is not None:
-            found = known(TOPICS[topic], place.record.key, place.record.value)
+            found = known(TOPICS[topic], placed.record.key, placed.record.value)
             assert (line.key, line.payload) == as_text_of_2_0(found)
     assert (lines[-1].key is None) == (topic == "__consumer_offsets-0")
-    assert len(lines) == len(places) or lines[-1].key is None
+    assert len(lines) == len(records) or lines[-1].key is None
 
 
-def test_which_value_versions_each_release_writes() -> None:
-    """OC-43: the old releases write what the oldest of their cluster can read, 4.4 the newest, or v1 with an expiry."""
+def test_value_versions_of_each_release() -> None:
+    """OC-43: old releases write what the oldest broker of the cluster can read; 4.4 the newest, or v1 with an
+    expiry."""
     versions = {
         release: {
             type(found.value).__name__: found.value_version
@@ -198,11 +199,12 @@ def test_a_torn_segment_is_read_up_to_its_last_whole_batch(release: str, topic: 
 
 @each_segment
 @each_topic
-def test_damaged_records_raise_nothing_but_decode_errors(release: str, topic: str) -> None:
-    """Each key and value cut at each byte, and with each bit flipped; what still reads is written as it came."""
+def test_damaged_records_raise_only_decode_error(release: str, topic: str) -> None:
+    """Each key and value truncated at each byte, and with each bit flipped; a record that is still read is encoded
+    again."""
     read = TOPICS[topic]
     for record in read_records(segment(release, topic)):
-        for key, value in damages(record.key, record.value):
+        for key, value in damaged(record.key, record.value):
             try:
                 found = read(key, value)
             except DecodeError:
@@ -213,7 +215,7 @@ def test_damaged_records_raise_nothing_but_decode_errors(release: str, topic: st
                 )
 
 
-def damages(key: bytes | None, value: bytes | None) -> list[tuple[bytes, bytes | None]]:
+def damaged(key: bytes | None, value: bytes | None) -> list[tuple[bytes, bytes | None]]:
     assert key is not None
     found: list[tuple[bytes, bytes | None]] = [(key[:size], value) for size in range(len(key))]
     found += [(flipped(key, bit), value) for bit in range(8 * len(key))]

@@ -1,4 +1,4 @@
-"""Kafka's own DumpLogSegments reads segments made here: each compression and magic, and every record type it knows."""
+"""Kafka's DumpLogSegments reads segments that kproto writes: each compression and magic, and every record type."""
 
 import json
 import os
@@ -34,7 +34,7 @@ from kproto.records.record_batch import RecordBatch, build_record_batch
 from kproto.records.transaction_state import RECORD_TYPES as OF_TRANSACTIONS
 from tests.oracle.java import JVM_FLAGS
 from tests.oracle.releases import classpath, fetch, fetch_tools, find_class
-from tests.records.dumps import Decoded, Line, as_json, batch_facts, lines_of, record_facts
+from tests.records.dumps import Line, PlacedRecord, as_json, batch_fields, lines_of, record_fields
 from tests.records.made import NOW
 from tests.requirements import need_java, need_maven
 
@@ -42,12 +42,12 @@ pytestmark = pytest.mark.oracle
 
 RELEASE = "4.4.0"
 NEWEST = ("kafka-group-coordinator", "kafka-transaction-coordinator")
-"""Jars of just that release; the tool is of an earlier one where the registry has no newer."""
+"""Jars of exactly that release; the tool itself is of an older one if the registry has no newer."""
 NOT_IN_4_4 = {9}
 
 
 def dump(folder: Path, batches: list[bytes], *options: str) -> list[Line]:
-    """What the tool prints of a segment with these batches."""
+    """Return the lines that the tool prints for a segment of these batches."""
     java = need_java()
     need_maven()
     segment = folder / "00000000000000000000.log"
@@ -56,15 +56,15 @@ def dump(folder: Path, batches: list[bytes], *options: str) -> list[Line]:
     newest = [str(fetch(RELEASE)[1] / f"{name}-{RELEASE}.jar") for name in NEWEST]
     jars = os.pathsep.join([*newest, classpath(tools)])
     command = [java, *JVM_FLAGS, "-cp", jars, find_class(tools, "DumpLogSegments")]
-    asked = [*command, "--files", str(segment), "--deep-iteration", *options]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=120)
+    arguments = [*command, "--files", str(segment), "--deep-iteration", *options]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Found" not in done.stdout, done.stdout
     return list(lines_of(done.stdout))
 
 
 def records_from(offset: int) -> list[Record]:
-    """Three records that need each part of the layout, and one long enough to compress."""
+    """Return three records with each part of the layout, and one long enough for compression."""
     return [
         Record(b"key", b"value", (RecordHeader("h", b"1"), RecordHeader("null", None)), NOW, offset),
         Record(None, b"", (), NOW + 5, offset + 1),
@@ -73,7 +73,7 @@ def records_from(offset: int) -> list[Record]:
     ]
 
 
-def test_batches_of_each_compression(tmp_path: Path) -> None:
+def test_kafka_reads_batches_of_each_compression(tmp_path: Path) -> None:
     data = [
         build_record_batch(records_from(10 * number), compression=compression, partition_leader_epoch=3)
         for number, compression in enumerate(Compression)
@@ -95,22 +95,22 @@ def test_batches_of_each_compression(tmp_path: Path) -> None:
     position = 0
     for batch in read_batches(b"".join(data)):
         assert isinstance(batch, RecordBatch)
-        facts = batch_facts(position, batch)
+        fields = batch_fields(position, batch)
         if batch.has_append_time:
-            facts["logappendtime"] = facts.pop("createtime")
-        assert next(lines).facts == facts
+            fields["logappendtime"] = fields.pop("createtime")
+        assert next(lines).fields == fields
         for record in batch.records():
-            expected = record_facts(Decoded(position, batch, record))
+            expected = record_fields(PlacedRecord(position, batch, record))
             if batch.has_append_time:
                 expected["logappendtime"] = expected.pop("createtime")
-            assert next(lines).facts.items() <= expected.items()
+            assert next(lines).fields.items() <= expected.items()
         position += batch.size
     assert list(lines) == []
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_message_sets_of_each_compression(magic: int, tmp_path: Path) -> None:
-    """The tool prints a line for each inner message, and whether its checksum is right."""
+def test_kafka_reads_message_sets_of_each_compression(magic: int, tmp_path: Path) -> None:
+    """The tool prints a line for each inner message, with the result of its checksum."""
     data, expected = [], []
     for number, compression in enumerate(c for c in Compression if c is not Compression.ZSTD):
         records = [
@@ -119,18 +119,18 @@ def test_message_sets_of_each_compression(magic: int, tmp_path: Path) -> None:
         ]
         data.append(build_message_set(records, magic=magic, compression=compression))
         expected += records
-    lines = [line.facts for line in dump(tmp_path, data) if "keysize" in line.facts]
+    lines = [line.fields for line in dump(tmp_path, data) if "keysize" in line.fields]
     assert len(lines) == len(expected)
-    for facts, record in zip(lines, expected, strict=True):
-        assert facts["isvalid"] == "true"
-        assert facts["createtime" if magic else "notimestamptype"] == str(record.timestamp)
-        assert facts["offset"] == str(record.offset)
-        assert facts["keysize"] == str(-1 if record.key is None else len(record.key))
-        assert facts["valuesize"] == str(-1 if record.value is None else len(record.value))
+    for fields, record in zip(lines, expected, strict=True):
+        assert fields["isvalid"] == "true"
+        assert fields["createtime" if magic else "notimestamptype"] == str(record.timestamp)
+        assert fields["offset"] == str(record.offset)
+        assert fields["keysize"] == str(-1 if record.key is None else len(record.key))
+        assert fields["valuesize"] == str(-1 if record.value is None else len(record.value))
 
 
 def some(kind: WireType, name: str, chance: random.Random) -> Any:
-    """A value of a type, mostly not its default."""
+    """Return a random value of a type, mostly not its default."""
     match kind.kind:
         case "string":
             return chance.choice(["", "text", "grüße", "x" * 200])
@@ -164,7 +164,7 @@ def some_struct(cls: type[Struct], version: int, chance: random.Random) -> Any:
 
 
 def known_records(types: RecordTypes, chance: random.Random) -> list[CoordinatorRecord]:
-    """Each type and version of a topic a few times, and its tombstone."""
+    """Return some records of each type and version of a topic, and a tombstone of each type."""
     found = []
     for number, (key_class, value_class) in types.items():
         if number in NOT_IN_4_4:
@@ -189,22 +189,24 @@ OWNED = (TopicPartition(topic="t", partitions=(0, 1)),)
 
 
 def some_members(version: int) -> tuple[MemberMetadata, ...]:
-    """Members whose blobs the tool can take apart, one for each version of the consumer protocol."""
+    """Return members whose data the tool can decode, one for each version of the consumer protocol."""
     return tuple(
         MemberMetadata(
-            member_id=f"member-{said}",
+            member_id=f"member-{protocol_version}",
             group_instance_id="instance" if version >= 3 else None,
             client_id="client",
             client_host="/127.0.0.1",
             rebalance_timeout=60000 if version >= 1 else -1,
             session_timeout=10000,
             subscription=encode_member_data(
-                ConsumerProtocolSubscription(topics=("t",), owned_partitions=OWNED, generation_id=said, rack_id="r"),
-                said,
+                ConsumerProtocolSubscription(
+                    topics=("t",), owned_partitions=OWNED, generation_id=protocol_version, rack_id="r"
+                ),
+                protocol_version,
             ),
-            assignment=encode_member_data(ConsumerProtocolAssignment(assigned_partitions=OWNED), said),
+            assignment=encode_member_data(ConsumerProtocolAssignment(assigned_partitions=OWNED), protocol_version),
         )
-        for said in range(4)
+        for protocol_version in range(4)
     )
 
 
@@ -213,9 +215,9 @@ def some_members(version: int) -> tuple[MemberMetadata, ...]:
     [(OF_OFFSETS, "--offsets-decoder"), (OF_TRANSACTIONS, "--transaction-log-decoder")],
     ids=["offsets", "transactions"],
 )
-def test_every_record_type(types: RecordTypes, option: str, tmp_path: Path) -> None:
-    """Kafka's classes decode each of our records and print the values that went in."""
-    records = known_records(types, random.Random(2))  # noqa: S311 - test data, the same each time
+def test_kafka_reads_every_record_type(types: RecordTypes, option: str, tmp_path: Path) -> None:
+    """Kafka's classes decode each record and print the encoded values."""
+    records = known_records(types, random.Random(2))  # noqa: S311 - test data, the same in each run
     assert len(records) > 6
     written = [
         Record(
@@ -236,8 +238,8 @@ def test_every_record_type(types: RecordTypes, option: str, tmp_path: Path) -> N
         assert (line.payload if line.payload == "<DELETE>" else json.loads(line.payload)) == payload
 
 
-def test_the_groups_of_the_made_records_have_members() -> None:
-    """What the test above relies on."""
+def test_the_groups_among_the_records_have_members() -> None:
+    """The test above relies on this."""
     values = [record.value for record in known_records(OF_OFFSETS, random.Random(2))]  # noqa: S311 - as above
     groups = [value for value in values if isinstance(value, GroupMetadataValue)]
     assert all(len(group.members) == 4 for group in groups)

@@ -1,4 +1,4 @@
-"""Message sets of magic 0 and 1 (LF-4): layouts by hand, wrappers with both kinds of offsets, damage."""
+"""Message sets of magic 0 and 1 (LF-4): layouts written by hand, wrappers with both kinds of offsets, damage."""
 
 import zlib
 
@@ -20,7 +20,7 @@ PACKED = [c for c in OLD if c is not Compression.NONE]
 
 
 def by_hand(offset: int, magic: int, attributes: int, rest: bytes) -> bytes:
-    """One message, from its octets after the attributes."""
+    """Return one message; ``rest`` is the bytes after the attributes."""
     checked = bytes((magic, attributes)) + rest
     message = zlib.crc32(checked).to_bytes(4, "big") + checked
     return offset.to_bytes(8, "big") + len(message).to_bytes(4, "big") + message
@@ -32,7 +32,7 @@ V1 = by_hand(6, 1, 0, (99).to_bytes(8, "big") + KEY_AND_VALUE)
 NULLS = by_hand(7, 0, 0, bytes.fromhex("ffffffff ffffffff"))
 
 
-def test_messages_made_by_hand_are_read() -> None:
+def test_messages_written_by_hand_are_read() -> None:
     found = [record for batch in read_batches(V0 + V1 + NULLS) for record in batch.records()]
     assert found == [
         Record(b"k", b"v1", offset=5),
@@ -41,7 +41,7 @@ def test_messages_made_by_hand_are_read() -> None:
     ]
 
 
-def test_messages_are_written_as_by_hand() -> None:
+def test_messages_are_built_as_by_hand() -> None:
     assert build_message_set([Record(b"k", b"v1", offset=5)], magic=0) == V0
     assert build_message_set([Record(b"k", b"v1", timestamp=99, offset=6)], magic=1) == V1
     assert build_message_set([Record(None, None, offset=7)], magic=0) == NULLS
@@ -49,7 +49,7 @@ def test_messages_are_written_as_by_hand() -> None:
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("compression", OLD)
-def test_round_trip(magic: int, compression: Compression) -> None:
+def test_built_message_sets_are_read(magic: int, compression: Compression) -> None:
     @given(rising_records(headers=False, timestamps=magic == 1))
     def check(records: list[Record]) -> None:
         data = build_message_set(records, magic=magic, compression=compression)
@@ -69,7 +69,7 @@ RECORDS = [Record(b"a", b"1", timestamp=10, offset=40), Record(b"b", b"2", times
 
 
 def inner_of(data: bytes) -> list[LegacyMessage]:
-    """The messages in a gzip wrapper."""
+    """Return the messages in a gzip wrapper."""
     value = read_legacy_batch(data)[0].message.value
     assert value is not None
     content = zlib.decompress(value, wbits=31)
@@ -81,7 +81,7 @@ def inner_of(data: bytes) -> list[LegacyMessage]:
     return inner
 
 
-def test_inner_offsets_of_magic_0_are_real_and_of_magic_1_count_from_0() -> None:
+def test_inner_offsets_are_absolute_in_magic_0_and_relative_in_magic_1() -> None:
     old, new = (
         build_message_set(
             [r._replace(timestamp=-1) if magic == 0 else r for r in RECORDS],
@@ -96,21 +96,21 @@ def test_inner_offsets_of_magic_0_are_real_and_of_magic_1_count_from_0() -> None
     assert read_legacy_batch(new)[0].message.timestamp == 30
 
 
-def test_a_broker_stores_a_wrapper_of_magic_1_by_its_offset_alone() -> None:
+def test_the_offset_of_a_wrapper_of_magic_1_sets_all_inner_offsets() -> None:
     data = build_message_set(RECORDS, magic=1, compression=Compression.GZIP)
     stored = read_legacy_batch((1042).to_bytes(8, "big") + data[8:])[0]
     assert [record.offset for record in stored.records()] == [1040, 1042]
 
 
 @pytest.mark.parametrize("compression", OLD)
-def test_the_brokers_clock_is_the_time_of_all_messages(compression: Compression) -> None:
+def test_append_time_is_the_timestamp_of_all_messages(compression: Compression) -> None:
     data = build_message_set(RECORDS, magic=1, compression=compression, append_time=77)
     batches = list(read_batches(data))
     assert all(batch.has_append_time for batch in batches)
     assert [record.timestamp for batch in batches for record in batch.records()] == [77, 77]
 
 
-def test_no_records_are_no_bytes() -> None:
+def test_a_message_set_without_records_is_empty() -> None:
     assert build_message_set([], magic=1) == build_message_set([], magic=0, compression=Compression.GZIP) == b""
 
 
@@ -129,19 +129,19 @@ def wrapper(content: bytes | None, *, magic: int = 1, compression: Compression =
     )
 
 
-def test_odd_wrappers_are_refused() -> None:
-    plain = build_message_set([Record(b"k", b"v")], magic=1)
+def test_invalid_wrappers_are_refused() -> None:
+    uncompressed = build_message_set([Record(b"k", b"v")], magic=1)
     packed = build_message_set([Record(b"k", b"v")], magic=1, compression=Compression.GZIP)
     older = build_message_set([Record(b"k", b"v")], magic=0)
-    bad_crc = plain[:-1] + b"!"
+    bad_crc = uncompressed[:-1] + b"!"
     cases = {
         "null, but it is compressed": wrapper(None),
         "without messages": wrapper(b""),
         "compressed twice": wrapper(packed),
         "0 within 1": wrapper(older),
         "its content has": wrapper(bad_crc),
-        "truncated before its magic": wrapper(plain[:10]),
-        "gzip": wrapper(plain)[:-1],
+        "truncated before its magic": wrapper(uncompressed[:10]),
+        "gzip": wrapper(uncompressed)[:-1],
     }
     for reason, data in cases.items():
         batch, _ = read_legacy_batch(data if reason != "gzip" else resealed(data))
@@ -150,7 +150,7 @@ def test_odd_wrappers_are_refused() -> None:
 
 
 def resealed(data: bytes) -> bytes:
-    """A wrapper whose value lost its last octet, made whole again as a message."""
+    """Return a valid message of a wrapper whose value has lost its last byte."""
     whole = data + b"\0"
     message = read_legacy_batch(whole, check_crc=False)[0].message
     assert message.value is not None
@@ -169,7 +169,7 @@ def test_a_message_cut_at_any_byte_or_with_a_flipped_bit_is_refused(data: bytes)
             read_legacy_batch(bytes(flipped))
 
 
-def test_a_wrong_checksum_has_an_error_of_its_own_and_may_be_passed_over() -> None:
+def test_a_wrong_checksum_raises_corrupt_batch_unless_check_crc_is_false() -> None:
     data = V0[:-1] + b"!"
     with pytest.raises(CorruptBatch, match=r"LegacyMessage\.crc at byte 12"):
         read_legacy_batch(data)
@@ -188,7 +188,7 @@ def test_other_magics_are_refused(magic: int) -> None:
         read_legacy_batch(V0[:16] + bytes((magic,)) + V0[17:])
 
 
-def test_what_message_sets_lack_is_refused() -> None:
+def test_values_that_message_sets_lack_are_refused() -> None:
     record = Record(b"k", b"v")
     with pytest.raises(EncodeError, match="no headers"):
         build_message_set([record._replace(headers=(RecordHeader("h", b""),))], magic=1)
@@ -204,14 +204,14 @@ def test_what_message_sets_lack_is_refused() -> None:
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_the_generated_and_the_interpreted_codec_agree(magic: int) -> None:
-    plain = InterpretedCodec(LegacyMessage, magic)
-    quick = message_codec(LegacyMessage, magic)
+    reference = InterpretedCodec(LegacyMessage, magic)
+    generated = message_codec(LegacyMessage, magic)
     data = (V0, V1)[magic]
-    assert plain.decode(data) == quick.decode(data, 0)
-    value = plain.decode(data)[0]
-    assert plain.encode(value) == quick.encode(value) == data
+    assert reference.decode(data) == generated.decode(data, 0)
+    value = reference.decode(data)[0]
+    assert reference.encode(value) == generated.encode(value) == data
 
 
-def test_bit_3_means_nothing_in_magic_0() -> None:
+def test_bit_3_is_ignored_in_magic_0() -> None:
     data = by_hand(5, 0, APPEND_TIME, KEY_AND_VALUE)
     assert not read_legacy_batch(data)[0].has_append_time

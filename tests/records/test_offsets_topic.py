@@ -1,4 +1,4 @@
-"""Records of `__consumer_offsets` and `__transaction_state`: LF-13's and LF-14's vectors, prefixes, and what is odd."""
+"""Records of `__consumer_offsets` and `__transaction_state`: the vectors of LF-13 and LF-14, prefixes, invalid data."""
 
 import pytest
 
@@ -27,7 +27,7 @@ from kproto.records.transaction_state import (
 
 COMMITTED, EXPIRES = 1700000000000, 1700000060000
 KEY = OffsetCommitKey(group="g1", topic="t1", partition=0)
-KEY_OCTETS = bytes.fromhex("0001000267310002743100000000")
+KEY_BYTES = bytes.fromhex("0001000267310002743100000000")
 VALUE = OffsetCommitValue(offset=42, leader_epoch=5, metadata="m", commit_timestamp=COMMITTED, expire_timestamp=EXPIRES)
 VALUES = {
     0: "0000000000000000002a00016d0000018bcfe56800",
@@ -36,32 +36,31 @@ VALUES = {
     3: "0003000000000000002a0000000500016d0000018bcfe56800",
     4: "0004000000000000002a00000005026d0000018bcfe5680000",
 }
-"""LF-13: offset 42, epoch 5, "m", committed and expiring as above."""
+"""LF-13: offset 42, leader epoch 5, metadata "m", the timestamps above."""
 
 
-def test_the_keys_of_the_specification() -> None:
-    """LF-13."""
-    assert encode_key(KEY) == KEY_OCTETS
+def test_the_keys_of_lf_13() -> None:
+    assert encode_key(KEY) == KEY_BYTES
     assert encode_key(GroupMetadataKey(group="g1")).hex() == "000200026731"
-    assert read_offsets_record(KEY_OCTETS, None) == CoordinatorRecord(KEY, None, -1)
+    assert read_offsets_record(KEY_BYTES, None) == CoordinatorRecord(KEY, None, -1)
 
 
-@pytest.mark.parametrize(("version", "octets"), VALUES.items())
-def test_the_values_of_the_specification(version: int, octets: str) -> None:
-    """LF-13: each version keeps what it has room for."""
-    data = bytes.fromhex(octets)
+@pytest.mark.parametrize(("version", "encoded"), VALUES.items())
+def test_the_values_of_lf_13(version: int, encoded: str) -> None:
+    """A field that a version lacks is dropped."""
+    data = bytes.fromhex(encoded)
     assert encode_value(VALUE, version) == data
     kept = VALUE.replace(leader_epoch=5 if version >= 3 else -1, expire_timestamp=EXPIRES if version == 1 else -1)
-    assert read_offsets_record(KEY_OCTETS, data) == CoordinatorRecord(KEY, kept, version)
+    assert read_offsets_record(KEY_BYTES, data) == CoordinatorRecord(KEY, kept, version)
 
 
-def test_a_topic_id_is_a_tag_of_v4() -> None:
+def test_the_topic_id_is_a_tagged_field_of_v4() -> None:
     """LF-12."""
     topic_id = bytes(range(16))
     value = VALUE.replace(topic_id=topic_id)
     data = encode_value(value, 4)
     assert data == bytes.fromhex(VALUES[4])[:-1] + bytes.fromhex("01 00 10") + topic_id
-    found = read_offsets_record(KEY_OCTETS, data)
+    found = read_offsets_record(KEY_BYTES, data)
     assert isinstance(found.value, OffsetCommitValue)
     assert found.value.topic_id == topic_id
     assert encode_value(value, 3).hex() == VALUES[3]
@@ -72,13 +71,12 @@ def test_the_oldest_type_has_the_same_layout() -> None:
     """LF-11, type 0."""
     key = LegacyOffsetCommitKey(group="g1", topic="t1", partition=0)
     value = LegacyOffsetCommitValue(offset=42, metadata="m", commit_timestamp=COMMITTED)
-    assert encode_key(key) == b"\0\0" + KEY_OCTETS[2:]
+    assert encode_key(key) == b"\0\0" + KEY_BYTES[2:]
     assert encode_value(value, 0).hex() == VALUES[0]
     assert read_offsets_record(encode_key(key), encode_value(value, 0)) == CoordinatorRecord(key, value, 0)
 
 
-def test_the_empty_group_of_the_specification() -> None:
-    """LF-14."""
+def test_the_empty_group_of_lf_14() -> None:
     data = bytes.fromhex("00030008636f6e73756d657200000002ffffffff0000018bcfe5680000000000")
     value = GroupMetadataValue(
         protocol_type="consumer",
@@ -109,9 +107,9 @@ def test_a_member_without_a_rebalance_timeout_has_its_session_timeout(written: i
 
 
 @pytest.mark.parametrize("number", [-1, 18, 24, 32767])
-def test_an_unknown_type_is_told_and_no_error(number: int) -> None:
+def test_a_record_of_an_unknown_type_is_returned(number: int) -> None:
     """LF-36."""
-    key = number.to_bytes(2, "big", signed=True) + b"whatever"
+    key = number.to_bytes(2, "big", signed=True) + b"more"
     assert read_offsets_record(key, b"value") == UnknownRecord(number, key, b"value")
     assert read_transaction_record(key, None) == UnknownRecord(number, key, None)
 
@@ -129,33 +127,33 @@ def test_a_record_without_a_key_is_refused(key: bytes | None) -> None:
 
 @pytest.mark.parametrize("version", [-1, 5, 32767])
 def test_a_version_of_the_future_is_refused(version: int) -> None:
-    """LF-36: loading without it would lose state."""
+    """LF-36: without the value, state would be lost."""
     data = version.to_bytes(2, "big", signed=True) + bytes(20)
     with pytest.raises(DecodeError, match=f"OffsetCommitValue at byte 0: version {version}, only 0 to 4 are known"):
-        read_offsets_record(KEY_OCTETS, data)
+        read_offsets_record(KEY_BYTES, data)
 
 
 @pytest.mark.parametrize("value", [b"", b"\0"])
 def test_a_value_without_a_version_is_refused(value: bytes) -> None:
     with pytest.raises(DecodeError, match="truncated before its version"):
-        read_offsets_record(KEY_OCTETS, value)
+        read_offsets_record(KEY_BYTES, value)
 
 
-def test_bytes_left_over_are_refused() -> None:
+def test_bytes_after_the_end_are_refused() -> None:
     with pytest.raises(DecodeError, match="OffsetCommitKey at byte 14: 1 bytes after the end"):
-        read_offsets_record(KEY_OCTETS + b"\0", None)
+        read_offsets_record(KEY_BYTES + b"\0", None)
     with pytest.raises(DecodeError, match="OffsetCommitValue at byte 25: 2 bytes after the end"):
-        read_offsets_record(KEY_OCTETS, bytes.fromhex(VALUES[3]) + b"\0\0")
+        read_offsets_record(KEY_BYTES, bytes.fromhex(VALUES[3]) + b"\0\0")
 
 
-def test_a_value_is_written_in_its_versions_only() -> None:
+def test_a_value_is_encoded_in_its_versions_only() -> None:
     with pytest.raises(UnsupportedVersion):
         encode_value(VALUE, 5)
     with pytest.raises(EncodeError, match="metadata"):
         encode_value(VALUE.replace(metadata=None), 3)
 
 
-def test_a_key_without_a_type_is_not_written() -> None:
+def test_a_key_without_a_type_is_not_encoded() -> None:
     class Untyped(CoordinatorKey):
         pass
 
@@ -163,7 +161,7 @@ def test_a_key_without_a_type_is_not_written() -> None:
         encode_key(Untyped())
 
 
-def test_a_transactions_tags_are_left_out_of_v0() -> None:
+def test_tagged_fields_of_a_transaction_need_v1() -> None:
     value = TransactionLogValue(
         producer_id=1,
         producer_epoch=2,

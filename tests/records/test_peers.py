@@ -1,7 +1,7 @@
-"""kafka-python's and aiokafka's record code reads what ours writes, and ours what theirs writes, in all magics.
+"""kafka-python and aiokafka read kproto's batches, and kproto reads theirs, in all magics.
 
-Theirs builds batches as a producer does: offsets from 0, and in a wrapper of a message set whatever offset, for the
-broker to set. So is done here before it is read.
+The peers build batches as producers do: offsets count from 0, and a wrapper of a message set has any offset, which the
+broker sets. `stored` sets it here.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from kproto.records.compression import Compression
 from kproto.records.message_set import build_message_set
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
-from tests.records.made import HEADERS, OCTETS
+from tests.records.made import HEADERS, NULLABLE_BYTES
 
 ROOM = 1 << 20
 NONE, GZIP = Compression.NONE, Compression.GZIP
@@ -30,7 +30,7 @@ WITH_PACKAGE = [Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]
 Build = Callable[[list[Record], int, Compression], bytes]
 
 
-def ours(records: list[Record], magic: int, compression: Compression) -> bytes:
+def by_kproto(records: list[Record], magic: int, compression: Compression) -> bytes:
     if magic == 2:
         return build_record_batch(records, compression=compression)
     return build_message_set(records, magic=magic, compression=compression)
@@ -58,18 +58,18 @@ def by_aiokafka(records: list[Record], magic: int, compression: Compression) -> 
 
 
 def stored(data: bytes, records: list[Record], magic: int, compression: Compression) -> bytes:
-    """A produced batch with the offset that a broker sets."""
+    """Return a produced batch with the offset that a broker sets."""
     if magic == 2 or compression is NONE:
         return data
     return records[-1].offset.to_bytes(8, "big") + data[8:]
 
 
-def plain(record: Any) -> Record:
-    """A peer's record as one of ours."""
+def to_record(record: Any) -> Record:
+    """Return a peer's record as a `Record`."""
     headers = tuple((name, value) for name, value in record.headers or ())
-    octets = [None if part is None else bytes(part) for part in (record.key, record.value)]
+    key, value = [None if part is None else bytes(part) for part in (record.key, record.value)]
     timestamp = -1 if record.timestamp is None else record.timestamp
-    return Record(octets[0], octets[1], headers, timestamp, record.offset)  # type: ignore[arg-type]  # plain tuples
+    return Record(key, value, headers, timestamp, record.offset)  # type: ignore[arg-type]  # plain tuples
 
 
 def read_by_kafka_python(data: bytes) -> list[Record]:
@@ -85,7 +85,7 @@ def read_by_peer(batches: Any) -> list[Record]:
     while batches.has_next():
         batch = batches.next_batch()
         assert batch.validate_crc()
-        found += [plain(record) for record in batch]
+        found += [to_record(record) for record in batch]
     return found
 
 
@@ -101,11 +101,11 @@ each_peer = pytest.mark.parametrize("peer", PEERS)
 
 
 def produced(magic: int) -> st.SearchStrategy[list[Record]]:
-    """Records as a producer sends them: offsets from 0 without gaps."""
+    """Draw records as a producer sends them: offsets from 0 without gaps."""
     record = st.builds(
         Record,
-        key=OCTETS,
-        value=OCTETS,
+        key=NULLABLE_BYTES,
+        value=NULLABLE_BYTES,
         headers=HEADERS if magic == 2 else st.just(()),
         timestamp=st.just(-1) if magic == 0 else st.integers(0, 2**41),
     )
@@ -115,7 +115,7 @@ def produced(magic: int) -> st.SearchStrategy[list[Record]]:
 
 @each_peer
 @each_case
-def test_ours_reads_what_a_peer_builds(peer: str, magic: int, compression: Compression) -> None:
+def test_kproto_reads_batches_of_a_peer(peer: str, magic: int, compression: Compression) -> None:
     build = PEERS[peer][0]
 
     @settings(max_examples=40)
@@ -128,28 +128,28 @@ def test_ours_reads_what_a_peer_builds(peer: str, magic: int, compression: Compr
 
 @each_peer
 @each_case
-def test_a_peer_reads_what_ours_builds(peer: str, magic: int, compression: Compression) -> None:
+def test_a_peer_reads_batches_of_kproto(peer: str, magic: int, compression: Compression) -> None:
     read = PEERS[peer][1]
 
     @settings(max_examples=40)
     @given(produced(magic))
     def check(records: list[Record]) -> None:
-        assert read(ours(records, magic, compression)) == records
+        assert read(by_kproto(records, magic, compression)) == records
 
     check()
 
 
 @each_peer
 @pytest.mark.parametrize("magic", range(3))
-def test_without_compression_the_bytes_are_the_same(peer: str, magic: int) -> None:
-    """But for the leader's epoch, which a broker sets."""
+def test_uncompressed_batches_are_equal(peer: str, magic: int) -> None:
+    """Except for the leader epoch, which a broker sets."""
     build = PEERS[peer][0]
 
     @settings(max_examples=40)
     @given(produced(magic))
     def check(records: list[Record]) -> None:
-        theirs, mine = build(records, magic, NONE), ours(records, magic, NONE)
-        assert without_epoch(theirs, magic) == without_epoch(mine, magic)
+        theirs, kprotos = build(records, magic, NONE), by_kproto(records, magic, NONE)
+        assert without_epoch(theirs, magic) == without_epoch(kprotos, magic)
 
     check()
 
@@ -162,22 +162,22 @@ def without_epoch(data: bytes, magic: int) -> bytes:
     ("magic", "compression"),
     [(magic, c) for magic in (1, 2) for c in WITH_PACKAGE if (magic, c) != (1, Compression.ZSTD)],
 )
-def test_aiokafka_agrees_on_the_other_compressions(magic: int, compression: Compression) -> None:
-    """Not in magic 0, for which it writes no LZ4 that Kafka read then."""
+def test_aiokafka_and_kproto_read_each_others_compressions(magic: int, compression: Compression) -> None:
+    """Not in magic 0, for which aiokafka writes LZ4 that Kafka could not read."""
 
     @settings(max_examples=40)
     @given(produced(magic))
     def check(records: list[Record]) -> None:
         assert list(read_records(by_aiokafka(records, magic, compression))) == records
-        assert read_by_aiokafka(ours(records, magic, compression)) == records
+        assert read_by_aiokafka(by_kproto(records, magic, compression)) == records
 
     check()
 
 
-def test_batches_of_all_magics_in_one_answer() -> None:
-    """Not with aiokafka 0.14, which does not read on from a message set to a batch of magic 2."""
+def test_kafka_python_reads_batches_of_all_magics_in_one_response() -> None:
+    """aiokafka 0.14 does not continue from a message set to a batch of magic 2."""
     records = [Record(b"k", str(n).encode(), timestamp=n * 10, offset=n) for n in range(6)]
     first = [record._replace(timestamp=-1) for record in records[:2]]
-    data = ours(first, 0, GZIP) + ours(records[2:4], 1, GZIP) + ours(records[4:], 2, GZIP)
+    data = by_kproto(first, 0, GZIP) + by_kproto(records[2:4], 1, GZIP) + by_kproto(records[4:], 2, GZIP)
     assert read_by_kafka_python(data) == list(read_records(data)) == first + records[2:]
     assert read_by_kafka_python(data[:-1]) == list(read_records(data[:-1])) == first + records[2:4]

@@ -29,8 +29,7 @@ from tests.records.made import (
 FLAGS = st.sampled_from([0, TRANSACTIONAL, CONTROL | TRANSACTIONAL, DELETE_HORIZON])
 
 
-def test_the_commit_batch_of_the_specification() -> None:
-    """LF-6."""
+def test_the_commit_batch_of_lf_6() -> None:
     batch, end = read_record_batch(COMMIT_BATCH)
     assert end == batch.size == len(COMMIT_BATCH) == 107
     record = Record(COMMIT_KEY, COMMIT_VALUE, timestamp=NOW, offset=0)
@@ -38,8 +37,7 @@ def test_the_commit_batch_of_the_specification() -> None:
     assert build_record_batch([record], partition_leader_epoch=0) == COMMIT_BATCH == batch.encode()
 
 
-def test_the_tombstone_batch_of_the_specification() -> None:
-    """LF-6."""
+def test_the_tombstone_batch_of_lf_6() -> None:
     batch, end = read_record_batch(TOMBSTONE_BATCH)
     assert end == len(TOMBSTONE_BATCH) == 82
     record = Record(COMMIT_KEY, None, timestamp=NOW, offset=1)
@@ -47,7 +45,7 @@ def test_the_tombstone_batch_of_the_specification() -> None:
     assert build_record_batch([record], partition_leader_epoch=0) == TOMBSTONE_BATCH
 
 
-def test_batches_stand_back_to_back() -> None:
+def test_a_batch_is_read_at_any_position() -> None:
     stream = b"before" + COMMIT_BATCH + TOMBSTONE_BATCH
     _, second = read_record_batch(stream, 6)
     batch, end = read_record_batch(stream, second)
@@ -56,7 +54,9 @@ def test_batches_stand_back_to_back() -> None:
 
 @pytest.mark.parametrize("compression", Compression)
 @given(records=rising_records(), flags=FLAGS, producer=INT64_SAFE, epoch=st.integers(-1, 2**15 - 1))
-def test_round_trip(compression: Compression, records: list[Record], flags: int, producer: int, epoch: int) -> None:
+def test_built_batches_are_read(
+    compression: Compression, records: list[Record], flags: int, producer: int, epoch: int
+) -> None:
     data = build_record_batch(
         records,
         partition_leader_epoch=epoch,
@@ -83,19 +83,19 @@ def test_round_trip(compression: Compression, records: list[Record], flags: int,
 
 
 @given(rising_records(least=1))
-def test_records_are_written_and_read_as_declared(records: list[Record]) -> None:
-    base, moment = records[0].offset, records[0].timestamp
-    encoded = encode_records(records, base_offset=base, base_timestamp=moment)
-    assert b"".join(RECORD.build(as_declared(record, base, moment)) for record in records) == encoded
+def test_records_are_encoded_and_decoded_as_declared(records: list[Record]) -> None:
+    base, timestamp = records[0].offset, records[0].timestamp
+    encoded = encode_records(records, base_offset=base, base_timestamp=timestamp)
+    assert b"".join(RECORD.build(as_declared(record, base, timestamp)) for record in records) == encoded
     stream = io.BytesIO(encoded)
     for record in records:
-        assert without_io(RECORD.parse_stream(stream)) == as_declared(record, base, moment)
+        assert without_io(RECORD.parse_stream(stream)) == as_declared(record, base, timestamp)
     assert stream.read() == b""
-    assert decode_records(encoded, len(records), base_offset=base, base_timestamp=moment) == records
+    assert decode_records(encoded, len(records), base_offset=base, base_timestamp=timestamp) == records
 
 
 def as_declared(record: Record, base_offset: int, base_timestamp: int) -> dict[str, Any]:
-    """A record as the values of its declaration."""
+    """Return the values of a record in its construct declaration."""
     return {
         "attributes": 0,
         "timestamp_delta": record.timestamp - base_timestamp,
@@ -107,7 +107,7 @@ def as_declared(record: Record, base_offset: int, base_timestamp: int) -> dict[s
 
 
 def without_io(container: Any) -> Any:
-    """construct's containers as plain dictionaries; they hold the stream too."""
+    """Return construct's containers as dictionaries without the stream that they contain."""
     if isinstance(container, list):
         return [without_io(item) for item in container]
     if isinstance(container, dict):
@@ -116,13 +116,13 @@ def without_io(container: Any) -> Any:
 
 
 def mutations(data: bytes) -> st.SearchStrategy[bytes]:
-    """The data with some octets changed, cut out or put in."""
+    """Draw the data with some bytes changed, removed or added."""
     edit = st.tuples(st.integers(0, len(data)), st.integers(0, 3), st.binary(max_size=3))
 
     def apply(edits: list[tuple[int, int, bytes]]) -> bytes:
         found = data
-        for at, gone, octets in edits:
-            found = found[:at] + octets + found[at + gone :]
+        for position, removed_count, added in edits:
+            found = found[:position] + added + found[position + removed_count :]
         return found
 
     return st.lists(edit, min_size=1, max_size=3).map(apply)
@@ -137,7 +137,7 @@ TWO_RECORDS = encode_records(
 
 
 @given(mutations(TWO_RECORDS))
-def test_damaged_records_are_read_as_the_declaration_reads_them(data: bytes) -> None:
+def test_damaged_records_give_the_same_result_as_the_declaration(data: bytes) -> None:
     stream = io.BytesIO(data)
     try:
         declared = [RECORD.parse_stream(stream) for _ in range(2)]
@@ -154,7 +154,7 @@ def test_damaged_records_are_read_as_the_declaration_reads_them(data: bytes) -> 
 
 
 @given(st.binary(max_size=40), st.integers(0, 4))
-def test_junk_raises_nothing_but_decode_errors(data: bytes, count: int) -> None:
+def test_random_bytes_raise_only_decode_error(data: bytes, count: int) -> None:
     try:
         found = decode_records(data, count)
     except DecodeError:
@@ -174,8 +174,8 @@ def test_a_batch_cut_at_any_byte_is_refused() -> None:
             read_record_batch(COMMIT_BATCH[:size])
 
 
-def test_a_flipped_bit_is_refused_or_stands_where_the_broker_writes() -> None:
-    """Offset and leader epoch are outside of the checksum (LF-1)."""
+def test_a_flipped_bit_is_refused_except_in_offset_and_leader_epoch() -> None:
+    """The checksum does not cover offset and leader epoch (LF-1)."""
     for bit in range(8 * len(COMMIT_BATCH)):
         data = bytearray(COMMIT_BATCH)
         data[bit // 8] ^= 1 << bit % 8
@@ -186,7 +186,7 @@ def test_a_flipped_bit_is_refused_or_stands_where_the_broker_writes() -> None:
                 read_record_batch(bytes(data))
 
 
-def test_a_wrong_checksum_has_an_error_of_its_own_and_may_be_passed_over() -> None:
+def test_a_wrong_checksum_raises_corrupt_batch_unless_check_crc_is_false() -> None:
     data = COMMIT_BATCH[:-1] + b"\1"
     with pytest.raises(CorruptBatch, match=r"RecordBatch\.crc at byte 17: 5c677be2, but its content has"):
         read_record_batch(data)
@@ -203,7 +203,7 @@ def header(**changes: int) -> RecordBatchHeader:
     ("field", "value"),
     [("magic", 1), ("magic", 3), ("record_count", -1), ("last_offset_delta", -1)],
 )
-def test_a_header_that_can_not_be_is_refused(field: str, value: int) -> None:
+def test_an_invalid_header_is_refused(field: str, value: int) -> None:
     with pytest.raises(DecodeError):
         read_record_batch(seal(header(**{field: value}), b""))
 
@@ -221,7 +221,7 @@ def test_a_hostile_length_is_refused() -> None:
         read_record_batch(data)
 
 
-def test_a_compression_that_does_not_exist_is_refused() -> None:
+def test_an_unknown_compression_is_refused() -> None:
     batch, _ = read_record_batch(seal(header(attributes=5), COMMIT_BATCH[61:]))
     with pytest.raises(DecodeError, match="unknown compression 5"):
         batch.records()
@@ -236,7 +236,7 @@ def test_content_beyond_the_limit_is_refused() -> None:
 
 
 def test_an_empty_batch_keeps_its_offsets() -> None:
-    """LF-72: compaction may leave a header alone."""
+    """LF-72: compaction may leave a header without records."""
     data = build_record_batch([], base_offset=5, last_offset=9)
     batch, _ = read_record_batch(data)
     assert (batch.base_offset, batch.last_offset, batch.records(), batch.size) == (5, 9, [], 61)
@@ -251,7 +251,7 @@ def test_a_compacted_batch_has_gaps() -> None:
     assert [record.offset for record in batch.records()] == [12, 17]
 
 
-def test_the_brokers_clock_is_the_time_of_all_records() -> None:
+def test_append_time_is_the_timestamp_of_all_records() -> None:
     """LF-2, bit 3."""
     records = [Record(None, b"a", timestamp=1, offset=0), Record(None, b"b", timestamp=2, offset=1)]
     batch, _ = read_record_batch(build_record_batch(records, max_timestamp=99, flags=APPEND_TIME))
@@ -259,7 +259,7 @@ def test_the_brokers_clock_is_the_time_of_all_records() -> None:
     assert [record.timestamp for record in batch.records()] == [99, 99]
 
 
-def test_a_delete_horizon_stands_in_the_base_timestamp() -> None:
+def test_the_delete_horizon_is_the_base_timestamp() -> None:
     """LF-2, bit 6."""
     records = [Record(b"a", None, timestamp=50, offset=0)]
     batch, _ = read_record_batch(build_record_batch(records, base_timestamp=1000, flags=DELETE_HORIZON))
@@ -272,7 +272,7 @@ def test_a_delete_horizon_stands_in_the_base_timestamp() -> None:
     ("offsets", "base", "last"),
     [([3, 3], None, None), ([3, 2], None, None), ([3], 4, None), ([3, 5], None, 4), ([], 5, 4)],
 )
-def test_offsets_have_to_rise_within_the_batch(offsets: list[int], base: int | None, last: int | None) -> None:
+def test_offsets_must_rise_within_the_batch(offsets: list[int], base: int | None, last: int | None) -> None:
     records = [Record(None, None, offset=offset) for offset in offsets]
     with pytest.raises(EncodeError, match="offsets do not rise"):
         build_record_batch(records, base_offset=base, last_offset=last)
@@ -282,20 +282,20 @@ def test_offsets_have_to_rise_within_the_batch(offsets: list[int], base: int | N
     "record",
     [
         Record(None, None, timestamp=2**63),
-        Record("text", None),  # type: ignore[arg-type]  # what a caller may get wrong
+        Record("text", None),  # type: ignore[arg-type]  # a mistake of a caller
         Record(None, 5),  # type: ignore[arg-type]
-        Record(None, None, (RecordHeader(b"octets", None),)),  # type: ignore[arg-type]
+        Record(None, None, (RecordHeader(b"bytes", None),)),  # type: ignore[arg-type]
     ],
 )
-def test_a_record_that_does_not_fit_is_told(record: Record) -> None:
+def test_an_invalid_record_is_named_in_the_error(record: Record) -> None:
     with pytest.raises(EncodeError, match=r"records\[0\]"):
         build_record_batch([record], base_timestamp=0)
 
 
 def test_the_generated_and_the_interpreted_header_agree() -> None:
-    plain = InterpretedCodec(RecordBatchHeader, MAGIC)
-    quick = message_codec(RecordBatchHeader, MAGIC)
+    reference = InterpretedCodec(RecordBatchHeader, MAGIC)
+    generated = message_codec(RecordBatchHeader, MAGIC)
     for data in (COMMIT_BATCH, TOMBSTONE_BATCH):
-        assert plain.decode(data) == quick.decode(data, 0)
-        value = plain.decode(data)[0]
-        assert plain.encode(value) == quick.encode(value) == data[:61]
+        assert reference.decode(data) == generated.decode(data, 0)
+        value = reference.decode(data)[0]
+        assert reference.encode(value) == generated.encode(value) == data[:61]

@@ -1,4 +1,4 @@
-"""The end of a segment, and the files beside it."""
+"""The end of a segment, and the files next to it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_prefix_of_the_next_batch_is_a_torn_beginning(base_offset: int) ->
         (5).to_bytes(8, "big") + (100).to_bytes(4, "big") + bytes(4) + b"\3",
     ],
 )
-def test_foreign_bytes_are_no_torn_beginning(rest: bytes) -> None:
+def test_foreign_bytes_are_not_a_torn_beginning(rest: bytes) -> None:
     assert not torn_beginning(rest, 0, 5)
 
 

@@ -1,4 +1,4 @@
-"""Signed varints against the numbers of Kafka's format, the construct declaration, and hostile octets."""
+"""Signed varints: vectors, the construct declaration, and hostile bytes."""
 
 import io
 from collections.abc import Callable
@@ -22,65 +22,65 @@ VECTORS = {
 LONG_VECTORS = VECTORS | {2**63 - 1: "feffffffffffffffff01", -(2**63): "ffffffffffffffffff01", 2**31: "8080808010"}
 
 
-@pytest.mark.parametrize(("number", "octets"), VECTORS.items())
-def test_varint_vectors(number: int, octets: str) -> None:
-    assert varint(number).hex() == octets
-    assert read_varint(bytes.fromhex(octets), 0) == (number, len(octets) // 2)
+@pytest.mark.parametrize(("number", "encoded"), VECTORS.items())
+def test_varint_vectors(number: int, encoded: str) -> None:
+    assert varint(number).hex() == encoded
+    assert read_varint(bytes.fromhex(encoded), 0) == (number, len(encoded) // 2)
 
 
-@pytest.mark.parametrize(("number", "octets"), LONG_VECTORS.items())
-def test_varlong_vectors(number: int, octets: str) -> None:
-    assert varlong(number).hex() == octets
-    assert read_varlong(bytes.fromhex(octets), 0) == (number, len(octets) // 2)
+@pytest.mark.parametrize(("number", "encoded"), LONG_VECTORS.items())
+def test_varlong_vectors(number: int, encoded: str) -> None:
+    assert varlong(number).hex() == encoded
+    assert read_varlong(bytes.fromhex(encoded), 0) == (number, len(encoded) // 2)
 
 
 @given(INT32, st.binary(max_size=3), st.binary(max_size=3))
-def test_varints_survive_a_round_trip_anywhere(number: int, before: bytes, after: bytes) -> None:
-    octets = varint(number)
-    assert read_varint(before + octets + after, len(before)) == (number, len(before + octets))
+def test_varints_are_read_at_any_position(number: int, before: bytes, after: bytes) -> None:
+    encoded = varint(number)
+    assert read_varint(before + encoded + after, len(before)) == (number, len(before + encoded))
 
 
 @given(INT64, st.binary(max_size=3))
-def test_varlongs_survive_a_round_trip_anywhere(number: int, before: bytes) -> None:
-    octets = varlong(number)
-    assert read_varlong(before + octets, len(before)) == (number, len(before + octets))
+def test_varlongs_are_read_at_any_position(number: int, before: bytes) -> None:
+    encoded = varlong(number)
+    assert read_varlong(before + encoded, len(before)) == (number, len(before + encoded))
 
 
 @given(st.binary(max_size=12))
-def test_any_octets_are_read_as_the_declaration_reads_them(octets: bytes) -> None:
+def test_any_bytes_give_the_same_result_as_the_declaration(encoded: bytes) -> None:
     readers: list[tuple[Callable[[bytes, int], tuple[int, int]], SignedVarint]]
     readers = [(read_varint, VARINT), (read_varlong, VARLONG)]
     for read, declared in readers:
-        stream = io.BytesIO(octets)
+        stream = io.BytesIO(encoded)
         try:
             expected = declared.parse_stream(stream)
         except ConstructError:
             with pytest.raises(DecodeError):
-                read(octets, 0)
+                read(encoded, 0)
         else:
-            assert read(octets, 0) == (expected, stream.tell())
+            assert read(encoded, 0) == (expected, stream.tell())
 
 
-@pytest.mark.parametrize("octets", ["", "80", "ffffffff", "ffffffff1f", "ffffffffff01", "ff" * 20])
-def test_a_varint_cut_off_or_too_long_is_refused(octets: str) -> None:
+@pytest.mark.parametrize("encoded", ["", "80", "ffffffff", "ffffffff1f", "ffffffffff01", "ff" * 20])
+def test_a_truncated_or_too_long_varint_is_refused(encoded: str) -> None:
     with pytest.raises(DecodeError, match="varint at byte 0: truncated, or of more than 32 bits"):
-        read_varint(bytes.fromhex(octets), 0)
+        read_varint(bytes.fromhex(encoded), 0)
 
 
-@pytest.mark.parametrize("octets", ["", "80", "ff" * 9, "ff" * 9 + "02", "ff" * 10 + "01", "ff" * 20])
-def test_a_varlong_cut_off_or_too_long_is_refused(octets: str) -> None:
+@pytest.mark.parametrize("encoded", ["", "80", "ff" * 9, "ff" * 9 + "02", "ff" * 10 + "01", "ff" * 20])
+def test_a_truncated_or_too_long_varlong_is_refused(encoded: str) -> None:
     with pytest.raises(DecodeError, match="varlong at byte 0: truncated, or of more than 64 bits"):
-        read_varlong(bytes.fromhex(octets), 0)
+        read_varlong(bytes.fromhex(encoded), 0)
 
 
 @pytest.mark.parametrize("number", [2**31, -(2**31) - 1])
-def test_a_number_of_more_than_32_bits_is_no_varint(number: int) -> None:
+def test_a_number_of_more_than_32_bits_is_refused(number: int) -> None:
     with pytest.raises(EncodeError, match="is not an int32"):
         varint(number)
 
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1])
-def test_a_number_of_more_than_64_bits_is_no_varlong(number: int) -> None:
+def test_a_number_of_more_than_64_bits_is_refused(number: int) -> None:
     with pytest.raises(EncodeError, match="is not an int64"):
         varlong(number)
 
