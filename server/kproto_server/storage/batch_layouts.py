@@ -1,50 +1,50 @@
-"""Batches that have the same keys, told by their octets: those of a consumer that commits the same partitions again.
+"""Layouts of batches that have the same keys: those of a consumer that commits the same partitions again.
 
-Theory of operation. Such batches are alike in everything but their values. So of each layout, what stands between the
-values is kept, and a batch is of that layout if it has the same there: one unpacking, where going from record to record
-takes a microsecond for each. A batch that has the same has its sizes in the same places, for these are no values: so
-its keys are the layout's.
+Theory of operation. Such batches differ only in their values. A layout keeps the bytes between the values, and a batch
+has this layout if it has the same bytes there: one unpacking, where a loop over the records takes a microsecond for
+each. Sizes are among these bytes, so a batch with the same bytes has its values at the same positions, and its keys are
+the keys of the layout.
 """
 
 from __future__ import annotations
 
 from struct import Struct
 
-LAYOUTS_SIZE_MAX = 40 << 20
-"""Octets of all layouts, about; beyond that no more are remembered: batches of others are gone through by record."""
-COST = 4
-"""Octets kept for each of a batch's records: what stands between values, the keys, and what Python has around them."""
+LAYOUTS_SIZE_MAX_BYTES = 40 << 20
+"""Limit of the memory of all layouts, about. Batches of further layouts are read record by record."""
+MEMORY_FACTOR = 4
+"""Bytes of memory for each byte of a batch: bytes between values, keys, and the objects around them."""
 
 
 class Layout:
-    """Batches with the same keys, in the same places."""
+    """Batches with the same keys at the same positions."""
 
     __slots__ = ("keys", "newest")
 
     def __init__(self, keys: tuple[tuple[bytes, int], ...]) -> None:
         self.keys = keys
-        """Each record's key and offset, from the batch's base offset."""
+        """Key and offset delta of each record."""
         self.newest = -1
-        """The base offset of the newest such batch that was noted."""
+        """The base offset of the newest batch of this layout."""
 
 
 class Layouts:
-    """Those met so far; per size and record count values are looked for in one way, the newest."""
+    """All layouts found so far. For each size and record count, values are expected at one set of positions only."""
 
     def __init__(self) -> None:
         self._by_size: dict[tuple[int, int], tuple[Struct, dict[tuple[bytes, ...], Layout]]] = {}
         self.all: list[Layout] = []
-        self._size = 0
+        self._size_bytes = 0
 
     def find(self, records: bytes, count: int) -> Layout | None:
-        """Return the layout of a batch by its records; None: it is not known."""
+        """Return the layout of a batch with these records; None if it is not known."""
         found = self._by_size.get((len(records), count))
         return None if found is None else found[1].get(found[0].unpack(records))
 
     def add(self, records: bytes, keys: tuple[tuple[bytes, int], ...], values: list[tuple[int, int]]) -> Layout | None:
-        """Remember a layout by one batch: its keys, and from where to where its values go; None: there is no room."""
-        self._size += COST * len(records)
-        if self._size > LAYOUTS_SIZE_MAX:
+        """Add the layout of a batch with these records, keys and ranges of values; return None if memory is full."""
+        self._size_bytes += MEMORY_FACTOR * len(records)
+        if self._size_bytes > LAYOUTS_SIZE_MAX_BYTES:
             return None
         between = _between(values, len(records))
         size = (len(records), len(keys))
@@ -57,7 +57,7 @@ class Layouts:
 
 
 def _between(values: list[tuple[int, int]], size: int) -> Struct:
-    """Return what takes all out of a batch's records but the values."""
+    """Return a struct that unpacks the bytes between the values of a batch's records."""
     parts = []
     position = 0
     for start, end in values:
