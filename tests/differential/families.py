@@ -10,7 +10,7 @@ from tests.commandline.commands import kproto_started, line_of
 from tests.differential import groups, records, topics
 from tests.differential.broker_pair import ComparedBroker
 from tests.differential.history import FoundDifference, History, common_versions, run_histories
-from tests.interop.ours import LISTENING
+from tests.interop.kproto_process import LISTENING
 from tests.oracle.releases import number
 
 

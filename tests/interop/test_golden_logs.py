@@ -1,7 +1,7 @@
-"""kproto serves the kept log.dirs of real brokers as those releases themselves did, asked by the same questions.
+"""kproto serves the recorded log.dirs of real brokers as those releases did.
 
-What is expected is what brokers of 2.0.1, 2.1.1 and 4.4.0 said when they were started on copies of these directories.
-The clock stands still: the offsets are older than any retention.
+The expected values are the responses of brokers of 2.0.1, 2.1.1 and 4.4.0 on copies of these directories. The clock is
+stopped, because the offsets are older than any retention.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import pytest
 
 from kproto_server.broker.broker import Broker, DataDirectory
 from tests.fixture_files import golden_log
-from tests.interop.asked import Committed, Group, Offsets, what_is_served
-from tests.interop.ours import verify
+from tests.interop.kproto_process import verify
+from tests.interop.served import Committed, Group, Offsets, served_by
 
 RETAINED = {("t", 0): Committed(42, -1, "r")}
 PLAIN: Offsets = {
@@ -47,7 +47,7 @@ OFFSETS: dict[str, dict[str, Offsets]] = {
         "static": {},
     },
 }
-"""By group. "live" and "v2" were deleted; one offset of "tx" was in a transaction that was aborted."""
+"""Release -> group -> offsets. "live" and "v2" were deleted; one offset of "tx" was in an aborted transaction."""
 
 
 @pytest.mark.parametrize("release", OFFSETS)
@@ -55,7 +55,7 @@ def test_a_real_brokers_directory_is_served(release: str, tmp_path: Path) -> Non
     log_dir = Path(shutil.copytree(golden_log(release), tmp_path / "data"))
     offsets = OFFSETS[release]
     with Broker(kafka_version=release, data=DataDirectory(str(log_dir), "os"), clock="manual") as broker:
-        served = what_is_served(broker.bootstrap_servers, release, offsets)
+        served = served_by(broker.bootstrap_servers, release, offsets)
 
     assert served.offsets == offsets
     static = served.groups.pop("static", None)

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from kproto.spark.kafka import connector_package
 from tests.clients.admin import wait_coordinators
 from tests.commandline.commands import kproto_started, line_of
-from tests.interop.ours import LISTENING
+from tests.interop.kproto_process import LISTENING
 from tests.oracle.cluster import NEWEST, real_kafka
 from tests.oracle.releases import fetch_artifacts, fetch_clients
 from tests.requirements import need_java, need_maven

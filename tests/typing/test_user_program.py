@@ -25,7 +25,7 @@ MISTAKES = {
     "a required field left out": 'OffsetCommitRequest(group_id="g")',
     "a required field of a nested struct left out": 'OffsetCommitRequestTopic(name="t")',
     "a value of another type": 'OffsetCommitRequest(group_id=7, topics=())',
-    "null where the field can't be null": 'OffsetCommitRequest(group_id=None, topics=())',
+    "null in a field that is not nullable": 'OffsetCommitRequest(group_id=None, topics=())',
     "a list in place of a tuple": 'OffsetCommitRequest(group_id="g", topics=[])',
     "the wrong struct in an array": 'OffsetCommitRequest(group_id="g", topics=(partition,))',
     "fields by position": 'OffsetCommitRequest("g", ())',

@@ -1,8 +1,8 @@
 """Real Kafka on directories that kproto wrote: its tools read them, its brokers serve the same offsets and groups.
 
-Method: `kproto serve --data-dir` in the release of a release is filled by a client, and killed or stopped. What it
-served is asked of a real broker of that release on a copy of the directory; neither that broker nor the release's
-DumpLogSegments may say a word against it.
+Method: a client fills `kproto serve --data-dir` in the Kafka version of a release, which is then killed or shut down. A
+real broker of that release must serve the same from a copy of the directory; neither the broker nor the release's
+DumpLogSegments may report a warning or an error.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.asked import what_is_served
-from tests.interop.dumped import check_dump, has_lost_records, offsets_segments, written_records
-from tests.interop.filled import Filler, fill, fill_members
-from tests.interop.ours import kproto_on, verify
-from tests.interop.real import real_broker, start_on
+from tests.interop.filling import Filler, fill, fill_members
+from tests.interop.kafka_dumps import check_dump, has_lost_records, offsets_segments, written_records
+from tests.interop.kproto_process import kproto_on, verify
+from tests.interop.real_brokers import real_broker, start_on
+from tests.interop.served import served_by
 from tests.network.raw_client import RawClient
 from tests.oracle.cluster import NEWEST
 from tests.waiting import wait_until
@@ -27,7 +27,7 @@ SMALL_SEGMENTS = {**PARTITIONS, "offsets.topic.segment.bytes": "2048"}
 COMPACTED = {"log.cleaner.backoff.ms": "20", "log.cleaner.min.cleanable.ratio": "0.01"}
 WHOLE = {"log.cleaner.enable": "false"}
 TOOLS = {"2.0.1": ("2.0.1", "2.1.1"), "2.1.1": ("2.1.1", "2.8.2"), "2.8.2": ("2.8.2", "3.9.2")}
-"""The older of these know the record versions of the release; the newest tool reads them all."""
+"""Release -> releases whose tool knows its record versions; the newest tool reads all of them."""
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ TOOLS = {"2.0.1": ("2.0.1", "2.1.1"), "2.1.1": ("2.1.1", "2.8.2"), "2.8.2": ("2.
         ("4.4.0", "fsync", True, "killed"),
     ],
 )
-def test_a_real_broker_serves_what_we_kept(
+def test_a_real_broker_serves_the_directory_of_kproto(
     release: str, durability: str, is_compacted: bool, ending: str, tmp_path: Path
 ) -> None:
     log_dir = tmp_path / "data"
@@ -49,7 +49,7 @@ def test_a_real_broker_serves_what_we_kept(
             filler = Filler(client, release, {})
             fill(filler)
             fill_members(filler)
-            served = what_is_served(ours.address, release, filler.expected)
+            served = served_by(ours.address, release, filler.expected)
         if is_compacted:
             wait_until(lambda: has_lost_records(log_dir), "a compaction")
         if ending == "killed":
@@ -65,5 +65,5 @@ def test_a_real_broker_serves_what_we_kept(
 
     with real_broker(release, PARTITIONS) as theirs:
         address = start_on(theirs, log_dir)
-        assert what_is_served(address, release, filler.expected) == served
+        assert served_by(address, release, filler.expected) == served
         assert theirs.complaints() == []

@@ -1,4 +1,4 @@
-"""Kafka's DumpLogSegments on a log.dir: each release's tool has to print what kproto's own decoder finds there."""
+"""Kafka's DumpLogSegments on a log.dir: the tool of each release must print the records that kproto decodes."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ HEADING = "Dumping "
 
 
 def offsets_segments(log_dir: Path) -> list[Path]:
-    """Those with something in them."""
+    """Return the segments of the offsets topic that are not empty."""
     return sorted(path for path in log_dir.glob("__consumer_offsets-*/*.log") if path.stat().st_size)
 
 
 def written_records(log_dir: Path) -> int:
-    """How many there were in all partitions' logs before any was compacted away."""
+    """Return the number of records that all partitions had before compaction."""
     ends: dict[str, int] = {}
-    for segment in offsets_segments(log_dir):  # of one partition in their order
+    for segment in offsets_segments(log_dir):  # sorted, so the last one of a partition decides
         for _, batch, _ in decoded(segment.read_bytes()):
             ends[segment.parent.name] = batch.last_offset + 1
     return sum(ends.values())
 
 
 def has_lost_records(log_dir: Path) -> bool:
-    """Whether records were compacted away, in a log.dir that may be compacted just now."""
+    """Whether compaction has removed records; it may be running in this log.dir."""
     try:
         records = (p for path in offsets_segments(log_dir) for *_, p in decoded(path.read_bytes()))
         return sum(map(len, records)) < written_records(log_dir)
@@ -52,7 +52,7 @@ def has_lost_records(log_dir: Path) -> bool:
 
 
 def check_dump(release: str, log_dir: Path) -> int:
-    """Assert that the tool prints all there is, without a complaint; return how many records that were."""
+    """Check that the tool prints all records and no complaint; return the number of records."""
     segments = offsets_segments(log_dir)
     sections = dump(release, segments)
     assert len(sections) == len(segments)
@@ -60,7 +60,7 @@ def check_dump(release: str, log_dir: Path) -> int:
 
 
 def dump(release: str, segments: list[Path]) -> list[str]:
-    """What the release's tool prints of each segment."""
+    """Return the output of the release's tool for each segment."""
     java = need_java()
     need_maven()
     tools = fetch_tools(release)
@@ -119,7 +119,7 @@ def _expected(release: str, found: CoordinatorRecord) -> tuple[Any, Any]:
     if number(release) >= (2, 4):
         return as_text_of_2_8(found)
     match found.key, found.value:
-        case _, None:  # these tools print no keys of tombstones
+        case _, None:  # these tools do not print the keys of tombstones
             return None, None
         case GroupMetadataKey() as key, GroupMetadataValue() as value:
             group = {

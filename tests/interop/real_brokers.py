@@ -1,4 +1,4 @@
-"""Real brokers on directories of others: put there what is to be loaded, start, and read what the broker says of it."""
+"""Real brokers on directories of other brokers: copy the directory, start the broker, and read its log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.oracle.releases import number
 from tests.waiting import wait_until
 
 CLEAN_STOP = ".kafka_cleanshutdown"
-"""Where it is, a broker takes indexes for right and recovers nothing (LF-62)."""
+"""If this file exists, a broker trusts the indexes and skips recovery (LF-62)."""
 COMPLAINT = re.compile(r"\[[^\]]*\] (?:WARN|ERROR|FATAL) .*")
 EXPECTED = re.compile(
     r"No meta\.properties file under dir"  # of a release with ZooKeeper, when it starts for the first time
@@ -26,8 +26,8 @@ EXPECTED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Real:
-    """A broker of a release, with a folder for it and its ZooKeeper; it may be started again and again."""
+class RealBroker:
+    """A broker of a release, with a folder for it and its ZooKeeper; it can be started repeatedly."""
 
     release: str
     settings: Mapping[str, str]
@@ -42,26 +42,26 @@ class Real:
         return number(self.release) >= (3, 3)
 
     def start(self) -> str:
-        """Return the address once it answers."""
+        """Start the broker; return its address when it responds."""
         settings = [word for name, value in self.settings.items() for word in ("--prop", f"{name}={value}")]
         self._output.unlink(missing_ok=True)
         return kafka("start", self.release, "--dir", str(self.folder), *settings)
 
     def stop(self) -> None:
-        """Stop it in order."""
+        """Shut the broker down cleanly."""
         kafka("stop", str(self.folder))
 
     def kill(self) -> None:
-        """End it at once, and ZooKeeper in order."""
+        """Kill the broker, and shut ZooKeeper down."""
         kafka("node", "kill", str(self.folder), "1")
         kafka("stop", str(self.folder))
 
     def complaints(self) -> list[str]:
-        """The warnings and errors since it was started."""
-        return [line for line in COMPLAINT.findall(self.said()) if not EXPECTED.search(line)]
+        """Return the warnings and errors since the start."""
+        return [line for line in COMPLAINT.findall(self.log()) if not EXPECTED.search(line)]
 
-    def said(self) -> str:
-        """Its log since it was started."""
+    def log(self) -> str:
+        """Return the broker's log since the start."""
         return self._output.read_text()
 
     @property
@@ -70,10 +70,10 @@ class Real:
 
 
 @contextmanager
-def real_broker(release: str, settings: Mapping[str, str]) -> Iterator[Real]:
-    """A broker that was not started yet; it is ended in the end."""
+def real_broker(release: str, settings: Mapping[str, str]) -> Iterator[RealBroker]:
+    """Yield a broker that is not started; kill it at the end."""
     with tempfile.TemporaryDirectory(prefix="kafka-", ignore_cleanup_errors=True) as name:
-        broker = Real(release, settings, Path(name))
+        broker = RealBroker(release, settings, Path(name))
         try:
             yield broker
         finally:
@@ -81,8 +81,8 @@ def real_broker(release: str, settings: Mapping[str, str]) -> Iterator[Real]:
                 broker.kill()
 
 
-def start_on(broker: Real, log_dir: Path) -> str:
-    """Put a log.dir of ours in the place of the broker's own, as LF-55 says; start it and return its address."""
+def start_on(broker: RealBroker, log_dir: Path) -> str:
+    """Replace the broker's log.dir by one of kproto as in LF-55; start the broker and return its address."""
     if broker.is_kraft:
         _make_offsets_topic(broker)
     target = broker.log_dir
@@ -96,19 +96,19 @@ def start_on(broker: Real, log_dir: Path) -> str:
     return broker.start()
 
 
-def _make_offsets_topic(broker: Real) -> None:
-    """A broker without ZooKeeper serves only those directories whose topic its metadata has."""
+def _make_offsets_topic(broker: RealBroker) -> None:
+    """Create the offsets topic: a KRaft broker serves only directories of topics that its metadata has."""
     with RawClient(broker.start()) as client:
-        asked = FindCoordinatorRequest(key="g")
-        wait_until(lambda: client.ask(asked, 1).error_code == 0, "the offsets topic")
+        request = FindCoordinatorRequest(key="g")
+        wait_until(lambda: client.ask(request, 1).error_code == 0, "the offsets topic")
     broker.stop()
 
 
 def _put_partition(source: Path, target: Path) -> None:
-    """The topic's id stays that of the broker's metadata; all else, indexes and snapshots too, is replaced."""
+    """Replace a partition's directory, except for the topic id, which must be that of the broker's metadata."""
     identity = target / "partition.metadata"
-    kept = identity.read_bytes() if identity.exists() else None
+    content = identity.read_bytes() if identity.exists() else None
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target)
-    if kept is not None:
-        identity.write_bytes(kept)
+    if content is not None:
+        identity.write_bytes(content)

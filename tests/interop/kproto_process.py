@@ -1,4 +1,4 @@
-"""`kproto serve --data-dir` as a process on a directory: stopped in order, or killed."""
+"""`kproto serve --data-dir` as a process on a directory: shut down cleanly, or killed."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ LISTENING = "kproto: listening on "
 
 
 @dataclass(frozen=True, slots=True)
-class Ours:
-    """A running broker of ours."""
+class KprotoProcess:
+    """A running kproto broker."""
 
     address: str
     process: subprocess.Popen[str]
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process and wait for its end."""
         self.process.kill()
         self.process.wait(LIMIT_S)
 
 
 @contextmanager
-def kproto_on(data: Path, release: str, settings: Mapping[str, str], durability: str = "os") -> Iterator[Ours]:
-    """Run our broker in the Kafka version of a release; in the end it is stopped in order, unless it was killed."""
+def kproto_on(data: Path, release: str, settings: Mapping[str, str], durability: str = "os") -> Iterator[KprotoProcess]:
+    """Run kproto in the Kafka version of a release; shut it down cleanly at the end unless it was killed."""
     kafka_version = ".".join(map(str, number(release)[:2]))
     flags = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     where = ("--data-dir", str(data), "--durability", durability)
     with kproto_started("serve", "--port", "0", "--kafka-version", kafka_version, *where, *flags) as process:
-        yield Ours(line_of(process).removeprefix(LISTENING).split()[0], process)
+        yield KprotoProcess(line_of(process).removeprefix(LISTENING).split()[0], process)
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             _, error = process.communicate(timeout=LIMIT_S)

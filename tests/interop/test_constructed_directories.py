@@ -1,7 +1,7 @@
-"""Real brokers and tools read what compaction, transactions and a crash leave, in the form of our record batches.
+"""Real brokers and tools read kproto's record batches after compaction, transactions and a crash.
 
-The directory is made by hand of those batches: what a compaction leaves of a log (records with gaps between them, a
-batch of which nothing is left, a tombstone with its horizon), a second segment, transactions, and half a batch.
+The test builds the directory from such batches: a compacted segment (records with gaps between them, an empty batch, a
+tombstone with its delete horizon), a second segment, transactions, and half a batch.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from kproto.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto.records.segment_files import segment_name
-from tests.interop.asked import Committed, Group, what_is_served
-from tests.interop.dumped import check_dump
-from tests.interop.ours import verify
-from tests.interop.real import real_broker, start_on
+from tests.interop.kafka_dumps import check_dump
+from tests.interop.kproto_process import verify
+from tests.interop.real_brokers import real_broker, start_on
+from tests.interop.served import Committed, Group, served_by
 
 pytestmark = pytest.mark.oracle
 
@@ -31,8 +31,8 @@ DAY_MS = 86_400_000
 PRODUCER_ID = 4000
 
 
-class Made:
-    """Records as one release writes them."""
+class ReleaseRecords:
+    """Builds records in the versions that one release writes."""
 
     def __init__(self, offset_version: int, group_version: int) -> None:
         self.now_ms = int(time.time() * 1000)
@@ -98,36 +98,36 @@ def in_transaction(*records: Record) -> bytes:
     )
 
 
-def compacted_segment(made: Made) -> list[bytes]:
-    """Offsets 0 to 29, of which six records are left."""
+def compacted_segment(records: ReleaseRecords) -> list[bytes]:
+    """Return a segment of offsets 0 to 29 with six records."""
     return [
         batch(
-            made.commit(3, "gaps", 0, 30),
-            made.commit(7, "gaps", 1, 70, "last of ten"),
+            records.commit(3, "gaps", 0, 30),
+            records.commit(7, "gaps", 1, 70, "last of ten"),
             base_offset=0,
             last_offset=9,
         ),
         build_record_batch([], base_offset=10, last_offset=14, partition_leader_epoch=0),
         build_record_batch(
-            [made.tombstone(15, "gaps", 2)],
-            base_timestamp=made.now_ms + DAY_MS,
+            [records.tombstone(15, "gaps", 2)],
+            base_timestamp=records.now_ms + DAY_MS,
             partition_leader_epoch=0,
             flags=DELETE_HORIZON,
         ),
-        batch(made.commit(16, "was-a-consumer", 0, 160), last_offset=20),
-        batch(made.commit(25, "transactions", 0, 250), made.commit(26, "transactions", 1, 260), last_offset=29),
+        batch(records.commit(16, "was-a-consumer", 0, 160), last_offset=20),
+        batch(records.commit(25, "transactions", 0, 250), records.commit(26, "transactions", 1, 260), last_offset=29),
     ]
 
 
-def active_segment(made: Made) -> list[bytes]:
-    """From offset 30."""
+def active_segment(records: ReleaseRecords) -> list[bytes]:
+    """Return a segment that begins with offset 30."""
     return [
-        batch(made.group(30, "was-a-consumer")),
-        in_transaction(made.commit(31, "transactions", 0, 310)),
-        made.marker(32, ControlType.COMMIT),
-        in_transaction(made.commit(33, "transactions", 1, 330)),
-        made.marker(34, ControlType.ABORT),
-        batch(made.commit(35, "torn", 0, 350)),
+        batch(records.group(30, "was-a-consumer")),
+        in_transaction(records.commit(31, "transactions", 0, 310)),
+        records.marker(32, ControlType.COMMIT),
+        in_transaction(records.commit(33, "transactions", 1, 330)),
+        records.marker(34, ControlType.ABORT),
+        batch(records.commit(35, "torn", 0, 350)),
     ]
 
 
@@ -146,22 +146,22 @@ EXPECTED = {
 def test_a_real_broker_serves_a_compacted_and_torn_log(
     release: str, offset_version: int, group_version: int, tmp_path: Path
 ) -> None:
-    made = Made(offset_version, group_version)
+    records = ReleaseRecords(offset_version, group_version)
     log_dir = tmp_path / "data"
     partition = log_dir / "__consumer_offsets-0"
     partition.mkdir(parents=True)
-    for base_offset, batches in ((0, compacted_segment(made)), (30, active_segment(made))):
+    for base_offset, batches in ((0, compacted_segment(records)), (30, active_segment(records))):
         (partition / segment_name(base_offset)).write_bytes(b"".join(batches))
         (partition / segment_name(base_offset)).with_suffix(".index").touch()
     (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     verify(log_dir)
     assert check_dump(release, log_dir) == 10
 
-    torn = batch(made.commit(36, "torn", 0, 360))[:-7]
+    torn = batch(records.commit(36, "torn", 0, 360))[:-7]
     with (partition / segment_name(30)).open("ab") as active:
         active.write(torn)
     with real_broker(release, SETTINGS) as theirs:
-        served = what_is_served(start_on(theirs, log_dir), release, EXPECTED)
+        served = served_by(start_on(theirs, log_dir), release, EXPECTED)
         (warning,) = theirs.complaints()
 
     assert "Corruption found in segment 30, truncating to offset 36" in warning, "LF-61: of the torn tail, nothing else"

@@ -1,4 +1,4 @@
-"""What brokers, ours and real ones, are given to keep: commits, groups and deletions, sent in kproto's own codec."""
+"""Fill a broker, kproto or a real one, with commits, groups and deletions over a socket."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from kproto.records.consumer_protocol import (
     TopicPartition,
     encode_member_data,
 )
-from tests.interop.asked import Committed, Offsets
+from tests.interop.served import Committed, Offsets
 from tests.network.raw_client import RawClient
 from tests.oracle.releases import number
 from tests.waiting import wait_until
 
 PARTITIONS = {"t": 3, "wide": 40}
 SESSION_TIMEOUT_MS = 300_000
-"""Nobody's session ends while a test runs."""
+"""No session times out while a test runs."""
 TRANSACTIONAL_ID = "tx"
 TRANSACTION = 1
 """FindCoordinator's key type."""
 
 
 class Filler:
-    """One client of one broker. `expected` is what that broker has been told, and has to serve from then on."""
+    """A client that fills one broker. ``expected`` has the offsets that the broker must serve after that."""
 
     def __init__(self, client: RawClient, release: str, expected: dict[str, dict[tuple[str, int], Committed]]) -> None:
         self._client = client
@@ -63,17 +63,17 @@ class Filler:
         )
         response = self._client.ask(CreateTopicsRequest(topics=topics, timeout_ms=20_000), 2)
         assert [topic.error_code for topic in response.topics] == [0] * len(PARTITIONS), response
-        self._until_well(FindCoordinatorRequest(key="g"), 1)
-        self._until_well(_commit("first", {("t", 0): Committed(0)}), 3)
-        self._until_well(_commit("first", {("wide", PARTITIONS["wide"] - 1): Committed(0)}), 3)
+        self._until_success(FindCoordinatorRequest(key="g"), 1)
+        self._until_success(_commit("first", {("t", 0): Committed(0)}), 3)
+        self._until_success(_commit("first", {("wide", PARTITIONS["wide"] - 1): Committed(0)}), 3)
         self.expected["first"] = {("t", 0): Committed(0), ("wide", PARTITIONS["wide"] - 1): Committed(0)}
 
     def commit(self, group_id: str, offsets: Offsets, **member: Any) -> None:
-        """Commit; leader epochs are kept by releases that know them."""
-        self._until_well(_commit(group_id, offsets, **member), 6 if self._release >= (2, 1) else 3)
-        kept = self.expected.setdefault(group_id, {})
-        for place, committed in offsets.items():
-            kept[place] = committed if self._release >= (2, 1) else committed._replace(leader_epoch=-1)
+        """Commit; releases since 2.1 store leader epochs."""
+        self._until_success(_commit(group_id, offsets, **member), 6 if self._release >= (2, 1) else 3)
+        stored = self.expected.setdefault(group_id, {})
+        for partition, committed in offsets.items():
+            stored[partition] = committed if self._release >= (2, 1) else committed._replace(leader_epoch=-1)
 
     def delete_group(self, group_id: str) -> None:
         response = self._client.ask(DeleteGroupsRequest(groups_names=(group_id,)), 0)
@@ -81,17 +81,17 @@ class Filler:
         self.expected[group_id] = {}
 
     def delete_offset(self, group_id: str, topic: str, partition: int) -> None:
-        asked = OffsetDeleteRequestTopic(
+        topic_request = OffsetDeleteRequestTopic(
             name=topic, partitions=(OffsetDeleteRequestPartition(partition_index=partition),)
         )
-        response = self._client.ask(OffsetDeleteRequest(group_id=group_id, topics=(asked,)), 0)
+        response = self._client.ask(OffsetDeleteRequest(group_id=group_id, topics=(topic_request,)), 0)
         assert (response.error_code, response.topics[0].partitions[0].error_code) == (0, 0), response
         del self.expected[group_id][topic, partition]
 
     def join(self, group_id: str) -> dict[str, Any]:
-        """Have one consumer in the group, with partition 0 of "t"; return how a commit names it."""
+        """Add one consumer to the group, with partition 0 of "t"; return the fields of its commits that identify it."""
         subscription = encode_member_data(ConsumerProtocolSubscription(topics=("t",), user_data=b""), 0)
-        joined = self._well(
+        joined = self._succeed(
             JoinGroupRequest(
                 group_id=group_id,
                 session_timeout_ms=SESSION_TIMEOUT_MS,
@@ -106,7 +106,7 @@ class Filler:
         assignment = encode_member_data(ConsumerProtocolAssignment(assigned_partitions=owned, user_data=b""), 0)
         own = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment)
         generation = joined.generation_id
-        self._well(
+        self._succeed(
             SyncGroupRequest(
                 group_id=group_id, generation_id=generation, member_id=joined.member_id, assignments=(own,)
             ),
@@ -116,47 +116,46 @@ class Filler:
         return {"generation_id_or_member_epoch": generation, "member_id": joined.member_id}
 
     def leave(self, group_id: str, member_id: str) -> None:
-        self._well(LeaveGroupRequest(group_id=group_id, member_id=member_id), 1)
+        self._succeed(LeaveGroupRequest(group_id=group_id, member_id=member_id), 1)
 
     def commit_in_transaction(self, group_id: str, offsets: Offsets, *, end: bool | None) -> None:
-        """Commit, then end the transaction (True: COMMIT, False: ABORT), or leave it open (None)."""
-        asked = FindCoordinatorRequest(key=TRANSACTIONAL_ID, key_type=TRANSACTION)
-        self._until_well(asked, 1)
+        """Commit, then end the transaction: True commits, False aborts, None leaves it open."""
+        self._until_success(FindCoordinatorRequest(key=TRANSACTIONAL_ID, key_type=TRANSACTION), 1)
         init = InitProducerIdRequest(transactional_id=TRANSACTIONAL_ID, transaction_timeout_ms=60_000)
-        producer = self._until_well(init, 0)
+        producer = self._until_success(init, 0)
         identity = {
             "transactional_id": TRANSACTIONAL_ID,
             "producer_id": producer.producer_id,
             "producer_epoch": producer.producer_epoch,
         }
-        self._until_well(AddOffsetsToTxnRequest(group_id=group_id, **identity), 0)
+        self._until_success(AddOffsetsToTxnRequest(group_id=group_id, **identity), 0)
         response = self._client.ask(TxnOffsetCommitRequest(group_id=group_id, topics=_txn(offsets), **identity), 0)
         assert {p.error_code for topic in response.topics for p in topic.partitions} == {0}, response
-        kept = self.expected.setdefault(group_id, {})
+        stored = self.expected.setdefault(group_id, {})
         if end is not None:
-            self._until_well(EndTxnRequest(committed=end, **identity), 0)
+            self._until_success(EndTxnRequest(committed=end, **identity), 0)
         if end:
-            kept.update(offsets)
+            stored.update(offsets)
 
-    def _well(self, request: Request, version: int) -> Any:
+    def _succeed(self, request: Request, version: int) -> Any:
         response = self._client.ask(request, version)
         assert _errors(response) == {0}, response
         return response
 
-    def _until_well(self, request: Request, version: int) -> Any:
-        """Ask until there is no error: real brokers take a while to make topics and to know them everywhere."""
-        answers: list[Any] = []
+    def _until_success(self, request: Request, version: int) -> Any:
+        """Send a request until it succeeds: real brokers need a while to create topics and to propagate them."""
+        responses: list[Any] = []
 
-        def is_well() -> bool:
-            answers.append(self._client.ask(request, version))
-            return _errors(answers[-1]) == {0}
+        def has_succeeded() -> bool:
+            responses.append(self._client.ask(request, version))
+            return _errors(responses[-1]) == {0}
 
-        wait_until(is_well, f"an answer without an error to {request}")
-        return answers[-1]
+        wait_until(has_succeeded, f"a response without an error to {request}")
+        return responses[-1]
 
 
 def fill(filler: Filler) -> None:
-    """Offsets of each kind: overwritten, with metadata, many in one batch, deleted; and groups of each kind."""
+    """Commit offsets that are overwritten, have metadata, are many in one batch, or are deleted."""
     filler.create_topics()
     for number_of_group in range(12):
         group_id = f"simple-{number_of_group}"
@@ -172,7 +171,7 @@ def fill(filler: Filler) -> None:
 
 
 def fill_members(filler: Filler) -> None:
-    """A group with a member, and one whose member left."""
+    """Create a group with a member, and one whose member left."""
     member = filler.join("stable")
     filler.commit("stable", {("t", 0): Committed(11, 0, "by a member")}, **member)
     member = filler.join("left")
@@ -181,7 +180,7 @@ def fill_members(filler: Filler) -> None:
 
 
 def fill_transactions(filler: Filler) -> None:
-    """An offset of a transaction that committed, and one of one that did not, over others."""
+    """Overwrite offsets in a transaction that commits, and in one that aborts."""
     filler.commit("exactly-once", {("t", 0): Committed(1), ("t", 1): Committed(1)})
     filler.commit_in_transaction("exactly-once", {("t", 0): Committed(2)}, end=True)
     filler.commit_in_transaction("exactly-once", {("t", 1): Committed(3)}, end=False)
@@ -222,7 +221,7 @@ def _txn(offsets: Offsets) -> tuple[TxnOffsetCommitRequestTopic, ...]:
 
 
 def _errors(response: Any) -> set[int]:
-    """The codes of a response, wherever they stand."""
+    """Return the error codes of a response, at the top or in its partitions."""
     if hasattr(response, "error_code"):
         return {int(response.error_code)}
     return {int(partition.error_code) for topic in response.topics for partition in topic.partitions}

@@ -1,4 +1,5 @@
-"""What a coordinator serves, asked over a socket in kproto's own codec: the same questions to ours and to real ones."""
+"""The offsets and groups that a coordinator serves, fetched over a socket: the same requests to kproto and real
+brokers."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tests.oracle.releases import number
 from tests.waiting import wait_until
 
 NOT_YET = {14, 15, 16}
-"""The coordinator loads, the offsets topic is made, or has no leader yet."""
+"""Error codes while the coordinator loads, or the offsets topic is not created or has no leader yet."""
 
 
 class Committed(NamedTuple):
@@ -37,7 +38,7 @@ class Member(NamedTuple):
 
 
 class Group(NamedTuple):
-    """What DescribeGroups says; the empty state is that of a group that is not there."""
+    """A group in the response of DescribeGroups; a group that does not exist has an empty state."""
 
     state: str
     protocol_type: str = ""
@@ -49,11 +50,11 @@ class Served(NamedTuple):
     offsets: dict[str, Offsets]
     groups: dict[str, Group]
     listed: dict[str, str]
-    """All groups there are, by protocol type."""
+    """Group id -> protocol type, for all groups."""
 
 
-def what_is_served(address: str, release: str, group_ids: Iterable[str]) -> Served:
-    """Wait until the coordinator has loaded these groups' partitions; return what it says of them."""
+def served_by(address: str, release: str, group_ids: Iterable[str]) -> Served:
+    """Wait until the coordinator has loaded the partitions of these groups; return their offsets and descriptions."""
     ids = sorted(group_ids)
     with RawClient(address) as client:
         for group_id in ids:
