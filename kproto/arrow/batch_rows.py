@@ -14,7 +14,6 @@ from kproto.arrow.schemas import LOG_BATCHES
 from kproto.logs.batches import batch_at
 from kproto.logs.errors import BadOffset
 from kproto.logs.ranges import RangeBlocks
-from kproto.records import message_set
 from kproto.records.batch_header import NO_PRODUCER_ID
 from kproto.records.compression import Compression
 
@@ -56,19 +55,19 @@ def rows_of_block(
     except UnusualBlock:
         raise _damage(block) from None
     is_wrapper = ~batches.is_new & (batches.codec != 0)  # first offset and count are in the compressed content
-    legacy_times = batches.buffer.int64(batches.buffer.clamp(batches.starts + message_set.TIMESTAMP_POSITION))
+    producer_ids = batches.producer_ids
     columns = [
         pa.repeat(topic, len(batches)),
         pa.repeat(pa.scalar(partition, pa.int32()), len(batches)),
         nullable(is_wrapper, batches.first, pa.int64()),
         pa.array(batches.last),
-        timestamps(np.where(batches.is_new, batches.max_timestamps, legacy_times), batches.magic == 0),
+        timestamps(batches.max_timestamps, batches.magic == 0),
         pa.array(batches.ends - batches.starts),
         pa.array(CODECS).take(pa.array(batches.codec)),
         nullable(is_wrapper, batches.counts, pa.int32()),
         pa.array(batches.magic.astype(np.int16)),
         pa.array(batches.control),
-        nullable(batches.producer_ids == NO_PRODUCER_ID, batches.producer_ids, pa.int64()),
+        nullable(producer_ids == NO_PRODUCER_ID, producer_ids, pa.int64()),
         pa.array(batches.transactional),
     ]
     rows = pa.RecordBatch.from_arrays(columns, schema=LOG_BATCHES.arrow())

@@ -58,13 +58,15 @@ class BatchTable:
         delta = np.where(magic == MAGIC, buffer.int32(buffer.clamp(starts + LAST_DELTA_AT)), 0)
         require(first < SAFE_OFFSET_MAX)
         wanted = first + delta >= start_offset
-        self.starts: Ints = starts[wanted]
-        self.ends: Ints = ends[wanted]
-        self.magic: Ints = magic[wanted]
-        self.first: Ints = first[wanted]
+        if not wanted.all():
+            starts, ends, magic, first, delta = (column[wanted] for column in (starts, ends, magic, first, delta))
+        self.starts: Ints = starts
+        self.ends: Ints = ends
+        self.magic: Ints = magic
+        self.first: Ints = first
         """Base offsets; of message sets, the offset of the last message."""
-        self.last: Ints = (first + delta)[wanted]
-        require(delta[wanted] >= 0)
+        self.last: Ints = first + delta
+        require(delta >= 0)
         require(self.last <= block.offset_max)
         # Each batch begins after the one before it: compare with the last offsets, shifted by one batch.
         require(self.first >= np.concatenate(([block.next_offset], self.last + 1))[:-1])
@@ -123,7 +125,9 @@ class BatchTable:
 
     @property
     def max_timestamps(self) -> Ints:
-        return self._int64_of_new(MAX_TIME_AT, 0)
+        """Highest timestamps; in magic 1 that of the outer message, in magic 0 meaningless."""
+        positions = np.where(self.is_new, MAX_TIME_AT, message_set.TIMESTAMP_POSITION)
+        return self.buffer.int64(self.buffer.clamp(self.starts + positions))
 
     @property
     def producer_ids(self) -> Ints:

@@ -205,7 +205,7 @@ def _walk(buffer: Buffer, starts: Ints, ends: Ints, counts: Ints) -> Ints:
 def _walk_one(buffer: Buffer, start: int, begins: Ints) -> int:
     """Fill ``begins`` with the positions of the records of one batch; return where the last one ends.
 
-    Sizes of one and two bytes are decoded inline: a call per record doubles the time of this loop.
+    Sizes of one and two bytes are decoded inline: with a call for each record, this loop takes 40 % longer.
     """
     data, position, positions = buffer.data, start, []
     for _ in range(len(begins)):

@@ -8,6 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from kproto.html_page import html_page
 from kproto.spark import words
 from kproto.spark.commands import JOBS
 from kproto.spark.output import printable
@@ -31,12 +32,7 @@ def render(report: Report) -> str:
     title = f"Consumer offsets in {report.coverage.path}"
     parts = (_head(report), _banner(report), _cards(report), _coverage(report), _sections(report), _foot(report))
     body = "\n".join(line for part in parts for line in part)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_text(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
-        "</body>\n</html>\n"
-    )
+    return html_page(printable(title), style, body)
 
 
 def _head(report: Report) -> Iterator[str]:

@@ -6,6 +6,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from kproto.html_page import html_page
 from kproto_server.report import matrix, phrases
 from kproto_server.report.verdict import Verdict
 
@@ -29,11 +30,7 @@ def render(report: Report) -> str:
     style = files(__package__).joinpath("report.css").read_text(encoding="utf-8")
     parts = (_head(report, title), _banner(report), _cards(report), _sections(report), _foot())
     body = "\n".join(line for part in parts for line in part)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
-    )
+    return html_page(title, style, body)
 
 
 def _head(report: Report, title: str) -> Iterator[str]:
