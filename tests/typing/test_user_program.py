@@ -98,7 +98,7 @@ def test_lines_without_a_mistake_have_no_errors(findings: list[Finding]) -> None
     assert [finding for finding in findings if finding.line < first_line_of_mistakes()] == []
 
 
-def test_every_public_symbol_has_a_known_type(tmp_path: Path) -> None:
+def test_every_public_symbol_of_the_library_has_a_known_type(tmp_path: Path) -> None:
     symbols = pyright_verify_types("kproto", tmp_path)
     assert len(symbols) > 5000
     unknown = {symbol["name"] for symbol in symbols if not symbol["isTypeKnown"]}

@@ -128,7 +128,7 @@ class RealFile:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self.size = os.fstat(fd).st_size
+        self.size: int = os.fstat(fd).st_size
 
     def write_at(self, position: int, data: bytes) -> None:
         end = position + len(data)

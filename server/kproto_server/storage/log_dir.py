@@ -99,7 +99,7 @@ class LogDir:
         """Called when a segment of a log was closed."""
         self.logs: dict[tuple[str, int], PartitionLog] = {}
         directories = [name for topic, _, name in partition_directories(disk) if opens(topic) or opens_existing(topic)]
-        self.was_used_by_kafka = was_used_by_kafka(disk, directories)
+        self.was_used_by_kafka: bool = was_used_by_kafka(disk, directories)
         """Whether a real broker ran here since kproto did."""
         # Before anything is changed: an unknown version in the file refuses the directory.
         topics = read_topics(disk, include_directories=self.was_used_by_kafka)
@@ -124,7 +124,9 @@ class LogDir:
             self.logs[key] = self._recovery.open(*key, inputs[key])
             self.logs[key].on_roll = self._segment_closed
         self._load_cleaner_points()
-        self.recovery_points = RecoveryPoints(disk, {key: log.recovery_point for key, log in self.logs.items()})
+        self.recovery_points: RecoveryPoints = RecoveryPoints(
+            disk, {key: log.recovery_point for key, log in self.logs.items()}
+        )
         self._wal: WriteAheadLog | None = None
         limits = {"batch_size_max_bytes": batch_size_max_bytes, "unsynced_max_bytes": unsynced_max_bytes}
         self.writer: LogWriter[Any] = self._new_writer(durability, content, wal_size_bytes, limits)

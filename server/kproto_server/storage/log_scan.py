@@ -50,7 +50,7 @@ class LogScan:
 
     def __init__(self, next_offset: int, expected_crcs: Mapping[int, int] | None = None) -> None:
         """``expected_crcs``: checksums of batches of the write-ahead log, by base offset."""
-        self.next_offset = next_offset
+        self.next_offset: int = next_offset
         """The lowest valid base offset of the next batch."""
         self._expected_crcs = expected_crcs or {}
         self.epochs: EpochStarts = []

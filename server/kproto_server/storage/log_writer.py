@@ -60,7 +60,7 @@ class GroupCommit(Generic[Item]):
     __slots__ = ("entries", "failed_logs", "failure", "file", "old_ends", "segment_sync")
 
     def __init__(self, entries: list[tuple[PartitionLog, Item]]) -> None:
-        self.entries = entries
+        self.entries: list[tuple[PartitionLog, Item]] = entries
         """Log and item of each batch, in append order."""
         self.old_ends: dict[PartitionLog, LogPosition] = {}
         """The end of each log before the group commit."""

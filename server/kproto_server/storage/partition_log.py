@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kproto_server.storage.disk import Disk, File
 
 NO_NEW_FILES = -1
-pack_unchecked = UNCHECKED.pack
+pack_unchecked: Callable[..., bytes] = UNCHECKED.pack
 
 
 class Segment(NamedTuple):
@@ -103,36 +103,36 @@ class PartitionLog:
         unsynced_paths: Iterable[str],
     ) -> None:
         self._disk = disk
-        self.topic = topic
-        self.partition = partition
-        self.directory = f"{topic}-{partition}"
-        self.directory_bytes = self.directory.encode()
-        self.epoch = epoch
+        self.topic: str = topic
+        self.partition: int = partition
+        self.directory: str = f"{topic}-{partition}"
+        self.directory_bytes: bytes = self.directory.encode()
+        self.epoch: int = epoch
         """The leader epoch of new batches: the newest in the partition's ``leader-epoch-checkpoint``."""
         self._epoch_bytes = epoch.to_bytes(4, "big")
-        self.segment_bytes = segment_bytes
+        self.segment_bytes: int = segment_bytes
         self._closed = closed
-        self.version = 0
+        self.version: int = 0
         """Rises when the list of closed segments changes: paths of and positions in segments are no longer valid."""
-        self.skips_size_check = False
+        self.skips_size_check: bool = False
         """Whether the caller has checked the size of batches."""
-        self.first_dirty_offset = 0
+        self.first_dirty_offset: int = 0
         """Compaction covered everything below this offset."""
         self.on_roll: Callable[[], object] | None = None
         """Called when a segment was closed."""
-        self.start_offset = closed[0].base_offset if closed else (active.base_offset if active else next_offset)
-        self.next_offset = next_offset
+        self.start_offset: int = closed[0].base_offset if closed else (active.base_offset if active else next_offset)
+        self.next_offset: int = next_offset
         """The offset of the next record, after the queued batches."""
         self._next_written = next_offset
         """The offset of the next record, after the written batches."""
-        self.base_offset = active.base_offset if active else next_offset
+        self.base_offset: int = active.base_offset if active else next_offset
         self._file: File | None = None
         """The active segment, opened at the first write."""
         self._position = active.size if active else 0
-        self.recovery_point = recovery_point
+        self.recovery_point: LogPosition = recovery_point
         """The log is durable up to here."""
         self._queue: list[bytes] = []
-        self.queued_size = 0
+        self.queued_size: int = 0
         self._sync_count = 0
         """Number of syncs that were begun."""
         self._dirty = dict.fromkeys(unsynced_paths, 0)

@@ -28,9 +28,9 @@ class SegmentReader:
 
         The caller closes the file.
         """
-        self.buffer = b""
+        self.buffer: bytes = b""
         """The current slice. It begins before or at the next batch."""
-        self.start = 0
+        self.start: int = 0
         """Position of the next batch in `buffer`; a caller that has read batches from `buffer` moves it forward."""
         self._file = file
         self._path = path

@@ -59,7 +59,7 @@ class SegmentSync:
 
     def __init__(self, disk: Disk, points: RecoveryPoints, log_syncs: Iterable[LogSync], cycle: int = 0) -> None:
         """``cycle``: the cycle of the write-ahead log that began when this sync was made."""
-        self.log_syncs = list(log_syncs)
+        self.log_syncs: list[LogSync] = list(log_syncs)
         self.cycle = cycle
         self.failure: str | None = None
         """Why it is unknown what is on the disk; None if the sync succeeded."""

@@ -88,7 +88,7 @@ class WriteAheadLog:
         self._cycle = self._needed_from = cycle
         self._position = 0
         self._is_other_free = True
-        self.last_position = 0
+        self.last_position: int = 0
         """Where the last frame begins."""
 
     @property
