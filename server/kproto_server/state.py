@@ -32,7 +32,7 @@ class BrokerState:
         self.clock: Clock = clock or Clock(0.0, 0.0, ClockMode(rate=0.0))
         self.kafka_version: KafkaVersion = kafka_version
         self.cluster: Cluster = cluster
-        self.settings: DynamicSettings = DynamicSettings(settings, kafka_version, cluster.changed)
+        self.settings: DynamicSettings = DynamicSettings(settings, cluster.changed)
         self.coordinator: GroupCoordinator = GroupCoordinator(
             kafka_version.behavior(CoordinatorBehavior),
             self.settings,

@@ -172,7 +172,7 @@ def described(
     release: str, given: dict[str, str], settings: dict[str, str] | None = None
 ) -> dict[str, TopicConfigEntry]:
     kafka_version = KafkaVersion.named(release)
-    entries = describe_topic(kafka_version, Settings.from_mapping(settings or {}, kafka_version), given)
+    entries = describe_topic(Settings.from_mapping(settings or {}, kafka_version), given)
     return {entry.name: entry for entry in entries}
 
 

@@ -61,7 +61,7 @@ def assemble(
 
         persistence = Persistence(data, state, host.post)
     delete_stored = None if persistence is None else persistence.topic_logs.drop_expired
-    RetentionTask(kafka_version, state.settings, cluster.topics, clock, delete_stored).start()
+    RetentionTask(state.settings, cluster.topics, clock, delete_stored).start()
     request_log = None
     if requests_kept:
         from kproto_server.observation.request_log import RequestLog

@@ -1,8 +1,8 @@
-"""What happens when Metadata names a topic that does not exist: by release, an error, a creation, or both.
+"""Metadata requests for missing topics: an error, a new topic, or both, depending on the release.
 
-A ZooKeeper broker makes the topic itself, and answers LEADER_NOT_AVAILABLE since the leader is not elected yet. A
-KRaft broker asks the controller to make it and meanwhile says that there is none, also if it can't be made. Either way
-the next request finds it (BA-32). The topics of the coordinators go by rules of their own (BA-50).
+A ZooKeeper broker creates the topic and returns LEADER_NOT_AVAILABLE, since the leader is not elected yet. A KRaft
+broker asks the controller to create the topic and returns UNKNOWN_TOPIC_OR_PARTITION, also if it cannot be created. In
+both modes the next request finds the topic (BA-32). The topics of the coordinators have rules of their own (BA-50).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def missing_topic_error(cluster: Cluster, name: str, allowed_by_request: bool, now_ms: int) -> ErrorCode:
-    """Return the error for a topic that does not exist, and make it where the release would (BA-32, BA-33, BA-50)."""
+    """Return the error for a missing topic, and create the topic if the release does (BA-32, BA-33, BA-50)."""
     behavior = cluster.behavior
     allowed = allowed_by_request and cluster.defaults.auto_create
     if behavior.metadata_checks_topic_name_first and name_problem(name, cluster.kafka_version) is not None:

@@ -1,10 +1,10 @@
-"""The brokers of one cluster and the topics that they carry.
+"""The nodes of one cluster, and its topics.
 
-All nodes live in this process and share what they know, as the brokers of a real cluster do through their metadata
-log. What differs from node to node is only which is alive and which leads what. A stopped node's replicas leave the
-in-sync sets, but for the last of each, which is what lets its partition come back without loss; leaders move to the
-first in-sync replica that is alive, and each move is an epoch. Real clusters of 2.8.2 and 4.4.0 do just so (recorded in
-fixtures/golden/topics).
+Theory of operation. All nodes run in this process and share one state, as the brokers of a real cluster share a
+metadata log. Nodes differ only in being alive, and in the partitions that they lead. If a node stops, its replicas
+leave the in-sync replicas (ISR) of their partitions, except for the last one of a partition, from which the partition
+recovers without loss. The first live in-sync replica becomes the leader, with a new leader epoch. Real clusters of
+2.8.2 and 4.4.0 do the same (recorded in fixtures/golden/topics).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NO_CONTROLLER = -1
 
 
 class Cluster:
-    """Nodes, topics, and who leads what."""
+    """The nodes, the topics, and the leaders of their partitions."""
 
     def __init__(
         self,
@@ -53,7 +53,8 @@ class Cluster:
         """``random_bytes``: the source of all random ids in a broker; a seeded function repeats a run."""
         self.nodes: dict[int, Node] = {node.node_id: node for node in nodes}
         self.version: int = 0
-        """Rises with every change of topics, partitions, leaders or nodes: what was remembered before may be wrong."""
+        """Rises with each change of topics, partitions, leaders, nodes or settings, and invalidates the commit
+        cache."""
         self.topics: dict[str, Topic] = {}
         self.kafka_version = kafka_version
         self.behavior: TopicBehavior = kafka_version.behavior(TopicBehavior)
@@ -81,15 +82,15 @@ class Cluster:
         return cls(nodes, kafka_version, topic_defaults(settings, len(nodes)), random_bytes)
 
     def reset(self) -> None:
-        """Forget topics; nodes and their addresses, the cluster's id, and the internal topics that were made stay.
+        """Delete all topics but the internal ones. Nodes, their addresses and the cluster id stay.
 
-        A client of the next test then finds its coordinator at the first try, as with any broker that ran for a while.
+        So a client of the next test finds its coordinator at once, as with any broker that has run for a while.
         """
         for name in [name for name in self.topics if name not in INTERNAL_TOPICS]:
             self.delete_topic(name)
 
     def changed(self) -> None:
-        """Raise the version, as decisions that were made before are void."""
+        """Raise the version, to invalidate decisions that depend on the cluster."""
         self.version += 1
 
     def new_producer_id(self) -> int:
@@ -100,24 +101,24 @@ class Cluster:
     # Nodes.
 
     def alive_nodes(self) -> list[Node]:
-        """Return the nodes that are up, by id."""
+        """Return the live nodes in the order of their ids."""
         return sorted((node for node in self.nodes.values() if node.alive), key=lambda node: node.node_id)
 
     def is_alive(self, node_id: int) -> bool:
         return node_id in self.nodes and self.nodes[node_id].alive
 
     def counted_nodes(self) -> list[Node]:
-        """Return the nodes that count for a replication factor: the live, and in KRaft those that once were (BA-52)."""
+        """Return the nodes that count for a replication factor: live ones, in KRaft also stopped ones (BA-52)."""
         return [n for _, n in sorted(self.nodes.items()) if n.alive or (self.kafka_version.is_kraft and n.registered)]
 
     def add_node(self, node: Node) -> None:
-        """Take a further broker into the cluster; topics that are made from now on use it."""
+        """Add a node; new topics use it."""
         self.version += 1
         self.nodes[node.node_id] = node
         self._elect_controller()
 
     def stop_node(self, node_id: int) -> None:
-        """Take a node down: it leaves the in-sync sets, its leaderships move or end."""
+        """Stop a node: it leaves the in-sync replicas, and its partitions get other leaders or none."""
         self.version += 1
         self.nodes[node_id].alive = False
         for partition in self._partitions():
@@ -132,7 +133,7 @@ class Cluster:
         self._elect_controller()
 
     def start_node(self, node_id: int) -> None:
-        """Bring a node up: it leads what had no leader and is its to lead; live replicas of a leader are in sync."""
+        """Start a node: it leads partitions without a leader if it may; all live replicas of a leader are in sync."""
         self.version += 1
         node = self.nodes[node_id]
         node.alive = node.registered = True
@@ -158,7 +159,7 @@ class Cluster:
             partition.leader_epoch += 1
 
     def lead(self, partition: Partition, node_id: int) -> None:
-        """Have a live replica lead; if it was not in sync, it alone is from now on."""
+        """Make a live replica the leader. If it was not in sync, it becomes the only in-sync replica."""
         self.version += 1
         partition.leader = node_id
         partition.leader_epoch += 1
@@ -168,11 +169,11 @@ class Cluster:
     # Topics.
 
     def topic(self, name: str) -> Topic | None:
-        """Return a topic by name, if there is one."""
+        """Return a topic by its name, or None."""
         return self.topics.get(name)
 
     def topic_by_id(self, topic_id: bytes) -> Topic | None:
-        """Return a topic by its id, if there is one."""
+        """Return a topic by its id, or None."""
         return self._topics_by_id.get(topic_id)
 
     def create_topic(
@@ -186,9 +187,9 @@ class Cluster:
         now_ms: int = 0,
         validate_only: bool = False,
     ) -> Topic | Refusal:
-        """Make a topic, or say why not; with ``validate_only`` it is made but not kept.
+        """Create a topic and return it, or why it cannot be created; with ``validate_only`` it is not kept.
 
-        ``assignments`` are partitions with their replicas, in place of the two counts.
+        ``assignments``: partitions with their replicas, instead of the two counts.
         """
         asked = NewTopic(name, partition_count, replication_factor, assignments, configs or {})
         placed = self._rules.check_new(self, asked)
@@ -209,8 +210,8 @@ class Cluster:
         replicas: Sequence[Sequence[int]],
         configs: Mapping[str, str],
     ) -> Topic:
-        """Take in a topic that was made before this process. Replicas on nodes that are not there now are left out, and
-        where none is left, or none is known, nodes that are take their places."""
+        """Add a topic from the data directory. Replicas on missing nodes are left out; a partition without any replica
+        gets a live node."""
         self.version += 1
         nodes = [node.node_id for node in self.alive_nodes()]
         partitions = []
@@ -229,7 +230,8 @@ class Cluster:
         *,
         validate_only: bool = False,
     ) -> Refusal | None:
-        """Bring a topic to ``count`` partitions, or say why not; ``assignments`` are the replicas of the new ones."""
+        """Add partitions to a topic up to ``count``, or return why not; ``assignments``: the replicas of the new
+        ones."""
         placed = self._rules.check_growth(self, topic, count, assignments)
         if isinstance(placed, Refusal):
             return placed
@@ -240,7 +242,7 @@ class Cluster:
         return None
 
     def delete_topic(self, name: str) -> Topic | None:
-        """Remove a topic; return it, if there was one."""
+        """Delete a topic and return it, or None."""
         topic = self.topics.pop(name, None)
         if topic is not None:
             self.version += 1
@@ -248,7 +250,7 @@ class Cluster:
         return topic
 
     def stripe(self, partition_count: int, replication_factor: int, *, first_partition: int = 0) -> list[list[int]]:
-        """Return places for new partitions, from a random node on; live nodes lead."""
+        """Return the replicas of new partitions, from a random node on; live nodes are the leaders."""
         alive = [node.node_id for node in self.alive_nodes()]
         others = [node.node_id for node in self.counted_nodes() if not node.alive]
         start = int.from_bytes(self.random_bytes(2), "big") % len(alive)
@@ -257,18 +259,18 @@ class Cluster:
         return [replicas + others[: replication_factor - enough] for replicas in placed]
 
     def _new_partition(self, index: int, replicas: Sequence[int]) -> Partition:
-        """Return a partition as it begins: led by its first live replica, with all live ones in sync."""
+        """Return a new partition: its first live replica is the leader, all live replicas are in sync."""
         alive = [replica for replica in replicas if self.is_alive(replica)]
         return Partition(index, list(replicas), alive or list(replicas), alive[0] if alive else NO_LEADER)
 
-    # The internal topics, and who coordinates what.
+    # Internal topics and coordinators.
 
     def ensure_offsets_topic(self, now_ms: int) -> bool:
-        """Make the offsets topic if it is missing and can be made now; return whether it is there (KIP-115, BA-50)."""
+        """Create the offsets topic if it is missing and can be created; return whether it exists (KIP-115, BA-50)."""
         return self.ensure_internal_topic(OFFSETS_TOPIC, now_ms)
 
     def ensure_internal_topic(self, name: str, now_ms: int) -> bool:
-        """Do that for one of `COORDINATED_TOPICS` (BA-51)."""
+        """Create one of `COORDINATED_TOPICS` if it is missing; return whether it exists (BA-51)."""
         if name in self.topics:
             return True
         count, factor = self.defaults.internal_topic(name)
@@ -281,11 +283,11 @@ class Cluster:
         return True
 
     def coordinator_of(self, group_id: str) -> Node | None:
-        """Return the leader of a group's offsets partition (BA-44); None while there is none."""
+        """Return the leader of a group's offsets partition (BA-44), or None."""
         return self._leader_for(OFFSETS_TOPIC, group_id)
 
     def transaction_coordinator_of(self, transactional_id: str) -> Node | None:
-        """Return the leader of a transactional id's partition; None while there is none."""
+        """Return the leader of a transactional id's partition, or None."""
         return self._leader_for(TRANSACTION_TOPIC, transactional_id)
 
     def _leader_for(self, topic_name: str, key: str) -> Node | None:
@@ -296,7 +298,7 @@ class Cluster:
 
 
 def _rules_for(kafka_version: KafkaVersion) -> TopicRules:
-    """Return the rules of the release's controller. A start imports only these."""
+    """Return the rules of the Kafka version's controller; the module of the other ones is not imported."""
     if kafka_version.is_kraft:
         from kproto_server.cluster.kraft_rules import KRaftRules
 
@@ -307,10 +309,10 @@ def _rules_for(kafka_version: KafkaVersion) -> TopicRules:
 
 
 def topic_defaults(settings: Settings, node_count: int) -> TopicDefaults:
-    """Return what the settings say of new topics.
+    """Return the settings of new topics.
 
-    A single broker with nothing said gets internal topics of one replica, as Kafka's own quickstart sets it (BA-54);
-    otherwise three, Kafka's default, whatever the number of brokers (KIP-115).
+    If the replication factor of an internal topic is not set, it is 1 with a single node, as in Kafka's quickstart
+    (BA-54), otherwise 3, Kafka's default for any number of nodes (KIP-115).
     """
     unset = 1 if node_count == 1 else 3
 

@@ -1,7 +1,7 @@
-"""The rules of a KRaft cluster: those of the quorum's controller.
+"""The rules of the controller in a KRaft cluster.
 
 Source:
-    CreateTopics and CreatePartitions answers of 3.3.2, 3.9.2 and 4.4.0 (fixtures/golden/topics).
+    CreateTopics and CreatePartitions responses of 3.3.2, 3.9.2 and 4.4.0 (fixtures/golden/topics).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from kproto_server.cluster.rules import (
     check_nulls,
     colliding,
     exists_already,
+    invalid_assignment,
+    invalid_partitions,
 )
 from kproto_server.cluster.topics import Refusal, name_problem
 
@@ -35,16 +37,16 @@ class KRaftRules:
         )
         if refusal is not None:
             return refusal
-        return _place_as_told(cluster, topic) if topic.assignments else _place_by_count(cluster, topic)
+        return _place_as_assigned(cluster, topic) if topic.assignments else _place_by_count(cluster, topic)
 
     def check_growth(
         self, cluster: ClusterQueries, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None
     ) -> Placement | Refusal:
         present = len(topic.partitions)
         if count == present:
-            return _wrong_count(f"Topic already has {present} partition(s).")
+            return invalid_partitions(f"Topic already has {present} partition(s).")
         if count < present:
-            return _wrong_count(
+            return invalid_partitions(
                 f"The topic {topic.name} currently has {present} partition(s); {count} would not be an increase."
             )
         if assignments is None:
@@ -53,7 +55,7 @@ class KRaftRules:
             refusal = excess or _check_factor(cluster, factor)
             return refusal or cluster.stripe(count - present, factor, first_partition=present)
         if len(assignments) != count - present:
-            return _wrong_assignment(
+            return invalid_assignment(
                 f"Attempted to add {count - present} additional partition(s), but only {len(assignments)} "
                 "assignment(s) were specified."
             )
@@ -79,14 +81,14 @@ def _place_by_count(cluster: ClusterQueries, topic: NewTopic) -> Placement | Ref
             "Replication factor must be larger than 0, or -1 to use the default value.",
         )
     if count < BROKER_DEFAULT or count == 0:
-        return _wrong_count("Number of partitions was set to an invalid non-positive value.")
+        return invalid_partitions("Number of partitions was set to an invalid non-positive value.")
     count = cluster.defaults.num_partitions if count == BROKER_DEFAULT else count
     factor = cluster.defaults.replication_factor if factor == BROKER_DEFAULT else factor
     return check_new_partition_count(count) or _check_factor(cluster, factor) or cluster.stripe(count, factor)
 
 
 def _check_factor(cluster: ClusterQueries, factor: int) -> Refusal | None:
-    """Compare with the brokers that are registered; one of them must be up (BA-52)."""
+    """Refuse a replication factor above the number of registered brokers, of which one must be alive (BA-52)."""
     registered = len(cluster.counted_nodes())
     if factor > registered:
         or_cordoned = (
@@ -105,22 +107,23 @@ def _check_factor(cluster: ClusterQueries, factor: int) -> Refusal | None:
     )
 
 
-def _place_as_told(cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
-    for what, told in (("replication factor", topic.replication_factor), ("numPartitions", topic.partition_count)):
-        if told != BROKER_DEFAULT:
+def _place_as_assigned(cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
+    for field, value in (("replication factor", topic.replication_factor), ("numPartitions", topic.partition_count)):
+        if value != BROKER_DEFAULT:
             return Refusal(
-                ErrorCode.INVALID_REQUEST, f"A manual partition assignment was specified, but {what} was not set to -1."
+                ErrorCode.INVALID_REQUEST,
+                f"A manual partition assignment was specified, but {field} was not set to -1.",
             )
     placed: dict[int, Sequence[int]] = {}
     for index, replicas in topic.assignments:
         if index in placed:
-            return _wrong_assignment(f"Found multiple manual partition assignments for partition {index}")
+            return invalid_assignment(f"Found multiple manual partition assignments for partition {index}")
         placed[index] = replicas
     checked = _check_all_assignments(cluster, topic.assignments, len(topic.assignments[0][1]))
     if isinstance(checked, Refusal):
         return checked
     if sorted(placed) != list(range(len(placed))):
-        return _wrong_assignment("partitions should be a consecutive 0-based integer sequence")
+        return invalid_assignment("partitions should be a consecutive 0-based integer sequence")
     return [list(placed[index]) for index in range(len(placed))]
 
 
@@ -130,7 +133,7 @@ def _check_all_assignments(
     for index, replicas in assignments:
         problem = _assignment_problem(cluster, index, replicas, factor)
         if problem is not None:
-            return _wrong_assignment(problem)
+            return invalid_assignment(problem)
     return [list(replicas) for _, replicas in assignments]
 
 
@@ -156,11 +159,3 @@ def _assignment_problem(cluster: ClusterQueries, index: int, replicas: Sequence[
             "controlled shutdown."
         )
     return None
-
-
-def _wrong_count(message: str) -> Refusal:
-    return Refusal(ErrorCode.INVALID_PARTITIONS, message)
-
-
-def _wrong_assignment(message: str) -> Refusal:
-    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

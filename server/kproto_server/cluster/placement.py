@@ -1,7 +1,7 @@
-"""Which nodes carry which partitions: replicas striped over the nodes, so that leaders and load are even.
+"""The placement of replicas on nodes, so that leaders and load are even (Kafka's striped replica placer).
 
-Partition p's first replica is the node p places after the start; the others follow at a distance that grows by one
-each time the partitions have gone round all nodes, so that no two nodes share all their partitions.
+The first replica of partition p is on the p-th node after the start node. The other replicas follow at a distance that
+grows by one with each pass over all nodes, so that no two nodes share all their partitions.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 def stripe(
     node_ids: Sequence[int], partition_count: int, replication_factor: int, *, start: int, first_partition: int = 0
 ) -> list[list[int]]:
-    """Return the replicas of partitions ``first_partition`` and following; the first of each is the preferred leader.
+    """Return the replicas of the partitions from ``first_partition`` on; the first replica is the preferred leader.
 
-    ``start`` is the place in ``node_ids`` of partition 0's first replica. ``replication_factor`` is at most their
-    number.
+    ``start``: the index in ``node_ids`` of partition 0's first replica; ``replication_factor``: at most their number.
     """
     count = len(node_ids)
     placed = []
@@ -26,5 +25,5 @@ def stripe(
         first = (partition + start) % count
         shift = start + partition // count
         others = [(first + 1 + (shift + j) % (count - 1)) % count for j in range(replication_factor - 1)]
-        placed.append([node_ids[place] for place in (first, *others)])
+        placed.append([node_ids[index] for index in (first, *others)])
     return placed

@@ -1,8 +1,8 @@
-"""How a cluster decides whether a topic can be made or grown, and in which words it refuses (BA-90, BA-91).
+"""Whether a topic can be created or get more partitions, and the error message if not (BA-90, BA-91).
 
-There are two such bodies in Kafka: in a ZooKeeper cluster the controller broker's admin manager, in a KRaft cluster the
-quorum's controller. They check other things in another order and word it differently; clients print the words. A
-Kafka version has one of the two (`rules_for`).
+Kafka has two implementations: in a ZooKeeper cluster the admin manager of the controller broker, in a KRaft cluster the
+quorum's controller. Their checks, the order of the checks and their messages differ, and clients print the messages.
+`Cluster` has the rules of its Kafka version. This module has what both have in common.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from kproto_server.releases.kafka_version import KafkaVersion
 
 BROKER_DEFAULT = -1
-"""As a number of partitions or replicas: what the broker's settings say."""
+"""As a partition count or replication factor: the default of the broker."""
 
 Placement = list[list[int]]
-"""The replicas of each partition, in order of partitions; the first of each is the preferred leader."""
+"""The replicas of each partition, in the order of the partitions; the first replica is the preferred leader."""
 
 
 class NewTopic(NamedTuple):
-    """A topic that was asked for."""
+    """A topic to create."""
 
     name: str
     partition_count: int = BROKER_DEFAULT
     replication_factor: int = BROKER_DEFAULT
     assignments: Sequence[tuple[int, Sequence[int]]] = ()
-    """Partitions with their replicas, in place of the two numbers."""
+    """Partitions with their replicas, instead of the two numbers."""
     configs: Mapping[str, str | None] = {}
 
 
@@ -57,29 +57,29 @@ class ClusterQueries(Protocol):
 
 
 class TopicRules(Protocol):
-    """One of the two."""
+    """The rules of one mode."""
 
     def check_new(self, cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
-        """Say where the topic's partitions go, or why it can't be made."""
+        """Return the placement of a new topic's partitions, or why the topic cannot be created."""
         ...
 
     def check_growth(
         self, cluster: ClusterQueries, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None
     ) -> Placement | Refusal:
-        """Say where the partitions go that bring a topic to ``count``, or why there can't be so many."""
+        """Return the placement of the partitions that a topic lacks to ``count``, or why they cannot be added."""
         ...
 
 
-def check_new_partition_count(count: int, of: str = "") -> Refusal | None:
-    """Refuse more partitions than anybody means; ``of``: a word on which ones, with a space behind it."""
-    # DEVIATION: counted for each topic, where KRaft counts for each request; ZooKeeper tries, and fails in its own way.
+def check_new_partition_count(count: int, adjective: str = "") -> Refusal | None:
+    """Refuse too many new partitions. ``adjective``: a word for the message, with a space behind it."""
+    # DEVIATION: counted for each topic. KRaft counts for each request; ZooKeeper has no limit and fails otherwise.
     if count <= NEW_PARTITIONS_MAX:
         return None
-    return Refusal(ErrorCode.POLICY_VIOLATION, f"Excessively large number of {of}partitions per request.")
+    return Refusal(ErrorCode.POLICY_VIOLATION, f"Excessively large number of {adjective}partitions per request.")
 
 
 def colliding(cluster: ClusterQueries, name: str) -> list[str]:
-    """Return the topics whose names differ from this one in ``.`` and ``_`` only, in order."""
+    """Return the topics whose names differ from this one only in ``.`` and ``_``, in alphabetical order."""
     key = collision_key(name)
     if "_" not in key:
         return []
@@ -92,7 +92,7 @@ def given_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def check_nulls(cluster: ClusterQueries, configs: Mapping[str, str | None]) -> Refusal | None:
-    """Refuse configs without a value; the oldest releases trip over them, and say nothing."""
+    """Refuse configs without a value; the oldest releases do so without a message."""
     empty = ",".join(name for name, value in configs.items() if value is None)
     if not empty:
         return None
@@ -104,10 +104,10 @@ def check_nulls(cluster: ClusterQueries, configs: Mapping[str, str | None]) -> R
 
 
 def check_configs(cluster: ClusterQueries, configs: Mapping[str, str | None]) -> Refusal | None:
-    """Say what is wrong with the values of a topic's configs."""
+    """Refuse a topic's configs if one is unknown or has an invalid value."""
     if not configs:
         return None
-    from kproto_server.configuration.topic_configs import config_problem  # most topics have none: not at the start
+    from kproto_server.configuration.topic_configs import config_problem  # imported late: most topics have no configs
 
     problem = config_problem(cluster.kafka_version, given_configs(configs))
     if problem is None:
@@ -118,3 +118,11 @@ def check_configs(cluster: ClusterQueries, configs: Mapping[str, str | None]) ->
 
 def exists_already(name: str) -> Refusal:
     return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+
+
+def invalid_partitions(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_PARTITIONS, message)
+
+
+def invalid_assignment(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

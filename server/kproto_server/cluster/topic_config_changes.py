@@ -126,7 +126,7 @@ def _apply(
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     if config is None or config.type is not ConfigType.LIST:
         return _not_a_list(name, Operation(operation), kafka_version)
-    items = [item for item in topic_config(kafka_version, settings, after, name).split(",") if item]
+    items = [item for item in topic_config(settings, after, name).split(",") if item]
     given = [item.strip() for item in value.split(",")]
     if operation == Operation.APPEND:
         items += [item for item in given if item not in items]

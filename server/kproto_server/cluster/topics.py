@@ -1,6 +1,6 @@
-"""Topics and partitions as values, the rules for topic names, and what a broker's settings say of new topics.
+"""Topics and partitions, the rules for topic names, and the settings of new topics.
 
-Plain classes: this is on the way from the start to the first answer, and making dataclasses takes longer than the rest.
+The classes are no dataclasses: creating dataclasses would take most of the start-up time of this module.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ TRANSACTION_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
 
 COORDINATED_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC})
-"""Topics that brokers make for themselves: their partitions decide who coordinates a group, or a transaction."""
+"""Topics that brokers create for themselves; the leaders of their partitions coordinate groups and transactions."""
 
 INTERNAL_TOPICS = COORDINATED_TOPICS | {SHARE_STATE_TOPIC}
-"""Topics that clients may read but not write or change; Metadata marks them."""
+"""Topics that clients may read but not write or change; Metadata marks them as internal."""
 
 NAME_LENGTH_MAX = 249
-"""A name and a partition's number must fit into a directory's name of 255 characters."""
+"""A topic name and a partition index must fit into a directory name of 255 characters."""
 
 NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
@@ -33,7 +33,7 @@ NO_LEADER = -1
 
 
 class Partition:
-    """One partition: who has it, who leads it, and what is in its log."""
+    """One partition: its replicas, its leader and its records."""
 
     __slots__ = ("data", "index", "isr", "leader", "leader_epoch", "replicas")
 
@@ -42,12 +42,12 @@ class Partition:
         self.replicas: list[int] = replicas
         """Node ids; the first is the preferred leader."""
         self.isr: list[int] = isr
-        """Replicas that have all that was committed; of a partition without a leader the last that had."""
+        """Ids of the in-sync replicas; of a partition without a leader, of the last ones."""
         self.leader: int = leader
-        """Node id; `NO_LEADER` while there is none."""
+        """Node id, or `NO_LEADER`."""
         self.leader_epoch: int = 0
         self.data: PartitionData = NO_DATA
-        """What is in its log; `NO_DATA` until something is."""
+        """The records; `NO_DATA` before the first one."""
 
     @property
     def log_start_offset(self) -> int:
@@ -58,14 +58,14 @@ class Partition:
         return self.data.next_offset
 
     def make_data(self) -> PartitionData:
-        """Return the log that can be written to."""
+        """Return the partition's own data, created if necessary."""
         if self.data is NO_DATA:
             self.data = PartitionData()
         return self.data
 
 
 class Topic:
-    """A topic. Its id is 16 random bytes and never used again, not even for a topic of the same name."""
+    """A topic. Its id is 16 random bytes; a new topic of the same name has another id."""
 
     __slots__ = ("configs", "created_ms", "name", "partitions", "topic_id")
 
@@ -76,7 +76,7 @@ class Topic:
         self.topic_id: bytes = topic_id
         self.partitions: list[Partition] = partitions
         self.configs: dict[str, str] = configs
-        """What was set on the topic itself, by Kafka's names."""
+        """The topic's own configs, by Kafka's names."""
         self.created_ms: int = created_ms
 
     @property
@@ -88,19 +88,19 @@ class Topic:
         return len(self.partitions[0].replicas)
 
     def partition(self, index: int) -> Partition | None:
-        """Return a partition by its number, if there is one."""
+        """Return a partition by its index, or None."""
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
 
 
 class Refusal(NamedTuple):
-    """Why something was not done: a value, as every error of Kafka is here."""
+    """Why an operation was refused: an error code, and the message where the response has one."""
 
     error: ErrorCode
     message: str | None = None
 
 
 class TopicDefaults(NamedTuple):
-    """What a broker's settings say of topics that are made without saying it themselves."""
+    """The broker settings for new topics that do not set these values themselves."""
 
     auto_create: bool = True
     num_partitions: int = 1
@@ -111,14 +111,14 @@ class TopicDefaults(NamedTuple):
     transaction_replication_factor: int = 3
 
     def internal_topic(self, name: str) -> tuple[int, int]:
-        """Return the numbers of partitions and of replicas of one of `COORDINATED_TOPICS`."""
+        """Return partition count and replication factor of one of `COORDINATED_TOPICS`."""
         if name == OFFSETS_TOPIC:
             return self.offsets_num_partitions, self.offsets_replication_factor
         return self.transaction_num_partitions, self.transaction_replication_factor
 
 
 def internal_topic_configs(name: str, replication_factor: int) -> dict[str, str]:
-    """Return the configs with which brokers make one of `COORDINATED_TOPICS`."""
+    """Return the configs with which brokers create one of `COORDINATED_TOPICS`."""
     compacted = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
     if name == OFFSETS_TOPIC:
         return compacted | {"compression.type": "producer"}
@@ -130,7 +130,7 @@ def internal_topic_configs(name: str, replication_factor: int) -> dict[str, str]
 
 
 def name_problem(name: str, kafka_version: KafkaVersion) -> str | None:
-    """Say what is wrong with a topic's name, in a broker's words; None if nothing is (BA-90)."""
+    """Return Kafka's message for an invalid topic name; None if the name is valid (BA-90)."""
     if 0 < len(name) <= NAME_LENGTH_MAX and name not in (".", "..") and NAME_CHARACTERS.issuperset(name):
         return None
     is_new = kafka_version.behavior(TopicBehavior).has_new_topic_name_messages
@@ -160,5 +160,5 @@ def _old_name_problem(name: str) -> str:
 
 
 def collision_key(name: str) -> str:
-    """Return what two names have in common that differ in ``.`` and ``_`` only: their metrics would be one (BA-90)."""
+    """Return a key that is equal for names that differ only in ``.`` and ``_``: their metrics would collide (BA-90)."""
     return name.replace(".", "_")

@@ -1,7 +1,7 @@
-"""The rules of a ZooKeeper cluster: those of the controller broker's admin manager.
+"""The rules of the controller broker's admin manager in a ZooKeeper cluster.
 
 Source:
-    CreateTopics and CreatePartitions answers of 0.10.2.2 to 3.0.2 (fixtures/golden/topics).
+    CreateTopics and CreatePartitions responses of 0.10.2.2 to 3.0.2 (fixtures/golden/topics).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from kproto_server.cluster.rules import (
     check_nulls,
     colliding,
     exists_already,
+    invalid_assignment,
+    invalid_partitions,
 )
 from kproto_server.cluster.topics import Refusal, name_problem
 
@@ -38,7 +40,7 @@ class ZooKeeperRules:
         )
         if refusal is not None:
             return refusal
-        placed = _place_as_told(topic) if topic.assignments else _place_by_count(cluster, topic)
+        placed = _place_as_assigned(topic) if topic.assignments else _place_by_count(cluster, topic)
         if isinstance(placed, Refusal):
             return placed
         uneven = _check_even(cluster, dict(topic.assignments)) if topic.assignments else None
@@ -49,9 +51,9 @@ class ZooKeeperRules:
     ) -> Placement | Refusal:
         present = len(topic.partitions)
         if count == present:
-            return _wrong_count(f"Topic already has {present} partitions.")
+            return invalid_partitions(f"Topic already has {present} partitions.")
         if count < present:
-            return _wrong_count(
+            return invalid_partitions(
                 f"Topic currently has {present} partitions, which is higher than the requested {count}."
             )
         if assignments is None:
@@ -62,7 +64,7 @@ class ZooKeeperRules:
         if unknown is not None:
             return unknown
         if len(assignments) != count - present:
-            return _wrong_assignment(
+            return invalid_assignment(
                 f"Increasing the number of partitions by {count - present} but {len(assignments)} assignments provided."
             )
         return _check_new_partitions(topic, assignments)
@@ -81,12 +83,12 @@ def _place_by_count(cluster: ClusterQueries, topic: NewTopic) -> Placement | Ref
         count = cluster.defaults.num_partitions if count == BROKER_DEFAULT else count
         factor = cluster.defaults.replication_factor if factor == BROKER_DEFAULT else factor
     if count <= 0:
-        return _wrong_count("Number of partitions must be larger than 0.")
+        return invalid_partitions("Number of partitions must be larger than 0.")
     return check_new_partition_count(count) or _check_factor(cluster, factor) or cluster.stripe(count, factor)
 
 
 def _check_factor(cluster: ClusterQueries, factor: int) -> Refusal | None:
-    """Compare with the brokers that are up (BA-52)."""
+    """Refuse a replication factor above the number of live brokers (BA-52)."""
     available = len(cluster.counted_nodes())
     if factor <= 0:
         message = "Replication factor must be larger than 0."
@@ -97,27 +99,27 @@ def _check_factor(cluster: ClusterQueries, factor: int) -> Refusal | None:
     return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, message)
 
 
-def _place_as_told(topic: NewTopic) -> Placement | Refusal:
+def _place_as_assigned(topic: NewTopic) -> Placement | Refusal:
     if topic.partition_count != BROKER_DEFAULT or topic.replication_factor != BROKER_DEFAULT:
         return Refusal(
             ErrorCode.INVALID_REQUEST,
             "Both numPartitions or replicationFactor and replicasAssignments were set. "
             "Both cannot be used at the same time.",
         )
-    placed = dict(topic.assignments)  # of a partition that stands twice the last counts
-    # Brokers that there are not, and no brokers at all, are accepted: the topic is made, and waits for a leader.
+    placed = dict(topic.assignments)  # of a duplicate partition the last one counts
+    # Unknown brokers, and no brokers at all, are accepted: the topic exists and waits for a leader.
     return [list(placed[index]) for index in sorted(placed)]
 
 
 def _check_even(cluster: ClusterQueries, placed: Mapping[int, Sequence[int]]) -> Refusal | None:
     if len({len(replicas) for replicas in placed.values()}) != 1:
-        return _wrong_assignment("All partitions should have the same number of replicas")
+        return invalid_assignment("All partitions should have the same number of replicas")
     if any(len(set(replicas)) < len(replicas) for replicas in placed.values()):
         pairs = ", ".join(f"{index} -> ArrayBuffer({', '.join(map(str, r))})" for index, r in placed.items())
-        return _wrong_assignment(f"Duplicate replica assignment found: Map({pairs})")
-    # DEVIATION: before 2.4 a topic may have gaps in the numbers of its partitions; here it has none.
+        return invalid_assignment(f"Duplicate replica assignment found: Map({pairs})")
+    # DEVIATION: before 2.4 partition indexes may have gaps; in kproto they have none.
     if cluster.behavior.creates_topics_with_defaults and sorted(placed) != list(range(len(placed))):
-        return _wrong_assignment("partitions should be a consecutive 0-based integer sequence")
+        return invalid_assignment("partitions should be a consecutive 0-based integer sequence")
     return None
 
 
@@ -126,32 +128,24 @@ def _check_unknown(cluster: ClusterQueries, assignments: Iterable[Sequence[int]]
     unknown = sorted({replica for replicas in assignments for replica in replicas} - available)
     if not unknown:
         return None
-    return _wrong_assignment(f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}.")
+    return invalid_assignment(f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}.")
 
 
 def _check_new_partitions(topic: Topic, assignments: Sequence[Sequence[int]]) -> Placement | Refusal:
     first, factor = len(topic.partitions), topic.replication_factor
     for index, replicas in enumerate(assignments, start=first):
         if not replicas:
-            return _wrong_assignment(f"Cannot have replication factor of 0 for partition id {index}.")
+            return invalid_assignment(f"Cannot have replication factor of 0 for partition id {index}.")
         if len(set(replicas)) < len(replicas):
-            told = ", ".join(map(str, replicas))
-            return _wrong_assignment(
-                f"Duplicate brokers not allowed in replica assignment: {told} for partition id {index}."
+            listed = ", ".join(map(str, replicas))
+            return invalid_assignment(
+                f"Duplicate brokers not allowed in replica assignment: {listed} for partition id {index}."
             )
     uneven = {index: len(r) for index, r in enumerate(assignments, start=first) if len(r) != factor}
     if uneven:
-        return _wrong_assignment(
+        return invalid_assignment(
             f"Inconsistent replication factor between partitions, partition 0 has {factor} while partitions "
             f"[{', '.join(map(str, uneven))}] have replication factors "
             f"[{', '.join(map(str, uneven.values()))}], respectively."
         )
     return [list(replicas) for replicas in assignments]
-
-
-def _wrong_count(message: str) -> Refusal:
-    return Refusal(ErrorCode.INVALID_PARTITIONS, message)
-
-
-def _wrong_assignment(message: str) -> Refusal:
-    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

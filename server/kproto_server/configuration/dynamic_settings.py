@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto_server.configuration.settings import Settings
-    from kproto_server.releases.kafka_version import KafkaVersion
 
 ALL_NODES = ""
 """The name of the broker resource that stands for all nodes."""
@@ -19,15 +18,14 @@ ALL_NODES = ""
 class DynamicSettings:
     """The settings at start, and the dynamic configs of all nodes together and of each node."""
 
-    __slots__ = ("_kafka_version", "_of_node", "_on_change", "configs", "current")
+    __slots__ = ("_of_node", "_on_change", "configs", "current")
 
-    def __init__(self, settings: Settings, kafka_version: KafkaVersion, on_change: Callable[[], object]) -> None:
+    def __init__(self, settings: Settings, on_change: Callable[[], object]) -> None:
         """``on_change`` is called after each change, because decisions from the old settings are no longer valid."""
-        self._kafka_version = kafka_version
         self._on_change = on_change
         self.current: Settings = settings
         """The settings that apply to all nodes; a change replaces the object."""
-        self.configs: dict[str, dict[str, str]] = {ALL_NODES: first_dynamic_configs(kafka_version)}
+        self.configs: dict[str, dict[str, str]] = {ALL_NODES: first_dynamic_configs(settings.kafka_version)}
         """The dynamic configs by node id, and those of `ALL_NODES`."""
         self._of_node: dict[int, Settings] = {}
 
@@ -50,4 +48,4 @@ class DynamicSettings:
     def reset(self) -> None:
         """Drop all changes."""
         self.configs.clear()
-        self.change(ALL_NODES, first_dynamic_configs(self._kafka_version))
+        self.change(ALL_NODES, first_dynamic_configs(self.current.kafka_version))

@@ -11,13 +11,14 @@ Source:
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.errors import UsageError
 from kproto_server.configuration.settings import SETTINGS, ConfigSource, ConfigType, whole_number
 from kproto_server.configuration.topic_config_table import CHOICES, NOT_YET, TABLE
+from kproto_server.releases.release import VersionBehavior
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -122,17 +123,24 @@ def _decimal_number(value: str) -> float | None:
     return float(value) if re.fullmatch(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?", value) else None
 
 
-@cache
+class TopicConfigs(VersionBehavior):
+    """The topic configs of a release."""
+
+    @cached_property
+    def by_name(self) -> Mapping[str, TopicConfig]:
+        known = {}
+        for name, kind, synonym, steps in TABLE:
+            reached = [step for step in steps if self.at_least(*step[0])]
+            _, default, low, high = reached[-1] if reached else NOT_YET
+            if default is not None:
+                choices = [choices for release, choices in CHOICES.get(name, ()) if self.at_least(*release)]
+                known[name] = TopicConfig(name, kind, synonym, default, low, high, choices[-1] if choices else ())
+        return MappingProxyType(dict(sorted(known.items())))
+
+
 def topic_configs(kafka_version: KafkaVersion) -> Mapping[str, TopicConfig]:
     """Return the configs that topics have in a release, by name."""
-    known = {}
-    for name, kind, synonym, steps in TABLE:
-        reached = [step for step in steps if kafka_version.at_least(*step[0])]
-        _, default, low, high = reached[-1] if reached else NOT_YET
-        if default is not None:
-            choices = [choices for release, choices in CHOICES.get(name, ()) if kafka_version.at_least(*release)]
-            known[name] = TopicConfig(name, kind, synonym, default, low, high, choices[-1] if choices else ())
-    return MappingProxyType(dict(sorted(known.items())))
+    return kafka_version.behavior(TopicConfigs).by_name
 
 
 def config_problem(kafka_version: KafkaVersion, given: Mapping[str, str]) -> str | None:
@@ -159,19 +167,17 @@ def _conflict(values: Mapping[str, str]) -> str | None:
     return None
 
 
-def describe_topic(
-    kafka_version: KafkaVersion, settings: Settings, given: Mapping[str, str]
-) -> Iterator[TopicConfigEntry]:
+def describe_topic(settings: Settings, given: Mapping[str, str]) -> Iterator[TopicConfigEntry]:
     """Yield all configs of a topic with these configs of its own, sorted by name (BA-92)."""
-    for config in topic_configs(kafka_version).values():
+    for config in topic_configs(settings.kafka_version).values():
         listed = _listed(config, settings, given)
         source = listed[0][2] if listed else ConfigSource.DEFAULT
         yield TopicConfigEntry(config.name, config.type, _value(config, settings, given), source, tuple(listed))
 
 
-def topic_config(kafka_version: KafkaVersion, settings: Settings, given: Mapping[str, str], name: str) -> str:
+def topic_config(settings: Settings, given: Mapping[str, str], name: str) -> str:
     """Return one config of a topic: its own value, the broker's or Kafka's default; empty if the release lacks it."""
-    config = topic_configs(kafka_version).get(name)
+    config = topic_configs(settings.kafka_version).get(name)
     return "" if config is None else _value(config, settings, given)
 
 

@@ -287,10 +287,10 @@ def _refused(
 
 
 def _log_config(topic: Topic, context: RequestContext) -> LogConfig:
-    kafka_version, settings = context.kafka_version, context.settings.of(context.node.node_id)
+    settings = context.settings.of(context.node.node_id)
 
     def config(name: str) -> str:
-        return topic_config(kafka_version, settings, topic.configs, name)
+        return topic_config(settings, topic.configs, name)
 
     compression = config("compression.type")
     both_limits = _limit(config("message.timestamp.difference.max.ms"))
@@ -315,7 +315,7 @@ def _limit(value: str, default: int | None = None) -> int | None:
 
 def _min_in_sync(topic: Topic, context: RequestContext) -> int:
     settings = context.settings.of(context.node.node_id)
-    value = topic_config(context.kafka_version, settings, topic.configs, "min.insync.replicas")
+    value = topic_config(settings, topic.configs, "min.insync.replicas")
     return int(value or 1)
 
 

@@ -79,7 +79,7 @@ def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
 
 
 def _configs(topic: Topic, context: RequestContext) -> Iterator[CreatableTopicConfigs]:
-    for entry in describe_topic(context.kafka_version, context.settings.of(context.node.node_id), topic.configs):
+    for entry in describe_topic(context.settings.of(context.node.node_id), topic.configs):
         yield CreatableTopicConfigs(
             name=entry.name, value=entry.value, read_only=False, config_source=entry.source, is_sensitive=False
         )

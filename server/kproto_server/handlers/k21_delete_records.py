@@ -70,7 +70,7 @@ def _delete(topic_name: str, index: int, offset: int, context: RequestContext) -
     is_out_of_range = not 0 <= wanted <= end
     if is_out_of_range and context.behavior(DeleteRecordsBehavior).checks_offset_before_policy(wanted):
         return ErrorCode.OFFSET_OUT_OF_RANGE, NO_OFFSET
-    policy = topic_config(context.kafka_version, context.settings.current, topic.configs, "cleanup.policy")
+    policy = topic_config(context.settings.current, topic.configs, "cleanup.policy")
     if "delete" not in policy:
         return ErrorCode.POLICY_VIOLATION, NO_OFFSET
     if is_out_of_range:

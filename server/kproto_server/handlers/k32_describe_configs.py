@@ -141,9 +141,7 @@ def _topic(name: str, context: RequestContext) -> Refusal | list[Entry]:
     topic = context.cluster.topic(name)
     if topic is None and not context.behavior(DescribeConfigsBehavior).describes_missing_topics:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    described = describe_topic(
-        context.kafka_version, context.settings.of(context.node.node_id), topic.configs if topic else {}
-    )
+    described = describe_topic(context.settings.of(context.node.node_id), topic.configs if topic else {})
     return [
         Entry(entry.name, entry.type, entry.value, entry.source, read_only=False, synonyms=entry.synonyms)
         for entry in in_hash_order(described, context.kafka_version)

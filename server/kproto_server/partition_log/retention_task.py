@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kproto_server.cluster.topics import Topic
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.partition_log.partition_data import PartitionData
-    from kproto_server.releases.kafka_version import KafkaVersion
 
 PRODUCER_EXPIRATION_MS = 86_400_000
 """The default of `producer.id.expiration.ms`."""
@@ -32,14 +31,12 @@ class RetentionTask:
 
     def __init__(
         self,
-        kafka_version: KafkaVersion,
         settings: DynamicSettings,
         topics: Mapping[str, Topic],
         clock: Clock,
         delete_stored: Callable[[StoredData, RetentionConfig, int], object] | None = None,
     ) -> None:
         """``delete_stored``: deletes the expired segments of a partition on disk."""
-        self._kafka_version = kafka_version
         self._settings = settings
         self._topics = topics
         self._clock = clock
@@ -73,10 +70,10 @@ class RetentionTask:
                     self._check_memory(data, config, now_ms, is_compacted=is_compacted, topic=topic)
 
     def _config(self, topic: Topic, leader: int) -> tuple[RetentionConfig, bool]:
-        kafka_version, settings = self._kafka_version, self._settings.of(leader)
+        settings = self._settings.of(leader)
 
         def config(name: str) -> str:
-            return topic_config(kafka_version, settings, topic.configs, name)
+            return topic_config(settings, topic.configs, name)
 
         policy = config("cleanup.policy")
         deletes = "delete" in policy
@@ -97,6 +94,6 @@ class RetentionTask:
         if is_compacted and len(segments) - count > 1:
             # The active segment is never compacted.
             settings = self._settings.current
-            retention_ms = int(topic_config(self._kafka_version, settings, topic.configs, "delete.retention.ms"))
+            retention_ms = int(topic_config(settings, topic.configs, "delete.retention.ms"))
             delete_before_ms = now_ms - retention_ms
             data.rewrite(lambda batches: compacted(batches, delete_before_ms), segments[-2].next_offset)

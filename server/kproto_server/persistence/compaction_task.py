@@ -115,7 +115,7 @@ class CompactionTask:
         cluster = self._cluster
         topic = cluster.topic(log.topic)
         return topic is None or "compact" in topic_config(
-            cluster.kafka_version, self._broker_settings.current, topic.configs, "cleanup.policy"
+            self._broker_settings.current, topic.configs, "cleanup.policy"
         )
 
     def _turn(

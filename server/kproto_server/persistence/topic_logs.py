@@ -93,7 +93,7 @@ class TopicLogs:
 
     def _segment_bytes(self, topic: Topic, partition: Partition) -> int:
         settings = self._settings.of(partition.leader)
-        return int(topic_config(self._cluster.kafka_version, settings, topic.configs, "segment.bytes"))
+        return int(topic_config(settings, topic.configs, "segment.bytes"))
 
     def apply_configs(self) -> None:
         """Apply the current configs of the topics to their logs."""

@@ -254,7 +254,7 @@ class TestDescribeConfigs:
         )
         theirs = [config.name for config in recorded.results[0].configs if config.name not in NOT_OURS]
         state = new_state("4.4")
-        ours = in_hash_order(describe_topic(state.kafka_version, state.settings.current, {}), state.kafka_version)
+        ours = in_hash_order(describe_topic(state.settings.current, {}), state.kafka_version)
         assert [entry.name for entry in ours if entry.name not in NOT_OURS] == theirs
 
     @pytest.mark.parametrize(("kafka_version", "first"), [("2.8", 1), ("3.9", 1), ("4.1", 1), ("4.2", 0), ("4.4", 0)])
