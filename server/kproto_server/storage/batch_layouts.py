@@ -22,9 +22,9 @@ class Layout:
     __slots__ = ("keys", "newest")
 
     def __init__(self, keys: tuple[tuple[bytes, int], ...]) -> None:
-        self.keys = keys
+        self.keys: tuple[tuple[bytes, int], ...] = keys
         """Key and offset delta of each record."""
-        self.newest = -1
+        self.newest: int = -1
         """The base offset of the newest batch of this layout."""
 
 
