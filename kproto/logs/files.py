@@ -91,17 +91,17 @@ def find_partitions(path: str, topics: Collection[str] | None = (OFFSETS_TOPIC,)
         NoLog: there is none; the text says what the path holds instead.
         OSError: the path cannot be read.
     """
-    place = local_path(path)
+    root = local_path(path)
     default_topic = next(iter(topics or ()), OFFSETS_TOPIC)
-    if not place.exists():
+    if not root.exists():
         raise NoLog(f"{path}: no such file or directory")
-    if place.is_file():
-        if segment_base_offset(place.name) is None:
+    if root.is_file():
+        if segment_base_offset(root.name) is None:
             raise NoLog(f"{path}: not a segment: the name of a segment is 20 digits and {LOG_SUFFIX}")
-        return [_named(place.parent, default_topic)._replace(only=place.name)]
-    if any(place.glob(f"*{LOG_SUFFIX}")) or PARTITION_NAME.fullmatch(place.name):
-        return [_named(place, default_topic)]
-    directories = [entry for entry in place.iterdir() if entry.is_dir() and PARTITION_NAME.fullmatch(entry.name)]
+        return [_named(root.parent, default_topic)._replace(only=root.name)]
+    if any(root.glob(f"*{LOG_SUFFIX}")) or PARTITION_NAME.fullmatch(root.name):
+        return [_named(root, default_topic)]
+    directories = [entry for entry in root.iterdir() if entry.is_dir() and PARTITION_NAME.fullmatch(entry.name)]
     found = [_named(entry, default_topic) for entry in directories]
     wanted = [partition for partition in found if topics is None or partition.topic in topics]
     if not wanted:

@@ -27,7 +27,7 @@ PRODUCERS = (7, 2**40)
 
 @dataclass
 class Made:
-    """A log, and the facts that a test needs about it without decoding."""
+    """A log, and its counts that a test needs without decoding it."""
 
     data: bytes = b""
     starts: list[int] = field(default_factory=list)
