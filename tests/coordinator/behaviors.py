@@ -1,4 +1,4 @@
-"""The group coordinator's switches by the name of a Kafka version."""
+"""The coordinator's version behavior by the name of a Kafka version."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from kproto_server.releases.kafka_version import KafkaVersion
 
 
 def behavior_of(kafka_version: str) -> CoordinatorBehavior:
-    """Return the switches of a Kafka version."""
+    """Return the coordinator's behavior in a Kafka version."""
     return KafkaVersion.named(kafka_version).behavior(CoordinatorBehavior)

@@ -1,4 +1,4 @@
-"""A broker's state without a broker: what handlers and coordinator are asked on, with topics made at will."""
+"""The parts of a broker without sockets: test data for handlers and for the coordinator."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def new_state(
     """Return a broker's state with these topics (name: partitions); by default "t" with three of them, "u" with one."""
     chosen = KafkaVersion.named(kafka_version)
     given = {"offsets.topic.replication.factor": "1", **(settings or {})}
-    # Past the check of what a user may set: some settings are acted on before they are offered.
+    # Without the check of user settings: some settings have an effect before they are documented.
     configured = Settings(chosen, given)
     addresses = [("127.0.0.1", 9092 + index) for index in range(node_count)]
     cluster = Cluster.of(addresses, kafka_version=chosen, settings=configured, random_bytes=os.urandom)
@@ -52,7 +52,7 @@ def new_state(
 
 
 def ask(state: BrokerState, request: Request, version: int, *, node_id: int = 1, now_ms: int = NOW_MS) -> Any:
-    """Return a handler's answer to a request that came to a node."""
+    """Return a handler's response to a request to a node."""
     api_key = type(request)._api_key
     connection = ConnectionInfo("/127.0.0.1")
     return handler(api_key)(request, request_context(state, node_id, connection, api_key, version, now_ms))
@@ -72,7 +72,7 @@ Offsets = dict[str, dict[int, "int | tuple[int, str | None]"]]
 
 
 def commit_request(group_id: str, offsets: Offsets, **fields: Any) -> OffsetCommitRequest:
-    """Return an OffsetCommit of these offsets; ``fields`` are the request's others."""
+    """Return an OffsetCommit of these offsets; ``fields`` are the request's other fields."""
     return OffsetCommitRequest(
         group_id=group_id,
         topics=tuple(
@@ -91,9 +91,9 @@ def _partition(index: int, value: int | tuple[int, str | None]) -> OffsetCommitR
 
 
 def commit(state: BrokerState, group_id: str, offsets: Offsets, version: int = 5) -> None:
-    """Commit as somebody who is no member; it has to succeed."""
-    answer = ask(state, commit_request(group_id, offsets), version)
-    assert {p.error_code for topic in answer.topics for p in topic.partitions} == {0}
+    """Commit without a member id; the commit has to succeed."""
+    response = ask(state, commit_request(group_id, offsets), version)
+    assert {p.error_code for topic in response.topics for p in topic.partitions} == {0}
 
 
 def group_with(
@@ -105,7 +105,7 @@ def group_with(
     generation: int = 1,
     protocol_type: str | None = "consumer",
 ) -> Group:
-    """Put a classic group into a state by hand, as joins will."""
+    """Put a classic group into a state by hand, as JoinGroups would."""
     group = state.coordinator.groups.create(group_id, NOW_MS)
     group.protocol_type = protocol_type
     group.protocol_name = "range"

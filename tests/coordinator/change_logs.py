@@ -1,4 +1,4 @@
-"""A log of changes that tells what it was asked, and settles when and how it is told to."""
+"""A change log that records its batches, and settles changes when and as the test wants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Appended(NamedTuple):
-    """One batch: what it says of which offsets (None: they go), and whether the group goes (None: it says nothing)."""
+    """One batch: its offsets (None: a tombstone), and whether it removes the group."""
 
     partition: int
     group_id: str
@@ -27,9 +27,9 @@ class Appended(NamedTuple):
 
 
 class RecordingLog:
-    """A `ChangeLog` in memory that reads the batches it is given.
+    """A `ChangeLog` in memory that decodes its batches.
 
-    ``error``: of every write. ``waits``: changes are settled by `settle`, not at once.
+    ``error``: the error of each write. ``waits``: changes are settled by `settle`, not at once.
     """
 
     keeps = True
@@ -40,7 +40,7 @@ class RecordingLog:
         self.waits = waits
         self.appended: list[Appended] = []
         self._changes: list[Change] = []
-        self._answers: list[DeferredResponse] = []
+        self._responses: list[DeferredResponse] = []
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         self.appended.append(_read(partition, change, batch, record_count))
@@ -51,19 +51,19 @@ class RecordingLog:
     def then(self, respond: Callable[[], ResponseT]) -> ResponseT | DeferredResponse:
         if not self._changes:
             return respond()
-        self._answers.append(after := DeferredResponse(respond))
+        self._responses.append(after := DeferredResponse(respond))
         return after
 
     def in_flight(self) -> Iterable[Change]:
         return self._changes
 
     def settle(self) -> None:
-        """Settle what waits, and make the answers."""
+        """Settle all changes, and make the deferred responses."""
         changes, self._changes = self._changes, []
-        answers, self._answers = self._answers, []
+        responses, self._responses = self._responses, []
         for change in changes:
             change.settle(self.error)
-        for after in answers:
+        for after in responses:
             after.synced()
 
 

@@ -1,9 +1,10 @@
-"""OC-30 to OC-32, OC-35, OC-40 to OC-42: what is too long, what a failed write is called, and when offsets end."""
+"""OC-30 to OC-32, OC-35, OC-40 to OC-42: metadata that is too large, errors of failed writes, expire timestamps."""
 
 from __future__ import annotations
 
 import pytest
 
+from kproto.codes import ErrorCode
 from kproto_server.configuration.settings import Settings
 from kproto_server.coordinator.commit import (
     CommitLimits,
@@ -39,7 +40,7 @@ def test_metadata_is_counted_in_utf_16_units(metadata: str, too_large: bool) -> 
     assert metadata_too_large(metadata, 4096) is too_large
 
 
-def test_limits_are_read_by_kafka_s_names() -> None:
+def test_limits_come_from_kafka_settings() -> None:
     """OC-30, EX-1, D2."""
     given = {"offset.metadata.max.bytes": "10", "offsets.retention.minutes": "2"}
     limits = limits_of(Settings.from_mapping(given, KafkaVersion.named("4.4")))
@@ -49,20 +50,28 @@ def test_limits_are_read_by_kafka_s_names() -> None:
 @pytest.mark.parametrize(
     ("log_error", "old", "new"),
     [
-        (3, 15, 15),
-        (19, 15, 15),
-        (20, 15, 20),
-        (7, 7, 15),
-        (6, 16, 16),
-        (56, 16, 16),
-        (10, 28, -1),
-        (18, 28, -1),
-        (4, 28, -1),
-        (13, 13, 14),
-        (-1, -1, -1),
+        (
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (
+            ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ),
+        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (ErrorCode.INVALID_FETCH_SIZE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (ErrorCode.NETWORK_EXCEPTION, ErrorCode.NETWORK_EXCEPTION, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_failed_write_is_told_in_the_coordinator_s_words(log_error: int, old: int, new: int) -> None:
+def test_failed_write_has_an_error_of_the_coordinator(log_error: int, old: int, new: int) -> None:
     """OC-35."""
     assert [commit_write_error(log_error, behavior_of(name)) for name in ("2.0", "3.9")] == [old, old]
     assert [commit_write_error(log_error, behavior_of(name)) for name in ("4.0", "4.4", "latest")] == [new, new, new]
@@ -76,30 +85,28 @@ HONOURING = CommitLimits(metadata_max_bytes=4096, retention_ms=RETENTION, honors
     ("kafka_version", "expected"), [("0.9", NOW + RETENTION), ("2.0", NOW + RETENTION), ("2.1", None)]
 )
 @pytest.mark.parametrize("override_ms", [-1, 1, 0, -2, 10**9])
-def test_overrides_are_ignored_unless_told_otherwise(
-    kafka_version: str, override_ms: int, expected: int | None
-) -> None:
-    """D2: whatever a request says, offsets live as the broker is set, or as their group does."""
+def test_retention_overrides_are_ignored_by_default(kafka_version: str, override_ms: int, expected: int | None) -> None:
+    """D2: the broker's retention time and the group decide, not the request."""
     assert expire_timestamp(NOW, override_ms, IGNORING, behavior_of(kafka_version)) == expected
 
 
 @pytest.mark.parametrize("kafka_version", ["0.9", "1.1", "2.0", "2.1", "3.9", "4.4", "latest"])
 @pytest.mark.parametrize("override_ms", [1, 0, -2, 10**9])
-def test_honoured_overrides_end_an_offset_by_themselves(kafka_version: str, override_ms: int) -> None:
-    """OC-40, OC-41: any value but -1 is taken as it is; OC-42: longer or shorter than the broker's own."""
+def test_honored_overrides_set_the_expire_timestamp(kafka_version: str, override_ms: int) -> None:
+    """OC-40, OC-41: any value but -1; OC-42: longer or shorter than the broker's retention time."""
     assert expire_timestamp(NOW, override_ms, HONOURING, behavior_of(kafka_version)) == NOW + override_ms
 
 
 @pytest.mark.parametrize(
     ("kafka_version", "expected"), [("0.9", NOW + RETENTION), ("2.0", NOW + RETENTION), ("2.1", None)]
 )
-def test_honouring_leaves_the_default_alone(kafka_version: str, expected: int | None) -> None:
+def test_honoring_overrides_does_not_change_the_default(kafka_version: str, expected: int | None) -> None:
     """OC-40, OC-41: -1."""
     assert expire_timestamp(NOW, -1, HONOURING, behavior_of(kafka_version)) == expected
 
 
 def test_longest_retention_overflows_as_in_java() -> None:
-    """OC-40 in 64 bits: a client that asks for ever gets an offset that has expired."""
+    """OC-40 in 64 bits: with the greatest retention time the offset has expired at once."""
     assert expire_timestamp(NOW, 2**63 - 1, HONOURING, behavior_of("4.4")) == NOW - 1 - 2**63
 
 
@@ -123,6 +130,6 @@ def test_timestamp_of_v1(kafka_version: str, expected: tuple[int, int | None]) -
     [("0.8.2", NOW + RETENTION), ("0.9", NOW + RETENTION), ("2.0", NOW + RETENTION), ("2.1", None)],
 )
 def test_default_timestamp_of_v1_is_now(kafka_version: str, expected: int | None) -> None:
-    """OC-40, OC-41: -1, and no other negative."""
+    """OC-40, OC-41: -1, and no other negative value."""
     assert timestamps_of_v1(-1, NOW, IGNORING, behavior_of(kafka_version)) == (NOW, expected)
     assert timestamps_of_v1(-2, NOW, IGNORING, behavior_of("2.1")) == (-2, None)

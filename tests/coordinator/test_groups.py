@@ -1,4 +1,4 @@
-"""Groups as values: states, clocks, subscriptions, and the registry."""
+"""The data of groups: states, their timestamps, subscriptions, and the registry."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.coordinator.registry import GroupRegistry
 
 
-def test_new_group_is_empty_and_its_clock_runs() -> None:
+def test_new_group_is_empty_since_its_creation() -> None:
     """EX-10, EX-11, EX-14: a group made by a commit has no protocol type, and generation 0 (OC-21)."""
     group = Group("g", 5000)
     assert (group.state, group.state_timestamp_ms) == (GroupState.EMPTY, 5000)
     assert (group.protocol_type, group.generation, group.members) == (None, 0, {})
 
 
-def test_every_transition_starts_the_clock_anew() -> None:
-    """EX-11: also into the state it is in."""
+def test_each_transition_resets_the_state_timestamp() -> None:
+    """EX-11: also a transition to the same state."""
     group = Group("g", 1)
     group.transition_to(GroupState.PREPARING_REBALANCE, 2)
     group.transition_to(GroupState.EMPTY, 3)
@@ -23,7 +23,7 @@ def test_every_transition_starts_the_clock_anew() -> None:
     assert group.state_timestamp_ms == 4
 
 
-def test_unknown_subscription_of_members_is_one_to_everything() -> None:
+def test_unknown_subscription_of_members_counts_for_all_topics() -> None:
     """EX-22."""
     group = Group("g", 0)
     assert not group.is_subscribed_to("t")
@@ -33,7 +33,7 @@ def test_unknown_subscription_of_members_is_one_to_everything() -> None:
     assert [group.is_subscribed_to(topic) for topic in ("t", "u")] == [False, True]
 
 
-def test_static_member_is_found_by_its_instance() -> None:
+def test_static_member_is_found_by_its_instance_id() -> None:
     """OC-23."""
     group = Group("g", 0)
     group.add_member(Member("m1", group_instance_id="i"))
@@ -42,8 +42,8 @@ def test_static_member_is_found_by_its_instance() -> None:
     assert list(group.members) == ["m1", "m2"]
 
 
-def test_removed_group_is_dead_and_its_id_free() -> None:
-    """EX-36: the next one of that id is another group."""
+def test_removed_group_is_dead_and_its_id_can_be_used_again() -> None:
+    """EX-36: the next group with its id is another object."""
     groups = GroupRegistry()
     first = groups.create("g", 1)
     groups.remove("g")

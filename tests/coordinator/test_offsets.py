@@ -1,4 +1,4 @@
-"""The table of committed offsets: what a batch changes, and nothing else."""
+"""The store of committed offsets: a change affects the offsets that it names, and no others."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ def stored(offset: int, metadata: str = "") -> OffsetAndMetadata:
     return OffsetAndMetadata(offset, -1, metadata, 1000, None, bytes(16))
 
 
-def test_commit_is_seen_whole() -> None:
-    """OS-26: topics and partitions of one commit together."""
+def test_commit_becomes_visible_as_a_whole() -> None:
+    """OS-26: all topics and partitions of a commit together."""
     offsets = OffsetStore()
     offsets.apply_commit("g", [("t", [(0, stored(1)), (1, stored(2))]), ("u", [(0, stored(3))])])
     assert {t: {p: v.offset for p, v in ps.items()} for t, ps in offsets.of_group("g").items()} == {
@@ -20,14 +20,14 @@ def test_commit_is_seen_whole() -> None:
     assert len(offsets) == 3
 
 
-def test_later_commit_replaces_only_what_it_names() -> None:
+def test_later_commit_replaces_only_its_own_partitions() -> None:
     offsets = OffsetStore()
     offsets.apply_commit("g", [("t", [(0, stored(1)), (1, stored(2))])])
     offsets.apply_commit("g", [("t", [(1, stored(7, "m"))])])
     assert offsets.of_group("g")["t"] == {0: stored(1), 1: stored(7, "m")}
 
 
-def test_last_of_a_partition_named_twice_counts() -> None:
+def test_last_offset_of_a_repeated_partition_counts() -> None:
     """OC-14."""
     offsets = OffsetStore()
     offsets.apply_commit("g", [("t", [(0, stored(5)), (0, stored(6))])])
@@ -43,8 +43,8 @@ def test_groups_do_not_see_each_other() -> None:
     assert offsets.of_group("h") == {}
 
 
-def test_deletion_takes_what_it_names_and_leaves_no_empty_topics() -> None:
-    """EX-30: whether a group has offsets left is what decides on its end."""
+def test_deletion_removes_its_offsets_and_leaves_no_empty_topics() -> None:
+    """EX-30: a group without offsets is removed, so no empty topic may be left."""
     offsets = OffsetStore()
     offsets.apply_commit("g", [("t", [(0, stored(1)), (1, stored(2))]), ("u", [(0, stored(3))])])
     offsets.apply_deletion("g", [("t", [0]), ("u", [0, 9]), ("v", [0])])

@@ -1,4 +1,4 @@
-"""LF-40 and LF-41: the hash that places a group, and whose the group then is."""
+"""LF-40 and LF-41: the hash that selects a group's offsets partition, and the node that owns the group."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from tests.coordinator.broker_state import new_state
         ("connect-cluster", 1440343063, 13),
     ],
 )
-def test_hash_and_partition_are_java_s(group_id: str, hash_code: int, partition: int) -> None:
-    """LF-41, of 50 partitions; g1 was seen on a real broker."""
+def test_hash_and_partition_are_those_of_java(group_id: str, hash_code: int, partition: int) -> None:
+    """LF-41, with 50 partitions; g1 was measured on a real broker."""
     assert java_hash(group_id) == hash_code
     assert partition_for(group_id, 50) == partition
 
 
 def test_hash_counts_utf_16_units() -> None:
-    """LF-40: a character beyond the basic plane is two units, high surrogate first."""
+    """LF-40: a character outside of the basic plane is two units, high surrogate first."""
     assert java_hash("\U0001f600") == 31 * 0xD83D + 0xDE00
 
 
 def test_partition_follows_the_number_of_partitions() -> None:
-    """LF-40: N is that of the existing topic."""
+    """LF-40: the number of partitions is that of the existing topic."""
     assert [partition_for("g", count) for count in (1, 2, 50, 100)] == [0, 1, 3, 3]
 
 
-def test_partition_is_owned_by_its_leader_alone() -> None:
+def test_only_the_leader_owns_a_partition() -> None:
     """OC-10 row 12."""
     state = new_state(node_count=3)
     partition = state.cluster.topics["__consumer_offsets"].partitions[42]
@@ -49,8 +49,8 @@ def test_partition_is_owned_by_its_leader_alone() -> None:
     assert owners == [None, 42, None]
 
 
-def test_partition_without_leader_is_nobodys() -> None:
-    """OC-10 row 12: who is asked does not own it."""
+def test_partition_without_leader_has_no_owner() -> None:
+    """OC-10 row 12."""
     state = new_state()
     state.cluster.topics["__consumer_offsets"].partitions[42].leader = -1
     assert state.coordinator.owned_partition(state.cluster.nodes[1], "g1") is None

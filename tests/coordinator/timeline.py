@@ -1,172 +1,209 @@
-"""Our coordinator as a place for timelines, on a clock of its own: no sockets, and minutes take milliseconds."""
+"""The life of one group as a script, which runs against real brokers in real time or against kproto on a virtual clock.
+
+A script calls the methods of a `Timeline` at given times (`expiration_table`). The timeline polls the group, and
+records when each offset was missing for the first time and when the group entered each state.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from kproto.declaration import ZERO_UUID
-from kproto.message import Request
-from kproto.messages.k20_delete_topics import DeleteTopicsRequest
-from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
-from kproto_server.clock import Clock, ClockMode
-from kproto_server.coordinator.expiration_task import ExpirationTask
-from kproto_server.coordinator.groups import Group, GroupState, Member
-from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.coordinator.pending_offsets import PendingOffset, PendingOffsets
-from tests.coordinator.broker_state import NOW_MS, ask, commit_request, new_state
-from tests.coordinator.line import SESSION_S, Line
+from kproto_server.releases.kafka_version import KafkaVersion
 
-SECOND_MS = 1000
-RETENTION_MS = 60 * SECOND_MS
-PRODUCER, LATER_RECORD = 7, 1000
-STEP_MS = 100
-"""How closely it is looked when an offset goes."""
+DEAD = "Dead"
+EMPTY = "Empty"
+STABLE = "Stable"
+RETENTION_S = 60
+SESSION_S = 10
+"""The session timeout of members."""
 
 
-class Timeline(Line):
-    """Retention one minute, a sweep a second, retention times obeyed: as the brokers were set that were measured.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The observed life of a group. Times are seconds since the beginning of the script."""
 
-    Time 0 is half a second after a sweep, so that no event falls together with one. Members come and go by hand.
-    """
+    gone: Mapping[str, float | None]
+    """When each committed offset ("topic-partition") was missing for the first time; None: it was never missing."""
+    states: Mapping[str, float] = field(default_factory=dict)
+    """When the group was first seen in each state; Dead only after another state."""
+    error_codes: tuple[int, ...] = ()
+    """The error codes that the script records."""
+    loaded: float | None = None
+    """When a restarted broker served the group again."""
 
-    def __init__(self, kafka_version: str, **settings: str) -> None:
-        super().__init__()
-        given = {
-            "offsets.retention.minutes": "1",
-            "offsets.retention.check.interval.ms": "1000",
-            "offsets.retention.override": "honour",
-            **{name.replace("_", "."): value for name, value in settings.items()},
-        }
-        self.state = new_state(kafka_version, settings=given, topics={"t": 3, "u": 1, "x": 1})
-        self.clock = Clock(NOW_MS, 0, ClockMode.parse("manual"))
-        self.expiration_task = ExpirationTask(self.state.coordinator, self.clock)
-        self.expiration_task.start()
-        self.clock.advance(SECOND_MS // 2)
-        self._zero_ms = self.clock.now_ms()
-
-    @property
-    def now_s(self) -> float:
-        return (self.clock.now_ms() - self._zero_ms) / 1000
-
-    def _pass_until(self, time_s: float) -> None:
-        self.clock.advance(self._zero_ms + round(time_s * 1000) - self.clock.now_ms())
-
-    def _see(self) -> tuple[set[str], str]:
-        return {f"{topic}-{index}" for topic, index in self.committed()}, self.group_state().value
-
-    def join(self, *subscribed: str, protocol_type: str = "consumer") -> None:
-        """As JoinGroup and SyncGroup do."""
-        now_ms = self.clock.now_ms()
-        group = self.state.coordinator.groups.get("g") or self.state.coordinator.groups.create("g", now_ms)
-        group.protocol_type = protocol_type
-        group.protocol_name = "range"
-        group.transition_to(GroupState.PREPARING_REBALANCE, now_ms)
-        group.add_member(Member("m"))
-        group.generation += 1
-        group.transition_to(GroupState.COMPLETING_REBALANCE, now_ms)
-        group.subscribed_topics = frozenset(subscribed)
-        group.transition_to(GroupState.STABLE, now_ms)
-
-    def join_848(self, *subscribed: str) -> None:
-        """As ConsumerGroupHeartbeat does."""
-        group = self.state.coordinator.groups.create("g", self.clock.now_ms(), "consumer")
-        group.add_member(Member("m", epoch=1, speaks_classic=False))
-        group.generation = 1
-        group.subscribed_topics = frozenset(subscribed)
-        group.transition_to(GroupState.STABLE, self.clock.now_ms())
-
-    def leave(self) -> None:
-        """As LeaveGroup does (EX-12)."""
-        group = self.group
-        now_ms = self.clock.now_ms()
-        group.members.clear()
-        group.transition_to(GroupState.PREPARING_REBALANCE, now_ms)
-        group.generation += 1
-        group.protocol_name = None
-        group.subscribed_topics = frozenset()
-        group.transition_to(GroupState.EMPTY, now_ms)
-
-    def fall_silent(self) -> None:
-        self.clock.call_at(self.clock.now_ms() + SESSION_S * 1000, self.leave)
-
-    def delete_topic(self, topic: str) -> None:
-        answer = self._ask(DeleteTopicsRequest(topic_names=(topic,), timeout_ms=0), 1)
-        assert [topic.error_code for topic in answer.responses] == [0]
-
-    def ask_for_member_id(self) -> None:
-        raise NotImplementedError
-
-    def join_with_member_id(self) -> None:
-        raise NotImplementedError
-
-    def commit_in_transaction(self, partition: int = 0) -> None:
-        """As a load of a log with this commit leaves it: there is no TxnOffsetCommit yet."""
-        if self.state.coordinator.groups.get("g") is None:
-            self.state.coordinator.groups.create("g", self.clock.now_ms())
-        offsets_partition = partition_for("g", len(self.state.cluster.topics[OFFSETS_TOPIC].partitions))
-        pending = self.state.coordinator.pending_offsets.setdefault(offsets_partition, PendingOffsets())
-        stored = OffsetAndMetadata(7, -1, "", self.clock.now_ms(), None, ZERO_UUID)
-        expire_ms = (
-            self.clock.now_ms() + RETENTION_MS
-            if self.state.coordinator.behavior.offsets_have_expire_timestamp
-            else None
+    @classmethod
+    def recorded(cls, fields: Mapping[str, Any]) -> Outcome:
+        """Return the outcome of a timeline in `expiry_recordings`."""
+        return cls(
+            gone=fields["gone"],
+            states=fields["states"],
+            error_codes=tuple(fields.get("error_codes", ())),
+            loaded=fields.get("loaded"),
         )
-        place = ("g", "t", partition)
-        pending.add(PRODUCER, place, PendingOffset(LATER_RECORD, stored._replace(expire_timestamp_ms=expire_ms)))
 
-    def end_transaction(self, *, committed: bool) -> None:
-        for pending in self.state.coordinator.pending_offsets.values():
-            for (group_id, topic, partition), stored in pending.end(PRODUCER, commits=committed):
-                self.state.coordinator.offsets.apply_commit(group_id, [(topic, [(partition, stored)])])
-                self._committed(topic, partition)
+
+def differences(expected: Outcome, seen: Outcome, states: tuple[str, ...], tolerance_s: float) -> Iterator[str]:
+    """Yield a text for each difference between two outcomes. Of the states only ``states`` are compared."""
+    if expected.loaded is not None and seen.loaded is not None:
+        tolerance_s += abs(expected.loaded - seen.loaded)
+    if expected.error_codes != seen.error_codes:
+        yield f"error codes {seen.error_codes}, not {expected.error_codes}"
+    if expected.gone.keys() != seen.gone.keys():
+        yield f"offsets {sorted(seen.gone)}, not {sorted(expected.gone)}"
+    times: list[tuple[str, float | None, float | None]] = [
+        *((f"{name} gone", expected.gone[name], seen.gone.get(name)) for name in expected.gone),
+        *((state, expected.states.get(state), seen.states.get(state)) for state in states),
+    ]
+    for what, wanted, found in times:
+        if wanted is None and found is None:
+            continue
+        if wanted is None or found is None or abs(wanted - found) > tolerance_s:
+            yield f"{what} at {found} s, not at {wanted} s"
+
+
+class Timeline(ABC):
+    """The actions of a script on the group "g", with the time since the script began."""
+
+    STEP_S = 0.25
+    """The time between two polls."""
+
+    def __init__(self) -> None:
+        self._gone: dict[str, float | None] = {}
+        self._states: dict[str, float] = {}
+        self.error_codes: list[int] = []
+        self.loaded_s: float | None = None
+        self.lag_s = 0.0
+        """The greatest delay of an action."""
+
+    def at(self, time_s: float) -> None:
+        """Let time pass until a time of the script."""
+        while (now_s := self.now_s) < time_s:
+            self._poll()
+            self._pass_until(min(time_s, now_s + self.STEP_S))
+        self.lag_s = max(self.lag_s, now_s - time_s)
+        self._poll()
+
+    def outcome(self) -> Outcome:
+        return Outcome(
+            gone=dict(self._gone), states=dict(self._states), error_codes=tuple(self.error_codes), loaded=self.loaded_s
+        )
+
+    def _poll(self) -> None:
+        found = self._see()
+        if found is None:
+            return
+        stored, state = found
+        now_s = round(self.now_s, 2)
+        for name in stored:
+            self._gone.setdefault(name, None)
+        for name, gone_s in self._gone.items():
+            if gone_s is None and name not in stored:
+                self._gone[name] = now_s
+        if state != DEAD or self._states:
+            self._states.setdefault(state, now_s)
+
+    def _committed(self, topic: str, partition: int) -> None:
+        """Note that an offset exists, even before the next poll."""
+        self._gone.setdefault(f"{topic}-{partition}", None)
 
     @property
-    def group(self) -> Group:
-        group = self.state.coordinator.group("g")
-        assert group is not None
-        return group
+    @abstractmethod
+    def now_s(self) -> float: ...
 
+    @abstractmethod
+    def _pass_until(self, time_s: float) -> None: ...
+
+    @abstractmethod
+    def _see(self) -> tuple[set[str], str] | None:
+        """Return the group's offsets and its state; None while the broker does not respond."""
+
+    @abstractmethod
     def commit(self, topic: str = "t", partition: int = 0, *, ret: int = -1, member: bool = False) -> None:
-        fields: dict[str, Any] = {"retention_time_ms": ret}
-        version = 3 if self.state.kafka_version.serves(8, 3) else 2
-        if member:
-            fields |= {"generation_id_or_member_epoch": self.group.generation, "member_id": "m"}
-            version = 9 if self.group.kind == "consumer" else version
-        self._commit(commit_request("g", {topic: {partition: 7}}, **fields), version)
-        self._committed(topic, partition)
+        """Commit as the member or without one, with a retention time in milliseconds; the commit has to succeed."""
 
+    @abstractmethod
     def commit_v1(self, ago_ms: int) -> None:
-        request = commit_request("g", {"t": {0: 7}})
-        (topic,) = request.topics
-        stamped = topic.partitions[0].replace(commit_timestamp=self.clock.now_ms() - ago_ms)
-        self._commit(request.replace(topics=(topic.replace(partitions=(stamped,)),)), 1)
-        self._committed("t", 0)
+        """Commit partition 0 of "t" in version 1, with a timestamp."""
 
-    def _commit(self, request: Request, version: int) -> None:
-        answer = self._ask(request, version)
-        assert [p.error_code for topic in answer.topics for p in topic.partitions] == [0]
+    @abstractmethod
+    def join(self, *subscribed: str, protocol_type: str = "consumer") -> None:
+        """Make the group Stable with one member, which sends heartbeats from now on."""
 
-    def _ask(self, request: Request, version: int) -> Any:
-        return ask(self.state, request, version, now_ms=self.clock.now_ms())
+    @abstractmethod
+    def join_848(self, *subscribed: str) -> None:
+        """Add a member to a consumer group (KIP-848)."""
 
-    def has(self, topic: str = "t", partition: int = 0) -> bool:
-        return partition in self.state.coordinator.offsets.of_group("g").get(topic, {})
+    @abstractmethod
+    def leave(self) -> None:
+        """Have the member send LeaveGroup."""
 
-    def committed(self) -> dict[tuple[str, int], int]:
-        """When each offset was committed."""
-        offsets = self.state.coordinator.offsets.of_group("g")
-        return {
-            (topic, index): v.commit_timestamp_ms for topic, stored in offsets.items() for index, v in stored.items()
-        }
+    @abstractmethod
+    def fall_silent(self) -> None:
+        """Have the member send one more heartbeat, and no more from then on."""
 
-    def gone(self, topic: str = "t", partition: int = 0, *, until_s: float = 200) -> float | None:
-        """Let time pass until an offset is gone, and return when; None if it outlives the time given."""
-        while self.has(topic, partition):
-            if self.now_s >= until_s:
-                return None
-            self.clock.advance(STEP_MS)
-        return self.now_s
+    @abstractmethod
+    def ask_for_member_id(self) -> None:
+        """Send JoinGroup v4 without a member id; record the error code."""
 
-    def group_state(self) -> GroupState:
-        group = self.state.coordinator.group("g")
-        return GroupState.DEAD if group is None else group.state
+    @abstractmethod
+    def join_with_member_id(self) -> None:
+        """Send JoinGroup with the member id from the response; record the error code."""
+
+    @abstractmethod
+    def commit_in_transaction(self, partition: int = 0) -> None:
+        """Begin a transaction, and commit "t" in it without a member."""
+
+    @abstractmethod
+    def end_transaction(self, *, committed: bool) -> None: ...
+
+    @abstractmethod
+    def delete_topic(self, topic: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Downtime:
+    """A time in which the broker is down."""
+
+    stop_s: float
+    start_s: float
+    """When the broker is started again; it serves the group some seconds later."""
+    loaded_s: float
+    """When it serves the group, in the figures of the table."""
+    upgrade: str | None = None
+    """The release of the restarted broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """A script, and its outcome in each release on which it was measured or can be."""
+
+    name: str
+    play: Callable[[Timeline], None]
+    until_s: float
+    outcomes: Mapping[str, Outcome]
+    """By Kafka version."""
+    states: tuple[str, ...]
+    """The states that are compared."""
+    down: Downtime | None
+    needs: tuple[tuple[int, int], ...]
+    """API keys, each with a version, that the script needs."""
+    is_long: bool
+    """Whether the script takes so long that it runs on real brokers only by name."""
+
+    def uses(self, api_key: int) -> bool:
+        return api_key in {needed for needed, _ in self.needs}
+
+    def can_run_on(self, kafka_version: KafkaVersion) -> bool:
+        """Return whether a release has all APIs of the script. A script with an upgrade has a release of its own."""
+        if self.down is not None and self.down.upgrade is not None:
+            return kafka_version.name in self.outcomes
+        return all(kafka_version.serves(api_key, version) for api_key, version in self.needs)
+
+    def run(self, timeline: Timeline) -> Outcome:
+        timeline.at(0)
+        self.play(timeline)
+        timeline.at(self.until_s)
+        return timeline.outcome()

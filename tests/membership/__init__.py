@@ -1,1 +1,1 @@
-"""Classic groups: conversations of members with a coordinator, recorded from real brokers and held with ours."""
+"""Classic groups: scripts of members' requests, recorded from real brokers and compared with kproto."""

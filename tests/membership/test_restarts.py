@@ -1,4 +1,4 @@
-"""Members of a group whose broker ends and starts again on its data directory: they go on where they were (LF-30)."""
+"""Members of a group continue after a restart of the broker on its data directory (LF-30)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kproto.codes import ErrorCode
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kproto.messages.k12_heartbeat import HeartbeatRequest
@@ -13,7 +14,7 @@ from kproto.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAss
 from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto_server import Broker
 from kproto_server.configuration.data_directory import DataDirectory, Durability
-from tests.membership.talk import SUBSCRIPTION
+from tests.membership.members import SUBSCRIPTION
 from tests.network.raw_client import RawClient
 from tests.waiting import wait_until
 
@@ -29,18 +30,18 @@ JOIN = JoinGroupRequest(
 
 
 def wait_coordinator(client: RawClient) -> None:
-    asked = FindCoordinatorRequest(key="g")
-    wait_until(lambda: client.ask(asked, 1).error_code == 0, "the coordinator")
+    request = FindCoordinatorRequest(key="g")
+    wait_until(lambda: client.ask(request, 1).error_code == 0, "the coordinator")
 
 
 def two_members(address: str) -> tuple[str, str]:
-    """Have a Stable group of generation 2; return the ids of its leader and the other."""
+    """Make a Stable group of generation 2; return the ids of its leader and of the other member."""
     with RawClient(address) as one, RawClient(address) as two:
         wait_coordinator(one)
         leader = one.ask(JOIN, 3).member_id
         two.send((JOIN, 3))
         beat = HeartbeatRequest(group_id="g", generation_id=1, member_id=leader)
-        wait_until(lambda: one.ask(beat, 1).error_code == 27, "a rebalance")
+        wait_until(lambda: one.ask(beat, 1).error_code == ErrorCode.REBALANCE_IN_PROGRESS, "a rebalance")
         joined = one.ask(JOIN.replace(member_id=leader), 3)
         other = next(member.member_id for member in joined.members if member.member_id != leader)
         parts = tuple(SyncGroupRequestAssignment(member_id=m, assignment=m.encode()) for m in (leader, other))
@@ -54,13 +55,13 @@ def sync(member_id: str) -> SyncGroupRequest:
 
 
 def heartbeats(client: RawClient, *member_ids: str) -> list[int]:
-    asked = (HeartbeatRequest(group_id="g", generation_id=2, member_id=member_id) for member_id in member_ids)
-    return [client.ask(request, 1).error_code for request in asked]
+    requests = (HeartbeatRequest(group_id="g", generation_id=2, member_id=member_id) for member_id in member_ids)
+    return [client.ask(request, 1).error_code for request in requests]
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 @pytest.mark.parametrize("kafka_version", ["2.0", "4.4"])
-def test_members_go_on_after_a_start(kafka_version: str, durability: Durability, tmp_path: Path) -> None:
+def test_members_continue_after_a_restart(kafka_version: str, durability: Durability, tmp_path: Path) -> None:
     data = DataDirectory(str(tmp_path), durability)
     with Broker.running(data=data, kafka_version=kafka_version, clock="manual") as broker:
         leader, other = two_members(broker.bootstrap_servers)
@@ -78,5 +79,5 @@ def test_members_go_on_after_a_start(kafka_version: str, durability: Durability,
         assert client.ask(sync(other), 1).assignment == other.encode()
         broker.clock.advance(milliseconds=SESSION_MS - 1)
         assert heartbeats(client, other) == [0]
-        broker.clock.advance(milliseconds=1)  # the leader has not been heard of for as long as its session
-        assert heartbeats(client, leader, other) == [25, 27]
+        broker.clock.advance(milliseconds=1)  # the session of the leader expires
+        assert heartbeats(client, leader, other) == [25, ErrorCode.REBALANCE_IN_PROGRESS]

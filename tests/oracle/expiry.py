@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from kproto_server.releases.kafka_version import KafkaVersion
-from tests.coordinator.expiry_table import TABLE
-from tests.coordinator.line import Down, Outcome, Script, differences
+from tests.coordinator.expiration_table import TABLE
+from tests.coordinator.timeline import Downtime, Outcome, Script, differences
 from tests.fixture_files import FIXTURES
 from tests.oracle import launcher
-from tests.oracle.expiry_line import RealTime, WireLine
+from tests.oracle.expiry_timeline import RealTime, WireTimeline
 
 SETTINGS = {
     "offsets.retention.minutes": "1",
@@ -43,7 +43,7 @@ READY_S = 0.5
 
 def run_all(release: str, scripts: Sequence[Script]) -> dict[str, tuple[Outcome, float]]:
     """Run scripts on a release, one broker per restart schedule; return the outcome and the lag of each."""
-    by_down: dict[Down | None, list[Script]] = {}
+    by_down: dict[Downtime | None, list[Script]] = {}
     for script in scripts:
         by_down.setdefault(script.down, []).append(script)
     with ThreadPoolExecutor(len(by_down)) as pool:
@@ -51,29 +51,31 @@ def run_all(release: str, scripts: Sequence[Script]) -> dict[str, tuple[Outcome,
     return {name: outcome for future in futures for name, outcome in future.result().items()}
 
 
-def run_on_one_broker(release: str, down: Down | None, scripts: Sequence[Script]) -> dict[str, tuple[Outcome, float]]:
+def run_on_one_broker(
+    release: str, down: Downtime | None, scripts: Sequence[Script]
+) -> dict[str, tuple[Outcome, float]]:
     with tempfile.TemporaryDirectory(prefix="expiry-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         broker = launcher.start(release, folder=folder, props=SETTINGS)
         try:
             clock = RealTime()
-            lines = [WireLine(broker.bootstrap, f"group-{script.name}", clock) for script in scripts]
-            for script, line in zip(scripts, lines, strict=True):
-                line.set_up(in_transaction=script.uses(INIT_PRODUCER_ID))
+            timelines = [WireTimeline(broker.bootstrap, f"group-{script.name}", clock) for script in scripts]
+            for script, timeline in zip(scripts, timelines, strict=True):
+                timeline.set_up(in_transaction=script.uses(INIT_PRODUCER_ID))
             clock.begin(READY_S)
             restart = threading.Thread(target=_restart, args=(folder, release, down, clock))
             with ThreadPoolExecutor(len(scripts)) as pool:
                 restart.start()
-                outcomes = list(pool.map(lambda script, line: script.run(line), scripts, lines))
+                outcomes = list(pool.map(lambda script, timeline: script.run(timeline), scripts, timelines))
             restart.join()
-            for line in lines:
-                line.close()
+            for timeline in timelines:
+                timeline.close()
         finally:
             launcher.stop(folder)
-    return {s.name: (o, line.lag_s) for s, o, line in zip(scripts, outcomes, lines, strict=True)}
+    return {s.name: (o, timeline.lag_s) for s, o, timeline in zip(scripts, outcomes, timelines, strict=True)}
 
 
-def _restart(folder: Path, release: str, down: Down | None, clock: RealTime) -> None:
+def _restart(folder: Path, release: str, down: Downtime | None, clock: RealTime) -> None:
     if down is None:
         return
     clock.pass_until(down.stop_s)
@@ -92,16 +94,16 @@ def record(release: str, outcomes: dict[str, tuple[Outcome, float]]) -> None:
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     for name, (outcome, lag_s) in outcomes.items():
         recorded: dict[str, Any] = {"gone": outcome.gone, "states": outcome.states}
-        if outcome.answers:
-            recorded["answers"] = outcome.answers
+        if outcome.error_codes:
+            recorded["error_codes"] = outcome.error_codes
         if outcome.loaded is not None:
             recorded["loaded"] = outcome.loaded
         timelines[name] = {**recorded, "latest_act_s": round(lag_s, 3), "recorded": date}
     ordered = {name: timelines[name] for name in TABLE if name in timelines}
     path.parent.mkdir(exist_ok=True)
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(timeline)}" for name, timeline in ordered.items())
+    rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(timeline)}" for name, timeline in ordered.items())
     head = f'{{\n "broker": "{release}",\n "settings": {json.dumps(SETTINGS)},\n "timelines": {{\n'
-    path.write_text(f"{head}{lines}\n }}\n}}\n")
+    path.write_text(f"{head}{rows}\n }}\n}}\n")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -115,7 +117,7 @@ def main(argv: Sequence[str]) -> int:
     is_equal = True
     for release in arguments.releases:
         kafka_version = KafkaVersion.named(release)
-        scripts = [s for s in TABLE.values() if s.name in only and s.can_be_played(kafka_version)]
+        scripts = [s for s in TABLE.values() if s.name in only and s.can_run_on(kafka_version)]
         outcomes = run_all(release, scripts)
         for script in scripts:
             outcome, lag_s = outcomes[script.name]

@@ -11,7 +11,7 @@ from kproto.messages.k13_leave_group import LeaveGroupRequest
 from kproto.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kproto.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kproto.records.consumer_protocol import ConsumerProtocolSubscription, encode_member_data
-from tests.coordinator.line import SESSION_S
+from tests.coordinator.timeline import SESSION_S
 
 LEAVING = -1
 REBALANCE_TIMEOUT_MS = 60_000

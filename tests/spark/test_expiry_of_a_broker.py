@@ -2,8 +2,8 @@
 
 Method: groups of all kinds commit to one broker with a data directory, by requests over a socket. After that they send
 heartbeats only. The directory is copied, and the job predicts deadlines from the copy. Then the virtual clock advances,
-and the test fetches the offsets once a second. `tests/server/test_expiry_timelines.py` compares the broker's expiration
-with real brokers.
+and the test fetches the offsets once a second. `tests/server/test_expiration_timelines.py` compares the broker's
+expiration with real brokers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kproto.spark import jobs
 from kproto.spark.inputs import LogInput
 from kproto_server.broker.broker import Broker
 from kproto_server.configuration.data_directory import DataDirectory
-from tests.server.test_expiry_timelines import SETTINGS, WITH_MEMBERS, BrokerTime, OurLine
+from tests.server.test_expiration_timelines import SETTINGS, WITH_MEMBERS, BrokerTime, OurLine
 
 COPIED_S = 41
 END_S = 135
@@ -37,7 +37,7 @@ class Group(OurLine):
     def tick(self, time_s: float) -> None:
         """Send the heartbeats up to a time, and fetch the offsets."""
         self._pass_until(time_s)
-        self._look()
+        self._poll()
 
 
 class Scenario:

@@ -1,4 +1,4 @@
-"""Groups in logs, as brokers write them."""
+"""Test data: records of groups, as brokers write them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ MEMBER = MemberMetadata(
 
 
 def group_value(*members: MemberMetadata, **others: Any) -> GroupMetadataValue:
-    facts: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "protocol_type": "consumer",
         "generation": 3,
         "protocol": "range" if members else None,
         "leader": "m" if members else None,
         "current_state_timestamp": NOW - 5,
     }
-    return GroupMetadataValue(members=members, **{**facts, **others})
+    return GroupMetadataValue(members=members, **{**fields, **others})
 
 
 def group_log_of(count: int) -> Log:
-    """A log of some Empty groups."""
+    """Return a log of some Empty groups."""
     log = Log()
     log.records(*((GroupMetadataKey(group=f"g{number}"), (group_value(), 3)) for number in range(count)))
     return log

@@ -1,4 +1,4 @@
-"""Logs of an offsets partition, made batch by batch, and what they load to."""
+"""Test data: logs of an offsets partition, built batch by batch, and their loads."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ Pair = tuple[CoordinatorKey, "tuple[CoordinatorValue, int] | None"]
 
 
 def stored(offset: int, metadata: str = "", **others: Any) -> OffsetAndMetadata:
-    facts = {"leader_epoch": -1, "commit_timestamp_ms": NOW, "expire_timestamp_ms": None, "topic_id": bytes(16)}
-    return OffsetAndMetadata(offset=offset, metadata=metadata, **{**facts, **others})
+    fields = {"leader_epoch": -1, "commit_timestamp_ms": NOW, "expire_timestamp_ms": None, "topic_id": bytes(16)}
+    return OffsetAndMetadata(offset=offset, metadata=metadata, **{**fields, **others})
 
 
 class Log:
-    """The log of one partition; every method appends one batch."""
+    """The log of one partition. Each method appends one batch."""
 
     def __init__(self, kafka_version: KafkaVersion = LATEST) -> None:
         self.kafka_version = kafka_version
@@ -69,7 +69,7 @@ class Log:
         )
 
     def records(self, *pairs: Pair, **header: Any) -> None:
-        """A batch of any records; ``header``: of `build_record_batch`."""
+        """Append any records; ``header``: arguments of `build_record_batch`."""
         self.append(
             build_record_batch([_record(pair, delta) for delta, pair in enumerate(pairs)], **header), len(pairs)
         )
@@ -114,13 +114,13 @@ def _record(pair: Pair, offset: int) -> Record:
 def offset(
     number: int, *, group: str = "g", topic: str = "t", partition: int = 0, version: int = 3, **others: Any
 ) -> Pair:
-    """The record of an offset."""
+    """Return the record of an offset."""
     value = OffsetCommitValue(offset=number, metadata="", commit_timestamp=NOW, **others)
     return OffsetCommitKey(group=group, topic=topic, partition=partition), (value, version)
 
 
 class Loaded(NamedTuple):
-    """What a log has loaded to."""
+    """The result of a load."""
 
     load: PartitionLoad
     state: BrokerState
@@ -134,7 +134,7 @@ class Loaded(NamedTuple):
         }
         return {group_id: topics for group_id, topics in found.items() if topics}
 
-    def plain_offsets(self) -> dict[str, dict[str, dict[int, int]]]:
+    def offsets_as_dicts(self) -> dict[str, dict[str, dict[int, int]]]:
         return {group_id: _numbers(topics) for group_id, topics in self.offsets.items()}
 
 
@@ -150,7 +150,7 @@ def loaded(
     state: BrokerState | None = None,
     **options: Any,
 ) -> Loaded:
-    """Load a log; it has to succeed."""
+    """Load a log; the load has to succeed."""
     found = attempted(data, kafka_version, slice_size=slice_size, state=state, **options)
     assert found.load.failed is None
     assert found.load.read_size_bytes == len(data) - found.load.torn_size_bytes
@@ -176,8 +176,8 @@ def slices(data: bytes, size: int) -> Iterable[bytes]:
 
 
 def numbers(log: Log, kafka_version: str = "latest", **options: Any) -> dict[str, dict[str, dict[int, int]]]:
-    """What a log loads to: offsets by group, topic and partition."""
-    return loaded(log.data, kafka_version, **options).plain_offsets()
+    """Return the loaded offsets of a log by group, topic and partition."""
+    return loaded(log.data, kafka_version, **options).offsets_as_dicts()
 
 
-both_ways = pytest.mark.parametrize("decodes_all", [True, False], ids=["plain", "quick"])
+both_ways = pytest.mark.parametrize("decodes_all", [True, False], ids=["reference", "fast"])

@@ -1,4 +1,4 @@
-"""How a partition is loaded: in steps, from slices, with what it tells of itself (LF-30, LF-36, LF-62)."""
+"""The load of a partition: its steps, its slices, and the figures that it reports (LF-30, LF-36, LF-62)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def long_log(groups: int = 100, rounds: int = 40) -> Log:
 
 
 @both_ways
-def test_a_step_reads_no_more_than_it_should(decodes_all: bool) -> None:
+def test_a_step_reads_a_bounded_part_of_the_log(decodes_all: bool) -> None:
     data = long_log().data
     assert len(data) > 5 * STEP_SIZE_BYTES
     load = PartitionLoad(new_state().coordinator, slices(data, 1 << 20), NOW, decodes_all=decodes_all)
@@ -38,10 +38,10 @@ def test_a_step_reads_no_more_than_it_should(decodes_all: bool) -> None:
 def test_most_of_a_log_is_not_decoded() -> None:
     found = loaded(long_log().data)
     assert found.load.batch_count == 1
-    assert len(found.plain_offsets()) == 100
+    assert len(found.offsets_as_dicts()) == 100
 
 
-def test_partitions_share_what_they_learn() -> None:
+def test_partitions_share_batch_templates() -> None:
     templates: BatchTemplates = {}
     data = long_log(rounds=1).data
     assert loaded(data, templates=templates).load.batch_count == 1
@@ -49,39 +49,39 @@ def test_partitions_share_what_they_learn() -> None:
 
 
 @both_ways
-def test_a_log_without_anything(decodes_all: bool) -> None:
+def test_an_empty_log(decodes_all: bool) -> None:
     found = loaded(b"", decodes_all=decodes_all)
-    assert found.plain_offsets() == {}
+    assert found.offsets_as_dicts() == {}
     assert found.load.step()
 
 
 @both_ways
-def test_the_beginning_of_a_batch_at_the_end_is_told(decodes_all: bool) -> None:
-    """LF-62: it was never acknowledged; whoever opens the log has cut it off."""
+def test_an_incomplete_batch_at_the_end_is_reported(decodes_all: bool) -> None:
+    """LF-62: the batch was never acknowledged; storage truncates it when it opens the log."""
     log = long_log(groups=3, rounds=3)
     found = attempted(log.data[:-5], decodes_all=decodes_all)
     assert found.load.failed is None
     assert found.load.torn_size_bytes == len(log.batches[-1]) - 5
-    assert found.plain_offsets()["g002"] == {"t": {0: 1, 1: 1}}
-    assert found.plain_offsets()["g001"] == {"t": {0: 2, 1: 2}}
+    assert found.offsets_as_dicts()["g002"] == {"t": {0: 1, 1: 1}}
+    assert found.offsets_as_dicts()["g001"] == {"t": {0: 2, 1: 2}}
 
 
 @both_ways
 def test_a_wrong_checksum_fails_the_load(decodes_all: bool) -> None:
     log = long_log(groups=3, rounds=3)
-    place = sum(map(len, log.batches[:4]))
+    position = sum(map(len, log.batches[:4]))
     data = bytearray(log.data)
-    data[place + 70] ^= 1
+    data[position + 70] ^= 1
     found = attempted(bytes(data), decodes_all=decodes_all)
     assert found.load.failed is not None
-    assert found.load.failed.startswith(f"batch at byte {place} of the log: RecordBatch.crc")
+    assert found.load.failed.startswith(f"batch at byte {position} of the log: RecordBatch.crc")
     assert len(found.state.coordinator.offsets) == 0
 
 
 @both_ways
 @pytest.mark.parametrize("size", [-1, 0, 13, 2**31 - 1])
-def test_a_size_that_cannot_be_fails_the_load(size: int, decodes_all: bool) -> None:
-    """A flipped size must not make a load take in a whole segment."""
+def test_an_impossible_size_fails_the_load(size: int, decodes_all: bool) -> None:
+    """A damaged size must not make the load read a whole segment."""
     data = long_log(groups=1, rounds=3).data
     broken = data[:8] + size.to_bytes(4, "big", signed=True) + data[12:]
     failed = attempted(broken, decodes_all=decodes_all).load.failed
@@ -98,8 +98,8 @@ def test_a_missing_package_fails_the_load(monkeypatch: pytest.MonkeyPatch) -> No
     assert "zstd compression needs the package" in failed
 
 
-def test_a_load_that_fails_leaves_other_partitions_alone() -> None:
-    """LF-36: the partition can't be served, all the others can."""
+def test_a_failed_load_does_not_affect_other_partitions() -> None:
+    """LF-36: only this partition is unavailable."""
     state = new_state()
     good, bad = Log(), Log()
     for number in range(4):

@@ -1,4 +1,4 @@
-"""What each record does to offsets and groups, both by the plain path and by the quick one (LF-31 to LF-37)."""
+"""The effect of each record on offsets and groups, with and without the fast paths (LF-31 to LF-37)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 KEY = OffsetCommitKey(group="g", topic="t", partition=0)
 
 TOPIC_ID_TAG = b"\1\0\x10" + bytes(range(17))
-"""With an octet too many."""
+"""With one byte too many."""
 
 
 @both_ways
-def test_the_last_one_wins(decodes_all: bool) -> None:
-    """LF-31: by the order of the log."""
+def test_the_last_record_of_a_key_counts(decodes_all: bool) -> None:
+    """LF-31: in the order of the log."""
     log = Log()
     for number in range(5):
         log.commit("g", [("t", [(0, stored(number)), (1, stored(10 + number))])])
@@ -42,8 +42,8 @@ def test_the_last_one_wins(decodes_all: bool) -> None:
 
 
 @both_ways
-def test_a_tombstone_removes(decodes_all: bool) -> None:
-    """LF-31; what is committed after it is there."""
+def test_a_tombstone_deletes(decodes_all: bool) -> None:
+    """LF-31; later commits count again."""
     log = Log()
     for number in range(3):
         log.commit("g", [("t", [(0, stored(number)), (1, stored(number))])])
@@ -57,7 +57,7 @@ def test_a_tombstone_removes(decodes_all: bool) -> None:
 
 @both_ways
 def test_commits_of_several_kinds_in_turn(decodes_all: bool) -> None:
-    """The same group commits other partitions, or with metadata, and comes back to the first ones."""
+    """A group commits other partitions, then with metadata, and then the first partitions again."""
     log = Log()
     for number in range(6):
         log.commit("g", [("t", [(0, stored(number)), (1, stored(number))])])
@@ -68,7 +68,7 @@ def test_commits_of_several_kinds_in_turn(decodes_all: bool) -> None:
 
 
 @both_ways
-def test_letters_of_metadata_may_change(decodes_all: bool) -> None:
+def test_metadata_of_repeated_commits_may_change(decodes_all: bool) -> None:
     log = Log()
     for text in ("aaa", "bbb", "ccc", "ddd", "é!", "eee"):
         log.commit("g", [("t", [(0, stored(1, text))])])
@@ -77,7 +77,7 @@ def test_letters_of_metadata_may_change(decodes_all: bool) -> None:
 
 @both_ways
 def test_offsets_of_all_versions(decodes_all: bool) -> None:
-    """LF-12, OC-44: of 0.8.2 to the newest."""
+    """LF-12, OC-44: from 0.8.2 to the newest."""
     log = Log()
     for _ in range(3):
         legacy = LegacyOffsetCommitValue(offset=1, metadata="m", commit_timestamp=NOW)
@@ -108,13 +108,13 @@ def deadlines(pair: Pair, kafka_version: str, *, decodes_all: bool) -> int | Non
 
 @both_ways
 def test_no_expire_timestamp_is_none(decodes_all: bool) -> None:
-    """OC-45 (KAFKA-8069): -1 in v1 does not mean that it expired in 1969."""
+    """OC-45 (KAFKA-8069): -1 in v1 is no time in 1969."""
     assert deadlines(offset(1, version=1), "2.1", decodes_all=decodes_all) is None
     assert deadlines(offset(1, version=1), "latest", decodes_all=decodes_all) is None
 
 
 @both_ways
-def test_expire_timestamps_of_older_brokers_stay(decodes_all: bool) -> None:
+def test_expire_timestamps_of_older_brokers_are_kept(decodes_all: bool) -> None:
     """EX-51."""
     pair = offset(1, version=1, expire_timestamp=NOW + 1)
     assert deadlines(pair, "2.0", decodes_all=decodes_all) == NOW + 1
@@ -123,8 +123,8 @@ def test_expire_timestamps_of_older_brokers_stay(decodes_all: bool) -> None:
 
 @both_ways
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
-def test_before_kip_211_every_offset_has_a_deadline(version: int, decodes_all: bool) -> None:
-    """EX-41: a retention time of the present configuration after the commit."""
+def test_before_kip_211_each_offset_has_an_expire_timestamp(version: int, decodes_all: bool) -> None:
+    """EX-41: the commit timestamp plus the present retention time."""
     assert deadlines(offset(1, version=version), "2.0", decodes_all=decodes_all) == NOW + 7 * 86_400_000
     assert deadlines(offset(1, version=version), "1.1", decodes_all=decodes_all) == NOW + 86_400_000
 
@@ -152,7 +152,7 @@ def test_message_sets(magic: int, decodes_all: bool) -> None:
 
 @both_ways
 def test_compacted_batches(decodes_all: bool) -> None:
-    """LF-37, LF-72, LF-73: with gaps, and with no records at all."""
+    """LF-37, LF-72, LF-73: with gaps, and without records."""
     log = Log()
     for number in range(4):
         log.records(offset(number, partition=3), base_offset=0, last_offset=9)
@@ -163,14 +163,14 @@ def test_compacted_batches(decodes_all: bool) -> None:
 
 @both_ways
 def test_unknown_types_are_counted_and_skipped(decodes_all: bool) -> None:
-    """EX-55, LF-36; the groups of KIP-932 are not of this broker either."""
+    """EX-55, LF-36; so are the groups of KIP-932, which kproto does not have."""
     log = Log()
     log.commit("g", [("t", [(0, stored(1))])])
     log.raw(b"\0\x63of a later release", b"\xff")
     log.records((ShareGroupMetadataKey(group_id="s"), (ShareGroupMetadataValue(epoch=1, metadata_hash=0), 0)))
     log.raw(b"\0\x63", None)
     found = loaded(log.data, decodes_all=decodes_all)
-    assert found.plain_offsets() == {"g": {"t": {0: 1}}}
+    assert found.offsets_as_dicts() == {"g": {"t": {0: 1}}}
     assert found.load.skipped == {0x63: 2, 11: 1}
 
 
@@ -191,10 +191,8 @@ def test_unknown_types_are_counted_and_skipped(decodes_all: bool) -> None:
         (b"\0\3\0\1g", b"\0\0", "ConsumerGroupMetadataValue"),
     ],
 )
-def test_what_cannot_be_read_fails_the_load(
-    key: bytes | None, value: bytes | None, why: str, decodes_all: bool
-) -> None:
-    """LF-36, EX-53, EX-55: nothing of the partition is served then."""
+def test_unreadable_records_fail_the_load(key: bytes | None, value: bytes | None, why: str, decodes_all: bool) -> None:
+    """LF-36, EX-53, EX-55: the partition is unavailable as a whole."""
     log = Log()
     for number in range(4):
         log.commit("g", [("t", [(0, stored(number)), (1, stored(number))])])
@@ -207,14 +205,14 @@ def test_what_cannot_be_read_fails_the_load(
     assert found.load.failed is not None
     assert why in found.load.failed
     assert f"byte {before} " in found.load.failed
-    assert found.plain_offsets() == {}
+    assert found.offsets_as_dicts() == {}
     assert len(found.state.coordinator.offsets) == 0
     assert found.state.coordinator.groups.get("g") is None
 
 
 @both_ways
-def test_an_older_value_that_cannot_be_read_fails_the_load_too(decodes_all: bool) -> None:
-    """Kafka reads every record; whether a later one of its key follows is not known to it."""
+def test_an_unreadable_value_that_is_replaced_later_fails_the_load(decodes_all: bool) -> None:
+    """Kafka reads each record, and can't know whether a later record of its key follows."""
     log = Log()
     for number in range(4):
         log.commit("g", [("t", [(0, stored(number, "m"))])])
@@ -225,8 +223,8 @@ def test_an_older_value_that_cannot_be_read_fails_the_load_too(decodes_all: bool
 
 
 @both_ways
-def test_tags_of_a_later_release_are_left_alone(decodes_all: bool) -> None:
-    """EX-55: v4 is flexible so that all readers since 3.5 know it."""
+def test_unknown_tags_are_ignored(decodes_all: bool) -> None:
+    """EX-55: readers since 3.5 know version 4, which is flexible."""
     log = Log()
     for number in range(3):
         unknown = (TaggedField(9, b"?"),)

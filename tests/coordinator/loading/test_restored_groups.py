@@ -1,4 +1,4 @@
-"""Groups as their records tell (LF-35, EX-16, EX-52), and those of KIP-848."""
+"""Classic groups and consumer groups from their records (LF-35, EX-16, EX-52)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_a_group_with_members_is_stable() -> None:
 
 
 @pytest.mark.parametrize(("version", "timestamp_ms"), [(0, None), (1, None), (2, NOW - 5), (3, NOW - 5), (4, NOW - 5)])
-def test_a_group_without_members_is_empty_since_when_it_says(version: int, timestamp_ms: int | None) -> None:
-    """LF-35, EX-16, EX-52: values of before 2.1 have no time."""
+def test_a_group_without_members_is_empty_since_its_timestamp(version: int, timestamp_ms: int | None) -> None:
+    """LF-35, EX-16, EX-52: values written before 2.1 have no timestamp."""
     (group,) = loaded(group_log(group_value(), version).data).load.groups
     assert (group.state, group.state_timestamp_ms) == (GroupState.EMPTY, timestamp_ms)
     assert (group.generation, group.protocol_type, group.leader_id) == (3, "consumer", None)
@@ -56,14 +56,14 @@ def test_the_first_values_have_one_timeout(version: int, rebalance_timeout_ms: i
     assert group.members["m"].rebalance_timeout_ms == rebalance_timeout_ms
 
 
-def test_a_group_that_nobody_joined_has_no_protocol_type() -> None:
+def test_a_group_without_members_ever_has_no_protocol_type() -> None:
     """LF-14, EX-14."""
     value = group_value(protocol_type="", generation=0)
     (group,) = loaded(group_log(value).data).load.groups
     assert (group.protocol_type, group.generation, group.subscribed_topics) == (None, 0, None)
 
 
-def test_subscriptions_that_cannot_be_read_are_unknown() -> None:
+def test_unreadable_subscriptions_are_unknown() -> None:
     """EX-22."""
     for subscription in (b"", b"\0\0\0\0\0\5", b"nothing"):
         (group,) = loaded(group_log(group_value(MEMBER.replace(subscription=subscription))).data).load.groups
@@ -79,8 +79,8 @@ def test_the_last_record_of_a_group_counts() -> None:
     assert (group.state, group.generation, group.members) == (GroupState.EMPTY, 4, {})
 
 
-def test_a_removed_group_is_gone_and_its_later_offsets_are_a_simple_group() -> None:
-    """LF-35: offsets and group records of a group don't mind each other's order."""
+def test_later_offsets_of_a_removed_group_are_a_simple_group() -> None:
+    """LF-35: the order between offset records and group records does not matter."""
     log = group_log(group_value())
     log.commit("g", [("t", [(0, stored(1))])])
     log.remove_group("g")
@@ -88,7 +88,7 @@ def test_a_removed_group_is_gone_and_its_later_offsets_are_a_simple_group() -> N
     found = loaded(log.data)
     assert found.load.groups == []
     assert found.state.coordinator.groups.get("g") is None
-    assert found.plain_offsets() == {"g": {"t": {0: 2}}}
+    assert found.offsets_as_dicts() == {"g": {"t": {0: 2}}}
 
 
 def tombstones_of_member(member_id: str) -> tuple[Pair, ...]:
@@ -100,8 +100,8 @@ def tombstones_of_member(member_id: str) -> tuple[Pair, ...]:
     return tuple((key, None) for key in keys)
 
 
-def test_a_kip_848_group() -> None:
-    """EX-21 row 6: what its members subscribe to is known."""
+def test_a_consumer_group() -> None:
+    """EX-21 row 6: the subscribed topics are known."""
     log = Log()
     consumer_group(log, "m", "n")
     (group,) = loaded(log.data).load.groups
@@ -122,7 +122,7 @@ def test_a_kip_848_group() -> None:
     assert loaded(log.data).load.groups == []
 
 
-def test_regular_expressions_of_a_kip_848_group() -> None:
+def test_regular_expressions_of_a_consumer_group() -> None:
     log = Log()
     consumer_group(log)
     log.records(
@@ -138,7 +138,7 @@ def test_regular_expressions_of_a_kip_848_group() -> None:
     assert group.subscribed_topics == frozenset()
 
 
-def test_a_member_of_a_kip_848_group_that_speaks_the_classic_protocol() -> None:
+def test_a_member_of_a_consumer_group_that_uses_the_classic_protocol() -> None:
     metadata = consumer.ClassicMemberMetadata(
         session_timeout_ms=7000, supported_protocols=(consumer.ClassicProtocol(name="range", metadata=b"s"),)
     )
@@ -152,7 +152,7 @@ def test_a_member_of_a_kip_848_group_that_speaks_the_classic_protocol() -> None:
 
 
 def test_a_group_that_changed_its_protocol() -> None:
-    """KIP-848: the kind of a group is that of its last record; tombstones of the other kind are not about it."""
+    """KIP-848: the last record decides the kind of a group; tombstones of the other kind have no effect."""
     log = group_log(group_value(MEMBER))
     log.remove_group("g")
     consumer_group(log, "m")

@@ -1,4 +1,4 @@
-"""Members after a restart: a session timeout in full, then the group is Empty and its clock begins (EX-17, LF-38)."""
+"""After a restart members have a full session; then the group is Empty and its retention time begins (EX-17, LF-38)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECOND_MS = 1000
 
 
 class Restart:
-    """A broker that loads a log, on a clock that is moved by hand."""
+    """A broker that loads a log, with a manual clock."""
 
     def __init__(self, log: Log, start_ms: int, kafka_version: str = "latest") -> None:
         settings = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "1000"}
@@ -36,7 +36,7 @@ class Restart:
         ExpirationTask(self.state.coordinator, self.clock).start()
 
     def at(self, time_s: float) -> tuple[str | None, bool]:
-        """The group's state, and whether its offset is there, that much after `NOW`."""
+        """Return the group's state, and whether its offset exists, some seconds after `NOW`."""
         self.clock.advance(NOW + round(time_s * SECOND_MS) - self.clock.now_ms())
         group = self.state.coordinator.groups.get("g")
         return None if group is None else group.state.value, bool(self.state.coordinator.offsets.of_group("g"))
@@ -62,7 +62,7 @@ def test_t22_members_that_never_return() -> None:
 
 
 def test_t21_downtime_counts_for_a_group_that_was_empty() -> None:
-    """T21, EX-16: Empty at 5; down from 10 to 80; gone at the first sweep."""
+    """T21, EX-16: Empty at 5; down from 10 to 80; gone at the first run."""
     log = Log()
     log.records((GroupMetadataKey(group="g"), (group_value(current_state_timestamp=NOW + 5 * SECOND_MS), 3)))
     log.commit("g", [("t", [(0, stored(1, commit_timestamp_ms=NOW))])])
@@ -71,8 +71,8 @@ def test_t21_downtime_counts_for_a_group_that_was_empty() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_without_a_time_of_the_group_the_commit_counts(version: int) -> None:
-    """EX-52: groups that were written by 2.0."""
+def test_without_a_state_timestamp_the_commit_counts(version: int) -> None:
+    """EX-52: groups that 2.0 wrote."""
     log = Log()
     log.records((GroupMetadataKey(group="g"), (group_value(), version)))
     log.commit("g", [("t", [(0, stored(1, commit_timestamp_ms=NOW))])])
@@ -81,8 +81,8 @@ def test_without_a_time_of_the_group_the_commit_counts(version: int) -> None:
     assert restart.at(61.1) == (None, False)
 
 
-def test_members_of_a_kip_848_group_are_given_up() -> None:
-    """EX-21 row 6: then the topics they subscribed to are safe no more; the commit counts, not the time of leaving."""
+def test_sessions_of_a_consumer_group_expire() -> None:
+    """EX-21 row 6: then no topic has a subscription; the commit counts, not the end of the sessions."""
     log = Log()
     consumer_group(log, "m", "n")
     log.commit("g", [("t", [(0, stored(1, commit_timestamp_ms=NOW))])])
@@ -92,7 +92,7 @@ def test_members_of_a_kip_848_group_are_given_up() -> None:
     assert restart.at(70 + session_s + 1.1) == (None, False)
 
 
-def test_a_group_that_was_removed_in_the_meantime_is_left_alone() -> None:
+def test_the_end_of_sessions_does_not_affect_a_new_group_with_the_id() -> None:
     log = Log()
     consumer_group(log, "m")
     restart = Restart(log, NOW)

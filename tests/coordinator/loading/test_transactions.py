@@ -1,4 +1,4 @@
-"""Offsets of transactions, which count once their marker has come (LF-32 to LF-34, OC-56)."""
+"""Offsets of transactions, which become visible with the marker (LF-32 to LF-34, OC-56)."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def test_offsets_of_transactions_wait_for_their_marker(decodes_all: bool) -> Non
     log.transaction(2, offset(20, partition=2))
     log.transaction(3, offset(30, partition=3))
     found = loaded(log.data, decodes_all=decodes_all)
-    assert found.plain_offsets() == {"g": {"t": {0: 2}}}
+    assert found.offsets_as_dicts() == {"g": {"t": {0: 2}}}
     assert ("g", "t", 1) in found.load.pending
     assert found.load.pending.has_group("g")
     log.marker(1, COMMIT)
     log.marker(2, ABORT)
     found = loaded(log.data, decodes_all=decodes_all)
-    assert found.plain_offsets() == {"g": {"t": {0: 10, 1: 11}}}
+    assert found.offsets_as_dicts() == {"g": {"t": {0: 10, 1: 11}}}
     assert [(producer_id, place) for producer_id, place, _ in found.load.pending] == [(3, ("g", "t", 3))]
     log.marker(3, ABORT)
     assert not loaded(log.data, decodes_all=decodes_all).load.pending
 
 
 @both_ways
-def test_a_marker_of_nobody(decodes_all: bool) -> None:
+def test_a_marker_without_a_transaction(decodes_all: bool) -> None:
     """LF-22."""
     log = Log()
     log.marker(1, COMMIT)
@@ -57,7 +57,7 @@ def test_a_marker_of_nobody(decodes_all: bool) -> None:
 
 @both_ways
 @old_and_new
-def test_a_plain_commit_made_before_the_marker_wins(kafka_version: str, decodes_all: bool) -> None:
+def test_a_later_commit_before_the_marker_wins(kafka_version: str, decodes_all: bool) -> None:
     """OC-56, BA-105: the order of the records decides."""
     log = Log()
     for number in range(3):
@@ -73,8 +73,8 @@ def test_a_plain_commit_made_before_the_marker_wins(kafka_version: str, decodes_
 
 
 @both_ways
-def test_a_plain_commit_wins_over_a_marker_that_is_still_to_come(decodes_all: bool) -> None:
-    """OC-56: what a load leaves pending knows what was visible after it."""
+def test_a_later_commit_wins_over_a_marker_after_the_load(decodes_all: bool) -> None:
+    """OC-56: pending offsets of a load include the position of the visible record."""
     log = Log()
     for number in range(3):
         log.commit("g", [("t", [(0, stored(number))])])
@@ -107,8 +107,8 @@ def test_the_last_offset_of_a_transaction_wins(decodes_all: bool) -> None:
 
 @both_ways
 @old_and_new
-def test_a_tombstone_while_offsets_wait(kafka_version: str, decodes_all: bool) -> None:
-    """LF-34: the new coordinator drops what waits too."""
+def test_a_tombstone_while_offsets_are_pending(kafka_version: str, decodes_all: bool) -> None:
+    """LF-34: the new coordinator deletes pending offsets too."""
     log = Log()
     log.transaction(1, offset(10))
     log.transaction(2, offset(20))
@@ -122,7 +122,7 @@ def test_a_tombstone_while_offsets_wait(kafka_version: str, decodes_all: bool) -
 @both_ways
 @old_and_new
 def test_a_tombstone_within_a_transaction(kafka_version: str, decodes_all: bool) -> None:
-    """LF-34: the old coordinator takes it for the transaction's own."""
+    """LF-34: the old coordinator deletes the transaction's pending offset."""
     log = Log()
     for number in range(3):
         log.commit("g", [("t", [(0, stored(number))])])

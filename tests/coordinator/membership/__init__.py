@@ -1,1 +1,1 @@
-"""The coordinator's part in classic groups, function by function, on a clock of its own."""
+"""Classic groups in the coordinator, function by function, on a clock of their own."""

@@ -1,12 +1,12 @@
-"""Whatever members do, in whatever order, a group keeps its promises.
+"""The invariants of a group hold after any actions of its members, in any order.
 
-Method: Hypothesis has members join, sync, live, leave and be silent at random, on a clock of their own. After each step
-what the group holds must agree with itself; and what members were told, with what they were told before:
+Method: Hypothesis has members join, sync, send heartbeats, leave and stay silent at random, on a virtual clock. After
+each step the data of the group must be consistent, and the responses must agree with earlier ones:
 
-- a generation has one leader, one protocol and one set of members, and every answer tells of it alike;
-- generations only rise;
-- a member has one assignment in a generation, and it is the leader's;
-- every request is answered in the end, with nobody doing anything but time passing.
+- a generation has one leader, one protocol and one set of members in all responses;
+- generations only increase;
+- a member has one assignment in a generation, which is the leader's;
+- each request gets a response, if only time passes.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from kproto.codes import ErrorCode
 from kproto_server.coordinator.groups import Group, GroupState, Protocols
 from kproto_server.coordinator.membership.phases import DelayedSync, InitialDelayedJoin
 from kproto_server.coordinator.membership.responses import JoinResult, PendingResponse, SyncResult
-from tests.coordinator.membership.gathering import RANGE, SUBSCRIPTION, Coordinator
+from tests.coordinator.membership.group_driver import RANGE, SUBSCRIPTION, GroupDriver
 
 KAFKA_VERSIONS = ("0.10.2", "2.0", "2.3", "2.5", "3.9", "4.4")
 PREFERENCES: tuple[Protocols, ...] = (
@@ -29,40 +30,40 @@ PREFERENCES: tuple[Protocols, ...] = (
 )
 INSTANCES = (None, None, "i1", "i2")
 LONGEST_MS = 3_600_000
-"""By then nobody waits any more: a new member's five minutes, and all sessions and gatherings, are over."""
+"""No request is pending after this: the timeout of new members, all sessions and all rebalances are over."""
 
 
 class Members(RuleBasedStateMachine):
-    """One group, and everybody who has ever been told a member id in it."""
+    """One group, and all members that ever got an id in it."""
 
     @initialize(
         kafka_version=st.sampled_from(KAFKA_VERSIONS), size_max=st.sampled_from(["2", "100"]), delay=st.integers(0, 1)
     )
-    def prepare_rebalance(self, kafka_version: str, size_max: str, delay: int) -> None:
-        self.coordinator = Coordinator(
+    def create_group(self, kafka_version: str, size_max: str, delay: int) -> None:
+        self.driver = GroupDriver(
             kafka_version, group_max_size=size_max, group_initial_rebalance_delay_ms=str(delay * 3000)
         )
         self.ids: list[tuple[str, str | None]] = []
-        """With their instances."""
+        """Member ids with their instance ids."""
         self.joins: list[PendingResponse[JoinResult]] = []
         self.syncs: list[tuple[str, int, PendingResponse[SyncResult]]] = []
         self.generation = 0
-        self.told: dict[int, JoinResult] = {}
-        """Of each generation the leader's answer."""
+        self.leaders: dict[int, JoinResult] = {}
+        """The leader's result of each generation."""
         self.followers: dict[int, set[tuple[str, str | None]]] = {}
-        """Leader and protocol that the others were told."""
-        self.handed_in: dict[int, dict[str, bytes]] = {}
-        """What the leader of each generation assigned first, by member."""
+        """The leader and the protocol in the results of the other members."""
+        self.leader_assignments: dict[int, dict[str, bytes]] = {}
+        """The first assignments of each generation's leader, by member."""
         self.assignments: dict[tuple[int, str], bytes] = {}
 
     @property
     def group(self) -> Group | None:
-        return self.coordinator.state.coordinator.groups.get("g")
+        return self.driver.state.coordinator.groups.get("g")
 
     def member(self, data: st.DataObject) -> tuple[str, str | None]:
         return data.draw(st.sampled_from(self.ids), label="member")
 
-    # What happens.
+    # Actions.
 
     @rule(
         protocols=st.sampled_from(PREFERENCES),
@@ -72,7 +73,7 @@ class Members(RuleBasedStateMachine):
         timeouts=st.sampled_from([(5_000, 10_000), (20_000, 5_000), (60_000, 60_000)]),
         settle=st.booleans(),
     )
-    def somebody_joins(
+    def new_member_joins(
         self,
         protocols: Protocols,
         instance: str | None,
@@ -82,8 +83,8 @@ class Members(RuleBasedStateMachine):
         settle: bool,
     ) -> None:
         session_ms, rebalance_ms = timeouts
-        kafka_version = self.coordinator.state.kafka_version
-        response = self.coordinator.join(
+        kafka_version = self.driver.state.kafka_version
+        response = self.driver.join(
             instance=instance if kafka_version.at_least(2, 3) else None,
             protocols=protocols,
             session_ms=session_ms,
@@ -96,13 +97,13 @@ class Members(RuleBasedStateMachine):
 
     @precondition(lambda self: self.ids)
     @rule(data=st.data(), protocols=st.sampled_from(PREFERENCES))
-    def somebody_joins_again(self, data: st.DataObject, protocols: Protocols) -> None:
+    def member_rejoins(self, data: st.DataObject, protocols: Protocols) -> None:
         member_id, instance = self.member(data)
-        self.joins.append(self.coordinator.join(member_id, instance=instance, protocols=protocols))
+        self.joins.append(self.driver.join(member_id, instance=instance, protocols=protocols))
 
     @precondition(lambda self: self.ids)
     @rule(data=st.data(), assigns=st.booleans())
-    def somebody_syncs(self, data: st.DataObject, assigns: bool) -> None:
+    def member_syncs(self, data: st.DataObject, assigns: bool) -> None:
         member_id, instance = self.member(data)
         group = self.group
         generation = -1 if group is None else group.generation
@@ -112,45 +113,58 @@ class Members(RuleBasedStateMachine):
                 name: f"{generation} {number}".encode() for number, name in enumerate([*group.members, "ghost"])
             }
         if group is not None and group.leader_id == member_id and group.state is GroupState.COMPLETING_REBALANCE:
-            self.handed_in.setdefault(generation, assignments)
-        response = self.coordinator.sync(member_id, assignments, instance=instance)
+            self.leader_assignments.setdefault(generation, assignments)
+        response = self.driver.sync(member_id, assignments, instance=instance)
         self.syncs.append((member_id, generation, response))
 
     @precondition(lambda self: self.ids)
     @rule(data=st.data(), is_late=st.booleans())
-    def somebody_lives(self, data: st.DataObject, is_late: bool) -> None:
+    def member_sends_heartbeat(self, data: st.DataObject, is_late: bool) -> None:
         member_id, instance = self.member(data)
-        error = self.coordinator.heartbeat(member_id, self.generation - is_late, instance)
-        assert error in (0, 22, 25, 27, 82)
+        error = self.driver.heartbeat(member_id, self.generation - is_late, instance)
+        assert error in (
+            0,
+            ErrorCode.ILLEGAL_GENERATION,
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            ErrorCode.REBALANCE_IN_PROGRESS,
+            ErrorCode.FENCED_INSTANCE_ID,
+        )
 
     @precondition(lambda self: self.ids)
     @rule(data=st.data(), by_instance=st.booleans())
-    def somebody_leaves(self, data: st.DataObject, by_instance: bool) -> None:
+    def member_leaves(self, data: st.DataObject, by_instance: bool) -> None:
         member_id, instance = self.member(data)
-        (error,) = self.coordinator.leave(("" if by_instance else member_id, instance))
-        assert error in (0, 25, 82)
+        (error,) = self.driver.leave(("" if by_instance else member_id, instance))
+        assert error in (0, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
         assert self.group is None or member_id not in self.group.members or error or by_instance
 
     @rule(duration_ms=st.sampled_from([1, 900, 3000, 4999, 5000, 20_000, 61_000, 300_000]))
     def time_passes(self, duration_ms: int) -> None:
-        self.coordinator.pass_time(duration_ms)
+        self.driver.pass_time(duration_ms)
 
-    # What is so then.
+    # Invariants.
 
     @invariant()
-    def answers_agree(self) -> None:
-        waiting = []
+    def join_results_agree(self) -> None:
+        pending = []
         for response in self.joins:
             result = response.result
             if result is None:
-                waiting.append(response)
+                pending.append(response)
                 continue
-            assert result.error in (0, 23, 25, 79, 81, 82), result
-            if result.error in (0, 79):
+            assert result.error in (
+                0,
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                ErrorCode.MEMBER_ID_REQUIRED,
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                ErrorCode.FENCED_INSTANCE_ID,
+            ), result
+            if result.error in (0, ErrorCode.MEMBER_ID_REQUIRED):
                 self.learn_id(result.member_id)
             if result.error == 0:
                 self.learn_generation(result)
-        self.joins = waiting
+        self.joins = pending
 
     def learn_id(self, member_id: str) -> None:
         if all(member_id != known for known, _ in self.ids):
@@ -162,32 +176,38 @@ class Members(RuleBasedStateMachine):
         assert result.generation >= 1
         assert result.protocol_type == "consumer"
         if result.members and not result.skip_assignment:
-            before = self.told.setdefault(result.generation, result)
+            before = self.leaders.setdefault(result.generation, result)
             if before.leader_id == result.leader_id:
                 assert before.protocol_name == result.protocol_name
             assert result.leader_id == result.member_id
             assert result.member_id in {member.member_id for member in result.members}
 
     @invariant()
-    def assignments_are_the_leaders(self) -> None:
-        waiting = []
+    def assignments_are_those_of_the_leader(self) -> None:
+        pending = []
         for member_id, generation, response in self.syncs:
             result = response.result
             if result is None:
-                waiting.append((member_id, generation, response))
+                pending.append((member_id, generation, response))
                 continue
-            assert result.error in (0, 22, 25, 27, 82), result
+            assert result.error in (
+                0,
+                ErrorCode.ILLEGAL_GENERATION,
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                ErrorCode.REBALANCE_IN_PROGRESS,
+                ErrorCode.FENCED_INSTANCE_ID,
+            ), result
             if result.error == 0:
                 assert self.assignments.setdefault((generation, member_id), result.assignment) == result.assignment
-                handed_in = self.handed_in[generation]
-                assert result.assignment in {b"", *handed_in.values()}
-                assert result.assignment != handed_in.get("ghost") or not result.assignment
-                if member_id in handed_in:
-                    assert result.assignment == handed_in[member_id]
-        self.syncs = waiting
+                leader_assignments = self.leader_assignments[generation]
+                assert result.assignment in {b"", *leader_assignments.values()}
+                assert result.assignment != leader_assignments.get("ghost") or not result.assignment
+                if member_id in leader_assignments:
+                    assert result.assignment == leader_assignments[member_id]
+        self.syncs = pending
 
     @invariant()
-    def the_group_agrees_with_itself(self) -> None:
+    def group_is_consistent(self) -> None:
         group = self.group
         if group is None:
             return
@@ -195,7 +215,7 @@ class Members(RuleBasedStateMachine):
         self.generation = group.generation
         members = group.members
         assert not members or group.state is not GroupState.EMPTY
-        # A first gathering goes on even if those who have come are gone, and ids that were given out are waited for.
+        # The initial rebalance delay continues even if all members have left, and pending member ids keep a rebalance.
         waits = isinstance(group.phase, InitialDelayedJoin) or group.pending_members
         assert members or group.state is GroupState.EMPTY or waits
         assert group.state is not GroupState.DEAD
@@ -209,16 +229,16 @@ class Members(RuleBasedStateMachine):
             name: sum(name in dict(member.protocols) for member in members.values()) for name in names
         }
         assert not members or len(members) in group.protocol_counts.values()
-        gathers = group.state is GroupState.PREPARING_REBALANCE
-        assert gathers == (group.phase is not None and not isinstance(group.phase, DelayedSync))
-        assert gathers or all(member.pending_join is None for member in members.values())
+        is_preparing = group.state is GroupState.PREPARING_REBALANCE
+        assert is_preparing == (group.phase is not None and not isinstance(group.phase, DelayedSync))
+        assert is_preparing or all(member.pending_join is None for member in members.values())
         assert group.state is GroupState.COMPLETING_REBALANCE or all(m.pending_sync is None for m in members.values())
         assert group.pending_sync_members <= set(members)
         assert not set(group.pending_members) & set(members)
 
     @invariant()
-    def somebody_will_look(self) -> None:
-        """What time has to end has its timer."""
+    def deadlines_have_timers(self) -> None:
+        """Each deadline has a timer that is not later."""
         group = self.group
         if group is None:
             return
@@ -240,10 +260,10 @@ class Members(RuleBasedStateMachine):
         if not hasattr(self, "coordinator"):
             return
         for _ in range(20):
-            self.coordinator.pass_time(LONGEST_MS // 20)
-            self.answers_agree()
-            self.assignments_are_the_leaders()
-            self.the_group_agrees_with_itself()
+            self.driver.pass_time(LONGEST_MS // 20)
+            self.join_results_agree()
+            self.assignments_are_those_of_the_leader()
+            self.group_is_consistent()
         assert self.joins == []
         assert self.syncs == []
         assert self.group is None or (self.group.state is GroupState.EMPTY and not self.group.pending_members)

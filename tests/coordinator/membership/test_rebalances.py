@@ -1,230 +1,231 @@
-"""When a rebalance ends, and who is in it then (GP-20 to GP-26)."""
+"""When a rebalance ends, and which members it has then (GP-20 to GP-26)."""
 
 from __future__ import annotations
 
 import pytest
 
+from kproto.codes import ErrorCode
 from kproto.records.consumer_protocol import ConsumerProtocolSubscription, encode_member_data
 from kproto_server.coordinator.groups import GroupState
-from tests.coordinator.membership.gathering import SUBSCRIPTION, Coordinator, error_of, joined
+from tests.coordinator.membership.group_driver import SUBSCRIPTION, GroupDriver, error_of, joined
 
 
-def test_a_first_rebalance_waits_for_nobody_by_default() -> None:
+def test_a_first_rebalance_has_no_delay_by_default() -> None:
     """GP-21."""
-    coordinator = Coordinator()
-    assert joined(coordinator.join()).generation == 1
+    driver = GroupDriver()
+    assert joined(driver.join()).generation == 1
 
 
-def test_members_that_come_in_one_moment_are_one_generation() -> None:
-    coordinator = Coordinator()
-    first, second = coordinator.join(settle=False), coordinator.join(settle=False)
+def test_members_that_join_at_one_time_are_one_generation() -> None:
+    driver = GroupDriver()
+    first, second = driver.join(settle=False), driver.join(settle=False)
     assert first.result is None
-    coordinator.clock.run_due()
+    driver.clock.run_due()
     assert (joined(first).generation, joined(second).generation) == (1, 1)
     assert len(joined(first).members) == 2
     assert joined(second).members == ()
 
 
-def test_a_first_rebalance_is_made_longer_by_each_who_comes() -> None:
-    """GP-20, as measured on 4.4.0: joins at 0, 2 and 4.5 s are answered at 8.0 s."""
-    coordinator = Coordinator(group_initial_rebalance_delay_ms="3000")
-    replies = [coordinator.join(rebalance_ms=8000)]
-    coordinator.pass_time(2000)
-    replies.append(coordinator.join(rebalance_ms=8000))
-    coordinator.pass_time(2500)
-    replies.append(coordinator.join(rebalance_ms=8000))
-    coordinator.pass_time(3499)
+def test_each_member_that_joins_extends_the_initial_delay() -> None:
+    """GP-20, measured on 4.4.0: JoinGroups at 0, 2 and 4.5 s are completed at 8.0 s."""
+    driver = GroupDriver(group_initial_rebalance_delay_ms="3000")
+    replies = [driver.join(rebalance_ms=8000)]
+    driver.pass_time(2000)
+    replies.append(driver.join(rebalance_ms=8000))
+    driver.pass_time(2500)
+    replies.append(driver.join(rebalance_ms=8000))
+    driver.pass_time(3499)
     assert [response.result for response in replies] == [None] * 3
-    coordinator.pass_time(1)
+    driver.pass_time(1)
     assert {joined(response).generation for response in replies} == {1}
 
 
-def test_a_first_rebalance_that_nobody_else_comes_to_ends_after_one_delay() -> None:
-    coordinator = Coordinator(group_initial_rebalance_delay_ms="3000")
-    response = coordinator.join()
-    coordinator.pass_time(2999)
+def test_a_first_rebalance_with_one_member_ends_after_one_delay() -> None:
+    driver = GroupDriver(group_initial_rebalance_delay_ms="3000")
+    response = driver.join()
+    driver.pass_time(2999)
     assert response.result is None
-    coordinator.pass_time(1)
+    driver.pass_time(1)
     assert joined(response).generation == 1
 
 
 @pytest.mark.parametrize("kafka_version", ["3.9", "4.4"])
-def test_a_first_rebalance_is_not_cut_short_by_who_leaves(kafka_version: str) -> None:
-    """GP-37: whoever is left has joined, and is told so when the time is over."""
-    coordinator = Coordinator(kafka_version, group_initial_rebalance_delay_ms="3000")
-    first = coordinator.join()
-    (gone,) = coordinator.group.members
-    second = coordinator.join()
-    coordinator.pass_time(1000)
-    assert coordinator.leave((gone, None)) == [0]
-    assert error_of(first) == 25
-    coordinator.pass_time(4999)
+def test_a_member_that_leaves_does_not_end_the_initial_delay(kafka_version: str) -> None:
+    """GP-37: the remaining members get their response when the delay is over."""
+    driver = GroupDriver(kafka_version, group_initial_rebalance_delay_ms="3000")
+    first = driver.join()
+    (gone,) = driver.group.members
+    second = driver.join()
+    driver.pass_time(1000)
+    assert driver.leave((gone, None)) == [0]
+    assert error_of(first) == ErrorCode.UNKNOWN_MEMBER_ID
+    driver.pass_time(4999)
     assert second.result is None
-    coordinator.pass_time(1)
+    driver.pass_time(1)
     assert [member.member_id for member in joined(second).members] == [joined(second).member_id]
 
 
 @pytest.mark.parametrize(("kafka_version", "due_ms"), [("3.9", 3000), ("4.4", 5000)])
-def test_only_the_new_coordinator_makes_the_first_rebalance_of_a_group_that_had_members_longer(
+def test_only_the_new_coordinator_extends_the_delay_of_a_group_that_had_members(
     kafka_version: str, due_ms: int
 ) -> None:
-    coordinator = Coordinator(kafka_version, group_initial_rebalance_delay_ms="3000")
-    first = coordinator.join()
-    coordinator.pass_time(3000)
-    coordinator.leave((joined(first).member_id, None))
-    again = coordinator.join(rebalance_ms=5000)
-    coordinator.pass_time(1000)
-    coordinator.join(rebalance_ms=5000)
-    coordinator.pass_time(due_ms - 1001)
+    driver = GroupDriver(kafka_version, group_initial_rebalance_delay_ms="3000")
+    first = driver.join()
+    driver.pass_time(3000)
+    driver.leave((joined(first).member_id, None))
+    again = driver.join(rebalance_ms=5000)
+    driver.pass_time(1000)
+    driver.join(rebalance_ms=5000)
+    driver.pass_time(due_ms - 1001)
     assert again.result is None
-    coordinator.pass_time(1)
+    driver.pass_time(1)
     assert joined(again).generation == 3
 
 
-def test_releases_before_011_do_not_wait() -> None:
-    coordinator = Coordinator("0.10.2", group_initial_rebalance_delay_ms="3000")
-    assert joined(coordinator.join(settle=False)).generation == 1
+def test_releases_before_0_11_have_no_initial_delay() -> None:
+    driver = GroupDriver("0.10.2", group_initial_rebalance_delay_ms="3000")
+    assert joined(driver.join(settle=False)).generation == 1
 
 
-def test_whoever_does_not_join_again_is_out_when_the_time_is_over() -> None:
-    """GP-22: the leader did not; whoever came first of the others leads (GP-24)."""
-    coordinator = Coordinator()
-    leader, *followers = coordinator.stable_with(3, session_ms=100_000)
-    replies = [coordinator.join(member_id, rebalance_ms=1000, protocols=(("range", b"x"),)) for member_id in followers]
-    coordinator.pass_time(59_999)
+def test_members_that_do_not_rejoin_are_removed_at_the_deadline() -> None:
+    """GP-22: here the leader; the next member in order of joining leads (GP-24)."""
+    driver = GroupDriver()
+    leader, *followers = driver.stable_with(3, session_ms=100_000)
+    replies = [driver.join(member_id, rebalance_ms=1000, protocols=(("range", b"x"),)) for member_id in followers]
+    driver.pass_time(59_999)
     assert [response.result for response in replies] == [None, None]
-    assert coordinator.heartbeat(leader) == 27
-    coordinator.pass_time(1)
+    assert driver.heartbeat(leader) == ErrorCode.REBALANCE_IN_PROGRESS
+    driver.pass_time(1)
     assert {joined(response).leader_id for response in replies} == {followers[0]}
-    assert coordinator.heartbeat(leader) == 25
+    assert driver.heartbeat(leader) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_leader_that_joins_again_stays_the_leader() -> None:
+def test_a_leader_that_rejoins_stays_the_leader() -> None:
     """GP-24."""
-    coordinator = Coordinator()
-    leader, follower = coordinator.stable_with(2)
-    replies = [coordinator.join(follower, protocols=(("range", b"x"),)), coordinator.join(leader)]
+    driver = GroupDriver()
+    leader, follower = driver.stable_with(2)
+    replies = [driver.join(follower, protocols=(("range", b"x"),)), driver.join(leader)]
     assert [joined(response).leader_id for response in replies] == [leader, leader]
 
 
-def test_the_slowest_member_says_how_long_a_rebalance_may_last() -> None:
+def test_the_greatest_rebalance_timeout_counts() -> None:
     """GP-5."""
-    coordinator = Coordinator()
-    coordinator.stable_with(1, rebalance_ms=7000, session_ms=100_000)
-    response = coordinator.join(rebalance_ms=1000)
-    coordinator.pass_time(6999)
+    driver = GroupDriver()
+    driver.stable_with(1, rebalance_ms=7000, session_ms=100_000)
+    response = driver.join(rebalance_ms=1000)
+    driver.pass_time(6999)
     assert response.result is None
-    coordinator.pass_time(1)
+    driver.pass_time(1)
     assert joined(response).generation == 2
 
 
-def test_members_that_do_not_sync_are_out() -> None:
-    """GP-25, as measured on 4.4.0: rebalance timeout 8 s, Empty 8 s later."""
-    coordinator = Coordinator()
-    coordinator.join(rebalance_ms=8000, session_ms=60_000)
-    assert coordinator.states_around(8000) == (GroupState.COMPLETING_REBALANCE, GroupState.EMPTY)
+def test_members_that_do_not_sync_are_removed() -> None:
+    """GP-25, measured on 4.4.0: Empty after the rebalance timeout of 8 s."""
+    driver = GroupDriver()
+    driver.join(rebalance_ms=8000, session_ms=60_000)
+    assert driver.states_around(8000) == (GroupState.COMPLETING_REBALANCE, GroupState.EMPTY)
 
 
-def test_before_2_8_only_their_session_ends() -> None:
+def test_before_2_8_only_the_session_expires() -> None:
     """GP-25."""
-    coordinator = Coordinator("2.7")
-    coordinator.join(rebalance_ms=8000, session_ms=60_000)
-    assert coordinator.states_around(60_000) == (GroupState.COMPLETING_REBALANCE, GroupState.EMPTY)
+    driver = GroupDriver("2.7")
+    driver.join(rebalance_ms=8000, session_ms=60_000)
+    assert driver.states_around(60_000) == (GroupState.COMPLETING_REBALANCE, GroupState.EMPTY)
 
 
-def test_who_waits_for_a_leader_that_is_silent_joins_again() -> None:
-    coordinator = Coordinator()
-    first, second = coordinator.join(settle=False), coordinator.join(settle=False, session_ms=60_000)
-    coordinator.clock.run_due()
-    waiting = coordinator.sync(joined(second).member_id)
-    coordinator.pass_time(10_000)
-    assert error_of(waiting) == 27
-    assert list(coordinator.group.members) == [joined(second).member_id]
-    assert joined(first).leader_id not in coordinator.group.members
+def test_members_that_wait_for_a_silent_leader_rejoin() -> None:
+    driver = GroupDriver()
+    first, second = driver.join(settle=False), driver.join(settle=False, session_ms=60_000)
+    driver.clock.run_due()
+    waiting = driver.sync(joined(second).member_id)
+    driver.pass_time(10_000)
+    assert error_of(waiting) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert list(driver.group.members) == [joined(second).member_id]
+    assert joined(first).leader_id not in driver.group.members
 
 
-def test_an_id_that_was_given_out_holds_a_rebalance_up_until_it_lapses() -> None:
+def test_a_pending_member_id_delays_a_rebalance_until_it_expires() -> None:
     """GP-14."""
-    coordinator = Coordinator()
-    coordinator.stable_with(1, session_ms=60_000)
-    leader = next(iter(coordinator.group.members))
-    coordinator.join(requires_known_member_id=True, session_ms=5000)
-    again = coordinator.join(leader)
-    coordinator.pass_time(4999)
+    driver = GroupDriver()
+    driver.stable_with(1, session_ms=60_000)
+    leader = next(iter(driver.group.members))
+    driver.join(requires_known_member_id=True, session_ms=5000)
+    again = driver.join(leader)
+    driver.pass_time(4999)
     assert again.result is None
-    coordinator.pass_time(1)
+    driver.pass_time(1)
     assert joined(again).generation == 2
-    assert coordinator.group.pending_members == {}
+    assert driver.group.pending_members == {}
 
 
-def test_a_new_member_waits_five_minutes_at_most() -> None:
-    """GP-16: its session timeout means nothing before it has an id."""
-    coordinator = Coordinator()
-    coordinator.stable_with(1, rebalance_ms=1_000_000, session_ms=2_000_000)
-    response = coordinator.join(session_ms=1000)
-    coordinator.pass_time(299_999)
+def test_a_new_member_is_pending_for_at_most_five_minutes() -> None:
+    """GP-16: its session timeout does not count before it has an id."""
+    driver = GroupDriver()
+    driver.stable_with(1, rebalance_ms=1_000_000, session_ms=2_000_000)
+    response = driver.join(session_ms=1000)
+    driver.pass_time(299_999)
     assert response.result is None
-    coordinator.pass_time(1)
-    assert error_of(response) == 25
-    assert len(coordinator.group.members) == 1
+    driver.pass_time(1)
+    assert error_of(response) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert len(driver.group.members) == 1
 
 
-def test_a_member_whose_join_waits_is_not_silent() -> None:
+def test_a_member_with_a_pending_join_does_not_expire() -> None:
     """GP-38."""
-    coordinator = Coordinator()
-    leader, follower = coordinator.stable_with(2, session_ms=5000, rebalance_ms=50_000)
-    response = coordinator.join(leader, session_ms=5000, rebalance_ms=50_000)
+    driver = GroupDriver()
+    leader, follower = driver.stable_with(2, session_ms=5000, rebalance_ms=50_000)
+    response = driver.join(leader, session_ms=5000, rebalance_ms=50_000)
     for _ in range(4):
-        coordinator.pass_time(4000)
-        assert coordinator.heartbeat(follower) == 27
+        driver.pass_time(4000)
+        assert driver.heartbeat(follower) == ErrorCode.REBALANCE_IN_PROGRESS
     assert response.result is None
-    coordinator.pass_time(5000)
+    driver.pass_time(5000)
     assert joined(response).generation == 2
-    assert list(coordinator.group.members) == [leader]
+    assert list(driver.group.members) == [leader]
 
 
-def test_silent_members_make_the_others_join_again() -> None:
+def test_an_expired_session_causes_a_rebalance() -> None:
     """GP-38."""
-    coordinator = Coordinator()
-    silent, other = coordinator.stable_with(2)
-    coordinator.pass_time(6000)
-    assert coordinator.heartbeat(other) == 0
-    coordinator.pass_time(4000)
-    assert coordinator.heartbeat(other) == 27
-    assert coordinator.heartbeat(silent) == 25
-    assert joined(coordinator.join(other)).leader_id == other
+    driver = GroupDriver()
+    silent, other = driver.stable_with(2)
+    driver.pass_time(6000)
+    assert driver.heartbeat(other) == 0
+    driver.pass_time(4000)
+    assert driver.heartbeat(other) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert driver.heartbeat(silent) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert joined(driver.join(other)).leader_id == other
 
 
-def test_a_group_whose_members_are_all_silent_is_empty() -> None:
+def test_a_group_is_empty_when_all_sessions_have_expired() -> None:
     """EX-13."""
-    coordinator = Coordinator()
-    coordinator.stable_with(3)
-    coordinator.pass_time(10_000)
-    assert coordinator.group_state is GroupState.EMPTY
-    assert coordinator.group.generation == 2
-    assert coordinator.group.state_timestamp_ms == coordinator.clock.now_ms()
-    assert (coordinator.group.protocol_type, coordinator.group.subscribed_topics) == ("consumer", frozenset())
+    driver = GroupDriver()
+    driver.stable_with(3)
+    driver.pass_time(10_000)
+    assert driver.group_state is GroupState.EMPTY
+    assert driver.group.generation == 2
+    assert driver.group.state_timestamp_ms == driver.clock.now_ms()
+    assert (driver.group.protocol_type, driver.group.subscribed_topics) == ("consumer", frozenset())
 
 
 @pytest.mark.parametrize(("kafka_version", "group_state"), [("0.10.0", GroupState.DEAD), ("0.10.1", GroupState.EMPTY)])
-def test_a_group_without_members_is_gone_before_0_10_1(kafka_version: str, group_state: GroupState) -> None:
-    coordinator = Coordinator(kafka_version)
-    (alone,) = coordinator.stable_with(1)
-    coordinator.leave((alone, None))
-    assert coordinator.group_state is group_state
+def test_before_0_10_1_a_group_without_members_is_removed(kafka_version: str, group_state: GroupState) -> None:
+    driver = GroupDriver(kafka_version)
+    (alone,) = driver.stable_with(1)
+    driver.leave((alone, None))
+    assert driver.group_state is group_state
 
 
-def test_the_earliest_member_decides() -> None:
-    """GP-23, GP-24: where real brokers go by the order of a hash map."""
-    coordinator = Coordinator()
+def test_of_equal_votes_the_earliest_member_decides() -> None:
+    """GP-23, GP-24: in real brokers the order of a hash map decides."""
+    driver = GroupDriver()
     xy, yx = (("x", b""), ("y", b"")), (("y", b""), ("x", b""))
-    first, second = coordinator.join(protocols=yx, settle=False), coordinator.join(protocols=xy, settle=False)
-    third = coordinator.join(protocols=xy, settle=False)
-    coordinator.clock.run_due()
+    first, second = driver.join(protocols=yx, settle=False), driver.join(protocols=xy, settle=False)
+    third = driver.join(protocols=xy, settle=False)
+    driver.clock.run_due()
     assert joined(first).protocol_name == "x"
-    coordinator.leave((joined(third).member_id, None))
-    replies = [coordinator.join(joined(second).member_id, protocols=xy)]
-    replies.append(coordinator.join(joined(first).member_id, protocols=yx))
+    driver.leave((joined(third).member_id, None))
+    replies = [driver.join(joined(second).member_id, protocols=xy)]
+    replies.append(driver.join(joined(first).member_id, protocols=yx))
     assert {(joined(response).protocol_name, joined(response).leader_id) for response in replies} == {
         ("y", joined(first).member_id)
     }
@@ -232,27 +233,27 @@ def test_the_earliest_member_decides() -> None:
 
 @pytest.mark.parametrize("kafka_version", ["2.8", "3.9", "4.4"])
 @pytest.mark.parametrize("metadata", [b"", b"\0", b"changed", SUBSCRIPTION[:-5]])
-def test_metadata_that_are_no_subscription_are_no_error(kafka_version: str, metadata: bytes) -> None:
-    """EX-22: the group is taken to read everything."""
-    coordinator = Coordinator(kafka_version)
-    assert joined(coordinator.join(protocols=(("range", metadata),))).generation == 1
-    assert coordinator.group.subscribed_topics is None
-    assert coordinator.group.is_subscribed_to("t")
+def test_metadata_without_a_subscription_is_no_error(kafka_version: str, metadata: bytes) -> None:
+    """EX-22: the group counts as subscribed to all topics."""
+    driver = GroupDriver(kafka_version)
+    assert joined(driver.join(protocols=(("range", metadata),))).generation == 1
+    assert driver.group.subscribed_topics is None
+    assert driver.group.is_subscribed_to("t")
 
 
-def test_members_say_what_they_read() -> None:
+def test_subscribed_topics_come_from_the_members() -> None:
     """EX-22."""
-    coordinator = Coordinator()
+    driver = GroupDriver()
     other = encode_member_data(ConsumerProtocolSubscription(topics=("u", "t")), 3)
-    coordinator.join(settle=False)
-    coordinator.join(protocols=(("range", other), ("unused", b"")))
-    assert coordinator.group.subscribed_topics == frozenset({"t", "u"})
-    connect = Coordinator()
+    driver.join(settle=False)
+    driver.join(protocols=(("range", other), ("unused", b"")))
+    assert driver.group.subscribed_topics == frozenset({"t", "u"})
+    connect = GroupDriver()
     connect.join(protocol_type="connect")
     assert connect.group.subscribed_topics is None
 
 
 @pytest.mark.parametrize("kafka_version", ["0.9", "0.11", "1.1", "4.4"])
-def test_a_first_member_without_protocols_is_refused(kafka_version: str) -> None:
+def test_a_first_member_without_protocols_is_rejected(kafka_version: str) -> None:
     """GP-13."""
-    assert error_of(Coordinator(kafka_version).join(protocols=())) == 23
+    assert error_of(GroupDriver(kafka_version).join(protocols=())) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL

@@ -1,4 +1,4 @@
-"""Commit templates, and what stands for a request to them: a group's id, and offsets behind it."""
+"""Test data: commit templates, and their requests, which are a group id with offsets after it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def template_of(
     expires_after_ms: int | None = None,
     offset_count: int | None = None,
 ) -> CommitTemplate:
-    """The template of requests with so many offsets; as many as the entries have, if not told."""
+    """Return the template of requests with a number of offsets; by default that of the entries."""
     count = sum(len(partitions) for _, partitions in entries) if offset_count is None else offset_count
     offsets_of = Struct(f">{group_size}x{count}q").unpack_from
     return CommitTemplate(

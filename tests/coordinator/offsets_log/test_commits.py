@@ -1,4 +1,4 @@
-"""Commits as batches: what each release writes, byte for byte as the declared plain path has it."""
+"""Commits as batches: the bytes that each release writes, equal to those of the reference implementation."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from kproto_server.coordinator.offsets_log.commits import commit_batch
 from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.behaviors import behavior_of
-from tests.coordinator.offsets_log.plain import (
+from tests.coordinator.offsets_log.reference import (
     INT64,
     KAFKA_VERSIONS,
     NAMES,
     NOW,
     commits,
     offsets_and_metadata,
-    plain_commit_batch,
+    reference_commit_batch,
 )
 from tests.coordinator.offsets_log.templates import request_of, template_of
 from tests.records.made import COMMIT_BATCH
@@ -43,7 +43,7 @@ STORED = OffsetAndMetadata(42, 5, "m", NOW, None, ZERO)
 
 
 def with_base_sequence(batch: bytes, base_sequence: int) -> bytes:
-    """The vectors of LF-6 have -1 there, which brokers do not write in commits (LF-5)."""
+    """Return the batch with base sequence -1, which LF-6 has, but brokers do not write in commits (LF-5)."""
     header, payload = read_record_batch(batch)[0]
     return seal(header.replace(base_sequence=base_sequence), payload)
 
@@ -69,7 +69,7 @@ def test_the_commit_batch_of_the_specification() -> None:
         ("latest", NOW + 60_000, "0001000000000000002a00016d0000018bcfe568000000018bcfe65260"),
     ],
 )
-def test_the_values_that_releases_write(release: str, expire_ms: int | None, value: str) -> None:
+def test_values_of_each_release(release: str, expire_ms: int | None, value: str) -> None:
     """OC-43, LF-13."""
     stored = STORED._replace(expire_timestamp_ms=expire_ms)
     batch, _ = commit_batch("g1", [("t1", [(0, stored)])], NOW, behavior_of(release))
@@ -78,7 +78,7 @@ def test_the_values_that_releases_write(release: str, expire_ms: int | None, val
     assert record.value == bytes.fromhex(value)
 
 
-def test_the_newest_value_names_the_topic_by_its_id() -> None:
+def test_the_newest_value_has_the_topic_id() -> None:
     """LF-12: tag 0."""
     topic_id = bytes(range(16))
     batch, _ = commit_batch("g1", [("t1", [(0, STORED._replace(topic_id=topic_id))])], NOW, behavior_of("latest"))
@@ -86,7 +86,7 @@ def test_the_newest_value_names_the_topic_by_its_id() -> None:
     assert record.value == bytes.fromhex("0004000000000000002a00000005026d0000018bcfe56800010010") + topic_id
 
 
-def test_every_kafka_version_writes_batches_of_magic_2() -> None:
+def test_each_kafka_version_writes_batches_of_magic_2() -> None:
     """DEVIATION: brokers before 0.11 write message sets."""
     for kafka_version in KAFKA_VERSIONS:
         batch, _ = commit_batch("g1", [("t1", [(0, STORED)])], NOW, kafka_version.behavior(CoordinatorBehavior))
@@ -100,11 +100,11 @@ def test_every_kafka_version_writes_batches_of_magic_2() -> None:
     kafka_version=st.sampled_from(KAFKA_VERSIONS),
     compression=st.sampled_from(Compression),
 )
-def test_a_commit_is_what_the_plain_path_makes(
+def test_a_commit_equals_the_reference_implementation(
     group_id: str, entries: CommitEntries, now_ms: int, kafka_version: KafkaVersion, compression: Compression
 ) -> None:
     batch, count = commit_batch(group_id, entries, now_ms, kafka_version.behavior(CoordinatorBehavior), compression)
-    assert batch == plain_commit_batch(group_id, entries, now_ms, kafka_version, compression)
+    assert batch == reference_commit_batch(group_id, entries, now_ms, kafka_version, compression)
     assert count == sum(len(partitions) for _, partitions in entries) == len(list(read_records(batch)))
 
 
@@ -114,10 +114,10 @@ def test_a_commit_is_what_the_plain_path_makes(
     kafka_version=st.sampled_from(KAFKA_VERSIONS),
     data=st.data(),
 )
-def test_a_template_makes_the_same_batch(
+def test_a_template_encodes_the_same_batch(
     group_ids: list[str], entries: CommitEntries, kafka_version: KafkaVersion, data: st.DataObject
 ) -> None:
-    """D13: for groups of any id, offsets, and times, one after the other."""
+    """D13: for any group ids, offsets and times, one after the other."""
     templates: dict[tuple[int, int | None], CommitTemplate] = {}
     for group_id in group_ids:
         now_ms, expires_after_ms = data.draw(TIMES), data.draw(st.none() | TIMES)
@@ -148,7 +148,7 @@ def test_a_template_makes_the_same_batch(
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_template_takes_as_many_offsets_as_it_has_partitions(count: int) -> None:
+def test_a_template_needs_an_offset_for_each_partition(count: int) -> None:
     entries = [("t1", [(number, STORED) for number in range(count)])]
     for offset_count in [count - 1, count + 1]:
         template = template_of(2, entries, KafkaVersion.named("latest"), offset_count=offset_count)
@@ -166,13 +166,13 @@ def test_a_template_takes_as_many_offsets_as_it_has_partitions(count: int) -> No
     ],
     ids=["group", "metadata", "flexible metadata", "template"],
 )
-def test_names_longer_than_their_size_can_say_are_refused(make: Callable[[str], object]) -> None:
+def test_names_that_are_too_long_are_rejected(make: Callable[[str], object]) -> None:
     make("é" * 16_383)
     with pytest.raises(EncodeError, match="32767 is the most"):
         make("é" * 16_384)
 
 
-def test_batches_are_compressed_as_is_asked_for() -> None:
+def test_batches_are_compressed_as_configured() -> None:
     entries = [("t1", [(0, STORED)])]
     for compression in Compression:
         batch, _ = commit_batch("g1", entries, NOW, behavior_of("latest"), compression)
@@ -180,12 +180,12 @@ def test_batches_are_compressed_as_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("codec", Compression)
-def test_the_compression_that_the_settings_ask_for(codec: Compression) -> None:
+def test_compression_of_the_settings(codec: Compression) -> None:
     settings = Settings.from_mapping({"offsets.topic.compression.codec": str(codec.value)})
     assert offsets_compression(settings) is codec
 
 
-def test_a_compression_that_is_not_installed_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_compression_package_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kproto.records.compression.PACKAGE", "no_such_package")
     with pytest.raises(SettingError, match=r"cannot be 4: zstd compression needs the package no_such_package"):
         Settings.from_mapping({"offsets.topic.compression.codec": "4"})

@@ -12,7 +12,14 @@ from kproto_server.coordinator.offsets_log.deletions import deletion_batch
 from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.behaviors import behavior_of
-from tests.coordinator.offsets_log.plain import INT64, KAFKA_VERSIONS, NAMES, NOW, PARTITIONS, plain_deletion_batch
+from tests.coordinator.offsets_log.reference import (
+    INT64,
+    KAFKA_VERSIONS,
+    NAMES,
+    NOW,
+    PARTITIONS,
+    reference_deletion_batch,
+)
 from tests.records.made import TOMBSTONE_BATCH
 
 if TYPE_CHECKING:
@@ -22,13 +29,13 @@ ENTRIES = st.lists(st.tuples(NAMES, st.lists(PARTITIONS, max_size=3)), max_size=
 
 
 def test_the_tombstone_batch_of_the_specification() -> None:
-    """LF-6; offset 1 there."""
+    """LF-6, which has the batch at offset 1."""
     batch, count = deletion_batch("g1", [("t1", [0])], False, NOW, behavior_of("2.1"))
     assert (1).to_bytes(8, "big") + batch[8:] == TOMBSTONE_BATCH
     assert count == 1
 
 
-def test_a_group_goes_last() -> None:
+def test_the_tombstone_of_the_group_is_last() -> None:
     """EX-31, LF-13: its key is of type 2."""
     batch, count = deletion_batch("g1", [("t1", [0])], True, NOW, behavior_of("latest"))
     keys = [(record.key or b"").hex() for record in read_records(batch)]
@@ -44,11 +51,11 @@ def test_a_group_goes_last() -> None:
     kafka_version=st.sampled_from(KAFKA_VERSIONS),
     many=st.integers(0, 150),
 )
-def test_tombstones_are_what_the_plain_path_makes(
+def test_tombstones_equal_the_reference_implementation(
     group_id: str, entries: DeletionEntries, removes_group: bool, now_ms: int, kafka_version: KafkaVersion, many: int
 ) -> None:
     entries = [*entries, ("many", range(many))]
     count = sum(len(partitions) for _, partitions in entries) + removes_group
     if count:
         batch = deletion_batch(group_id, entries, removes_group, now_ms, kafka_version.behavior(CoordinatorBehavior))
-        assert batch == (plain_deletion_batch(group_id, entries, removes_group, now_ms, kafka_version), count)
+        assert batch == (reference_deletion_batch(group_id, entries, removes_group, now_ms, kafka_version), count)

@@ -1,7 +1,7 @@
-"""Batches of real brokers (fixtures/golden/logs), made again from what they say: the same bytes.
+"""Batches of real brokers (fixtures/golden/logs) are decoded and encoded again to the same bytes.
 
-Base offset and leader epoch aside, which the log sets. Left out are the batches of transactions, their markers, and
-those of KIP-848 groups.
+Except for base offset and leader epoch, which the log sets. Batches of transactions, markers and consumer groups are
+left out, as kproto writes none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ each_release = pytest.mark.parametrize("release", RELEASES)
 
 
 def batches(release: str) -> Iterator[tuple[bytes, int, list[CoordinatorRecord]]]:
-    """Each batch of the kinds that are made here, its timestamp, and what its records say."""
+    """Yield each batch of a kind that kproto writes, with its timestamp and its decoded records."""
     path = FIXTURES / "golden" / "logs" / release / "__consumer_offsets-0" / "00000000000000000000.log"
     for batch in read_batches(path.read_bytes()):
         assert isinstance(batch, RecordBatch)
@@ -50,8 +50,8 @@ def batches(release: str) -> Iterator[tuple[bytes, int, list[CoordinatorRecord]]
             yield batch.encode(), batch.header.base_timestamp, records
 
 
-def unplaced(batch: bytes) -> bytes:
-    """A batch without base offset and leader epoch."""
+def without_position(batch: bytes) -> bytes:
+    """Return a batch without base offset and leader epoch."""
     return bytes(8) + batch[8:12] + bytes(4) + batch[16:]
 
 
@@ -102,7 +102,7 @@ def test_recorded_commits(release: str) -> None:
             continue
         group_id, entries = commit_of(records)
         assert commit_batch(group_id, entries, now_ms, kafka_version.behavior(CoordinatorBehavior)) == (
-            unplaced(data),
+            without_position(data),
             len(records),
         )
         stored = [found for _, partitions in entries for _, found in partitions]
@@ -111,7 +111,7 @@ def test_recorded_commits(release: str) -> None:
             expires_after_ms = None if expire_ms is None else expire_ms - now_ms
             template = template_of(len(group_id.encode()), entries, kafka_version, expires_after_ms)
             request = request_of(group_id, [found.offset for found in stored])
-            assert with_checksum(template.checked(request, now_ms)) == unplaced(data)
+            assert with_checksum(template.checked(request, now_ms)) == without_position(data)
         count += 1
     assert count >= 8
 
@@ -126,7 +126,10 @@ def test_recorded_groups(release: str) -> None:
             if isinstance(record.value, GroupMetadataValue):
                 assert isinstance(record.key, GroupMetadataKey)
                 group = group_of(record.key, record.value)
-                assert group_batch(group, now_ms, kafka_version.behavior(CoordinatorBehavior)) == (unplaced(data), 1)
+                assert group_batch(group, now_ms, kafka_version.behavior(CoordinatorBehavior)) == (
+                    without_position(data),
+                    1,
+                )
                 found.append(len(group.members))
     assert 0 in found
     assert 1 in found
@@ -134,7 +137,7 @@ def test_recorded_groups(release: str) -> None:
 
 @each_release
 def test_recorded_tombstones(release: str) -> None:
-    """EX-30, EX-31; several groups may go in one batch."""
+    """EX-30, EX-31; a batch may have tombstones of several groups."""
     kafka_version = KafkaVersion.named(release)
     count = 0
     for data, now_ms, records in batches(release):
@@ -142,7 +145,7 @@ def test_recorded_tombstones(release: str) -> None:
             keys = [record.key for record in records]
             assert tombstones(
                 [encode_key(key) for key in keys], now_ms, kafka_version.behavior(CoordinatorBehavior)
-            ) == unplaced(data)
+            ) == without_position(data)
             group_ids = {group_id for group_id, _ in groupby(keys, key=lambda key: key.group)}  # type: ignore[attr-defined]
             if len(group_ids) == 1:
                 entries = [(key.topic, [key.partition]) for key in keys if isinstance(key, OffsetCommitKey)]
@@ -153,6 +156,6 @@ def test_recorded_tombstones(release: str) -> None:
                     now_ms,
                     kafka_version.behavior(CoordinatorBehavior),
                 )
-                assert made == (unplaced(data), len(keys))
+                assert made == (without_position(data), len(keys))
             count += 1
     assert count >= 2

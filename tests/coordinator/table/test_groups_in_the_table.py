@@ -1,4 +1,4 @@
-"""What groups cost and become in the table, case by case."""
+"""Groups in the table: their memory, and their changes of size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kproto_server.coordinator.table.layouts import ENTRIES_CACHED_MAX, Layouts
 from kproto_server.coordinator.table.records import encode
 from kproto_server.coordinator.table.table import OffsetTable
 from kproto_server.coordinator.table.topics import TopicNumbers
-from tests.coordinator.table.plain_table import PlainTable
+from tests.coordinator.table.reference_table import ReferenceTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +43,7 @@ def offsets_of(table: OffsetTable, group_id: str) -> dict[str, dict[int, int]]:
 
 
 @pytest.mark.parametrize(("groups", "topics", "partitions"), [(20, 10, 100), (1_000, 1, 16), (5_000, 1, 1)])
-def test_an_entry_takes_at_most_64_octets(groups: int, topics: int, partitions: int) -> None:
+def test_an_entry_takes_at_most_64_bytes(groups: int, topics: int, partitions: int) -> None:
     """OS-13; `bench/table_memory.py` measures resident memory, with millions."""
     offsets = OffsetStore()
     commits = [
@@ -62,7 +62,7 @@ def test_an_entry_takes_at_most_64_octets(groups: int, topics: int, partitions: 
     assert grown / len(offsets) < 64
 
 
-def test_nothing_is_left_of_topics_that_came_and_went() -> None:
+def test_deleted_topics_take_no_memory() -> None:
     table = OffsetTable()
 
     def live(number: int) -> None:
@@ -79,11 +79,11 @@ def test_nothing_is_left_of_topics_that_came_and_went() -> None:
     finally:
         tracemalloc.stop()
     assert len(table) == 0
-    assert grown < 64 * 1024, "a topic that stays takes some hundred octets, its layouts some thousand"
+    assert grown < 64 * 1024, "a topic takes some hundred bytes, its layouts some thousand"
 
 
-def test_a_topic_that_was_made_anew_many_times_is_one_topic() -> None:
-    """Each time with another id; offsets of before that stayed are replaced by partition."""
+def test_a_topic_that_was_created_many_times_is_one_topic() -> None:
+    """Each time with another id; offsets of the old topic are replaced by partition."""
     table = OffsetTable()
     for number in range(300):
         topic_id = number.to_bytes(16, "big")
@@ -95,7 +95,7 @@ def test_a_topic_that_was_made_anew_many_times_is_one_topic() -> None:
     assert len(table) == 5
 
 
-def test_layouts_are_remembered_up_to_a_bound() -> None:
+def test_the_cache_of_layouts_is_bounded() -> None:
     layouts = Layouts(TopicNumbers())
     layouts.topics.base("t", TOPIC_ID)
     for first in range(3000):
@@ -106,11 +106,11 @@ def test_layouts_are_remembered_up_to_a_bound() -> None:
         assert sum(known.count for known in layouts.cached()) <= ENTRIES_CACHED_MAX
 
 
-# What becomes of a group.
+# Changes of a group.
 
 
 def test_a_commit_in_another_order_or_of_a_partition_twice() -> None:
-    """OC-14: the last counts; as many as the group has are not all that it has."""
+    """OC-14: the last one counts; a commit with as many partitions as the group need not name all of them."""
     table = OffsetTable()
     table.apply("g", entries([0, 1]), expires_early=False)
     table.apply("g", [("t", [(1, stored(7)), (1, stored(8, at_ms=9))])], expires_early=False)
@@ -121,19 +121,19 @@ def test_a_commit_in_another_order_or_of_a_partition_twice() -> None:
 
 @pytest.mark.parametrize("group_id", ["g", "a-group-with-" + "a-long-id-" * 40, "\ud800"])
 def test_a_group_grows_and_shrinks(group_id: str) -> None:
-    table, plain = OffsetTable(), PlainTable()
+    table, reference = OffsetTable(), ReferenceTable()
     for count in (1, 16, 70, 500, 64, 3, 1):
-        before = plain.of_group(group_id).get("t", {})
+        before = reference.of_group(group_id).get("t", {})
         deleted = [("t", [partition for partition in before if partition >= count])]
-        for one in (table, plain):
+        for one in (table, reference):
             one.apply(group_id, entries(range(count), at_ms=count), expires_early=False)
             one.remove(group_id, deleted)
-        assert table.of_group(group_id) == plain.of_group(group_id)
+        assert table.of_group(group_id) == reference.of_group(group_id)
         assert len(table) == count
     assert list(table.group_ids()) == [group_id]
 
 
-def test_metadata_that_grow_and_shrink() -> None:
+def test_metadata_grows_and_shrinks() -> None:
     """OS-4: byte for byte."""
     table = OffsetTable()
     for metadata in ("", "m", "grüße", "x" * 4096, "", "\U0001f600" * 2000, "m"):
@@ -143,7 +143,7 @@ def test_metadata_that_grow_and_shrink() -> None:
 
 
 def test_many_partitions_one_by_one() -> None:
-    """Each new one changes one record of the group, not all of it."""
+    """Each new partition changes one record of the group, not all."""
     table = OffsetTable()
     partitions = [number * 7919 % 3000 for number in range(3000)]
     for partition in partitions:
@@ -164,8 +164,8 @@ def test_a_large_group_is_read_by_topic_and_partition() -> None:
     assert repr(view).startswith("{'t': {0: OffsetAndMetadata(offset=0,")
 
 
-def test_ids_that_all_fall_into_one_bucket() -> None:
-    """A bucket has room for 255 of them; others are kept apart, and found."""
+def test_group_ids_that_share_a_bucket() -> None:
+    """A bucket has room for 255 groups; the others are large groups."""
     table = OffsetTable()
     same = [text for number in range(400_000) if crc32((text := f"{number}").encode()) & 0x3FF == 7][:300]
     assert len(same) > BLOCKS_MAX

@@ -1,4 +1,4 @@
-"""Keys as octets."""
+"""Keys as bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ keys = st.sets(st.builds(lambda topic, partition: topic * PARTITIONS + partition
 
 
 @given(keys)
-def test_keys_come_back(some: set[int]) -> None:
+def test_keys_survive_a_round_trip(some: set[int]) -> None:
     sorted_entries = tuple(sorted(some))
     assert decode_keys(encode_keys(sorted_entries)) == sorted_entries
 
@@ -30,10 +30,10 @@ def test_keys_come_back(some: set[int]) -> None:
         ((*range(100), *range(PARTITIONS, PARTITIONS + 100)), 6),
     ],
 )
-def test_neighbours_cost_nothing(keys: tuple[int, ...], size: int) -> None:
+def test_consecutive_keys_take_no_more_bytes(keys: tuple[int, ...], size: int) -> None:
     assert len(encode_keys(keys)) == size
 
 
 @given(topics, partitions)
-def test_a_key_tells_its_topic(topic: int, partition: int) -> None:
+def test_a_key_has_its_topic(topic: int, partition: int) -> None:
     assert base_of(topic * PARTITIONS + partition) == topic * PARTITIONS

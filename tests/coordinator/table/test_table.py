@@ -1,4 +1,4 @@
-"""The packed table does what dictionaries would (D13), whatever becomes of its groups."""
+"""The packed table equals the reference implementation after any changes (D13)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.table.table import OffsetTable
-from tests.coordinator.table.plain_table import PlainTable
+from tests.coordinator.table.reference_table import ReferenceTable
 
 if TYPE_CHECKING:
     from kproto_server.coordinator.offsets import CommitEntries
@@ -31,7 +31,7 @@ METADATA = st.one_of(st.just(""), st.just(""), st.text(max_size=9), st.sampled_f
 
 @st.composite
 def commits(draw: st.DrawFn) -> CommitEntries:
-    """Entries of one commit: mostly alike, now and then each its own."""
+    """Return the entries of one commit: mostly similar, sometimes each different."""
     is_alike = draw(st.integers(0, 3)) > 0
     times = st.integers(0, 9)
     epochs = st.sampled_from([-1, 0, 7, 2**31 - 1])
@@ -54,55 +54,55 @@ def commits(draw: st.DrawFn) -> CommitEntries:
 
 
 class Tables(RuleBasedStateMachine):
-    """Both tables, asked the same."""
+    """Both tables, with the same changes."""
 
     def __init__(self) -> None:
         super().__init__()
         self.packed = OffsetTable()
-        self.plain = PlainTable()
+        self.reference = ReferenceTable()
         self.changed = "g"
 
     @rule(group_id=GROUP_IDS, entries=commits(), early=st.booleans(), times=st.integers(1, 2))
     def commit(self, group_id: str, entries: CommitEntries, early: bool, times: int) -> None:
         for _ in range(times):
             self.packed.apply(group_id, entries, expires_early=early)
-            self.plain.apply(group_id, entries, expires_early=early)
+            self.reference.apply(group_id, entries, expires_early=early)
         self.changed = group_id
 
-    @precondition(lambda self: self.plain.groups)
+    @precondition(lambda self: self.reference.groups)
     @rule(data=st.data(), keeps=st.sampled_from([0, 1, 5, 40]))
     def delete(self, data: st.DataObject, keeps: int) -> None:
-        group_id = data.draw(st.sampled_from(sorted(self.plain.groups)))
-        deleted = [(name, sorted(stored)[keeps:]) for name, stored in self.plain.of_group(group_id).items()]
-        deleted += [("nobody's", [1]), ("t", [12345])]
+        group_id = data.draw(st.sampled_from(sorted(self.reference.groups)))
+        deleted = [(name, sorted(stored)[keeps:]) for name, stored in self.reference.of_group(group_id).items()]
+        deleted += [("unknown's", [1]), ("t", [12345])]
         self.packed.remove(group_id, deleted)
-        self.plain.remove(group_id, deleted)
+        self.reference.remove(group_id, deleted)
         self.changed = group_id
 
     @rule(until_ms=st.integers(0, 9), is_left_alone=st.booleans())
     def look(self, until_ms: int, is_left_alone: bool) -> None:
-        """A sweep: who has to be looked at is named, and named again when it was put off."""
+        """An expiration run: groups to check are yielded, and yielded again after `check_again`."""
         groups_to_check = list(chain(*self.packed.groups_to_check(until_ms)))
         named = [group_id for group_id, _ in groups_to_check]
         assert len(set(named)) == len(named)
         for group_id, all_of_it in groups_to_check:
             if all_of_it is not None:
-                assert self.plain.is_over(group_id, until_ms)
+                assert self.reference.is_expired(group_id, until_ms)
                 assert {name: set(indexes) for name, indexes in all_of_it} == {
-                    name: set(stored) for name, stored in self.plain.of_group(group_id).items()
+                    name: set(stored) for name, stored in self.reference.of_group(group_id).items()
                 }
-        assert set(named) >= self.plain.must_be_named(until_ms)
+        assert set(named) >= self.reference.groups_to_check(until_ms)
         for group_id in named:
             if is_left_alone:
-                self.plain.check_again(group_id)
+                self.reference.check_again(group_id)
             else:
-                min_commit_ms = self.plain.earliest(group_id)
+                min_commit_ms = self.reference.earliest(group_id)
                 self.packed.check_again(group_id, min_commit_ms)
-                self.plain.check_again(group_id, min_commit_ms)
+                self.reference.check_again(group_id, min_commit_ms)
 
     @invariant()
     def the_group_is_the_same(self) -> None:
-        expected = self.plain.of_group(self.changed)
+        expected = self.reference.of_group(self.changed)
         found = self.packed.of_group(self.changed)
         assert found == expected
         assert self.packed.has(self.changed) is bool(expected)
@@ -110,13 +110,13 @@ class Tables(RuleBasedStateMachine):
             for partition in list(stored)[:3]:
                 assert self.packed.of_group(self.changed)[name][partition] == stored[partition]
             assert 777_777 not in found[name]
-        assert len(self.packed) == len(self.plain)
+        assert len(self.packed) == len(self.reference)
 
     def teardown(self) -> None:
-        assert sorted(self.packed.group_ids()) == sorted(self.plain.groups)
-        for name in ("t", "u", "t7", "nobody's"):
-            assert sorted(self.packed.groups_with(name)) == sorted(self.plain.groups_with(name))
-        for group_id, expected in self.plain.groups.items():
+        assert sorted(self.packed.group_ids()) == sorted(self.reference.groups)
+        for name in ("t", "u", "t7", "unknown's"):
+            assert sorted(self.packed.groups_with(name)) == sorted(self.reference.groups_with(name))
+        for group_id, expected in self.reference.groups.items():
             assert self.packed.of_group(group_id) == expected
             self.packed.remove(group_id, [(name, list(stored)) for name, stored in expected.items()])
         assert len(self.packed) == 0

@@ -1,4 +1,4 @@
-"""Transcripts of real brokers, `fixtures/membership/transcripts.jsonl`: one line a transcript, with who gave it."""
+"""Transcripts of real brokers, `fixtures/membership/transcripts.jsonl`: a line has a transcript and its releases."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.fixture_files import FIXTURES
+from tests.membership.members import Step
 from tests.membership.scripts import SCRIPTS
-from tests.membership.talk import Step
 
 TRANSCRIPTS = FIXTURES / "membership" / "transcripts.jsonl"
 
@@ -20,15 +20,15 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
 }
-"""Of the brokers that were recorded."""
+"""The settings of the recorded brokers."""
 
 IN_ALL_VERSIONS = "a_member_alone"
 VERSIONS = (0, 4)
-"""Of JoinGroup, in which the other scripts are played beside their first one and the release's newest."""
+"""Versions of JoinGroup for the other scripts, besides their first one and the newest of the release."""
 
 
 class Transcript(NamedTuple):
-    """What one script came to with one release, in one version of JoinGroup."""
+    """The transcript of a script with a release, in one version of JoinGroup."""
 
     script: str
     join_version: int
@@ -37,7 +37,7 @@ class Transcript(NamedTuple):
 
 
 def versions_of(script: str, release: str) -> list[int]:
-    """The versions of JoinGroup in which a script is played to a release."""
+    """Return the versions of JoinGroup in which a script runs against a release."""
     low, newest = KafkaVersion.named(release).api_versions[11]
     first = max(low, SCRIPTS[script].first_version)
     if first > newest:
@@ -56,15 +56,15 @@ def transcripts() -> tuple[Transcript, ...]:
 
 def _read() -> Iterable[Transcript]:
     lines = TRANSCRIPTS.read_text().splitlines() if TRANSCRIPTS.exists() else []
-    for line in lines:
-        row = json.loads(line)
-        steps = tuple(Step(does, answers) for does, answers in row["steps"])
+    for transport in lines:
+        row = json.loads(transport)
+        steps = tuple(Step(action, responses) for action, responses in row["steps"])
         for release in row["releases"]:
             yield Transcript(row["script"], row["join_version"], release, steps)
 
 
 def write(found: Iterable[Transcript]) -> None:
-    """Write all transcripts; those that are the same become one line."""
+    """Write all transcripts; equal transcripts share a line."""
     releases: dict[tuple[str, int, str], list[str]] = {}
     for transcript in found:
         key = transcript.script, transcript.join_version, json.dumps(transcript.steps, separators=(",", ":"))

@@ -1,8 +1,7 @@
-"""The quick path of loading is never semantics (D13): random logs load to the same by it and by the plain one.
+"""The fast paths of loading are never semantics (D13): random logs load with and without them to the same result.
 
-The logs are of a few groups that mostly commit the same again, with tombstones, groups, transactions, compacted batches
-and old formats between; some batches are damaged beneath a checksum that is right, so that what can't be read has to be
-noticed by both.
+The logs have a few groups that mostly repeat the same commits, and between them tombstones, groups, transactions,
+compacted batches and old formats. Some batches are malformed with a correct checksum, which both loads have to notice.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ KINDS = st.lists(commits(), min_size=1, max_size=3)
 
 @st.composite
 def logs(draw: st.DrawFn) -> Log:
-    """A few kinds of commits, many times over with other offsets, and other things between."""
+    """Return logs with a few kinds of commits, repeated with other offsets, and other batches between them."""
     kinds = draw(KINDS)
     log = Log(KafkaVersion.named(draw(KAFKA_VERSIONS)))
     for _ in range(draw(st.integers(1, 25))):
@@ -130,12 +129,12 @@ def _append(log: Log, what: tuple[Any, ...]) -> None:
             log.message_set(magic, *pairs)
 
 
-def facts(found: Loaded) -> dict[str, Any]:
-    """Everything that a load has come to."""
+def result_of(found: Loaded) -> dict[str, Any]:
+    """Return everything that a load has changed."""
     return {
         "offsets": found.offsets,
         "failed": None if found.load.failed is None else found.load.failed.partition(":")[0],
-        "groups": [_group_facts(group) for group in found.load.groups],
+        "groups": [_group_result(group) for group in found.load.groups],
         "registered": [group.group_id for group in found.state.coordinator.groups],
         "pending": sorted(found.load.pending, key=repr),
         "skipped": found.load.skipped,
@@ -144,18 +143,18 @@ def facts(found: Loaded) -> dict[str, Any]:
     }
 
 
-def _group_facts(group: Group) -> tuple[Any, ...]:
+def _group_result(group: Group) -> tuple[Any, ...]:
     return group.group_id, group.state, group.generation, list(group.members), group.state_timestamp_ms
 
 
-def compare(data: bytes, kafka_version: str, slice_size: int, *, held: int, at_once: int) -> dict[str, Any]:
-    plain = facts(attempted(data, kafka_version, decodes_all=True))
+def compare(data: bytes, kafka_version: str, slice_size: int, *, buffered: int, at_once: int) -> dict[str, Any]:
+    reference = result_of(attempted(data, kafka_version, decodes_all=True))
     with (
-        mock.patch.object(repeated_commits, "BUFFERED_SIZE_MAX_BYTES", held),
+        mock.patch.object(repeated_commits, "BUFFERED_SIZE_MAX_BYTES", buffered),
         mock.patch.object(load, "STEP_SIZE_BYTES", at_once),
     ):
-        assert facts(attempted(data, kafka_version, slice_size=slice_size)) == plain
-    return plain
+        assert result_of(attempted(data, kafka_version, slice_size=slice_size)) == reference
+    return reference
 
 
 HELD = st.sampled_from([0, 2000, 1 << 20])
@@ -163,36 +162,38 @@ AT_ONCE = st.sampled_from([1, 500, 1 << 16])
 
 
 @settings(max_examples=150)
-@given(log=logs(), slice_size=st.sampled_from([50, 1000, 1 << 18]), held=HELD, at_once=AT_ONCE, cut=st.integers(0, 60))
-def test_logs_of_all_kinds(log: Log, slice_size: int, held: int, at_once: int, cut: int) -> None:
+@given(
+    log=logs(), slice_size=st.sampled_from([50, 1000, 1 << 18]), buffered=HELD, at_once=AT_ONCE, cut=st.integers(0, 60)
+)
+def test_logs_of_all_kinds(log: Log, slice_size: int, buffered: int, at_once: int, cut: int) -> None:
     data = log.data[: len(log.data) - cut]
-    assert compare(data, log.kafka_version.name, slice_size, held=held, at_once=at_once)["failed"] is None
+    assert compare(data, log.kafka_version.name, slice_size, buffered=buffered, at_once=at_once)["failed"] is None
 
 
-def damaged(batch: bytes, place: int, octet: int) -> bytes:
-    """A batch with one octet changed, and a checksum that says that this is right."""
+def damaged(batch: bytes, place: int, byte: int) -> bytes:
+    """Return a batch with one byte changed and a correct checksum."""
     changed = bytearray(batch)
-    changed[place] = octet
+    changed[place] = byte
     changed[17:21] = crc32c(bytes(changed[21:])).to_bytes(4, "big")
     return bytes(changed)
 
 
 @settings(max_examples=150)
-@given(log=logs(), data=st.data(), held=HELD)
-def test_damage_beneath_a_right_checksum(log: Log, data: st.DataObject, held: int) -> None:
-    """LF-36: whatever octet is changed, both see the same in it."""
+@given(log=logs(), data=st.data(), buffered=HELD)
+def test_malformed_batch_with_a_correct_checksum(log: Log, data: st.DataObject, buffered: int) -> None:
+    """LF-36: with any changed byte both loads have the same result."""
     batches = list(log.batches)
     index = data.draw(st.integers(0, len(batches) - 1))
     if batches[index][16] == 2:
         place = data.draw(st.integers(21, len(batches[index]) - 1))
         batches[index] = damaged(batches[index], place, data.draw(st.integers(0, 255)))
-    compare(b"".join(batches), log.kafka_version.name, 1 << 18, held=held, at_once=1 << 16)
+    compare(b"".join(batches), log.kafka_version.name, 1 << 18, buffered=buffered, at_once=1 << 16)
 
 
 @pytest.mark.parametrize("index", [0, 1, 3])
 @pytest.mark.parametrize("release", ["2.0", "2.1", "latest"])
-def test_every_octet_of_a_commit(release: str, index: int) -> None:
-    """The first batch is before its layout is known, the layout is read from the second, the fourth is like others."""
+def test_each_changed_byte_of_a_commit(release: str, index: int) -> None:
+    """The first batch comes before its template, the second is read for the template, the fourth matches it."""
     log = Log(KafkaVersion.named(release))
     for number in range(5):
         one = stored(number, "m", topic_id=bytes(range(16)), expire_timestamp_ms=NOW if release == "2.0" else None)
@@ -201,17 +202,17 @@ def test_every_octet_of_a_commit(release: str, index: int) -> None:
         for flip in (0x01, 0x02, 0x80, 0xFF):
             batches = list(log.batches)
             batches[index] = damaged(batches[index], place, batches[index][place] ^ flip)
-            compare(b"".join(batches), release, 1 << 18, held=1 << 20, at_once=1 << 16)
+            compare(b"".join(batches), release, 1 << 18, buffered=1 << 20, at_once=1 << 16)
 
 
 def test_batches_of_several_groups() -> None:
-    """The new coordinator may put commits of several groups into one batch (OC-33), all of one size."""
+    """The new coordinator may write commits of several groups in one batch (OC-33), all with the same size."""
     log = Log()
     for group in ("gh", "gg", "hg", "hh"):
         for number in range(4):
             log.records(offset(number, group=group[0]), offset(number, group=group[1], partition=1))
             log.records(offset(number, group="g"), offset(number, group="g", partition=1))
-    compare(log.data, "latest", 1 << 18, held=1 << 20, at_once=1 << 16)
+    compare(log.data, "latest", 1 << 18, buffered=1 << 20, at_once=1 << 16)
 
 
 def test_some_topics_with_an_id() -> None:
@@ -220,13 +221,13 @@ def test_some_topics_with_an_id() -> None:
         with_id, without = stored(number, topic_id=bytes(range(16))), stored(number)
         log.commit("g", [("t", [(0, without), (1, with_id)])])
         log.commit("h", [("t", [(0, with_id), (1, without)])])
-    compare(log.data, "latest", 1 << 18, held=1 << 20, at_once=1 << 16)
+    compare(log.data, "latest", 1 << 18, buffered=1 << 20, at_once=1 << 16)
 
 
 @settings(max_examples=60)
 @given(log=logs(), data=st.data())
-def test_damage_that_the_checksum_tells(log: Log, data: st.DataObject) -> None:
+def test_damage_that_the_checksum_shows(log: Log, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(log.data) - 1))
     changed = bytearray(log.data)
     changed[place] ^= data.draw(st.integers(1, 255))
-    compare(bytes(changed), log.kafka_version.name, 1 << 18, held=1 << 20, at_once=1 << 16)
+    compare(bytes(changed), log.kafka_version.name, 1 << 18, buffered=1 << 20, at_once=1 << 16)

@@ -1,4 +1,4 @@
-"""A line to a real broker: a socket for each name, and time as it is."""
+"""A transport to a real broker: a socket for each name, and real time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kproto.headers import read_response, request_frame
 from kproto.message import Request
 
 QUIET_S = 0.35
-"""How long nobody must have been answered until nobody is expected to be; only while a request waits."""
+"""How long no response has to come until no more are expected, while a request is pending."""
 LIMIT_S = 20.0
 
 
-class WireLine:
+class SocketTransport:
     """Connections to one broker."""
 
     def __init__(self, address: str) -> None:
@@ -25,19 +25,19 @@ class WireLine:
         self._address = host, int(port)
         self._sockets: dict[str, socket.socket] = {}
         self._readers: dict[str, FrameReader] = {}
-        self._asked: dict[str, list[tuple[type[Request], int]]] = {}
+        self._requests: dict[str, list[tuple[type[Request], int]]] = {}
         self._ids = itertools.count(1)
 
     def send(self, name: str, request: Request, version: int) -> None:
         if name not in self._sockets:
             self._sockets[name] = socket.create_connection(self._address, LIMIT_S)
             self._readers[name] = FrameReader()
-        self._asked.setdefault(name, []).append((type(request), version))
+        self._requests.setdefault(name, []).append((type(request), version))
         self._sockets[name].sendall(request_frame(request, version, correlation_id=next(self._ids), client_id=name))
 
-    def answers(self) -> list[tuple[str, Any]]:
+    def responses(self) -> list[tuple[str, Any]]:
         found: list[tuple[str, Any]] = []
-        while any(self._asked.values()):
+        while any(self._requests.values()):
             names = {sock: name for name, sock in self._sockets.items()}
             ready, _, _ = select.select(list(names), [], [], QUIET_S)
             if not ready:
@@ -50,11 +50,11 @@ class WireLine:
         data = sock.recv(1 << 20)
         assert data, f"the broker has closed {name}'s connection"
         self._readers[name].feed(data)
-        answers = []
+        responses = []
         for frame in self._readers[name].frames():
-            api, version = self._asked[name].pop(0)
-            answers.append((name, read_response(frame, api, version)[1]))
-        return answers
+            api, version = self._requests[name].pop(0)
+            responses.append((name, read_response(frame, api, version)[1]))
+        return responses
 
     def pass_time(self, duration_ms: int) -> None:
         time.sleep(duration_ms / 1000)

@@ -1,4 +1,4 @@
-"""A group's coordinator without requests and sockets: members as names, replies as they are, time at will."""
+"""A driver for one group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup as calls, without requests and sockets."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SUBSCRIPTION = encode_member_data(ConsumerProtocolSubscription(topics=("t",)), 0
 RANGE: Protocols = (("range", SUBSCRIPTION),)
 
 
-class Coordinator:
-    """One broker and the group "g" on it."""
+class GroupDriver:
+    """The members of the group "g", by direct calls of the coordinator."""
 
     def __init__(self, kafka_version: str = "4.4", log: ChangeLog | None = None, **settings: str) -> None:
         given = {
@@ -66,7 +66,7 @@ class Coordinator:
         supports_skipping_assignment: bool = True,
         settle: bool = True,
     ) -> PendingResponse[JoinResult]:
-        """Ask to join; ``settle``: let what is due happen."""
+        """Send JoinGroup; ``settle``: run the timers that are due."""
         response = join(
             self.state.coordinator,
             JoinRequest(
@@ -112,10 +112,10 @@ class Coordinator:
         return leave(self.state.coordinator, "g", leaving, self.clock.now_ms())
 
     def stable_with(self, count: int, **how: int) -> list[str]:
-        """Have a Stable group of so many members; return their ids, the leader's first."""
-        replies = [self.join(settle=False, **how) for _ in range(count)]  # type: ignore[arg-type]  # timeouts
+        """Make the group Stable with a number of members; return their ids, the leader's first."""
+        responses = [self.join(settle=False, **how) for _ in range(count)]  # type: ignore[arg-type]  # timeouts
         self.clock.run_due()
-        ids = [joined(response).member_id for response in replies]
+        ids = [joined(response).member_id for response in responses]
         for member_id in ids[1:]:
             self.sync(member_id)
         self.sync(ids[0], {member_id: member_id.encode() for member_id in ids})
@@ -124,12 +124,12 @@ class Coordinator:
 
 
 def joined(response: PendingResponse[JoinResult]) -> JoinResult:
-    """What a join has come to, which must be success."""
-    assert response.result is not None, "it waits"
+    """Return the result of a JoinGroup, which must be complete and successful."""
+    assert response.result is not None, "the response is pending"
     assert response.result.error == 0, response.result
     return response.result
 
 
 def error_of(response: PendingResponse[JoinResult] | PendingResponse[SyncResult]) -> int:
-    assert response.result is not None, "it waits"
+    assert response.result is not None, "the response is pending"
     return response.result.error

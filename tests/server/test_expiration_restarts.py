@@ -16,12 +16,12 @@ from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto_server.broker import assembly
 from kproto_server.broker.broker import Broker
 from kproto_server.configuration.data_directory import DataDirectory
-from tests.coordinator.expiry_table import TABLE
-from tests.coordinator.line import Outcome, Script, differences
+from tests.coordinator.expiration_table import TABLE
+from tests.coordinator.timeline import Outcome, Script, differences
 from tests.fixture_files import expiry_recordings
 from tests.network.raw_client import RawClient
-from tests.oracle.expiry_line import WireLine
-from tests.server.test_expiry_timelines import SETTINGS, TOLERANCE_S, WITH_MEMBERS
+from tests.oracle.expiry_timeline import WireTimeline
+from tests.server.test_expiration_timelines import SETTINGS, TOLERANCE_S, WITH_MEMBERS
 from tests.waiting import wait_until
 
 GROUP = "g"
@@ -90,7 +90,7 @@ def _is_loaded(client: RawClient) -> bool:
     return bool(group.error_code == 0)
 
 
-class OurLine(WireLine):
+class OurLine(WireTimeline):
     """A group at a broker that may be down."""
 
     STEP_S = 0.5
@@ -121,10 +121,10 @@ def test_our_broker_does_what_a_real_broker_did(
     assert recorded.loaded is not None
     life = Life(release, tmp_path, script, recorded.loaded, monkeypatch)
     try:
-        line = OurLine(life)
-        line.set_up(in_transaction=False)
-        seen = script.run(line)
-        line.close()
+        timeline = OurLine(life)
+        timeline.set_up(in_transaction=False)
+        seen = script.run(timeline)
+        timeline.close()
     finally:
         life.stop()
     assert list(differences(recorded, seen, script.states, TOLERANCE_S)) == []

@@ -1,8 +1,9 @@
-"""Members that talk to a coordinator, each over a connection of its own, and the transcript of what they are told.
+"""The members of a group, each with a connection of its own, and the transcript of the responses that they get.
 
-A script is a function that makes its members speak (`scripts.py`). A `Line` carries it, to a real broker's socket
-(`wire.py`) or to sessions of ours (`sessions.py`), and the transcripts can be compared: member ids, which brokers
-invent, stand there as the name of the member that was first told them, and lists without an order are sorted.
+A script is a function that makes members send requests (`scripts`). A `Transport` carries the requests to the socket of
+a real broker (`socket_transport`) or to kproto's connections without sockets (`in_memory_transport`). Transcripts can
+be compared: member ids, which brokers generate, are replaced by the name of the member that got them first, and lists
+without an order are sorted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from kproto.codes import ErrorCode
 from kproto.declaration import Struct, fields_of
 from kproto.message import Request
 from kproto.messages import APIS
@@ -34,10 +36,10 @@ REBALANCE_MS = 60_000
 SUBSCRIPTION = encode_member_data(ConsumerProtocolSubscription(topics=("t",)), 0)
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""In an id that nobody was told yet."""
+"""A part of each generated member id."""
 
 TIERS: Mapping[int, Mapping[int, int]] = {
-    # JoinGroup: the other APIs' versions of that time
+    # JoinGroup version: versions of the other APIs of the same time
     0: {8: 2, 12: 0, 13: 0, 14: 0, 15: 0, 16: 0, 42: 0},
     1: {8: 2, 12: 0, 13: 0, 14: 0, 15: 0, 16: 0, 42: 0},
     2: {8: 3, 12: 1, 13: 1, 14: 1, 15: 1, 16: 1, 42: 1},
@@ -51,42 +53,42 @@ TIERS: Mapping[int, Mapping[int, int]] = {
 }
 
 
-class Line(Protocol):
-    """The way to a broker: a connection for each name."""
+class Transport(Protocol):
+    """Connections to a broker, one for each name."""
 
     def send(self, name: str, request: Request, version: int) -> None: ...
 
-    def answers(self) -> list[tuple[str, Any]]:
-        """The responses that have come since, with the connections' names; waits until no more are expected."""
+    def responses(self) -> list[tuple[str, Any]]:
+        """Return the responses since the last call, with the connections' names; wait until no more are expected."""
         ...
 
     def pass_time(self, duration_ms: int) -> None: ...
 
 
 class Step(NamedTuple):
-    """What was done, and the answers that came then."""
+    """An action, and the responses that came after it."""
 
-    does: str
-    answers: dict[str, list[Any]]
+    action: str
+    responses: dict[str, list[Any]]
 
 
-class Talk:
-    """One group's members; what they say and are told."""
+class Members:
+    """The members of one group."""
 
-    def __init__(self, line: Line, kafka_version: KafkaVersion, group_id: str, join_version: int) -> None:
+    def __init__(self, transport: Transport, kafka_version: KafkaVersion, group_id: str, join_version: int) -> None:
         self.steps: list[Step] = []
         self.group_id = group_id
         self.join_version = join_version
         self.generation = -1
-        """Of the last join that was answered without an error."""
+        """The generation of the last successful JoinGroup."""
         self.ids: dict[str, str] = {}
-        """Member id by connection."""
-        self._line = line
+        """Member ids by connection."""
+        self._transport = transport
         self._kafka_version = kafka_version
         self._names: dict[str, str] = {}
-        """Connection by member id: the first that was told it."""
+        """Connections by member id: the first that got it."""
 
-    # What members do. A name stands for the connection, and for the member that speaks over it.
+    # Requests. A name stands for the connection and for its member.
 
     def join(
         self,
@@ -98,12 +100,12 @@ class Talk:
         protocol_type: str = "consumer",
         session_ms: int = SESSION_MS,
         rebalance_ms: int = REBALANCE_MS,
-        anew: bool = True,
+        sends_required_id: bool = True,
     ) -> None:
-        """Join; if the answer is that the member id is required, join again with it (unless not ``anew``)."""
+        """Send JoinGroup; after MEMBER_ID_REQUIRED send it again with the id if ``sends_required_id``."""
         known = self.ids.get(name, "") if member_id is None else member_id
         for attempt in (known, None):
-            asked = JoinGroupRequest(
+            request = JoinGroupRequest(
                 group_id=self.group_id,
                 session_timeout_ms=session_ms,
                 rebalance_timeout_ms=rebalance_ms,
@@ -115,8 +117,10 @@ class Talk:
                     for key, value in (protocols if protocols is not None else {"range": SUBSCRIPTION}).items()
                 ),
             )
-            answers = self.say(name, asked, self.join_version)
-            if not anew or not any(isinstance(a, JoinGroupResponse) and a.error_code == 79 for a in answers):
+            responses = self.send(name, request, self.join_version)
+            if not sends_required_id or not any(
+                isinstance(a, JoinGroupResponse) and a.error_code == ErrorCode.MEMBER_ID_REQUIRED for a in responses
+            ):
                 return
 
     def sync(
@@ -130,8 +134,8 @@ class Talk:
         protocol_type: str | None = "consumer",
         protocol_name: str | None = "range",
     ) -> None:
-        """Ask for an assignment; ``assignments``, by connection, make it the leader's."""
-        self.say(
+        """Send SyncGroup; ``assignments``: the leader's, by connection."""
+        self.send(
             name,
             SyncGroupRequest(
                 group_id=self.group_id,
@@ -150,7 +154,7 @@ class Talk:
     def heartbeat(
         self, name: str, *, generation: int | None = None, member_id: str | None = None, instance: str | None = None
     ) -> None:
-        self.say(
+        self.send(
             name,
             HeartbeatRequest(
                 group_id=self.group_id,
@@ -161,22 +165,22 @@ class Talk:
         )
 
     def leave(self, name: str, *members: tuple[str, str | None]) -> None:
-        """Leave, or have these (member id or connection, instance) leave."""
+        """Send LeaveGroup, for the member itself or for these (member id or connection, instance id)."""
         identities = tuple(
-            MemberIdentity(member_id=self.ids.get(who, who), group_instance_id=instance)
-            for who, instance in (members or ((name, None),))
+            MemberIdentity(member_id=self.ids.get(member, member), group_instance_id=instance)
+            for member, instance in (members or ((name, None),))
         )
         if self.version(13) >= 3:
-            self.say(name, LeaveGroupRequest(group_id=self.group_id, members=identities))
+            self.send(name, LeaveGroupRequest(group_id=self.group_id, members=identities))
         else:
             for identity in identities:
-                self.say(name, LeaveGroupRequest(group_id=self.group_id, member_id=identity.member_id))
+                self.send(name, LeaveGroupRequest(group_id=self.group_id, member_id=identity.member_id))
 
     def commit(
         self, name: str, *, generation: int | None = None, member_id: str | None = None, instance: str | None = None
     ) -> None:
         partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7, committed_metadata="")
-        self.say(
+        self.send(
             name,
             OffsetCommitRequest(
                 group_id=self.group_id,
@@ -188,31 +192,31 @@ class Talk:
         )
 
     def describe(self) -> None:
-        self.say("admin", DescribeGroupsRequest(groups=(self.group_id,)))
+        self.send("admin", DescribeGroupsRequest(groups=(self.group_id,)))
 
     def list_groups(self) -> None:
-        """List groups; others on the same broker don't count."""
-        self.say("admin", ListGroupsRequest())
+        """Send ListGroups; the transcript has this group only."""
+        self.send("admin", ListGroupsRequest())
 
     def delete(self) -> None:
-        self.say("admin", DeleteGroupsRequest(groups_names=(self.group_id,)))
+        self.send("admin", DeleteGroupsRequest(groups_names=(self.group_id,)))
 
     def pass_time(self, duration_ms: int) -> None:
-        self._line.pass_time(duration_ms)
+        self._transport.pass_time(duration_ms)
         self._note(f"{duration_ms} ms pass")
 
-    def say(self, name: str, request: Request, version: int | None = None) -> list[Any]:
-        """Send a request as it is; return what this connection is answered at once."""
+    def send(self, name: str, request: Request, version: int | None = None) -> list[Any]:
+        """Send a request; return the responses to this connection that come at once."""
         api_key = type(request)._api_key
         if version is None:
             version = self.version(api_key)
-        self._line.send(name, request, version)
+        self._transport.send(name, request, version)
         return self._note(f"{name}: {APIS[api_key]} v{version}").get(name, [])
 
-    # What comes of it.
+    # Responses.
 
     def version(self, api_key: int) -> int:
-        """The version of an API that goes with the members' JoinGroup, as far as the release has it."""
+        """Return the version of an API from the time of the members' JoinGroup, if the release has it."""
         low, high = self._kafka_version.api_versions[api_key]
         return max(low, min(high, TIERS[self.join_version][api_key]))
 
@@ -222,29 +226,29 @@ class Talk:
     def _id(self, name: str, member_id: str | None) -> str:
         return self.ids.get(name, "") if member_id is None else member_id
 
-    def _note(self, does: str) -> dict[str, list[Any]]:
-        answers: dict[str, list[Any]] = {}
-        for name, response in self._line.answers():
-            answers.setdefault(name, []).append(response)
+    def _note(self, action: str) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        for name, response in self._transport.responses():
+            found.setdefault(name, []).append(response)
             if isinstance(response, JoinGroupResponse):
                 self._take(name, response)
-        told = {name: [self._plain(response) for response in responses] for name, responses in sorted(answers.items())}
-        self.steps.append(Step(does, told))
-        return answers
+        step = {name: [self._as_json(response) for response in responses] for name, responses in sorted(found.items())}
+        self.steps.append(Step(action, step))
+        return found
 
     def _take(self, name: str, response: JoinGroupResponse) -> None:
-        if response.member_id and response.error_code in (0, 79):
+        if response.member_id and response.error_code in (0, ErrorCode.MEMBER_ID_REQUIRED):
             self.ids[name] = response.member_id
             self._names.setdefault(response.member_id, name)
         if response.error_code == 0:
             self.generation = response.generation_id
 
-    def _plain(self, value: Any) -> Any:
-        """A response as JSON has it, without what differs from one recording to the next, or is nothing."""
+    def _as_json(self, value: Any) -> Any:
+        """Return a value as JSON, without empty fields and without what differs between recordings."""
         if isinstance(value, Struct):
-            told = {field.name: self._plain(getattr(value, field.name)) for field in fields_of(type(value))}
-            told.pop("throttle_time_ms", None)
-            return {name: item for name, item in told.items() if type(item) is int or item}
+            fields = {field.name: self._as_json(getattr(value, field.name)) for field in fields_of(type(value))}
+            fields.pop("throttle_time_ms", None)
+            return {name: item for name, item in fields.items() if type(item) is int or item}
         if isinstance(value, bytes):
             return value.hex()
         if isinstance(value, str):
@@ -252,7 +256,7 @@ class Talk:
                 value = value.replace(member_id, f"<{self._names[member_id]}>")
             return UUID.sub("<new>", value.replace(self.group_id, "<group>") if self.group_id else value)
         if isinstance(value, tuple):
-            items = [self._plain(item) for item in value]
+            items = [self._as_json(item) for item in value]
             if all(isinstance(item, dict) and "group_id" in item for item in items):
                 items = [item for item in items if item["group_id"] == "<group>"]
             return sorted(items, key=str)
@@ -260,14 +264,14 @@ class Talk:
 
 
 def differences(ours: Sequence[Step], theirs: Sequence[Step]) -> list[str]:
-    """Where two transcripts of one script part, in words; only the first place, as one leads to others."""
+    """Return a text for the first difference between two transcripts of a script; it leads to others."""
     for number, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
         if mine != other:
             return [
-                f"step {number}: {other.does} (ours: {mine.does})",
-                f"  theirs {other.answers}",
-                f"  ours   {mine.answers}",
+                f"step {number}: {other.action} (kproto: {mine.action})",
+                f"  broker {other.responses}",
+                f"  kproto {mine.responses}",
             ]
     if len(ours) != len(theirs):
-        return [f"{len(ours)} steps of ours, {len(theirs)} of theirs"]
+        return [f"{len(ours)} steps of kproto, {len(theirs)} of the broker"]
     return []

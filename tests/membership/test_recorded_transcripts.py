@@ -1,26 +1,26 @@
-"""What members of classic groups were told by brokers of 19 releases, told again by ours in the release of each."""
+"""Members of classic groups get the same responses from kproto as from brokers of 19 releases."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.membership.record import play_with_ours
-from tests.membership.recorded import Transcript, transcripts, versions_of
+from tests.membership.members import differences
+from tests.membership.record_transcripts import run_on_kproto
 from tests.membership.scripts import SCRIPTS
-from tests.membership.talk import differences
+from tests.membership.transcripts import Transcript, transcripts, versions_of
 
 RELEASES = sorted({transcript.release for transcript in transcripts()})
 
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("script", list(SCRIPTS))
-def test_members_are_told_the_same(script: str, release: str) -> None:
+def test_members_get_the_same_responses(script: str, release: str) -> None:
     """GP-10 to GP-38.
 
     GP-15: `a_full_group`; GP-17: `two_members`, `joins_before_the_assignment`, and an Empty group in `a_member_alone`;
     GP-31: `two_members`, and a ghost in `a_member_alone`; GP-37: in each state, `two_members`,
-    `joins_before_the_assignment`, `a_join_whose_member_leaves`, and who was given an id only in
-    `ids_that_are_given_out`; OC-25: a commit that keeps `a_silent_member` in.
+    `joins_before_the_assignment`, `a_join_whose_member_leaves`, and for pending member ids `ids_that_are_given_out`;
+    OC-25: a commit that extends the session in `a_silent_member`.
     """
     found: list[str] = []
     theirs = [one for one in transcripts() if (one.script, one.release) == (script, release)]
@@ -31,5 +31,5 @@ def test_members_are_told_the_same(script: str, release: str) -> None:
 
 
 def _differences(theirs: Transcript) -> list[str]:
-    ours = play_with_ours(theirs.release, theirs.script, theirs.join_version)
+    ours = run_on_kproto(theirs.release, theirs.script, theirs.join_version)
     return differences(ours.steps, theirs.steps)

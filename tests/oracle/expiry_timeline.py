@@ -23,7 +23,7 @@ from kproto.messages.k28_txn_offset_commit import (
 )
 from kproto.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
 from tests.coordinator.broker_state import commit_request
-from tests.coordinator.line import DEAD, Line
+from tests.coordinator.timeline import DEAD, Timeline
 from tests.network.raw_client import RawClient
 from tests.oracle.expiry_members import ClassicMember, ConsumerMember
 from tests.waiting import wait_until
@@ -73,7 +73,7 @@ class RealTime:
         return round(time.time() * 1000)
 
 
-class WireLine(Line):
+class WireTimeline(Timeline):
     """One group, and one connection for all requests about it."""
 
     def __init__(self, address: str, group_id: str, clock: Time) -> None:
@@ -251,7 +251,7 @@ class WireLine(Line):
 
     def join_with_member_id(self) -> None:
         assert isinstance(self._member, ClassicMember)
-        self.answers.append(self._member.join_once())
+        self.error_codes.append(self._member.join_once())
 
     # -- transactions
 

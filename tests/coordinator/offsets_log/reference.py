@@ -1,4 +1,4 @@
-"""The plain path: batches made of declared keys, values and headers, against which the quick ones are held (D13)."""
+"""The reference implementation of batches, from declared keys, values and headers (D13)."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def offsets_and_metadata(
 
 
 def commits(stored: st.SearchStrategy[OffsetAndMetadata]) -> st.SearchStrategy[CommitEntries]:
-    """Entries with one partition at least, some with many alike."""
+    """Return entries with at least one partition, some with many similar ones."""
     few = st.lists(st.tuples(PARTITIONS, stored), max_size=4)
     many = st.builds(lambda one, count: [(index, one) for index in range(count)], stored, st.integers(60, 140))
     topics = st.lists(st.tuples(NAMES, few | many), min_size=1, max_size=3)
     return topics.filter(lambda entries: any(partitions for _, partitions in entries))
 
 
-def plain_commit_batch(
+def reference_commit_batch(
     group_id: str,
     entries: CommitEntries,
     now_ms: int,
@@ -71,10 +71,10 @@ def plain_commit_batch(
     for topic, partitions in entries:
         for partition, stored in partitions:
             pairs.append((offset_key(group_id, topic, partition, kafka_version), offset_value(stored, kafka_version)))
-    return plain_batch(pairs, now_ms, 0, compression)
+    return reference_batch(pairs, now_ms, 0, compression)
 
 
-def plain_deletion_batch(
+def reference_deletion_batch(
     group_id: str, entries: DeletionEntries, removes_group: bool, now_ms: int, kafka_version: KafkaVersion
 ) -> bytes:
     keys = [
@@ -84,10 +84,10 @@ def plain_deletion_batch(
     ]
     if removes_group:
         keys.append(GroupMetadataKey(group=group_id))
-    return plain_batch([(key, None) for key in keys], now_ms, 0 if kafka_version.at_least(4, 0) else -1)
+    return reference_batch([(key, None) for key in keys], now_ms, 0 if kafka_version.at_least(4, 0) else -1)
 
 
-def plain_batch(
+def reference_batch(
     pairs: Sequence[tuple[CoordinatorKey, tuple[CoordinatorValue, int] | None]],
     now_ms: int,
     base_sequence: int,
@@ -106,7 +106,7 @@ def offset_key(group_id: str, topic: str, partition: int, kafka_version: KafkaVe
 
 
 def offset_value(stored: OffsetAndMetadata, kafka_version: KafkaVersion) -> tuple[CoordinatorValue, int]:
-    """OC-43, release by release."""
+    """Return the value that a release writes (OC-43)."""
     if not kafka_version.at_least(0, 9):
         value = LegacyOffsetCommitValue(
             offset=stored.offset, metadata=stored.metadata, commit_timestamp=stored.commit_timestamp_ms

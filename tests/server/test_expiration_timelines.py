@@ -9,10 +9,10 @@ import pytest
 from kproto_server.broker.broker import Broker
 from kproto_server.handlers import HANDLED
 from kproto_server.releases.kafka_version import KafkaVersion
-from tests.coordinator.expiry_table import COLUMNS, TABLE
-from tests.coordinator.line import Outcome, Script, differences
+from tests.coordinator.expiration_table import COLUMNS, TABLE
+from tests.coordinator.timeline import Outcome, Script, differences
 from tests.fixture_files import expiry_recordings
-from tests.oracle.expiry_line import WireLine
+from tests.oracle.expiry_timeline import WireTimeline
 
 SETTINGS = {
     "offsets.retention.minutes": 1,
@@ -43,7 +43,7 @@ class BrokerTime:
         return self._broker.clock.now_ms()
 
 
-class OurLine(WireLine):
+class OurLine(WireTimeline):
     """A group at a broker whose minutes take no time."""
 
     STEP_S = 0.5
@@ -85,8 +85,8 @@ def test_our_broker_does_what_a_real_broker_did(script: Script, release: str, re
 def play(script: Script, kafka_version: str) -> Outcome:
     settings = SETTINGS | (WITH_MEMBERS if script.uses(JOIN_GROUP) else {})
     with Broker.running(kafka_version=kafka_version, clock="manual", settings=settings) as broker:
-        line = OurLine(broker.bootstrap_servers, "g", BrokerTime(broker))
-        line.set_up(in_transaction=script.uses(INIT_PRODUCER_ID))
-        seen = script.run(line)
-        line.close()
+        timeline = OurLine(broker.bootstrap_servers, "g", BrokerTime(broker))
+        timeline.set_up(in_transaction=script.uses(INIT_PRODUCER_ID))
+        seen = script.run(timeline)
+        timeline.close()
     return seen

@@ -1,6 +1,6 @@
-"""What the log says of when offsets expire, and what it does not: of what a release writes, and of what it makes of it.
+"""Which expire and state timestamps a release writes to the log, and how a release reads them.
 
-A log is written as by one release and read as by another, with another retention time: an upgrade.
+Method: a log is written as by one release and read as by another, with another retention time, as in an upgrade.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ UNKNOWN_VERSION = b"\0\x09"
 
 
 def commit_of(kafka_version: str, expire_ms: int | None, batch_ms: int = NOW_MS) -> bytes:
-    """The batch of a commit of now; ``batch_ms``: the time in its header."""
+    """Return the batch of a commit of now; ``batch_ms``: the timestamp in its header."""
     stored = OffsetAndMetadata(7, -1, "", NOW_MS, expire_ms, bytes(16))
     return commit_batch("g", [("t", [(0, stored)])], batch_ms, behavior_of(kafka_version))[0]
 
 
 def empty_group(kafka_version: str, since_ms: int) -> bytes:
-    """The batch of a group that was left."""
+    """Return the batch of a group that has become Empty."""
     group = Group("g", since_ms)
     group.protocol_type, group.generation = "consumer", 2
     group.transition_to(GroupState.EMPTY, since_ms)
@@ -50,7 +50,7 @@ def empty_group(kafka_version: str, since_ms: int) -> bytes:
 
 
 def load(kafka_version: str, *batches: bytes, minutes: int = 1) -> tuple[BrokerState, PartitionLoad]:
-    """Start as a release on this log, with this retention time."""
+    """Load a log as a release, with a retention time."""
     state = new_state(kafka_version, settings={"offsets.retention.minutes": str(minutes)})
     loading = PartitionLoad(state.coordinator, [b"".join(batches)], NOW_MS)
     loading.run()
@@ -66,13 +66,13 @@ def is_expired(state: BrokerState, at_ms: int, minutes: int = 1) -> bool:
 
 
 def expires_at(state: BrokerState, at_ms: int, minutes: int = 1) -> bool:
-    """Whether this is the first millisecond at which the offset is expired."""
+    """Return whether this is the first millisecond at which the offset is expired."""
     return is_expired(state, at_ms, minutes) and not is_expired(state, at_ms - 1, minutes)
 
 
 @pytest.mark.parametrize("kafka_version", SINCE_KIP_211)
-def test_since_kip_211_the_log_has_a_deadline_only_where_a_client_asked_for_one(kafka_version: str) -> None:
-    """EX-71: what a sweep goes by otherwise is the commit's time, or the group's."""
+def test_since_kip_211_only_a_retention_override_writes_an_expire_timestamp(kafka_version: str) -> None:
+    """EX-71: otherwise the commit timestamp or the group's state timestamp decides."""
     for asked_for_ms, written_ms in ((None, -1), (EXPIRE_MS, EXPIRE_MS)):
         (record,) = read_records(commit_of(kafka_version, asked_for_ms))
         read = read_offsets_record(record.key, record.value)
@@ -82,7 +82,7 @@ def test_since_kip_211_the_log_has_a_deadline_only_where_a_client_asked_for_one(
 
 @pytest.mark.parametrize("kafka_version", ["2.0", "2.1", "4.4"])
 @pytest.mark.parametrize("batch_ms", [-1, 0, NOW_MS - 10 * R, NOW_MS + 10 * R])
-def test_the_timestamps_of_records_play_no_part(kafka_version: str, batch_ms: int) -> None:
+def test_record_timestamps_do_not_count(kafka_version: str, batch_ms: int) -> None:
     """EX-5."""
     state, _ = load(kafka_version, commit_of("2.1", None, batch_ms))
     assert expires_at(state, NOW_MS + R + (1 if kafka_version == "2.0" else 0))
@@ -90,15 +90,15 @@ def test_the_timestamps_of_records_play_no_part(kafka_version: str, batch_ms: in
 
 @pytest.mark.parametrize("minutes", [1, 1000])
 @pytest.mark.parametrize("kafka_version", ["2.1", "3.9", "4.4", "latest"])
-def test_what_2_0_has_written_keeps_its_deadline_after_an_upgrade(kafka_version: str, minutes: int) -> None:
-    """EX-51: whatever the retention time is then. T34 has it with members."""
+def test_offsets_of_2_0_keep_their_expire_timestamp_after_an_upgrade(kafka_version: str, minutes: int) -> None:
+    """EX-51: with any retention time. T34 has the case with members."""
     state, _ = load(kafka_version, commit_of("2.0", EXPIRE_MS), minutes=minutes)
     assert expires_at(state, EXPIRE_MS, minutes)
 
 
 @pytest.mark.parametrize("kafka_version", ["2.1", "4.4"])
-def test_of_a_group_that_2_0_has_left_empty_the_log_does_not_say_since_when(kafka_version: str) -> None:
-    """EX-52, EX-16: its offsets go by their commits; of one that 2.1 left the log says it."""
+def test_2_0_writes_no_time_since_when_a_group_is_empty(kafka_version: str) -> None:
+    """EX-52, EX-16: the commits decide; 2.1 writes the time."""
     since_ms = NOW_MS + 5000
     before, _ = load(kafka_version, commit_of("2.1", None), empty_group("2.0", since_ms))
     since, _ = load(kafka_version, commit_of("2.1", None), empty_group("2.1", since_ms))
@@ -108,8 +108,8 @@ def test_of_a_group_that_2_0_has_left_empty_the_log_does_not_say_since_when(kafk
 
 @pytest.mark.parametrize("kafka_version", ["2.2", "2.3", "2.4", "2.5", "2.6"])
 @pytest.mark.parametrize("written_by", ["2.1", "2.4"])
-def test_2_3_to_2_5_forget_at_a_restart_since_when_a_group_is_empty(kafka_version: str, written_by: str) -> None:
-    """EX-16: unless 2.1 or 2.2 wrote it. T22b has it of real brokers."""
+def test_2_3_to_2_5_lose_at_a_restart_since_when_a_group_is_empty(kafka_version: str, written_by: str) -> None:
+    """EX-16: unless 2.1 or 2.2 wrote the time. T22b has the case on real brokers."""
     since_ms = NOW_MS + 5000
     state, _ = load(kafka_version, commit_of("2.1", None), empty_group(written_by, since_ms))
     is_forgotten = kafka_version in ("2.3", "2.4", "2.5") and written_by == "2.4"
@@ -117,22 +117,22 @@ def test_2_3_to_2_5_forget_at_a_restart_since_when_a_group_is_empty(kafka_versio
 
 
 @pytest.mark.parametrize("minutes", [1, 1000])
-def test_a_deadline_that_is_missing_is_that_of_the_present_setting(minutes: int) -> None:
-    """EX-41, EX-53: a broker as old as 2.0 gives one to what newer ones have written; a real 2.0 can't read it."""
+def test_a_missing_expire_timestamp_follows_the_present_setting(minutes: int) -> None:
+    """EX-41, EX-53: up to 2.0 also for offsets of newer releases, which a real 2.0 can't read."""
     state, loading = load("2.0", commit_of("2.1", None), minutes=minutes)
     assert loading.failed is None
     assert state.coordinator.offsets.of_group("g")["t"][0].expire_timestamp_ms == NOW_MS + minutes * R
 
 
 @pytest.mark.parametrize("kafka_version", SINCE_KIP_211)
-def test_minus_one_is_no_deadline(kafka_version: str) -> None:
-    """EX-54, OC-45: as brokers of 2.1 with inter.broker.protocol.version 2.0 write. Read as a time it is long over."""
+def test_minus_one_is_no_expire_timestamp(kafka_version: str) -> None:
+    """EX-54, OC-45: brokers of 2.1 with inter.broker.protocol.version 2.0 write -1."""
     state, _ = load(kafka_version, commit_of("2.0", -1))
     assert expires_at(state, NOW_MS + R)
 
 
-def test_a_value_of_a_version_that_nobody_knows_keeps_the_partition_from_being_served() -> None:
-    """EX-53, EX-55: it is not taken for empty, as 2.0 does with values of 2.1: consumers would start over."""
+def test_an_unknown_value_version_makes_the_partition_unavailable() -> None:
+    """EX-53, EX-55: the value is not read as empty, as 2.0 does with values of 2.1: consumers would start over."""
     for key in (OffsetCommitKey(group="g", topic="t", partition=0), GroupMetadataKey(group="g")):
         batch = build_record_batch([Record(encode_key(key), UNKNOWN_VERSION + bytes(40))])
         state, loading = load("4.4", commit_of("4.4", None), batch)
@@ -140,7 +140,7 @@ def test_a_value_of_a_version_that_nobody_knows_keeps_the_partition_from_being_s
         assert len(state.coordinator.offsets) == len(state.coordinator.groups) == 0
 
 
-def test_records_of_types_that_nobody_knows_are_passed_over() -> None:
+def test_records_of_unknown_types_are_skipped() -> None:
     """EX-55: KIP-915."""
     batch = build_record_batch([Record(b"\0\x63" + bytes(4), bytes(4))])
     state, loading = load("4.4", commit_of("4.4", None), batch)
@@ -160,7 +160,9 @@ def test_records_of_types_that_nobody_knows_are_passed_over() -> None:
         ("4.4", 3, True),
     ],
 )
-def test_since_when_a_group_is_empty_is_in_the_log_since_2_1(kafka_version: str, version: int, has_time: bool) -> None:
+def test_since_2_1_the_log_has_the_time_since_when_a_group_is_empty(
+    kafka_version: str, version: int, has_time: bool
+) -> None:
     """EX-50."""
     (record,) = read_records(empty_group(kafka_version, NOW_MS))
     assert record.value is not None

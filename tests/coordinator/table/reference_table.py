@@ -1,4 +1,4 @@
-"""The table of committed offsets in the plainest way: what `OffsetTable` has to be equal to (D13)."""
+"""The reference implementation of the table of committed offsets, to which `OffsetTable` has to be equal (D13)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 Offsets = dict[str, dict[int, "OffsetAndMetadata"]]
 
 
-class PlainTable:
+class ReferenceTable:
     """Dictionaries of dictionaries."""
 
     def __init__(self) -> None:
         self.groups: dict[str, Offsets] = {}
         self._due_ms: dict[tuple[str, str, int], int] = {}
-        """When somebody has to look at an offset."""
+        """When the offsets of a group have to be checked."""
 
     def apply(self, group_id: str, entries: CommitEntries, *, expires_early: bool) -> None:
         for name, partitions in entries:
@@ -49,8 +49,8 @@ class PlainTable:
     def __len__(self) -> int:
         return len(self._due_ms)
 
-    def must_be_named(self, until_ms: int) -> set[str]:
-        """Return the groups that have something to be looked at by then."""
+    def groups_to_check(self, until_ms: int) -> set[str]:
+        """Return the groups that have offsets to check by a time."""
         return {group_id for (group_id, _, _), due_ms in self._due_ms.items() if due_ms <= until_ms}
 
     def check_again(self, group_id: str, min_commit_ms: int = CHECK_NEVER) -> None:
@@ -59,11 +59,11 @@ class PlainTable:
                 self._due_ms[record_start] = min_commit_ms
 
     def earliest(self, group_id: str) -> int:
-        """Return the earliest commit time of a group's offsets."""
+        """Return the least commit timestamp of a group's offsets."""
         return min(stored.commit_timestamp_ms for topic in self.groups[group_id].values() for stored in topic.values())
 
-    def is_over(self, group_id: str, until_ms: int) -> bool:
-        """Whether all offsets of a group were committed until a time, and none has a deadline of its own."""
+    def is_expired(self, group_id: str, until_ms: int) -> bool:
+        """Return whether all offsets of a group were committed until a time, and none has an expire timestamp."""
         all_of_it = [stored for topic in self.groups[group_id].values() for stored in topic.values()]
         return all(
             stored.commit_timestamp_ms <= until_ms and stored.expire_timestamp_ms is None for stored in all_of_it
