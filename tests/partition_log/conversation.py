@@ -1,4 +1,4 @@
-"""The talk that asks a real broker about records; its answers stand in fixtures/golden/records.
+"""The recorder of requests about records, and of the responses of a real broker (fixtures/golden/records).
 
 `python -m tests.partition_log.conversation HOST:PORT RELEASE OUT.jsonl` records a broker that is fresh and alone.
 Requests are built by our codec; what is wrong with some is made by hand. The fast tests put the same bytes to our
@@ -35,15 +35,15 @@ READ_LIMIT_S = 5.0
 
 
 class Talk:
-    """A broker that is asked, and what it answered."""
+    """A broker, and the requests that it received with their responses."""
 
     def __init__(self, address: str) -> None:
         self._address = address.rsplit(":", 1)
         self._socket = self._connected()
         self.rows: list[dict[str, Any]] = []
         self.topic_ids: dict[str, bytes] = {}
-        answer = self._ask(ApiVersionsRequest(), 0)
-        self.versions = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
+        response = self._ask(ApiVersionsRequest(), 0)
+        self.versions = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
         if self.versions[1][0] >= 4:  # brokers of 4.x say that they serve Produce from 0 on, and do not (BA-25)
             self.versions[0] = (3, self.versions[0][1])
 
@@ -72,20 +72,20 @@ class Talk:
         now_ms = int(time.time() * 1000)
         frame = request_frame(request, version, correlation_id=len(self.rows) + 1, client_id=client_id)
         began = time.monotonic()
-        answer = None
+        response = None
         if answers:
-            answer = self._exchange(frame)
+            response = self._exchange(frame)
         else:
             self._sent(frame)
         row = {"api_key": key, "api_version": version, "note": note, "now_ms": now_ms, "request_hex": frame[4:].hex()}
-        row["response_hex"] = None if answer is None else answer.hex()
+        row["response_hex"] = None if response is None else response.hex()
         if not answers:
             row["closes"] = not self._lives()
         max_wait_ms = getattr(request, "max_wait_ms", 0)
         if key == 1 and max_wait_ms:
             row["waited"] = (time.monotonic() - began) * 1000 >= max_wait_ms
         self.rows.append(row)
-        return None if answer is None else read_response(answer, key, version)[1]
+        return None if response is None else read_response(response, key, version)[1]
 
     def _sent(self, frame: bytes) -> None:
         self._socket.sendall(frame)
@@ -115,9 +115,9 @@ class Talk:
 
     def _ask(self, request: Request, version: int) -> Any:
         frame = request_frame(request, version, correlation_id=0, client_id="oracle")
-        answer = self._exchange(frame)
-        assert answer is not None
-        return read_response(answer, type(request)._api_key, version)[1]
+        response = self._exchange(frame)
+        assert response is not None
+        return read_response(response, type(request)._api_key, version)[1]
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> None:
         """Make a topic and wait until the broker has it; recorded as a row of its own kind."""
@@ -130,27 +130,27 @@ class Talk:
             configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in given.items()),
         )
         version = 2
-        answer = self._ask(CreateTopicsRequest(topics=(topic,), timeout_ms=5000, validate_only=False), version)
-        assert answer.topics[0].error_code == 0, answer
+        response = self._ask(CreateTopicsRequest(topics=(topic,), timeout_ms=5000, validate_only=False), version)
+        assert response.topics[0].error_code == 0, response
         wait_until(lambda: len(self._metadata(name).partitions) == partitions and self._leads(name, partitions), name)
         self._note_topic(name, partitions, given)
 
     def delete(self, name: str) -> None:
-        answer = self._ask(DeleteTopicsRequest(topic_names=(name,), timeout_ms=5000), 1)
-        assert answer.responses[0].error_code == 0, answer
+        response = self._ask(DeleteTopicsRequest(topic_names=(name,), timeout_ms=5000), 1)
+        assert response.responses[0].error_code == 0, response
 
     def commit(self, group_id: str, topic: str, offset: int) -> None:
         partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
         topics = (OffsetCommitRequestTopic(name=topic, partitions=(partition,)),)
-        answer = self._ask(OffsetCommitRequest(group_id=group_id, topics=topics), min(5, self.versions[8][1]))
-        assert answer.topics[0].partitions[0].error_code == 0, answer
+        response = self._ask(OffsetCommitRequest(group_id=group_id, topics=topics), min(5, self.versions[8][1]))
+        assert response.topics[0].partitions[0].error_code == 0, response
 
     def _leads(self, topic: str, partitions: int) -> bool:
         """Whether the broker knows that it leads all of them: a little later than that they exist."""
         asked = tuple(ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(partitions))
         request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=asked),))
-        answer = self._ask(request, 1)
-        return not any(told.error_code for told in answer.topics[0].partitions)
+        response = self._ask(request, 1)
+        return not any(returned.error_code for returned in response.topics[0].partitions)
 
     def gets_producer_ids(self) -> None:
         """Wait until the broker has ids to give: it asks for some when it is first asked (BA-100)."""
@@ -163,7 +163,7 @@ class Talk:
         self._note_topic("__consumer_offsets", 0, {})
 
     def _metadata(self, topic: str) -> Any:
-        """What the broker tells of a topic, which is not made for that."""
+        """Return the broker's metadata of a topic, without creating the topic."""
         request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)
         return self._ask(request, min(12, self.versions[3][1])).topics[0]
 

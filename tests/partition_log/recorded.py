@@ -1,4 +1,4 @@
-"""What real brokers answered about records (fixtures/golden/records), asked again of ours: bytes in, values out.
+"""Replay of requests about records: kproto against the responses of real brokers (fixtures/golden/records).
 
 What can't be equal is made so: topic ids are those of the recording, as are session ids, time is that of the recording,
 and times that a broker's own clock gave count as one.
@@ -38,7 +38,7 @@ NEAR_MS = 60_000
 
 
 class Row(NamedTuple):
-    """A question and its answer."""
+    """A request and its response."""
 
     api_key: int
     api_version: int
@@ -48,7 +48,7 @@ class Row(NamedTuple):
     response: bytes | None
     waited: bool | None
     closes: bool
-    """Of a question that has no answer: whether the connection was closed."""
+    """Of a request without response: whether the connection was closed."""
 
 
 class MadeTopic(NamedTuple):
@@ -81,7 +81,7 @@ def recorded(release: str) -> Iterator[Row | MadeTopic]:
 
 
 class Difference(NamedTuple):
-    """A row that our broker answers otherwise."""
+    """A row to which kproto responds otherwise."""
 
     row: Row
     ours: Any
@@ -146,14 +146,14 @@ class Replay:
     def _note_session(self, row: Row, ours: bytes) -> None:
         if row.api_key == FETCH and row.api_version >= 7:
             assert row.response is not None
-            answers: list[Any] = [read_response(frame, FETCH, row.api_version)[1] for frame in (ours, row.response)]
-            mine, theirs = answers
+            responses: list[Any] = [read_response(frame, FETCH, row.api_version)[1] for frame in (ours, row.response)]
+            mine, theirs = responses
             if mine.session_id and theirs.session_id:
                 self._sessions[theirs.session_id] = mine.session_id
 
 
 def _needs_none(row: Row) -> bool:
-    """Whether the request is one that is not answered: Produce with acks 0."""
+    """Return whether the request has no response: Produce with acks=0."""
     if row.api_key != PRODUCE:
         return False
     header = read_request_header(row.request)
@@ -204,17 +204,17 @@ def _batch(batch: Any) -> Any:
         return str(error), batch.last_offset
     if batch.has_append_time:  # the broker's clock has given it
         found = [record._replace(timestamp=-7) for record in found]
-    told = (batch.magic, batch.compression.name, batch.has_append_time, batch.last_offset, found)
+    returned = (batch.magic, batch.compression.name, batch.has_append_time, batch.last_offset, found)
     if isinstance(batch, RecordBatch):
         header = batch.header
         producer = header.producer_epoch, header.base_sequence
         greatest = "append time" if batch.has_append_time else header.max_timestamp
-        return (*told, header.base_offset, header.partition_leader_epoch, greatest, producer)
-    return told
+        return (*returned, header.base_offset, header.partition_leader_epoch, greatest, producer)
+    return returned
 
 
 def _parts(ours: Any, theirs: Any) -> tuple[Any, Any]:
-    """Leave out what two answers have in common, as far as that can be shown."""
+    """Return only the differences of two responses, as far as possible."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         keys = [key for key in ours if ours[key] != theirs.get(key)]
         pairs = {key: _parts(ours[key], theirs.get(key)) for key in keys}

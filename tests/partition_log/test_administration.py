@@ -1,4 +1,4 @@
-"""Configs that are changed while a broker runs act, and DescribeLogDirs tells what partitions take."""
+"""Config changes take effect while a broker runs, and DescribeLogDirs returns the sizes of partitions."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def alter(state: BrokerState, name: str, value: str, resource_type: int = TOPIC)
 
 def write(state: BrokerState, encoded: bytes) -> int:
     data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=encoded),))
-    answer = ask(state, ProduceRequest(acks=1, timeout_ms=1, topic_data=(data,)), 9)
-    return int(answer.responses[0].partition_responses[0].error_code)
+    response = ask(state, ProduceRequest(acks=1, timeout_ms=1, topic_data=(data,)), 9)
+    return int(response.responses[0].partition_responses[0].error_code)
 
 
 def test_a_new_limit_acts_at_once() -> None:
@@ -40,8 +40,8 @@ def test_a_new_limit_acts_at_once() -> None:
     resource = DescribeConfigsResource(
         resource_type=TOPIC, resource_name="t", configuration_keys=("max.message.bytes",)
     )
-    told = ask(state, DescribeConfigsRequest(resources=(resource,)), 4).results[0].configs[0]
-    assert told.value == "300"
+    returned = ask(state, DescribeConfigsRequest(resources=(resource,)), 4).results[0].configs[0]
+    assert returned.value == "300"
 
 
 @pytest.mark.parametrize("resource_type", [CLIENT_METRICS, GROUP])

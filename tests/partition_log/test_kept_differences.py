@@ -24,8 +24,8 @@ def talk_to(broker: Broker) -> Talk:
     return talk
 
 
-def error_of(answer: Any) -> int:
-    return int(answer.responses[0].partition_responses[0].error_code)
+def error_of(response: Any) -> int:
+    return int(response.responses[0].partition_responses[0].error_code)
 
 
 def test_one_answer_has_records_of_long_ago_and_of_now() -> None:

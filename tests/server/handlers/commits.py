@@ -1,4 +1,4 @@
-"""What tests of OffsetCommit share: odd requests, and answers in short."""
+"""Helpers for tests of OffsetCommit: unusual requests, and short forms of responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOO_LONG = "x" * 4097
 
 
 def codes(response: OffsetCommitResponse) -> list[tuple[str, int, int]]:
-    """(topic, partition, error) in the order of the answer."""
+    """(topic, partition, error) in the order of the response."""
     return [(topic.name, p.partition_index, p.error_code) for topic in response.topics for p in topic.partitions]
 
 

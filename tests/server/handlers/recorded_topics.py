@@ -36,8 +36,8 @@ class Difference(NamedTuple):
     theirs: Any
 
     def __str__(self) -> str:
-        told = f"{self.pair.api} v{self.pair.api_version} {self.pair.note}"
-        return f"{told}:\n  ours   {self.ours}\n  theirs {self.theirs}"
+        returned = f"{self.pair.api} v{self.pair.api_version} {self.pair.note}"
+        return f"{returned}:\n  ours   {self.ours}\n  theirs {self.theirs}"
 
 
 def fresh_state(release: str, settings: Mapping[str, str], node_count: int = 1) -> BrokerState:
@@ -75,7 +75,7 @@ def difference(pair: GoldenPair, state: BrokerState, node_id: int) -> Iterator[D
         yield Difference(pair, f"waited: {waited}", f"waited: {pair.waited}")
 
 
-def answer_of(pair: GoldenPair) -> Any:
+def response_of(pair: GoldenPair) -> Any:
     """The recorded response."""
     assert pair.response is not None
     return read_response(pair.response, pair.api_key, pair.api_version)[1]
@@ -102,8 +102,8 @@ def _has_id(topic_id: bytes) -> str:
 
 def take_topic_ids(state: BrokerState, answer: Any) -> None:
     """Give our topics the ids that an answer tells."""
-    for told in _structs(answer):
-        name, topic_id = getattr(told, "name", None), getattr(told, "topic_id", ZERO_UUID)
+    for returned in _structs(answer):
+        name, topic_id = getattr(returned, "name", None), getattr(returned, "topic_id", ZERO_UUID)
         topic = state.cluster.topics.get(name or "")
         if topic is not None and topic_id != ZERO_UUID:
             state.cluster._topics_by_id.pop(topic.topic_id, None)

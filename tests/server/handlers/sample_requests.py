@@ -30,12 +30,12 @@ def sample_request(api_key: int, api_version: int) -> Request:
 
 
 def _sample(cls: type[Struct], api_version: int) -> Any:
-    told = {
+    returned = {
         field.name: _value(field, field.type, api_version)
         for field in fields_of(cls)
         if field.versions.covers(api_version)
     }
-    return cls(**told)
+    return cls(**returned)
 
 
 def _value(field: Field, wire_type: WireType, api_version: int) -> Any:

@@ -1,4 +1,4 @@
-"""Settings that are changed while brokers run (KIP-226), as 2.8.2, 3.9.2 and 4.4.0 answered the same requests."""
+"""Changes of settings while brokers run (KIP-226), with the responses of 2.8.2, 3.9.2 and 4.4.0 to the same requests."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ SET, DELETE, APPEND = 0, 1, 2
 DYNAMIC, DYNAMIC_DEFAULT, STATIC, DEFAULT = 2, 3, 4, 5
 KAFKA_VERSIONS = pytest.mark.parametrize("kafka_version", ["2.8", "3.9", "4.4"])
 
-Told = tuple[int, "str | None"]
+Returned = tuple[int, "str | None"]
 
 
 def change(
     state: BrokerState, name: str, *changes: tuple[str, int, str | None], validate_only: bool = False, node_id: int = 1
-) -> Told:
+) -> Returned:
     configs = tuple(Change(name=one, config_operation=operation, value=value) for one, operation, value in changes)
     resource = Changes(resource_type=BROKER, resource_name=name, configs=configs)
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
-    (answer,) = ask(state, request, 1, node_id=node_id).responses
-    return answer.error_code, answer.error_message
+    (response,) = ask(state, request, 1, node_id=node_id).responses
+    return response.error_code, response.error_message
 
 
-def put(state: BrokerState, name: str, configs: dict[str, str | None]) -> Told:
+def put(state: BrokerState, name: str, configs: dict[str, str | None]) -> Returned:
     given = tuple(AlterableConfig(name=one, value=value) for one, value in configs.items())
     resource = AlterConfigsResource(resource_type=BROKER, resource_name=name, configs=given)
-    (answer,) = ask(state, AlterConfigsRequest(resources=(resource,), validate_only=False), 2).responses
-    return answer.error_code, answer.error_message
+    (response,) = ask(state, AlterConfigsRequest(resources=(resource,), validate_only=False), 2).responses
+    return response.error_code, response.error_message
 
 
 def described(state: BrokerState, kind: int, name: str, *configs: str, node_id: int = 1) -> list[Any]:
@@ -56,9 +56,9 @@ def described(state: BrokerState, kind: int, name: str, *configs: str, node_id: 
     ]
 
 
-def refused(kafka_version: str, name: str, told: str) -> Told:
+def refused(kafka_version: str, name: str, returned: str) -> Returned:
     prefix = f"Invalid config value for resource ConfigResource(type=BROKER, name='{name}'): "
-    return 42, (prefix if kafka_version == "2.8" else "") + told
+    return 42, (prefix if kafka_version == "2.8" else "") + returned
 
 
 @KAFKA_VERSIONS
@@ -96,13 +96,13 @@ def test_what_is_fixed_is_refused_in_the_words_of_the_release(kafka_version: str
         if kafka_version == "4.4"
         else "Set(num.partitions, log.retention.hours)"
     )
-    answer = change(state, "1", ("num.partitions", SET, "3"), ("log.retention.hours", SET, "3"))
-    assert answer == refused(kafka_version, "1", f"Cannot update these configs dynamically: {names}")
+    response = change(state, "1", ("num.partitions", SET, "3"), ("log.retention.hours", SET, "3"))
+    assert response == refused(kafka_version, "1", f"Cannot update these configs dynamically: {names}")
 
 
 @KAFKA_VERSIONS
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "returned"),
     [
         ("log.retention.ms", "abc", "Invalid value abc for configuration log.retention.ms: Not a number of type LONG"),
         ("max.connections", "-5", "Invalid value -5 for configuration max.connections: Value must be at least 0"),
@@ -113,8 +113,8 @@ def test_what_is_fixed_is_refused_in_the_words_of_the_release(kafka_version: str
         ),
     ],
 )
-def test_a_bad_value_is_refused(kafka_version: str, name: str, value: str, told: str) -> None:
-    assert change(new_state(kafka_version), "", (name, SET, value)) == refused(kafka_version, "", told)
+def test_a_bad_value_is_refused(kafka_version: str, name: str, value: str, returned: str) -> None:
+    assert change(new_state(kafka_version), "", (name, SET, value)) == refused(kafka_version, "", returned)
 
 
 @KAFKA_VERSIONS
@@ -141,9 +141,9 @@ def test_a_broker_changes_its_own_settings_alone(kafka_version: str) -> None:
 
 @KAFKA_VERSIONS
 def test_only_lists_have_items(kafka_version: str) -> None:
-    told = "Config value append is not allowed for config key: log.retention.ms"
-    answer = change(new_state(kafka_version), "", ("log.retention.ms", APPEND, "5"))
-    assert answer == (42 if kafka_version == "2.8" else 40, told)
+    returned = "Config value append is not allowed for config key: log.retention.ms"
+    response = change(new_state(kafka_version), "", ("log.retention.ms", APPEND, "5"))
+    assert response == (42 if kafka_version == "2.8" else 40, returned)
 
 
 def test_a_value_has_to_be_told() -> None:
@@ -197,8 +197,8 @@ def test_a_limit_of_one_broker_acts_there() -> None:
     leader = state.cluster.topics["t"].partitions[0].leader
     assert change(state, str(leader), ("message.max.bytes", SET, "300"), node_id=leader) == (0, None)
     data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=batch(size=500)),))
-    answer = ask(state, ProduceRequest(acks=1, timeout_ms=1, topic_data=(data,)), 9, node_id=leader)
-    assert answer.responses[0].partition_responses[0].error_code == 10
+    response = ask(state, ProduceRequest(acks=1, timeout_ms=1, topic_data=(data,)), 9, node_id=leader)
+    assert response.responses[0].partition_responses[0].error_code == 10
 
 
 @pytest.mark.parametrize(
@@ -211,12 +211,12 @@ def test_a_limit_of_one_broker_acts_there() -> None:
 )
 def test_what_has_configs_is_listed(types: tuple[int, ...], listed: list[tuple[str, int]]) -> None:
     state = new_state(node_count=2)
-    answer = ask(state, ListConfigResourcesRequest(resource_types=types), 1)
-    assert answer.error_code == 0
-    assert [(one.resource_name, one.resource_type) for one in answer.config_resources] == listed
+    response = ask(state, ListConfigResourcesRequest(resource_types=types), 1)
+    assert response.error_code == 0
+    assert [(one.resource_name, one.resource_type) for one in response.config_resources] == listed
     assert ask(state, ListConfigResourcesRequest(), 0).config_resources == ()
 
 
 def test_an_unknown_kind_of_resource_is_refused() -> None:
-    answer = ask(new_state(), ListConfigResourcesRequest(resource_types=(7,)), 1)
-    assert (answer.error_code, answer.config_resources) == (35, ())
+    response = ask(new_state(), ListConfigResourcesRequest(resource_types=(7,)), 1)
+    assert (response.error_code, response.config_resources) == (35, ())

@@ -1,4 +1,4 @@
-"""ElectLeaders, as 2.8.2, 3.9.2 and 4.4.0 answered the same requests."""
+"""ElectLeaders, with the responses of 2.8.2, 3.9.2 and 4.4.0 to the same requests."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 NOT_NEEDED = (84, "Leader election not needed for topic partition.")
 MISSING = (3, "The partition does not exist.")
-Told = list[tuple[str, list[tuple[int, int, "str | None"]]]]
+Returned = list[tuple[str, list[tuple[int, int, "str | None"]]]]
 
 
 def elect(
     state: BrokerState, *asked: tuple[str, tuple[int, ...]], election_type: int = 0, version: int = 2
-) -> tuple[int, Told]:
+) -> tuple[int, Returned]:
     partitions = tuple(TopicPartitions(topic=name, partitions=indexes) for name, indexes in asked)
     request = ElectLeadersRequest(election_type=election_type, topic_partitions=partitions or None)
-    answer = ask(state, request, version)
-    return answer.error_code, [
+    response = ask(state, request, version)
+    return response.error_code, [
         (result.topic, [(one.partition_id, one.error_code, one.error_message) for one in result.partition_result])
-        for result in answer.replica_election_results
+        for result in response.replica_election_results
     ]
 
 
@@ -58,8 +58,11 @@ def test_what_is_asked_for_by_name_is_told_of_one_by_one(election_type: int) -> 
 
 
 def test_an_unknown_kind_of_election_is_refused() -> None:
-    told = "Unknown election type 7"
-    assert elect(new_state("4.4"), ("t", (0, 1)), election_type=7) == (42, [("t", [(0, 42, told), (1, 42, told)])])
+    returned = "Unknown election type 7"
+    assert elect(new_state("4.4"), ("t", (0, 1)), election_type=7) == (
+        42,
+        [("t", [(0, 42, returned), (1, 42, returned)])],
+    )
     assert elect(new_state("2.8"), ("t", (0,)), election_type=7) == (-1, [("t", [(0, -1, None)])])
 
 
@@ -73,10 +76,10 @@ def test_the_preferred_replica_leads_again() -> None:
 def test_of_all_partitions_those_are_told_that_had_to_change(kafka_version: str, others: int) -> None:
     """A KRaft cluster names the other topics too, without partitions: t, u and the offsets topic."""
     state = three_nodes(kafka_version)
-    error, told = elect(state)
+    error, returned = elect(state)
     assert error == 0
-    assert ("led", [(0, 0, None)]) in told
-    assert [partitions for name, partitions in told if name != "led"] == [[]] * others
+    assert ("led", [(0, 0, None)]) in returned
+    assert [partitions for name, partitions in returned if name != "led"] == [[]] * others
 
 
 def test_a_preferred_replica_that_is_down_cannot_lead() -> None:
@@ -101,8 +104,8 @@ def test_an_unclean_election_takes_whoever_is_up() -> None:
 def test_version_0_has_no_error_of_its_own() -> None:
     state = new_state("2.4", node_count=2)
     request = ElectLeadersRequest(topic_partitions=(TopicPartitions(topic="t", partitions=(0,)),))
-    answer = ask(state, request, 0, node_id=2)
-    assert [(one.error_code, one.partition_id) for one in answer.replica_election_results[0].partition_result] == [
+    response = ask(state, request, 0, node_id=2)
+    assert [(one.error_code, one.partition_id) for one in response.replica_election_results[0].partition_result] == [
         (41, 0)
     ]
     assert ask(state, request, 1, node_id=2).error_code == 41

@@ -69,8 +69,8 @@ def test_offsets_are_deleted_one_by_one(kafka_version: str) -> None:
     """EX-62: 0 even for one that is not there; 3 for topics and partitions that do not exist."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1, 1: 1}, "u": {0: 1}})
-    error, answers = delete_offsets(state, "g", {"t": [0, 2, 9], "nope": [0]})
-    assert (error, sorted(answers)) == (0, [("nope", 0, 3), ("t", 0, 0), ("t", 2, 0), ("t", 9, 3)])
+    error, responses = delete_offsets(state, "g", {"t": [0, 2, 9], "nope": [0]})
+    assert (error, sorted(responses)) == (0, [("nope", 0, 3), ("t", 0, 0), ("t", 2, 0), ("t", 9, 3)])
     assert offsets_of(state, "g") == {"t": [1], "u": [0]}
 
 
@@ -80,8 +80,8 @@ def test_partition_named_twice(kafka_version: str, times: int) -> None:
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1, 1: 1}})
     (topic,) = ask(state, offset_delete("g", ("u", ()), ("t", (1, 1, 9)), ("t", (0,))), 0).topics
-    told = [(p.partition_index, p.error_code) for p in topic.partitions]
-    assert told == [(9, 3), *[(1, 0)] * times, (0, 0)]
+    returned = [(p.partition_index, p.error_code) for p in topic.partitions]
+    assert returned == [(9, 3), *[(1, 0)] * times, (0, 0)]
 
 
 @pytest.mark.parametrize(("kafka_version", "times"), [("2.8", 1), ("3.4", 1), ("3.5", 2), ("3.9", 2), ("4.4", 2)])

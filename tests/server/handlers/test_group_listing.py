@@ -46,11 +46,11 @@ def test_simple_group_is_empty_and_without_a_protocol(kafka_version: str, versio
         )
 
 
-@pytest.mark.parametrize(("kafka_version", "answers"), [("2.2", 1), ("2.3", 2), ("4.4", 2)])
-def test_group_named_twice(kafka_version: str, answers: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "responses"), [("2.2", 1), ("2.3", 2), ("4.4", 2)])
+def test_group_named_twice(kafka_version: str, responses: int) -> None:
     """Measured on 2.2.2 and 2.3.1."""
     state = new_state(kafka_version)
-    assert [group.group_id for group in describe(state, "g", "g", version=2)] == ["g"] * answers
+    assert [group.group_id for group in describe(state, "g", "g", version=2)] == ["g"] * responses
 
 
 @pytest.mark.parametrize(("kafka_version", "state_name"), [("0.10.0", "Dead"), ("0.10.1", "Empty")])
@@ -74,8 +74,8 @@ def test_unknown_group_is_an_error_from_v6_on() -> None:
     """GP-40; a group of KIP-848 is none that this API knows (GP-41)."""
     state = new_state("4.4")
     state.coordinator.groups.create("modern", 0, "consumer")
-    told = [(g.error_code, g.error_message, g.group_state) for g in describe(state, "nobody", "modern", version=6)]
-    assert told == [
+    returned = [(g.error_code, g.error_message, g.group_state) for g in describe(state, "nobody", "modern", version=6)]
+    assert returned == [
         (69, "Group nobody not found.", "Dead"),
         (69, "Group modern is not a classic group.", "Dead"),
     ]
@@ -120,9 +120,17 @@ def test_metadata_is_shown_of_stable_groups_only(state_of_group: GroupState, sho
     group_with(state, "g", state_of_group, [member])
     (group,) = describe(state, "g")
     assert (group.protocol_type, group.protocol_data) == ("consumer", "range" if shows_protocol else "")
-    (told,) = group.members
-    assert (told.member_id, told.group_instance_id, told.client_id, told.client_host) == ("m", "i", "c", "/1.2.3.4")
-    assert (told.member_metadata, told.member_assignment) == (b"topics" if shows_protocol else b"", b"partitions")
+    (returned,) = group.members
+    assert (returned.member_id, returned.group_instance_id, returned.client_id, returned.client_host) == (
+        "m",
+        "i",
+        "c",
+        "/1.2.3.4",
+    )
+    assert (returned.member_metadata, returned.member_assignment) == (
+        b"topics" if shows_protocol else b"",
+        b"partitions",
+    )
 
 
 @pytest.mark.parametrize(("kafka_version", "name"), [("0.11", "AwaitingSync"), ("1.0", "AwaitingSync"), ("1.1", None)])

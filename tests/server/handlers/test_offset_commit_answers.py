@@ -93,22 +93,22 @@ def test_without_refusals_the_answer_is_in_the_order_of_the_request() -> None:
     assert len(response.topics) == 3
 
 
-@pytest.mark.parametrize(("kafka_version", "answers"), [("2.0", 1), ("3.9", 1), ("4.4", 2), ("latest", 2)])
-def test_partition_named_twice(kafka_version: str, answers: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "responses"), [("2.0", 1), ("3.9", 1), ("4.4", 2), ("latest", 2)])
+def test_partition_named_twice(kafka_version: str, responses: int) -> None:
     """OC-14: answered once by the old coordinator and twice by the new; the last offset wins in both."""
     state = new_state(kafka_version)
     state.coordinator.log = log = RecordingLog()
-    assert codes(ask(state, repeated(("t", 0, 5), ("t", 0, 6)), 5)) == [("t", 0, 0)] * answers
+    assert codes(ask(state, repeated(("t", 0, 5), ("t", 0, 6)), 5)) == [("t", 0, 0)] * responses
     assert offsets_of(state, "g") == {"t": {0: 6}}
     written = [(partition, offset) for _, partition, offset in log.appended[0].offsets]
-    assert written == ([(0, 6)] if answers == 1 else [(0, 5), (0, 6)])
+    assert written == ([(0, 6)] if responses == 1 else [(0, 5), (0, 6)])
 
 
-@pytest.mark.parametrize(("kafka_version", "answers"), [("2.8", 1), ("3.4", 1), ("3.5", 2), ("3.9", 2), ("4.4", 2)])
-def test_unknown_partition_named_twice(kafka_version: str, answers: int) -> None:
+@pytest.mark.parametrize(("kafka_version", "responses"), [("2.8", 1), ("3.4", 1), ("3.5", 2), ("3.9", 2), ("4.4", 2)])
+def test_unknown_partition_named_twice(kafka_version: str, responses: int) -> None:
     """OC-14; measured on 2.8.2, 3.0.2, 3.4.1, 3.5.2, 3.9.2 and 4.4.0."""
     asked = repeated(("t", 9, 5), ("t", 9, 6), ("nope", 0, 1), ("nope", 0, 2))
-    assert codes(ask(new_state(kafka_version), asked, 5)) == [*[("t", 9, 3)] * answers, *[("nope", 0, 3)] * answers]
+    assert codes(ask(new_state(kafka_version), asked, 5)) == [*[("t", 9, 3)] * responses, *[("nope", 0, 3)] * responses]
 
 
 @OLD_AND_NEW

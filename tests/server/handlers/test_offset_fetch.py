@@ -227,8 +227,8 @@ def test_several_groups_are_answered_each_by_itself(version: int) -> None:
     asked = (OffsetFetchRequestTopics(name="t", partition_indexes=(0,)),)
     groups = tuple(OffsetFetchRequestGroup(group_id=group_id, topics=asked) for group_id in ("g", "g1", "nobody", "g"))
     response = ask(state, OffsetFetchRequest(groups=groups), version)
-    answers = [(group.group_id, group.error_code, rows(group.topics)) for group in response.groups]
-    assert answers == [
+    responses = [(group.group_id, group.error_code, rows(group.topics)) for group in response.groups]
+    assert responses == [
         ("g", 0, [("t", 0, 1, -1, "", 0)]),
         ("g1", 16, []),
         ("nobody", 0, [("t", 0, *MISSING)]),
@@ -307,12 +307,12 @@ def test_topics_are_named_by_id_from_v10_on() -> None:
     asked = tuple(OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=(0, 9)) for topic_id in ids)
     groups = (OffsetFetchRequestGroup(group_id="g", topics=asked),)
     (answer,) = ask(state, OffsetFetchRequest(groups=groups), 10).groups
-    told = [
+    returned = [
         (topic.topic_id, [(p.partition_index, p.committed_offset, p.metadata, p.error_code) for p in topic.partitions])
         for topic in answer.topics
     ]
     unknown = [(0, -1, "", 100), (9, -1, "", 100)]
-    assert told == [
+    assert returned == [
         (ids[1], [(0, 1, "", 0), (9, -1, "", 0)]),
         (ids[3], [(0, 2, "", 0), (9, -1, "", 0)]),
         (ids[0], unknown),

@@ -37,7 +37,7 @@ def _answer(pair: GoldenPair) -> Any:
 
 def _put_together(state: BrokerState, pair: GoldenPair) -> None:
     """The group with members that a DescribeGroups answer tells of; hidden metadata is there all the same."""
-    told = _answer(pair).groups[0]
+    returned = _answer(pair).groups[0]
     members = [
         Member(
             member.member_id,
@@ -47,10 +47,12 @@ def _put_together(state: BrokerState, pair: GoldenPair) -> None:
             metadata=member.member_metadata or b"hidden",
             assignment=member.member_assignment,
         )
-        for member in told.members
+        for member in returned.members
     ]
-    group = group_with(state, told.group_id, STATES[told.group_state], members, protocol_type=told.protocol_type)
-    group.protocol_name = told.protocol_data or "hidden"
+    group = group_with(
+        state, returned.group_id, STATES[returned.group_state], members, protocol_type=returned.protocol_type
+    )
+    group.protocol_name = returned.protocol_data or "hidden"
 
 
 def _all_offsets_deleted(state: BrokerState, _: Any) -> None:
@@ -86,11 +88,14 @@ def test_groups_are_listed_as_the_release_did(release: str) -> None:
     pairs = _asked("ListGroups", release)
     state = recorded_state(release, pairs)
     unfiltered = [pair for pair in pairs if pair.note == "all"][-1]
-    for told in _answer(unfiltered).groups:
+    for returned in _answer(unfiltered).groups:
         group = group_with(
-            state, told.group_id, STATES[told.group_state or "Empty"], protocol_type=told.protocol_type or None
+            state,
+            returned.group_id,
+            STATES[returned.group_state or "Empty"],
+            protocol_type=returned.protocol_type or None,
         )
-        group.kind = told.group_type or "classic"
+        group.kind = returned.group_type or "classic"
     assert len(state.coordinator.groups) > 20
     assert replay(release, pairs, state, {}) == []
 

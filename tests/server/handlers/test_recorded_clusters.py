@@ -12,7 +12,7 @@ import pytest
 
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.fixture_files import golden_cluster
-from tests.server.handlers.recorded_topics import answer_of, difference, fresh_state, take_topic_ids
+from tests.server.handlers.recorded_topics import difference, fresh_state, response_of, take_topic_ids
 
 
 @pytest.mark.parametrize("release", ["2.8.2", "4.4.0"])
@@ -27,13 +27,13 @@ def test_brokers_stop_and_start(release: str) -> None:
         for one in difference(step.pair, state, step.node_id):
             if _without_controller(one.ours, release) != _without_controller(one.theirs, release):
                 found.append(f"node {step.node_id} {one}")
-        take_topic_ids(state, answer_of(step.pair))
+        take_topic_ids(state, response_of(step.pair))
     assert found == []
 
 
-def _without_controller(answer: Any, release: str) -> Any:
+def _without_controller(response: Any, release: str) -> Any:
     """BA-31: a KRaft broker names any live broker as the controller."""
-    if not KafkaVersion.named(release).is_kraft or "controller_id" not in answer:
-        return answer
-    assert answer["controller_id"] in (1, 2, 3)
-    return {**answer, "controller_id": 0}
+    if not KafkaVersion.named(release).is_kraft or "controller_id" not in response:
+        return response
+    assert response["controller_id"] in (1, 2, 3)
+    return {**response, "controller_id": 0}

@@ -13,7 +13,7 @@ import pytest
 from kproto.records.partitioning import partition_for
 from kproto_server.cluster.cluster import Node
 from tests.server.handlers.recorded import RELEASES, conversation
-from tests.server.handlers.recorded_topics import answer_of, differences, fresh_state
+from tests.server.handlers.recorded_topics import differences, fresh_state, response_of
 
 if TYPE_CHECKING:
     from kproto_server.state import BrokerState
@@ -44,10 +44,10 @@ def _let_another_node_lead(state: BrokerState, pair: GoldenPair) -> None:
         cluster.add_node(Node(2, "127.0.0.1", 9093))
         cluster.delete_topic("__consumer_offsets")
         cluster.create_topic("__consumer_offsets", partition_count=50, replication_factor=2)
-    answer = answer_of(pair)
-    far = {"far-0": answer.node_id, "far-1": answer.node_id}
+    response = response_of(pair)
+    far = {"far-0": response.node_id, "far-1": response.node_id}
     partitions = cluster.topics["__consumer_offsets"].partitions
-    for key, node_id in ({told.key: told.node_id for told in answer.coordinators} or far).items():
+    for key, node_id in ({returned.key: returned.node_id for returned in response.coordinators} or far).items():
         partitions[partition_for(key, len(partitions))].leader = node_id
 
 

@@ -74,8 +74,8 @@ def test_members_of_a_group_that_is_not_loaded_yet(kafka_version: str, errors: t
     state = new_state(kafka_version)
     for partition in range(50):
         state.coordinator.unavailable[partition] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    answers = [ask(state, JOIN, 4), ask(state, SYNC, 4), ask(state, HEARTBEAT, 4), ask(state, LEAVE, 4)]
-    assert tuple(answer.error_code for answer in answers) == errors
+    responses = [ask(state, JOIN, 4), ask(state, SYNC, 4), ask(state, HEARTBEAT, 4), ask(state, LEAVE, 4)]
+    assert tuple(response.error_code for response in responses) == errors
 
 
 @pytest.mark.parametrize(("kafka_version", "error"), [("3.9", 16), ("4.4", 26)])

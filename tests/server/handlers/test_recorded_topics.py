@@ -12,7 +12,7 @@ import pytest
 
 from kproto_server.cluster.cluster import Topic
 from tests.fixture_files import golden_releases, golden_topics
-from tests.server.handlers.recorded_topics import answer_of, differences, fresh_state, take_topic_ids
+from tests.server.handlers.recorded_topics import differences, fresh_state, response_of, take_topic_ids
 
 if TYPE_CHECKING:
     from kproto_server.state import BrokerState
@@ -144,9 +144,9 @@ def test_topics_in_depth(release: str) -> None:
     def prepare(state: BrokerState, pair: GoldenPair) -> None:
         previous = pairs[pair.brokers[release] - 1]
         if previous.response is not None:
-            take_topic_ids(state, answer_of(previous))
+            take_topic_ids(state, response_of(previous))
         if previous.note == "collides":
-            _have(state, {topic.name for topic in answer_of(previous).topics if not topic.error_code})
+            _have(state, {topic.name for topic in response_of(previous).topics if not topic.error_code})
 
     found = differences(pairs, state, prepare)
     assert [str(difference) for difference in found if _reason_in_depth(release, difference.pair) is None] == []

@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from kproto_server.state import BrokerState
 
 SET, DELETE, APPEND, SUBTRACT, UNKNOWN = 0, 1, 2, 3, 9
-Told = tuple[int, str | None]
+Returned = tuple[int, str | None]
 
 
-def change(state: BrokerState, topic: str, *changes: tuple[str, int, str]) -> Told:
+def change(state: BrokerState, topic: str, *changes: tuple[str, int, str]) -> Returned:
     configs = tuple(Alteration(name=name, config_operation=how, value=value) for name, how, value in changes)
     resource = AlteredResource(resource_type=2, resource_name=topic, configs=configs)
-    (answer,) = ask(state, IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False), 1).responses
-    return answer.error_code, answer.error_message
+    (response,) = ask(state, IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False), 1).responses
+    return response.error_code, response.error_message
 
 
 def replace(state: BrokerState, topic: str, name: str, *values: str) -> int:
     configs = tuple(AlterableConfig(name=name, value=value) for value in values)
     resource = AlterConfigsResource(resource_type=2, resource_name=topic, configs=configs)
-    answer = ask(state, AlterConfigsRequest(resources=(resource,), validate_only=False), 2)
-    return int(answer.responses[0].error_code)
+    response = ask(state, AlterConfigsRequest(resources=(resource,), validate_only=False), 2)
+    return int(response.responses[0].error_code)
 
 
 @pytest.mark.parametrize(("kafka_version", "value_first"), [("2.8", False), ("3.9", True), ("4.4", True)])
@@ -73,11 +73,11 @@ def test_kraft_judges_the_name_between_the_changes_and_their_values(kafka_versio
 
 
 @pytest.mark.parametrize(
-    ("kafka_version", "told"),
+    ("kafka_version", "returned"),
     [("2.8", (-1, None)), ("4.4", (40, "Can't APPEND to key no.such because its type is not LIST."))],
 )
-def test_nothing_is_appended_to_what_is_not_known(kafka_version: str, told: Told) -> None:
-    assert change(new_state(kafka_version), "t", ("no.such", APPEND, "1")) == told
+def test_nothing_is_appended_to_what_is_not_known(kafka_version: str, returned: Returned) -> None:
+    assert change(new_state(kafka_version), "t", ("no.such", APPEND, "1")) == returned
 
 
 def test_of_several_faults_the_first_is_told() -> None:
@@ -108,15 +108,17 @@ def test_an_unknown_type_has_all_refused(kafka_version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "returned"),
     [
         (("t", "a b", "nope"), [("a b", 17), ("nope", 3), ("t", 0)]),
         ((".",), [(".", 17)]),
         (("", "t"), [("", -1), ("t", -1)]),
     ],
 )
-def test_topics_with_bad_names_are_described_by_themselves(names: tuple[str, ...], told: list[tuple[str, int]]) -> None:
+def test_topics_with_bad_names_are_described_by_themselves(
+    names: tuple[str, ...], returned: list[tuple[str, int]]
+) -> None:
     """But for the empty one."""
     request = DescribeTopicPartitionsRequest(topics=tuple(TopicRequest(name=name) for name in names))
-    answer = ask(new_state("4.4"), request, 0)
-    assert [(topic.name, topic.error_code) for topic in answer.topics] == told
+    response = ask(new_state("4.4"), request, 0)
+    assert [(topic.name, topic.error_code) for topic in response.topics] == returned

@@ -25,7 +25,7 @@ from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.deferred import DelayedOperation
 from tests.coordinator.broker_state import NOW_MS, ask, commit, new_state, request_context
 from tests.fixture_files import golden_topics
-from tests.server.handlers.recorded_topics import NOT_OURS, answer_of
+from tests.server.handlers.recorded_topics import NOT_OURS, response_of
 
 if TYPE_CHECKING:
     from kproto_server.state import BrokerState
@@ -142,9 +142,9 @@ class TestFetch:
     def test_waits_at_the_end_of_the_log(self, version: int) -> None:
         """BA-71."""
         state = new_state()
-        answer = ask(state, self.request(state), version)
-        assert isinstance(answer, DelayedOperation)
-        assert answer.deadline_ms == NOW_MS + 500
+        response = ask(state, self.request(state), version)
+        assert isinstance(response, DelayedOperation)
+        assert response.deadline_ms == NOW_MS + 500
 
     def test_tells_in_the_end_what_is_then_true(self) -> None:
         state = new_state(node_count=2)
@@ -157,17 +157,17 @@ class TestFetch:
     def test_an_error_is_told_at_once(self) -> None:
         """BA-74."""
         state = new_state()
-        answer = ask(state, self.request(state, offset=1), 4)
-        assert answer.responses[0].partitions[0].error_code == 1
+        response = ask(state, self.request(state, offset=1), 4)
+        assert response.responses[0].partitions[0].error_code == 1
 
     def test_points_to_the_leader(self) -> None:
         """KIP-951: from v16 on, with its address."""
         state = new_state(node_count=2)
         partition = state.cluster.topics["t"].partitions[0]
         partition.replicas, partition.isr, partition.leader = [2], [2], 2
-        answer = ask(state, self.request(state), 16, node_id=1)
-        assert answer.responses[0].partitions[0].current_leader.leader_id == 2
-        assert [(node.node_id, node.port) for node in answer.node_endpoints] == [(2, 9093)]
+        response = ask(state, self.request(state), 16, node_id=1)
+        assert response.responses[0].partitions[0].current_leader.leader_id == 2
+        assert [(node.node_id, node.port) for node in response.node_endpoints] == [(2, 9093)]
         assert ask(state, self.request(state), 12, node_id=1).responses[0].partitions[0].current_leader.leader_id == -1
 
 
@@ -217,14 +217,14 @@ class TestDescribeTopicPartitions:
             seen, cursor = [], None
             for _ in range(100):
                 request = DescribeTopicPartitionsRequest(topics=(), response_partition_limit=limit, cursor=cursor)
-                answer = ask(state, request, 0)
-                page = [(topic.name, p.partition_index) for topic in answer.topics for p in topic.partitions]
+                response = ask(state, request, 0)
+                page = [(topic.name, p.partition_index) for topic in response.topics for p in topic.partitions]
                 assert len(page) <= limit
                 seen += page
-                if answer.next_cursor is None:
+                if response.next_cursor is None:
                     break
                 cursor = Cursor(
-                    topic_name=answer.next_cursor.topic_name, partition_index=answer.next_cursor.partition_index
+                    topic_name=response.next_cursor.topic_name, partition_index=response.next_cursor.partition_index
                 )
             expected = [
                 (name, index)
@@ -248,7 +248,7 @@ class TestDescribeConfigs:
     def test_order_is_that_of_a_4_4_0_broker(self) -> None:
         """TopicCommand prints what is set on a topic in this order."""
         recorded = next(
-            answer_of(pair)
+            response_of(pair)
             for pair in golden_topics("4.4.0")
             if pair.api == "DescribeConfigs" and pair.note == "topics" and pair.api_version == 4
         )
@@ -261,10 +261,10 @@ class TestDescribeConfigs:
     def test_two_configs_changed_places(self, kafka_version: str, first: int) -> None:
         """As TopicCommand printed them against those releases."""
         pair = ("index.interval.bytes", "min.cleanable.dirty.ratio")
-        told = [
+        returned = [
             config.name for config in self.described(new_state(kafka_version), 2, "t").configs if config.name in pair
         ]
-        assert told == [pair[first], pair[1 - first]]
+        assert returned == [pair[first], pair[1 - first]]
 
     def described(self, state: BrokerState, resource_type: int, name: str, node_id: int = 1) -> Any:
         resource = DescribeConfigsResource(resource_type=resource_type, resource_name=name, configuration_keys=None)
@@ -295,7 +295,7 @@ class TestDescribeConfigs:
 
 
 class TestApiVersions:
-    def answer(self, kafka_version: str, version: int, request: ApiVersionsRequest) -> tuple[Any, ConnectionInfo]:
+    def response(self, kafka_version: str, version: int, request: ApiVersionsRequest) -> tuple[Any, ConnectionInfo]:
         state = new_state(kafka_version)
         connection = ConnectionInfo("/127.0.0.1")
         context = request_context(state, 1, connection, 18, version)
@@ -303,25 +303,25 @@ class TestApiVersions:
 
     def test_software_is_noted_from_v3_on(self) -> None:
         request = ApiVersionsRequest(client_software_name="apache-kafka-java", client_software_version="4.4.0")
-        _, connection = self.answer("latest", 3, request)
+        _, connection = self.response("latest", 3, request)
         assert (connection.software_name, connection.software_version) == ("apache-kafka-java", "4.4.0")
-        _, connection = self.answer("latest", 2, ApiVersionsRequest())
+        _, connection = self.response("latest", 2, ApiVersionsRequest())
         assert connection.software_name == ""
 
     def test_software_that_cannot_be_is_not_noted(self) -> None:
         """BA-22."""
-        answer, connection = self.answer("latest", 3, ApiVersionsRequest(client_software_name="a\nb"))
-        assert (answer.error_code, answer.api_keys, connection.software_name) == (42, (), "")
+        response, connection = self.response("latest", 3, ApiVersionsRequest(client_software_name="a\nb"))
+        assert (response.error_code, response.api_keys, connection.software_name) == (42, (), "")
 
     def test_produce_0_is_advertised_by_4_x_though_not_served(self) -> None:
         """BA-25."""
-        answer, _ = self.answer("4.4", 0, ApiVersionsRequest())
-        assert (answer.api_keys[0].api_key, answer.api_keys[0].min_version) == (0, 0)
+        response, _ = self.response("4.4", 0, ApiVersionsRequest())
+        assert (response.api_keys[0].api_key, response.api_keys[0].min_version) == (0, 0)
         assert not KafkaVersion.named("4.4").serves(0, 0)
 
     def test_features_with_level_0_are_kept_from_older_clients(self) -> None:
         """BA-24."""
         request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
-        older, newer = (self.answer("4.4", version, request)[0].supported_features for version in (3, 4))
+        older, newer = (self.response("4.4", version, request)[0].supported_features for version in (3, 4))
         assert {feature.name for feature in older} == {"metadata.version"}
         assert {feature.min_version for feature in newer} == {0, 7}

@@ -1,4 +1,4 @@
-"""Every API that does nothing here is answered, in every version: with an error that stops a client, or with nothing.
+"""Each API that does nothing in kproto has a response in each version: an error that stops a client, or an empty list.
 
 Requests are made from the declarations, with one item in each array; the answers of 4.4.0 are recorded ones.
 """
@@ -17,7 +17,7 @@ from kproto_server.observation.error_codes import error_codes
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.broker_state import ask, new_state
 from tests.fixture_files import golden_topics
-from tests.server.handlers.recorded_topics import answer_of, differences, fresh_state
+from tests.server.handlers.recorded_topics import differences, fresh_state, response_of
 from tests.server.handlers.sample_requests import sample_request
 
 LATEST = KafkaVersion.named()
@@ -52,19 +52,19 @@ def test_every_key_is_answered_in_every_version_of_latest(api_key: int, version:
 
 @pytest.mark.parametrize(("api_key", "version"), UNSUPPORTED)
 def test_an_unsupported_api_answers_its_error_and_no_other(api_key: int, version: int) -> None:
-    answer = RESPONSES[APIS[api_key]]
+    error_response = RESPONSES[APIS[api_key]]
     response = ask(new_state(), sample_request(api_key, version), version)
     found = error_codes(response)
     if APIS[api_key] in EMPTY:
         assert found == []
     else:
         assert found
-        assert set(found) == {answer.error}
+        assert set(found) == {error_response.error}
 
 
 def test_no_error_is_one_that_clients_retry() -> None:
     """A client would ask for ever."""
-    assert [name for name, answer in RESPONSES.items() if answer.error.retriable] == []
+    assert [name for name, error_response in RESPONSES.items() if error_response.error.retriable] == []
 
 
 @pytest.mark.parametrize(("api_key", "version"), UNSUPPORTED)
@@ -76,11 +76,11 @@ def test_the_parts_of_the_request_are_repeated(api_key: int, version: int) -> No
         has_array = next(field for field in fields_of(type(response)) if field.name == items.response_array)
         if not has_array.versions.covers(version) or "." in items.request_array:
             continue
-        asked, answered = getattr(request, items.request_array), getattr(response, items.response_array)
+        asked, returned = getattr(request, items.request_array), getattr(response, items.response_array)
         assert len(asked) == 1
-        assert answered
+        assert returned
         for field, source in items.copied.items():
-            assert getattr(answered[0], field) == (getattr(asked[0], source) if source else asked[0])
+            assert getattr(returned[0], field) == (getattr(asked[0], source) if source else asked[0])
 
 
 @pytest.mark.parametrize("version", [0, 3])
@@ -113,12 +113,12 @@ def test_answers_are_those_of_a_real_broker_without_security() -> None:
     state = fresh_state("4.4.0", {})
     state.cluster.create_topic("t", partition_count=2, replication_factor=1)
     metadata = next(pair for pair in golden_topics("4.4.0-others") if pair.api == "Metadata")
-    state.cluster.cluster_id = answer_of(metadata).cluster_id
+    state.cluster.cluster_id = response_of(metadata).cluster_id
     found = list(differences(pairs, state))
     for difference in found:
         ours, theirs = difference.ours, difference.theirs
         if difference.pair.api == "ApiVersions":  # how often a cluster has changed its features is its own matter
-            ours, theirs = ({**answer, "finalized_features_epoch": 0} for answer in (ours, theirs))
+            ours, theirs = ({**error_response, "finalized_features_epoch": 0} for error_response in (ours, theirs))
         assert ours == theirs, str(difference)
     assert len(pairs) > 100
 
