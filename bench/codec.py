@@ -1,8 +1,8 @@
 """Decoding the request and encoding the response of OffsetCommit v3, beside other codecs on the same bytes.
 
 Method: CPU time of the thread, garbage collection off (as `timeit` does), batches of about a millisecond;
-codecs take turns in each round, and each figure is the least of its rounds: what the machine did besides only
-ever adds. Before that, each codec has to decode the same facts and to encode the same bytes.
+codecs take turns in each round, and each figure is the least of its rounds: other load on the machine only
+adds time. Before that, each codec must decode the same values and encode the same bytes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ METRICS = (
 )
 PARTITIONS = (1, 10, 100)
 COMMON = ""
-"""The metadata that nearly every commit has; the floors are about it, the other rows tell what some costs."""
+"""The metadata of nearly every commit; the floors apply to it, and the other rows show the cost of metadata."""
 METADATA = (COMMON, "m")
 BATCH_NS = 1_000_000
 FLOORS = {"construct": 25.0, "kio": 2.0, "kafka-python": 2.0, "hand-struct": 0.9}
-"""How many times better; level with code written by hand means: within the noise of a tenth."""
+"""How many times faster; level with hand-written code means within the noise of a tenth."""
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -76,19 +76,19 @@ def _figures(decode_ns: float, encode_ns: float) -> dict[str, float]:
 
 
 def check(name: str, subject: Subject, case: Case) -> None:
-    """Hold a codec's work against the bytes written by hand.
+    """Compare a codec's results with the bytes written by hand.
 
     Raises:
-        BenchError: it decoded something else, or encoded something else.
+        BenchError: the codec decodes other values, or encodes other bytes.
     """
-    if subject.facts(subject.decode()) != case.facts:
+    if subject.values(subject.decode()) != case.values:
         raise BenchError(f"{name} decodes another request, {case}")
     if bytes(subject.encode()) != case.response:
         raise BenchError(f"{name} encodes another response, {case}")
 
 
 class Batch:
-    """A call, repeated often enough to be timed."""
+    """A call, repeated often enough for the clock."""
 
     def __init__(self, call: Call) -> None:
         arguments = {f"a{nth}": value for nth, value in enumerate(call.arguments)}

@@ -1,7 +1,7 @@
 """The codecs measured by ``python -m bench codec``, each as two calls on the same bytes.
 
-Each is given what it likes best (a response in its own classes, a reader made beforehand), and shows what it
-decoded as plain facts, so that nothing is measured that reads or writes something else.
+Each codec gets its best input (a response in its own classes, a prepared reader). Its decoded values are compared with
+those of the other codecs, so that all of them do the same work.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ API_KEY, API_VERSION = 8, 3
 GROUP, MEMBER, TOPIC = "bench-group", "consumer-1-0b7b1b52-6f0e-4f57-9f4c-9d3a3b8c1d11", "bench-topic"
 GENERATION, RETENTION_MS = 7, -1
 
-Facts = tuple[str, int, str, str, tuple[tuple[int, int, str | None], ...]]
+Values = tuple[str, int, str, str, tuple[tuple[int, int, str | None], ...]]
 """Group, generation, member, topic; partition, offset and metadata of each partition."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One OffsetCommit v3 request and its response; the bytes are written out by hand."""
+    """One OffsetCommit v3 request and its response; the bytes are written by hand."""
 
     partitions: int
     metadata: str
@@ -38,7 +38,7 @@ class Case:
         return (1 << 33) + partition
 
     @cached_property
-    def facts(self) -> Facts:
+    def values(self) -> Values:
         commits = tuple((index, self.offset(index), self.metadata) for index in range(self.partitions))
         return GROUP, GENERATION, MEMBER, TOPIC, commits
 
@@ -61,7 +61,7 @@ def _string(text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function and its arguments: what is timed."""
+    """A timed function and its arguments."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...] = ()
@@ -72,12 +72,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A codec at work on one case."""
+    """The two calls of a codec on one case."""
 
     decode: Call
     encode: Call
-    facts: Callable[[Any], Facts]
-    """What ``decode`` gave, as plain facts."""
+    values: Callable[[Any], Values]
+    """Return the result of ``decode`` as plain values."""
 
 
 def kproto_generated(case: Case) -> Subject:
@@ -95,9 +95,9 @@ def kproto_interpreted(case: Case) -> Subject:
 def _kproto(codec: Any, case: Case) -> Subject:
     decode, encode = (
         Call(codec.decode_request, (case.request, 0)),
-        Call(codec.encode_response, (_kproto_answer(case),)),
+        Call(codec.encode_response, (_kproto_response(case),)),
     )
-    return Subject(decode, encode, lambda decoded: _facts(decoded[0]))
+    return Subject(decode, encode, lambda decoded: _values(decoded[0]))
 
 
 def hand_struct(case: Case) -> Subject:
@@ -105,12 +105,12 @@ def hand_struct(case: Case) -> Subject:
 
     decode, encode = (
         Call(hand.decode_request, (case.request, 0)),
-        Call(hand.encode_response, (_kproto_answer(case),)),
+        Call(hand.encode_response, (_kproto_response(case),)),
     )
-    return Subject(decode, encode, lambda decoded: _facts(decoded[0]))
+    return Subject(decode, encode, lambda decoded: _values(decoded[0]))
 
 
-def _kproto_answer(case: Case) -> Any:
+def _kproto_response(case: Case) -> Any:
     from kproto.messages.k08_offset_commit import (
         OffsetCommitResponse,
         OffsetCommitResponsePartition,
@@ -123,18 +123,18 @@ def _kproto_answer(case: Case) -> Any:
 
 def kio(case: Case) -> Subject:
     try:
-        from kio.schema.offset_commit.v3 import response as answers
+        from kio.schema.offset_commit.v3 import response as responses
         from kio.schema.offset_commit.v3.request import OffsetCommitRequest
         from kio.serial import entity_reader, entity_writer
     except ImportError as error:
         raise Missing(f"kio is not installed in this Python ({error})") from error
-    message: Any = answers
+    message: Any = responses
     code = message.ErrorCode(0)
     codes = tuple(
         message.OffsetCommitResponsePartition(partition_index=n, error_code=code) for n in range(case.partitions)
     )
     topic = message.OffsetCommitResponseTopic(name=TOPIC, partitions=codes)
-    answer = message.OffsetCommitResponse(throttle_time=timedelta(0), topics=(topic,))
+    response_value = message.OffsetCommitResponse(throttle_time=timedelta(0), topics=(topic,))
     write: Any = entity_writer(message.OffsetCommitResponse)
 
     def encode(entity: object) -> bytes:
@@ -143,7 +143,7 @@ def kio(case: Case) -> Subject:
         return buffer.getvalue()
 
     decode = Call(entity_reader(OffsetCommitRequest), (case.request, 0))
-    return Subject(decode, Call(encode, (answer,)), lambda decoded: _facts(decoded[0]))
+    return Subject(decode, Call(encode, (response_value,)), lambda decoded: _values(decoded[0]))
 
 
 def kafka_python(case: Case) -> Subject:
@@ -155,12 +155,12 @@ def kafka_python(case: Case) -> Subject:
     response = message.OffsetCommitResponse
     topic = response.OffsetCommitResponseTopic
     codes = [topic.OffsetCommitResponsePartition(partition_index=n, error_code=0) for n in range(case.partitions)]
-    answer = response[API_VERSION](throttle_time_ms=0, topics=[topic(name=TOPIC, partitions=codes)])
+    response_value = response[API_VERSION](throttle_time_ms=0, topics=[topic(name=TOPIC, partitions=codes)])
     request = message.OffsetCommitRequest[API_VERSION]
-    return Subject(Call(request.decode, (case.request,)), Call(answer.encode), _facts)
+    return Subject(Call(request.decode, (case.request,)), Call(response_value.encode), _values)
 
 
-def _facts(request: Any) -> Facts:
+def _values(request: Any) -> Values:
     (topic,) = request.topics
     commits = tuple((p.partition_index, p.committed_offset, p.committed_metadata) for p in topic.partitions)
     return request.group_id, request.generation_id_or_member_epoch, request.member_id, topic.name, commits

@@ -1,7 +1,7 @@
-"""OffsetCommit v3 by hand with `struct`: what a careful programmer writes for this one version.
+"""OffsetCommit v3 by hand with `struct`, as a careful programmer writes it for this one version.
 
-It makes kproto's own typed values, as cheaply as Python makes them (they are tuples underneath), checks every
-bound, and has no trick in it but reading neighbouring fields with one call.
+The code creates kproto's typed values as cheaply as Python allows (they are tuples underneath), checks every bound,
+and reads neighboring fields with one call.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _pack_partition = Struct(">ih").pack
 
 
 def decode_request(data: bytes, position: int) -> tuple[OffsetCommitRequest, int]:
-    """Read the body; return ``(value, position after it)``.
+    """Return ``(value, position after it)`` from the body.
 
     Raises:
         ValueError, struct.error: it is not one.
@@ -84,7 +84,7 @@ def _text(data: bytes, position: int, size: int) -> str:
 
 
 def encode_response(value: OffsetCommitResponse) -> bytes:
-    """Write the body."""
+    """Return the body."""
     parts = [_pack_two_int32(value.throttle_time_ms, len(value.topics))]
     for topic in value.topics:
         name = topic.name.encode()

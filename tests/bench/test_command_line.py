@@ -91,7 +91,7 @@ def test_every_measured_codec_does_the_same_work(name: str, case: Case) -> None:
 
 def test_a_codec_that_does_different_work_is_refused() -> None:
     right = SUBJECTS["kproto"](Case(1, ""))
-    wrong = Subject(right.decode, Call(bytes), right.facts)
+    wrong = Subject(right.decode, Call(bytes), right.values)
     with pytest.raises(BenchError, match="kproto encodes another response"):
         codec.check("kproto", wrong, Case(1, ""))
     with pytest.raises(BenchError, match="kproto decodes another request"):
