@@ -1,4 +1,4 @@
-"""Changes of settings while brokers run (KIP-226), with the responses of 2.8.2, 3.9.2 and 4.4.0 to the same requests."""
+"""Changes of settings while brokers run (KIP-226): the responses of 2.8.2, 3.9.2 and 4.4.0 to the same requests."""
 
 from __future__ import annotations
 
