@@ -33,7 +33,6 @@ class RecordingLog:
     """
 
     keeps = True
-    settles_immediately = False
 
     def __init__(self, error: int = 0, *, waits: bool = False) -> None:
         self.error = error
@@ -47,6 +46,9 @@ class RecordingLog:
         self._changes.append(change)
         if not self.waits:
             self.settle()
+
+    def write_now(self, partition: int, checked: bytes, record_count: int) -> None:
+        return None
 
     def then(self, respond: Callable[[], ResponseT]) -> ResponseT | DeferredResponse:
         if not self._changes:
@@ -64,7 +66,7 @@ class RecordingLog:
         for change in changes:
             change.settle(self.error)
         for after in responses:
-            after.synced()
+            after.complete()
 
 
 def _read(partition: int, change: Change, batch: bytes, record_count: int) -> Appended:

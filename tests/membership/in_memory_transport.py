@@ -9,7 +9,7 @@ from kproto.framing import FrameReader
 from kproto.headers import read_response, request_frame
 from kproto.message import Request
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Session
+from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.dispatcher import Dispatcher
 from kproto_server.state import BrokerState
@@ -22,7 +22,7 @@ class InMemoryTransport:
     def __init__(self, state: BrokerState) -> None:
         self.state = state
         self._dispatcher = Dispatcher(state, Observations())
-        self._sessions: dict[str, Session] = {}
+        self._connections: dict[str, Connection] = {}
         self._requests: dict[str, list[tuple[type[Request], int]]] = {}
         self._responses: list[tuple[str, Any]] = []
         self._correlation_id = 0
@@ -32,15 +32,15 @@ class InMemoryTransport:
         return cls(new_state(kafka_version, settings=settings))
 
     def send(self, name: str, request: Request, version: int) -> None:
-        session = self._sessions.get(name)
-        if session is None:
-            session = self._sessions[name] = Session(
+        connection = self._connections.get(name)
+        if connection is None:
+            connection = self._connections[name] = Connection(
                 self._dispatcher, self.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1")
             )
         self._requests.setdefault(name, []).append((type(request), version))
         self._correlation_id += 1
         frame = request_frame(request, version, correlation_id=self._correlation_id, client_id=name)
-        self._take(name, session.receive(frame, self.state.clock.now_ms()))
+        self._take(name, connection.receive(frame, self.state.clock.now_ms()))
 
     def responses(self) -> list[tuple[str, Any]]:
         self.state.clock.run_due()
@@ -58,11 +58,10 @@ class InMemoryTransport:
 
     def _settle(self) -> None:
         """Resume each connection that was woken, as the server does at the end of an iteration."""
-        while released := self._dispatcher.take_released():
-            for session in released:
-                name = next(name for name, known in self._sessions.items() if known is session)
-                if session.parked is not None:
-                    self._take(name, session.resume(self.state.clock.now_ms()))
+        while runnable := self._dispatcher.take_runnable():
+            for name, connection in self._connections.items():
+                if connection in runnable and connection.delayed is not None:
+                    self._take(name, connection.resume(self.state.clock.now_ms()))
 
     def _take(self, name: str, data: bytes) -> None:
         reader = FrameReader()
@@ -70,4 +69,4 @@ class InMemoryTransport:
         for frame in reader.frames():
             api, version = self._requests[name].pop(0)
             self._responses.append((name, read_response(frame, api, version)[1]))
-        assert self._sessions[name].closed is None, self._sessions[name].closed
+        assert self._connections[name].close_reason is None, self._connections[name].close_reason

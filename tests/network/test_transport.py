@@ -19,11 +19,11 @@ from kproto.messages.k01_fetch import FetchRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server import handlers
 from kproto_server.clock import Clock, ClockMode
-from kproto_server.network.event_loop import Host
+from kproto_server.network.event_loop import EventLoop
 from kproto_server.network.poller import READ, WRITE
-from kproto_server.network.transport import Connection
+from kproto_server.network.transport import Transport
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Session
+from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.deferred import DelayedOperation
 from kproto_server.requests.dispatcher import Dispatcher
@@ -39,10 +39,10 @@ BUFFER_BYTES = 4608
 class Wired:
     """A connection, the client's end of it, and what became of it."""
 
-    host: Host
+    loop: EventLoop
     client: socket.socket
     observations: Observations
-    connection: Connection = field(init=False)
+    transport: Transport = field(init=False)
     closed: int = 0
     _reader: FrameReader = field(default_factory=FrameReader)
 
@@ -53,18 +53,18 @@ class Wired:
 
     def turn(self) -> int:
         """Give the connection a turn if its socket is ready, as the loop would; return whether it was."""
-        ready = dict(self.host.poller.poll(0))
-        mask = ready.get(self.connection.fd, 0)
+        ready = dict(self.loop.poller.poll(0))
+        mask = ready.get(self.transport.fd, 0)
         if mask:
-            self.connection.on_ready(mask, self.host.clock.now_ms())
-            self.host.send_outgoing()
+            self.transport.on_ready(mask, self.loop.clock.now_ms())
+            self.loop.send_outgoing()
         return mask
 
     def advance(self, real_ms: float) -> None:
         """Let real time pass."""
-        self.host.clock.tick(real_ms)
-        self.host.clock.run_due()
-        self.host.send_outgoing()
+        self.loop.clock.tick(real_ms)
+        self.loop.clock.run_due()
+        self.loop.send_outgoing()
 
     def ids(self) -> list[int]:
         """The correlation ids of all answers that have come since the last time."""
@@ -81,9 +81,9 @@ class Wired:
         while not self.closed:
             found += self.ids()
             self.turn()
-            self.host.clock.run_due()
-            self.host.send_outgoing()
-            self.connection.close_if_delivered()
+            self.loop.clock.run_due()
+            self.loop.send_outgoing()
+            self.transport.close_if_delivered()
         return found + self.ids()
 
 
@@ -95,20 +95,20 @@ def wired() -> Iterator[Wired]:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
     state = new_state()
     observations = Observations()
-    host = Host(Clock(NOW_MS, 0.0, ClockMode(rate=0.0)))
+    loop = EventLoop(Clock(NOW_MS, 0.0, ClockMode(rate=0.0)))
     info = ConnectionInfo("/127.0.0.1")
-    made = Wired(host, client, observations)
+    made = Wired(loop, client, observations)
 
-    def closed(_: Connection) -> None:
+    def closed(_: Transport) -> None:
         made.closed += 1
         observations.disconnected(info)
 
-    session = Session(Dispatcher(state, observations), state.cluster.nodes[1], info)
-    made.connection = Connection(host, sock, session, closed)
+    connection = Connection(Dispatcher(state, observations), state.cluster.nodes[1], info)
+    made.transport = Transport(loop, sock, connection, closed)
     yield made
-    made.connection.close()
+    made.transport.close()
     client.close()
-    host.poller.close()
+    loop.poller.close()
 
 
 GROUPS = (ListGroupsRequest(), 0)
@@ -137,13 +137,13 @@ def test_a_client_that_reads_nothing_is_read_no_more(wired: Wired) -> None:
 
 def test_many_answers_are_sent_before_anybody_else_is_read(wired: Wired) -> None:
     wired.client.sendall(b"".join(request_frame(*TOPICS, correlation_id=number) for number in range(2500)))
-    wired.connection.on_ready(READ, wired.host.clock.now_ms())
-    assert wired.host.outgoing == []
+    wired.transport.on_ready(READ, wired.loop.clock.now_ms())
+    assert wired.loop.outgoing == []
     assert wired.ids()[:2] == [0, 1]
-    assert wired.host.burdens.unsent.total_bytes > 0
+    assert wired.loop.buffer_quotas.unsent_responses.total_bytes > 0
     while wired.turn():
         wired.ids()
-    assert wired.host.burdens.unsent.total_bytes == 0
+    assert wired.loop.buffer_quotas.unsent_responses.total_bytes == 0
 
 
 def test_a_parked_connection_is_neither_read_nor_written(wired: Wired) -> None:
@@ -165,12 +165,12 @@ def test_a_long_wait_is_not_idleness(wired: Wired, monkeypatch: pytest.MonkeyPat
     """BA-10: the time counts from the answer on."""
     monkeypatch.setattr("kproto_server.network.transport.real_ms", lambda: 1000.0)
     wired.send(POLL)
-    assert wired.connection.parked
+    assert wired.transport.is_waiting
     monkeypatch.setattr("kproto_server.network.transport.real_ms", lambda: 9000.0)
     wired.advance(500)
 
     assert wired.ids() == [1]
-    assert wired.connection.active_ms == 9000.0
+    assert wired.transport.active_ms == 9000.0
 
 
 def test_a_client_that_takes_its_answers_slowly_is_not_idle(wired: Wired, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_a_client_that_takes_its_answers_slowly_is_not_idle(wired: Wired, monkey
     wired.client.recv(1 << 16)
 
     assert wired.turn() == WRITE
-    assert wired.connection.active_ms == 9000.0
+    assert wired.transport.active_ms == 9000.0
 
 
 def test_half_a_close_is_a_close_once_everything_is_answered(wired: Wired) -> None:
@@ -201,7 +201,7 @@ def test_a_client_that_is_gone_closes_on_the_send_and_leaves_no_timer(wired: Wir
     wired.turn()
 
     assert wired.closed == 1
-    assert wired.host.clock.delay_ms() is None
+    assert wired.loop.clock.delay_ms() is None
 
 
 def test_a_client_that_goes_while_it_is_parked_is_not_answered(wired: Wired) -> None:
@@ -210,7 +210,7 @@ def test_a_client_that_goes_while_it_is_parked_is_not_answered(wired: Wired) -> 
     while not wired.closed:
         assert wired.turn() & (ERROR | HANGUP | READ), "a parked connection sees its end"
 
-    assert wired.host.clock.delay_ms() is None
+    assert wired.loop.clock.delay_ms() is None
     wired.advance(500)
     (client,) = wired.observations.snapshot().clients
     assert [seen.count for seen in client.requests] == [1]
@@ -219,29 +219,29 @@ def test_a_client_that_goes_while_it_is_parked_is_not_answered(wired: Wired) -> 
 def test_finish_answers_everything_that_was_read(wired: Wired) -> None:
     """Parked requests and what stands behind them too, in their order, however many; bytes not read yet are read."""
     wired.send(*[POLL] * 500)
-    wired.connection.finish()
+    wired.transport.finish()
     assert wired.ids_until_closed() == list(range(1, 501))
 
 
 def test_finish_reads_what_has_come(wired: Wired) -> None:
     wired.client.sendall(request_frame(*GROUPS, correlation_id=1))
-    wired.connection.finish()
+    wired.transport.finish()
     assert wired.ids_until_closed() == [1]
 
 
 def test_finish_waits_for_a_slow_client(wired: Wired) -> None:
     wired.send(*[TOPICS] * 200, POLL, GROUPS)
-    wired.connection.finish()
+    wired.transport.finish()
     for _ in range(3):
-        wired.connection.close_if_delivered()
+        wired.transport.close_if_delivered()
     assert not wired.closed, "not while it has something to send"
     assert wired.ids_until_closed() == list(range(1, 203))
 
 
 def test_finish_of_a_closed_connection_is_nothing(wired: Wired) -> None:
-    wired.connection.close()
-    wired.connection.finish()
-    wired.connection.close_if_delivered()
+    wired.transport.close()
+    wired.transport.finish()
+    wired.transport.close_if_delivered()
     assert wired.closed == 1
 
 

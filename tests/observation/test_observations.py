@@ -51,7 +51,7 @@ def commit_response(*error_codes: int) -> OffsetCommitResponse:
 def test_requests_are_counted_by_api_and_version(observations: Observations) -> None:
     info = connection()
     observations.request(info, "app", OFFSET_COMMIT, 3)
-    observations.request(info, "app", OFFSET_COMMIT, 3, count=16)
+    observations.repeated(info, "app", OFFSET_COMMIT, 3, None, -1).count += 16
     observations.request(info, "app", OFFSET_COMMIT, 2)
     observations.request(info, "app", 3, 5)
 

@@ -18,7 +18,7 @@ from kproto.headers import read_request_header, read_response
 from kproto.records.batches import read_batches
 from kproto.records.record_batch import RecordBatch
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Session
+from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.dispatcher import Dispatcher
 from tests.coordinator.broker_state import new_state
@@ -112,19 +112,24 @@ class Replay:
                 yield from self._asked(row)
 
     def _asked(self, row: Row) -> Iterator[Difference]:
-        session = Session(self._dispatcher, self.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+        connection = Connection(self._dispatcher, self.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
         frame = self._with_our_session(row)
-        answer = session.receive(len(frame).to_bytes(4, "big") + frame, row.now_ms)
-        waited = session.parked is not None
+        answer = connection.receive(len(frame).to_bytes(4, "big") + frame, row.now_ms)
+        waited = connection.delayed is not None
         if waited:
-            answer = session.resume(row.now_ms)
+            answer = connection.resume(row.now_ms)
         if row.response is None:
-            ours, theirs = (bool(answer), session.closed is not None), (False, row.closes or not _needs_none(row))
+            ours, theirs = (
+                (bool(answer), connection.close_reason is not None),
+                (False, row.closes or not _needs_none(row)),
+            )
             if ours != theirs:
-                yield Difference(row, f"closed: {session.closed}, answer {answer!r}", f"(answered, closed) {theirs}")
+                yield Difference(
+                    row, f"closed: {connection.close_reason}, answer {answer!r}", f"(answered, closed) {theirs}"
+                )
             return
         if not answer:
-            yield Difference(row, f"closed: {session.closed}", _plain(row, row.response))
+            yield Difference(row, f"closed: {connection.close_reason}", _plain(row, row.response))
             return
         self._note_session(row, answer[4:])
         ours, theirs = (_plain(row, one) for one in (answer[4:], row.response))

@@ -51,14 +51,15 @@ def old_consumer() -> Observations:
     """Return observations of a consumer that does not negotiate, as Java's 0.9; 4.0 removed two of its versions."""
     observations, info = Observations(), ConnectionInfo("/127.0.0.1")
     for api_key, api_version, count in ((1, 1, 12), (2, 0, 2), (3, 0, 3), (8, 2, 4), (9, 1, 2), (10, 0, 1)):
-        observations.request(info, "consumer-1", api_key, api_version, count)
+        observations.repeated(info, "consumer-1", api_key, api_version, None, -1).count = count
     return observations
 
 
 def everything() -> Observations:
     """Return observations of two clients that fill every section of a report."""
     observations, info = old_consumer(), ConnectionInfo("/127.0.0.1")
-    observations.commit_layout(info, "consumer-1", 2, "v2", 691_200_001, 3)
+    for _ in range(3):
+        observations.commit_layout(info, "consumer-1", 2, "v2", 691_200_001)
     observations.commit_layout(info, "consumer-1", 2, "v2", -1)
     observations.errors(info, "consumer-1", 8, 2, [3, 3, 12])
     observations.closed(info, "", -1, -1, "a frame of 3 bytes is too short for a request header")

@@ -328,7 +328,7 @@ class TestHtml:
     def test_large_counts_fit_their_cells(self) -> None:
         observations, info = Observations(), ConnectionInfo("/127.0.0.1")
         for api_version, count in ((2, 999), (3, 1000), (4, 9_960), (5, 10_000), (6, 1_250_000), (7, 12_000_000_000)):
-            observations.request(info, "app", 8, api_version, count)
+            observations.repeated(info, "app", 8, api_version, None, -1).count = count
 
         page = html_page.render(report_of(observations))
         cells = re.findall(r'<td class="sent ok"[^>]*>([^<]*)</td>', page)

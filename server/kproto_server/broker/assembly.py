@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster, Node, topic_defaults
 from kproto_server.coordinator.expiration_task import ExpirationTask
-from kproto_server.network.event_loop import Host, real_ms
+from kproto_server.network.event_loop import EventLoop, real_ms
 from kproto_server.network.server import Server
 from kproto_server.observation.observe import Observations
 from kproto_server.partition_log.retention_task import RetentionTask
@@ -34,8 +34,8 @@ def assemble(
     started: int | None = None,
     data: DataDirectory | None = None,
     requests_kept: int = 0,
-) -> tuple[Host, Server]:
-    """Return the loop and the server for these sockets, one node each, in the order of node ids from 1.
+) -> tuple[EventLoop, Server]:
+    """Return the event loop and the server for these sockets, one node each, in the order of node ids from 1.
 
     The first ``started`` nodes are up and their sockets listen; the others have never been up (BA-52). The newest
     ``requests_kept`` requests are kept as they came.
@@ -54,12 +54,12 @@ def assemble(
     state = BrokerState(kafka_version, settings, cluster, clock)
     expiration_task = ExpirationTask(state.coordinator, clock)
     expiration_task.start()
-    host = Host(clock)
+    loop = EventLoop(clock)
     persistence = None
     if data is not None:
         from kproto_server.persistence.persistence import Persistence
 
-        persistence = Persistence(data, state, host.post)
+        persistence = Persistence(data, state, loop.post)
     delete_stored = None if persistence is None else persistence.topic_logs.drop_expired
     RetentionTask(state.settings, cluster.topics, clock, delete_stored).start()
     request_log = None
@@ -67,4 +67,4 @@ def assemble(
         from kproto_server.observation.request_log import RequestLog
 
         request_log = RequestLog(requests_kept)
-    return host, Server(host, state, Observations(), expiration_task, persistence, request_log)
+    return loop, Server(loop, state, Observations(), expiration_task, persistence, request_log)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from kproto_server.network.event_loop import Host
+    from kproto_server.network.event_loop import EventLoop
     from kproto_server.network.server import Server
     from kproto_server.observation.observe import Observations, Snapshot
 
@@ -152,7 +152,7 @@ class Broker:
         host_name, port, count = self._address
         sockets = open_sockets(host_name, tuple(port + i if port else 0 for i in range(count)), self._started)
         try:
-            host, server = self._assemble(sockets)
+            loop, server = self._assemble(sockets)
         except BaseException:
             for sock in sockets:
                 sock.close()
@@ -163,7 +163,7 @@ class Broker:
 
         def run() -> None:
             try:
-                host.run(lambda: server.main(node_sockets, ready.set))
+                loop.run(lambda: server.main(node_sockets, ready.set))
             except BaseException as error:  # raised again by the next call from a user's thread
                 logger.exception("the broker has failed")
                 self._failure = error
@@ -182,7 +182,7 @@ class Broker:
         if self._failure is not None:
             self._stop()
 
-    def _assemble(self, sockets: list[socket.socket]) -> tuple[Host, Server]:
+    def _assemble(self, sockets: list[socket.socket]) -> tuple[EventLoop, Server]:
         from kproto_server.broker.assembly import assemble
 
         return assemble(

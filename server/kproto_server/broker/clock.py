@@ -16,7 +16,7 @@ class BrokerClock:
 
     def now_ms(self) -> int:
         """Return the broker's time in milliseconds since the epoch."""
-        return self._run(lambda server: server.host.clock.now_ms())
+        return self._run(lambda server: server.loop.clock.now_ms())
 
     def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, milliseconds: float = 0

@@ -42,9 +42,9 @@ def serve(options: ServeOptions) -> int:
         _log_progress()
 
     from kproto_server.broker.assembly import assemble
-    from kproto_server.network.busy_poll import looks_worth
+    from kproto_server.network.busy_poll import useful_polls
 
-    host, server = assemble(
+    loop, server = assemble(
         sockets,
         advertised_host=options.host,
         kafka_version=options.kafka_version,
@@ -55,9 +55,9 @@ def serve(options: ServeOptions) -> int:
     for line in server.state.notes():
         write(sys.stderr, f"kproto: {line}\n")
     _freeze_garbage_collector()
-    host.lookout.looks = looks_worth()
+    loop.busy_poll.polls = useful_polls()
     node_sockets = dict(zip(server.state.cluster.nodes, sockets, strict=True))
-    host.run(lambda: _serve_until_signal(server, node_sockets))
+    loop.run(lambda: _serve_until_signal(server, node_sockets))
     return 0
 
 

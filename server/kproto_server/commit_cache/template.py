@@ -1,4 +1,23 @@
-"""What commits of the same partitions have in common, whoever makes them: the longest part of what `memo` remembers."""
+"""Request templates: what commits of the same partitions by the same client have in common, whoever the group is."""
+
+# Theory of operation
+# ===================
+#
+# The bytes of an OffsetCommit frame are of four kinds:
+#
+#     constant        API key, version, client id, sizes, topics, partitions, leader epochs, metadata, retention time
+#     correlation id  bytes 4 to 7
+#     sender          group id, generation, member id, group instance id: one run of bytes, with their sizes inside
+#     offsets         8 bytes for each partition
+#
+# A template has a mask with the bits of the constant bytes. Masking and comparing are done on the frame as one large
+# integer: two operations of the interpreter, whatever the number of partitions. If they match, only correlation id,
+# sender and offsets can differ from the request that the template was made of. A commit without generation and member
+# (a *simple* commit) has the group id alone as its sender.
+#
+# The positions of offsets and sender are found by encoding the request twice with values that differ in every byte, and
+# comparing the results. So they follow from the codec, in all versions. A request whose frame is not what the codec
+# would encode (tagged fields, sizes in more bytes than needed, bytes after the body) gets no template.
 
 from __future__ import annotations
 
@@ -7,147 +26,160 @@ from typing import TYPE_CHECKING
 
 from kproto import registry
 from kproto.headers import response_frame
-from kproto.messages.k08_offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
+from kproto.messages.k08_offset_commit import OffsetCommitRequest
 from kproto_server.coordinator.commit import expires_early, limits_of
 from kproto_server.coordinator.write_errors import commit_write_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kproto_server.cluster.cluster import Node
     from kproto_server.coordinator.offsets import CommitEntries
     from kproto_server.coordinator.offsets_log.commits import CommitTemplate
-    from kproto_server.requests.context import RequestContext
+    from kproto_server.observation.observe import Observations, RepeatedRequests
+    from kproto_server.requests.context import ConnectionInfo, RequestContext
 
     Encode = Callable[[OffsetCommitRequest], bytes]
 
 OFFSET_COMMIT = 8
+LAST_VERSION_WITH_LAYOUT = 4
+"""Up to this version `Observations` counts the layout, too."""
 NO_MEMBER = OffsetCommitRequest(group_id="", topics=())
-"""What all commits without generation and member have in common, as far as `commit_error` goes."""
+"""The member of all simple commits."""
 
 
-def shape_of(
-    frame: bytes, position: int, context: RequestContext, request: OffsetCommitRequest, answer: bytes
-) -> Shape | None:
-    """Return the shape of a frame whose body begins at a position; None: the body has other forms."""
+def make_template(
+    frame: bytes, body_position: int, context: RequestContext, request: OffsetCommitRequest, response: bytes
+) -> RequestTemplate | None:
+    """Return the template of an accepted request; None: its frame is not what the codec encodes.
+
+    ``response`` is the frame of its response.
+    """
     encode = registry.codec(OFFSET_COMMIT, context.api_version).encode_request
-    if encode(request) != frame[position:] or not request.group_id:
+    if encode(request) != frame[body_position:] or not request.group_id:
         return None
     retention_ms = NO_MEMBER.retention_time_ms
-    is_anonymous = request.replace(group_id="", topics=(), retention_time_ms=retention_ms) == NO_MEMBER
-    names = ("a", "b")
-    group = _different(position, *(encode(request.replace(group_id=_like(request.group_id, name))) for name in names))
-    who = group if is_anonymous else _different(position, *(encode(_by(request, name)) for name in names))
-    mask = _mask(frame, position, encode, request, who)
-    return Shape(frame, mask, who, group, answer, context, request)
+    is_simple = request.replace(group_id="", topics=(), retention_time_ms=retention_ms) == NO_MEMBER
+    group, other_group = (request.replace(group_id=_like(request.group_id, letter)) for letter in "ab")
+    group_slice = _difference(body_position, encode(group), encode(other_group))
+    sender = group_slice
+    if not is_simple:
+        sender = _difference(body_position, *(encode(_with_sender(request, letter)) for letter in "ab"))
+    mask = _mask(frame, body_position, encode, request, sender)
+    return RequestTemplate(frame, mask, sender, group_slice, response, context, request)
 
 
-class Shape:
-    """What all commits of the same partitions have in common, whoever makes them."""
+class RequestTemplate:
+    """What commits of the same partitions by clients with the same client id have in common."""
 
     __slots__ = (
+        "_behavior",
+        "_client_id",
         "_expires_after_ms",
-        "_offsets_of",
-        "after_id",
+        "_layout",
+        "_offsets_in",
+        "_retention_time_ms",
         "api_version",
-        "before_id",
-        "client_id",
+        "batch_template",
         "cluster_version",
-        "coordinator",
+        "constant",
         "expires_early",
+        "frame_size",
         "group",
-        "is_anonymous",
-        "layout",
+        "is_simple",
         "mask",
         "node",
-        "own_mask",
         "record_count",
-        "request",
-        "size",
+        "response_head",
+        "response_tail",
+        "sender",
         "stored",
-        "template",
-        "want",
-        "who",
     )
 
     def __init__(
         self,
         frame: bytes,
         mask: int,
-        who: slice,
+        sender: slice,
         group: slice,
-        answer: bytes,
+        response: bytes,
         context: RequestContext,
         request: OffsetCommitRequest,
     ) -> None:
-        self.coordinator = coordinator = context.coordinator
-        self.size = len(frame)
+        self.frame_size = len(frame)
         self.mask = mask
-        """The octets that all of them have in common, and of a frame which."""
-        self.want = int.from_bytes(frame, "big") & mask
-        self.own_mask = mask | int.from_bytes(b"\xff" * (who.stop - who.start), "big") << 8 * (len(frame) - who.stop)
-        """And who commits."""
-        self.who = who
+        """Has the bits of the constant bytes."""
+        self.constant = int.from_bytes(frame, "big") & mask
+        self.sender = sender
+        """Where the sender is in each frame."""
         self.group = group
-        """Where the group's id is, which has the same size in all frames of this shape."""
-        self.is_anonymous = who is group
-        """Whether nobody is named but the group: the commits of simple consumers."""
-        self.node: Node = context.node
+        """Where the group id is in each frame; its size is constant."""
+        self.is_simple = sender is group
+
+        # What the decisions depended on.
+        self.node = context.node
         self.cluster_version = context.cluster.version
+
         self.api_version = context.api_version
-        self.client_id = context.client_id
-        self.layout = "v4 as released" if context.api_version == 4 else f"v{context.api_version}"
-        self.request = request
+        self._behavior = context.coordinator.behavior
+        self._client_id = context.client_id
+        self._layout: str | None = None
+        if context.api_version <= LAST_VERSION_WITH_LAYOUT:
+            self._layout = "v4 as released" if context.api_version == 4 else f"v{context.api_version}"
+        self._retention_time_ms = request.retention_time_ms
+
         self.stored = _stored(context, request)
+        """What the offset store has after this commit, for all but offsets and times."""
         self.record_count = sum(len(partitions) for _, partitions in self.stored)
-        self.expires_early = expires_early(request, context.api_version, limits_of(coordinator.settings.current))
+        limits = limits_of(context.settings.current)
+        self.expires_early = expires_early(request, context.api_version, limits)
         first = self.stored[0][1][0][1]
         expire_ms = first.expire_timestamp_ms
         self._expires_after_ms = None if expire_ms is None else expire_ms - first.commit_timestamp_ms
-        self.before_id, self.after_id = answer[:4], answer[8:]
-        """Of the answer to one that is accepted, size included: what stands around its correlation id."""
-        self._offsets_of = _offsets_in(mask.to_bytes(len(frame), "big"), who).unpack_from
-        self.template: CommitTemplate | None = None
-        """Made when a batch is first needed: a log that keeps nothing needs none."""
+        self._offsets_in = _offsets_in(mask.to_bytes(len(frame), "big"), sender).unpack_from
+        """Returns the offsets in a frame."""
 
-    def refusal(self, frame: bytes, log_error: int) -> bytes:
-        """Return the answer to a commit that could not be written (OC-35)."""
-        error = commit_write_error(log_error, self.coordinator.behavior)
-        codec = registry.codec(OFFSET_COMMIT, self.api_version)
-        response = OffsetCommitResponse(
-            topics=tuple(
-                OffsetCommitResponseTopic(
-                    name=topic.name,
-                    topic_id=topic.topic_id,
-                    partitions=tuple(
-                        OffsetCommitResponsePartition(partition_index=p.partition_index, error_code=error)
-                        for p in topic.partitions
-                    ),
-                )
-                for topic in self.request.topics
-            )
+        self.response_head, self.response_tail = response[:4], response[8:]
+        """The response frame before and after its correlation id."""
+        self.batch_template: CommitTemplate | None = None
+        """Made for the first record batch: a log that keeps none needs none."""
+
+    def member_of(self, request: OffsetCommitRequest) -> OffsetCommitRequest:
+        """Return a request with the member of another one, and nothing else."""
+        return NO_MEMBER if self.is_simple else request.replace(group_id="", topics=())
+
+    def counter(self, observations: Observations, connection: ConnectionInfo) -> RepeatedRequests:
+        """Return the counter of requests with this template on a connection."""
+        return observations.repeated(
+            connection, self._client_id, OFFSET_COMMIT, self.api_version, self._layout, self._retention_time_ms
         )
-        correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
-        return response_frame(correlation_id, codec.response_header_version, codec.encode_response(response))
 
-    def make_template(self) -> CommitTemplate:
-        """Return the template of the batches of such commits, made at first use."""
+    def make_batch_template(self) -> CommitTemplate:
+        """Make the template of the record batches of these commits."""
         from kproto_server.coordinator.offsets_log.commits import CommitTemplate
 
-        self.template = CommitTemplate(
-            self.stored, self.coordinator.behavior, self.group, self._offsets_of, self._expires_after_ms
+        self.batch_template = CommitTemplate(
+            self.stored, self._behavior, self.group, self._offsets_in, self._expires_after_ms
         )
-        return self.template
+        return self.batch_template
+
+    def failure(self, frame: bytes, log_error: int) -> bytes:
+        """Return the response to a commit whose write failed: the same error for each partition (OC-35)."""
+        error = commit_write_error(log_error, self._behavior)
+        codec = registry.codec(OFFSET_COMMIT, self.api_version)
+        header_size = 5 if codec.response_header_version else 4
+        accepted, _ = codec.decode_response(self.response_tail, header_size - 4)
+        topics = tuple(
+            topic.replace(partitions=tuple(p.replace(error_code=error) for p in topic.partitions))
+            for topic in accepted.topics
+        )
+        correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
+        body = codec.encode_response(accepted.replace(topics=topics))
+        return response_frame(correlation_id, codec.response_header_version, body)
 
     def entries(self, frame: bytes, now_ms: int) -> CommitEntries:
-        """Return what a commit has stored: the remembered entries with its offsets and its time."""
+        """Return what the offset store has after a commit."""
         expire_ms = None if self._expires_after_ms is None else now_ms + self._expires_after_ms
-        offsets = iter(self._offsets_of(frame))
+        offsets = iter(self._offsets_in(frame))
         return [
             (
                 name,
@@ -166,12 +198,12 @@ class Shape:
 
 
 def _like(text: str, letter: str) -> str:
-    """Return a text of the same size in octets."""
+    """Return a text of the same size in bytes, of one letter."""
     return letter * len(text.encode())
 
 
-def _by(request: OffsetCommitRequest, letter: str) -> OffsetCommitRequest:
-    """Return the request of another group, generation, member and instance."""
+def _with_sender(request: OffsetCommitRequest, letter: str) -> OffsetCommitRequest:
+    """Return the request with another group, generation, member and instance, each of the same size."""
     instance = request.group_instance_id
     return request.replace(
         group_id=_like(request.group_id, letter),
@@ -181,27 +213,27 @@ def _by(request: OffsetCommitRequest, letter: str) -> OffsetCommitRequest:
     )
 
 
-def _different(position: int, one: bytes, other: bytes) -> slice:
-    """Return from where to where two bodies, which begin at a position, are not the same."""
-    places = [place for place, (a, b) in enumerate(zip(one, other, strict=True), position) if a != b]
-    return slice(places[0], places[-1] + 1)
+def _difference(position: int, one: bytes, other: bytes) -> slice:
+    """Return the slice from the first to the last byte in which two bodies at a position differ."""
+    positions = [index for index, (a, b) in enumerate(zip(one, other, strict=True), position) if a != b]
+    return slice(positions[0], positions[-1] + 1)
 
 
-def _mask(frame: bytes, position: int, encode: Encode, request: OffsetCommitRequest, who: slice) -> int:
-    """Return the octets that must be the same whoever commits, as a number with their bits set."""
+def _mask(frame: bytes, body_position: int, encode: Encode, request: OffsetCommitRequest, sender: slice) -> int:
+    """Return a number of the frame's size that has the bits of the constant bytes."""
     zeros, ones = encode(_with_offsets(request, 0)), encode(_with_offsets(request, -1))
     mask = bytearray(b"\xff" * 4 + b"\0" * 4 + b"\xff" * (len(frame) - 8))
-    for place, (zero, one) in enumerate(zip(zeros, ones, strict=True), position):
+    for position, (zero, one) in enumerate(zip(zeros, ones, strict=True), body_position):
         if zero != one:
-            mask[place] = 0
-    mask[who] = bytes(who.stop - who.start)
+            mask[position] = 0
+    mask[sender] = bytes(sender.stop - sender.start)
     return int.from_bytes(mask, "big")
 
 
-def _offsets_in(mask: bytes, who: slice) -> Struct:
-    """Return what reads all offsets of a frame: behind who commits, they are where the mask has nothing."""
-    layout = [f">{who.stop}x"]
-    position: int = who.stop
+def _offsets_in(mask: bytes, sender: slice) -> Struct:
+    """Return the struct of a frame's offsets: where the mask has no bits behind the sender."""
+    layout = [f">{sender.stop}x"]
+    position: int = sender.stop
     while (start := mask.find(b"\0", position)) >= 0:
         layout.append(f"{start - position}xq")
         position = start + 8
@@ -218,7 +250,7 @@ def _with_offsets(request: OffsetCommitRequest, offset: int) -> OffsetCommitRequ
 
 
 def _stored(context: RequestContext, request: OffsetCommitRequest) -> CommitEntries:
-    """Return what the table has of the partitions of a request that was just accepted."""
+    """Return what the offset store has of the partitions of a request that was just accepted."""
     stored = []
     offsets = context.coordinator.offsets.of_group(request.group_id)
     for topic in request.topics:

@@ -57,11 +57,17 @@ class ChangeLog(Protocol):
 
     keeps: bool
     """Whether batches are stored; if not, `NO_BATCH` is enough."""
-    settles_immediately: bool
-    """Whether a change is settled before `append` returns."""
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         """Append a change to the log of an offsets partition."""
+        ...
+
+    def write_now(self, partition: int, checked: bytes, record_count: int) -> int | None:
+        """Write a batch before this returns; return 0, or the error code of the write.
+
+        ``checked``: the part of the batch that its checksum covers. None: this log does not write before it syncs many
+        changes together; use `append`.
+        """
         ...
 
     def then(self, respond: Callable[[], ResponseT]) -> ResponseT | DeferredResponse:
@@ -77,10 +83,12 @@ class MemoryChangeLog:
     """A log that stores nothing: each write succeeds immediately."""
 
     keeps = False
-    settles_immediately = True
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         change.settle(0)
+
+    def write_now(self, partition: int, checked: bytes, record_count: int) -> int:
+        return 0
 
     def then(self, respond: Callable[[], ResponseT]) -> ResponseT:
         return respond()
@@ -93,7 +101,6 @@ class UnsyncedChangeLog:
     """A log that is written and not synced: changes survive the end of this process, but not a power loss."""
 
     keeps = True
-    settles_immediately = True
 
     def __init__(self, writer: LogWriter[object]) -> None:
         self.writer = writer
@@ -102,6 +109,9 @@ class UnsyncedChangeLog:
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         change.settle(self.writer.write(self.partitions[partition], batch, record_count))
+
+    def write_now(self, partition: int, checked: bytes, record_count: int) -> int:
+        return self.writer.write_checked(self.partitions[partition], checked, record_count)
 
     def append_to(self, log: PartitionLog, item: PendingAppend, batch: bytes, record_count: int) -> None:
         """Write a batch to the log of another topic."""

@@ -4,14 +4,14 @@ Theory of operation. The store has only what the log has (OS-15). A change has e
 the log of the group's offsets partition (`change_log`), and applied in one step, in the order of the log, once the log
 has it. So no change has to be undone (OS-24), and a reader sees all of a commit or nothing of it (OS-26).
 
-`table` stores the offsets. This module adds deferred commits: a client commits the same partitions again and again, and
-most of these commits are never read. The commit cache keeps such a commit as it came, and it is put into the table when
+`table` stores the offsets. This module adds lazy entries: a client commits the same partitions again and again, and
+most of these commits are never read. Such a commit may be applied undecoded; it is decoded and put into the table when
 its group is read or changed in another way.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from kproto_server.coordinator.table.entries import OffsetAndMetadata as OffsetAndMetadata
 from kproto_server.coordinator.table.table import OffsetTable
@@ -24,91 +24,78 @@ if TYPE_CHECKING:
     from kproto_server.coordinator.table.entries import GroupToCheck as GroupToCheck
 
 
-class LastCommit(Protocol):
-    """The last commit of a group as its client sent it; its entries are decoded when they are needed."""
+class LazyEntries:
+    """The entries of a commit that is not decoded yet.
 
-    is_deferred: bool
-    """Whether the commit is visible, but not in the table yet."""
+    Until the store calls `take`, the owner may replace the commit by a later one of the same partitions, without a
+    call.
+    """
+
+    __slots__ = ()
 
     @property
     def expires_early(self) -> bool:
         """As for `OffsetStore.apply_commit`."""
-        ...
+        raise NotImplementedError
 
-    def entries(self) -> CommitEntries: ...
+    def take(self) -> CommitEntries:
+        """Return the entries. The store calls this once, and has no reference to this object afterwards."""
+        raise NotImplementedError
 
 
 class OffsetStore:
     """The committed offsets of all groups."""
 
-    __slots__ = ("_table", "last_commits", "touched")
+    __slots__ = ("_lazy", "_table", "touched")
 
     def __init__(self) -> None:
         self._table = OffsetTable()
-        self.last_commits: dict[str, Any] = {}
-        """`LastCommit`s by group id: entries of the commit cache, which knows their full type."""
+        self._lazy: dict[str, LazyEntries] = {}
+        """Commits that are visible, but not in the table yet, by group id."""
         self.touched: dict[str, None] = {}
         """Ids of groups that the next expiration run has to check, as the table does not name them."""
 
-    def remember(self, group_id: str, commit: LastCommit) -> None:
-        """Keep a group's last commit; it replaces the one before."""
-        self._settle(group_id)
-        self.last_commits[group_id] = commit
-
-    def forget(self, group_id: str) -> None:
-        """Drop a group's last commit; its offsets stay visible."""
-        self._settle(group_id)
-        del self.last_commits[group_id]
-
-    def defer(self, group_id: str, commit: LastCommit) -> None:
-        """Make the last commit of a group visible; its entries are decoded when they are needed.
-
-        Until then the commit cache may replace it by a later commit of the same partitions, without a call.
-        """
-        commit.is_deferred = True
-        if commit.expires_early or not self._table.has(group_id):
-            self.touched[group_id] = None
-
-    def _settle(self, group_id: str) -> None:
-        """Put a deferred commit into the table. Each method that reads or changes a group calls this first."""
-        commit = self.last_commits.get(group_id)
-        if commit is not None and commit.is_deferred:
-            commit.is_deferred = False
-            self._table.apply(group_id, commit.entries(), expires_early=commit.expires_early)
-
-    def _is_deferred(self, group_id: str) -> bool:
-        commit = self.last_commits.get(group_id)
-        return commit is not None and commit.is_deferred
+    def settle(self, group_id: str) -> None:
+        """Put lazy entries into the table. Each method that reads or changes a group calls this first."""
+        lazy = self._lazy.pop(group_id, None)
+        if lazy is not None:
+            self._table.apply(group_id, lazy.take(), expires_early=lazy.expires_early)
 
     def _settle_all(self) -> None:
-        for group_id in self.last_commits:
-            self._settle(group_id)
+        for group_id in list(self._lazy):
+            self.settle(group_id)
 
-    def apply_commit(self, group_id: str, entries: CommitEntries, *, expires_early: bool = True) -> None:
+    def apply_commit(self, group_id: str, entries: CommitEntries | LazyEntries, *, expires_early: bool = True) -> None:
         """Make a commit visible.
 
         ``expires_early``: False if all of its offsets expire a retention time of the broker after the commit, or later.
+        Lazy entries have their own.
         """
-        if self.last_commits:
-            self._settle(group_id)
-        self._table.apply(group_id, entries, expires_early=expires_early)
+        if self._lazy:
+            self.settle(group_id)
+        if not isinstance(entries, LazyEntries):
+            self._table.apply(group_id, entries, expires_early=expires_early)
+            return
+        self._lazy[group_id] = entries
+        if entries.expires_early or not self._table.has(group_id):
+            self.touched[group_id] = None
 
     def apply_deletion(self, group_id: str, entries: DeletionEntries) -> None:
         """Delete offsets whose tombstones the log has."""
-        if self.last_commits:
-            self._settle(group_id)
+        if self._lazy:
+            self.settle(group_id)
         if not self._table.remove(group_id, entries):
             self.touched[group_id] = None
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, OffsetAndMetadata]]:
         """Return a group's offsets by topic and partition, valid until its next change; empty if it has none."""
-        if self.last_commits:
-            self._settle(group_id)
+        if self._lazy:
+            self.settle(group_id)
         return self._table.of_group(group_id)
 
     def has(self, group_id: str) -> bool:
         """Return whether a group has offsets."""
-        return self._is_deferred(group_id) or self._table.has(group_id)
+        return group_id in self._lazy or self._table.has(group_id)
 
     def group_ids(self) -> Iterator[str]:
         """Yield the ids of groups with offsets, in no order. Nothing may be changed during the iteration."""
@@ -124,7 +111,7 @@ class OffsetStore:
         """Yield groups that may have an expired offset if all commits until a time are; see
         `OffsetTable.groups_to_check`."""
         for groups in self._table.groups_to_check(until_ms):
-            yield [(group_id, None if self._is_deferred(group_id) else offsets) for group_id, offsets in groups]
+            yield [(group_id, None if group_id in self._lazy else offsets) for group_id, offsets in groups]
 
     def check_again(self, group_id: str, min_commit_ms: int) -> None:
         """Have `groups_to_check` yield a group again, which it has yielded, for times from ``min_commit_ms`` on."""

@@ -2,8 +2,8 @@
 implements.
 
 A handler is a function ``handle(request, context)`` of the request and the broker's state. It does no I/O and reads no
-clock. It returns the response, a `DelayedOperation` or a `DeferredResponse`, or raises `CloseConnection`. Handlers do
-not import each other; modules that several handlers use have names with an underscore.
+clock. It returns the response, a `DelayedOperation`, a `DeferredResponse` or `NO_RESPONSE`, or raises
+`CloseConnection`. Handlers do not import each other; modules that several handlers use have names with an underscore.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from kproto.messages import APIS, module_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from kproto_server.observation.observe import Observations
+    from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.requests.endpoint import Endpoint
 
 HANDLED = frozenset(
     {
@@ -56,6 +60,14 @@ HANDLED = frozenset(
 """API keys with a handler file. `unsupported` responds to all others (server/DEVIATIONS.md)."""
 
 
+OWN_ENDPOINTS = frozenset({8, 18})
+"""API keys whose module has a function ``endpoint``, for versions that are not served in the general way."""
+
+SYNC_SHARING_KEYS = (b"\0\x08",)
+"""API keys, as requests begin with them, of requests that append to the log and read nothing. The connection handles
+them while earlier ones of this kind wait for the log, so that all of them share a sync (OS-27)."""
+
+
 def handler(api_key: int) -> Callable[[Any, Any], Any]:
     """Return the handler of an API. Its module is imported at the first call, to keep the start-up fast (D14)."""
     if api_key in HANDLED:
@@ -64,3 +76,17 @@ def handler(api_key: int) -> Callable[[Any, Any], Any]:
     from kproto_server.handlers import unsupported
 
     return unsupported.handler(APIS[api_key])
+
+
+def own_endpoint(
+    api_key: int, api_version: int, kafka_version: KafkaVersion, observations: Observations
+) -> Endpoint | None:
+    """Return the endpoint that an API makes itself for a version; None: the version is served in the general way.
+
+    Raises:
+        CloseConnection: the Kafka version does not serve this version of the API.
+    """
+    if api_key not in OWN_ENDPOINTS:
+        return None
+    module = importlib.import_module(f"{__name__}.{module_name(api_key)}")
+    return module.endpoint(api_version, kafka_version, observations)  # type: ignore[no-any-return]  # as above

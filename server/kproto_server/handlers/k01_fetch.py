@@ -237,7 +237,7 @@ class _DelayedFetch:
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
-        self._waker = Completion(on_abandon=self._stop_waiting)
+        self._completion = Completion(on_abandoned=self._stop_waiting)
         self._data: list[PartitionData] = []
         self._reads: list[Read] | None = None
         """The result that ended the wait; None: the deadline did."""
@@ -247,7 +247,7 @@ class _DelayedFetch:
         for data in self._data:
             data.waiters[self._appended] = None
         context = self._fetch.context
-        return DelayedOperation(context.now_ms + self._fetch.request.max_wait_ms, self._response, self._waker)
+        return DelayedOperation(context.now_ms + self._fetch.request.max_wait_ms, self._response, self._completion)
 
     def _appended(self) -> None:
         """Called after each append to one of the partitions: end the wait if the records suffice."""
@@ -255,7 +255,7 @@ class _DelayedFetch:
             reads = self._fetch.read()
             if self._fetch.is_enough(reads):
                 self._reads = reads
-                self._waker.wake()
+                self._completion.complete()
 
     def _stop_waiting(self) -> None:
         for data in self._data:

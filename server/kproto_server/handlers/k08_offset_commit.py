@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kproto import registry
 from kproto.codes import ErrorCode
 from kproto.declaration import ZERO_UUID
 from kproto.messages.k08_offset_commit import (
@@ -20,6 +21,7 @@ from kproto.messages.k08_offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from kproto.offset_commit_v4 import decode_v4
 from kproto_server.coordinator.change_log import NO_BATCH, Change
 from kproto_server.coordinator.commit import (
     commit_error,
@@ -34,17 +36,27 @@ from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.write_errors import commit_write_error
 from kproto_server.handlers._offsets import OffsetsBehavior
+from kproto_server.requests.deferred import CloseConnection
+from kproto_server.requests.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
     from kproto_server.coordinator.change_log import Batch
+    from kproto_server.observation.observe import Observations
+    from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.deferred import DeferredResponse
 
 TOPIC_IDS_SINCE = 10
 """The first version that identifies topics by id."""
+OFFSET_COMMIT = 8
+RETENTION_OVERRIDES = range(2, 5)
+"""The versions that may have a retention time (D2)."""
+TWO_LAYOUTS = 4
+"""The version that has two layouts (D1)."""
+
 
 UNKNOWN_TOPIC_ID = int(ErrorCode.UNKNOWN_TOPIC_ID)
 UNKNOWN_TOPIC_OR_PARTITION = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -242,6 +254,44 @@ def _response(decided: list[TopicResponse], refused: list[TopicResponse]) -> Off
         for topic, partitions in responses
     ]
     return OffsetCommitResponse(topics=tuple(topics))
+
+
+def endpoint(api_version: int, kafka_version: KafkaVersion, observations: Observations) -> Endpoint | None:
+    """Return the endpoint of a version with a retention time; None: the version has none.
+
+    Raises:
+        CloseConnection: Kafka 0.8 does not know the version. It reads versions of other APIs that it does not know as
+            the newest one it knows, but not those of OffsetCommit.
+    """
+    if not kafka_version.serves(OFFSET_COMMIT, api_version):
+        raise CloseConnection(f"version {api_version} is not served by Kafka version {kafka_version.name}")
+    if api_version not in RETENTION_OVERRIDES:
+        return None
+    codec = registry.codec(OFFSET_COMMIT, api_version)
+    decode_request = codec.decode_request
+
+    def decode(frame: bytes, position: int, context: RequestContext) -> OffsetCommitRequest:
+        request: OffsetCommitRequest = decode_request(frame, position)[0]
+        note(request, f"v{api_version}", context)
+        return request
+
+    def decode_two_layouts(frame: bytes, position: int, context: RequestContext) -> OffsetCommitRequest:
+        request, _, layout = decode_v4(frame, position)
+        note(request, layout, context)
+        return request
+
+    def note(request: OffsetCommitRequest, layout: str, context: RequestContext) -> None:
+        observations.commit_layout(
+            context.connection, context.client_id, api_version, layout, request.retention_time_ms
+        )
+
+    return Endpoint(
+        api_version=api_version,
+        decode=decode_two_layouts if api_version == TWO_LAYOUTS else decode,
+        handle=handle,
+        encode=codec.encode_response,
+        response_header_version=codec.response_header_version,
+    )
 
 
 def _handle_v0(request: OffsetCommitRequest, context: RequestContext) -> OffsetCommitResponse | DeferredResponse:

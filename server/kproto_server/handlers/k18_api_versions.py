@@ -6,6 +6,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kproto import registry
 from kproto.codes import ErrorCode
 from kproto.messages.k18_api_versions import (
     ApiVersion,
@@ -16,8 +17,10 @@ from kproto.messages.k18_api_versions import (
 )
 from kproto_server.releases.features import features_of
 from kproto_server.releases.release import VersionBehavior
+from kproto_server.requests.endpoint import Endpoint
 
 if TYPE_CHECKING:
+    from kproto_server.observation.observe import Observations
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.requests.context import RequestContext
 
@@ -83,8 +86,27 @@ def _address_error(request: ApiVersionsRequest, context: RequestContext) -> Erro
     return ErrorCode.NONE
 
 
-def unsupported_version_response(kafka_version: KafkaVersion) -> ApiVersionsResponse:
-    """Return the response to a version that is too new; it is encoded as v0 (BA-21)."""
+def endpoint(api_version: int, kafka_version: KafkaVersion, observations: Observations) -> Endpoint | None:
+    """Return the endpoint of a version that the release does not serve; None: it serves this version.
+
+    ApiVersions is the one API with a response to every version: in the layout of v0, with the error
+    UNSUPPORTED_VERSION, which tells the client to ask again in an older version (BA-21). That is how clients negotiate,
+    so the error is not reported.
+    """
+    if kafka_version.serves(API_VERSIONS, api_version):
+        return None
+    response = _unsupported_version(kafka_version)
+    return Endpoint(
+        api_version=api_version,
+        decode=lambda frame, position, context: None,  # the layout of the body is not known
+        handle=lambda request, context: response,
+        encode=registry.codec(API_VERSIONS, 0).encode_response,
+        response_header_version=0,
+        reports_errors=False,
+    )
+
+
+def _unsupported_version(kafka_version: KafkaVersion) -> ApiVersionsResponse:
     own_range = kafka_version.api_versions.get(API_VERSIONS)
     if own_range is None or not kafka_version.behavior(ApiVersionsBehavior).downgrade_lists_itself:
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=())

@@ -1,1 +1,1 @@
-"""The shell: sockets, the event loop and lifetimes. It decides nothing about Kafka."""
+"""Sockets, the event loop, and the lifetime of the server. This package makes no decision about Kafka's protocol."""

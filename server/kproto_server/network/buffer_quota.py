@@ -1,13 +1,16 @@
-"""What clients make a broker hold for them: all connections together have a bound, and who is slowest goes first.
+"""Limits on the memory that all connections together hold: incomplete requests and unsent responses."""
 
-Theory of operation. One connection holds little that it could do without: a read of requests, a few answers. But a
-request may have 100 MB, an answer half of that, and a client may take for ever to send the one or to read the other,
-as may a thousand clients. So the octets of requests that have not come to their end, and of answers that are not sent,
-are counted over all connections, each in a `Burden`. When they are too many, whoever holds some for the longest time is
-closed, until the rest fits. Nobody else notices: nobody is read later for it, and no memory is taken in advance.
-
-What a client that is not slow holds is gone with its next read or write; it is counted only if something is left over.
-"""
+# Theory of operation
+# ===================
+#
+# One connection holds little: a read of requests and the responses to it. But a request may have 100 MB and a response
+# half of that, a client may take any time to send the one or to read the other, and there may be a thousand such
+# clients. So incomplete requests and unsent responses are counted over all connections, each kind by a `BufferQuota`.
+# When the sum exceeds the limit, connections are closed until it fits, the one first that has made no progress for the
+# longest time. Other connections notice nothing: no reading is delayed, and no memory is reserved in advance.
+#
+# A connection is counted only while something is left over at the end of a read or a write, so clients that are not
+# slow cost nothing here.
 
 from __future__ import annotations
 
@@ -16,54 +19,57 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from kproto_server.configuration.settings import Settings
 
-UNFINISHED_MAX_BYTES = 512 << 20
-"""Of requests, unless `queued.max.request.bytes` says: 500 producers with a MB each on its way, or five requests of
-the largest size. Kafka has no bound by default, and takes memory for what was announced."""
-UNSENT_MAX_BYTES = 512 << 20
-"""Of answers: ten of the size that a fetch may have at most. Kafka's are in files until they are sent."""
+INCOMPLETE_REQUESTS_MAX_BYTES = 512 << 20
+"""Unless `queued.max.request.bytes` is set: 500 producers that each send a megabyte, or five requests of the largest
+size. Kafka has no limit by default, and reserves the memory of a request when its size has arrived."""
+UNSENT_RESPONSES_MAX_BYTES = 512 << 20
+"""Ten responses of the largest size that a fetch may have. Kafka sends the records of a fetch from files."""
 
 
 class Holder(Protocol):
-    """A connection."""
+    """A transport."""
 
     def give_up(self, reason: str) -> None:
-        """Close, as it holds too much for too long; `Burden.forget` is called before this returns."""
+        """Close, since all transports together hold too much. Calls `BufferQuota.remove` before it returns."""
         ...
 
 
-class Burden:
-    """Octets that are held for connections, by connection; who holds some for the longest time comes first."""
+class BufferQuota:
+    """The bytes that connections hold, by connection; the connection without progress for the longest time is first."""
 
-    def __init__(self, what: str, max_bytes: int) -> None:
-        """``what`` is held, as reasons tell it."""
+    def __init__(self, name: str, max_bytes: int) -> None:
+        """``name``: of what is held, for the reason of a closed connection."""
         self.max_bytes = max_bytes
         self.total_bytes = 0
-        self._what = what
-        self._held: dict[Holder, int] = {}
+        self._name = name
+        self._sizes: dict[Holder, int] = {}
 
-    def hold(self, holder: Holder, size: int, *, anew: bool) -> None:
-        """Note that a connection holds so much now; ``anew``: it has moved on, and is the last to go."""
-        held = self._held
-        self.total_bytes += size - (held.pop(holder, 0) if anew else held.get(holder, 0))
-        held[holder] = size
-        while self.total_bytes > self.max_bytes and len(held) > 1:  # one alone may have what one may have
-            slowest = next(iter(held))
-            slowest.give_up(f"{self._what}: {held[slowest]} bytes, and {self.total_bytes} in all, which is too much")
+    def note(self, holder: Holder, size: int, *, made_progress: bool) -> None:
+        """Note how much a connection holds; after progress it is the last to be closed."""
+        sizes = self._sizes
+        self.total_bytes += size - (sizes.pop(holder, 0) if made_progress else sizes.get(holder, 0))
+        sizes[holder] = size
+        while self.total_bytes > self.max_bytes and len(sizes) > 1:  # a single connection may exceed the limit
+            slowest = next(iter(sizes))
+            slowest.give_up(
+                f"{self._name}: {sizes[slowest]} bytes of this connection and {self.total_bytes} of all connections, "
+                f"more than {self.max_bytes}"
+            )
 
-    def forget(self, holder: Holder) -> None:
-        """A connection holds nothing any more."""
-        self.total_bytes -= self._held.pop(holder, 0)
+    def remove(self, holder: Holder) -> None:
+        """Note that a connection holds nothing."""
+        self.total_bytes -= self._sizes.pop(holder, 0)
 
 
-class Burdens:
-    """All that is held for connections."""
+class BufferQuotas:
+    """The quotas of an event loop."""
 
     def __init__(self) -> None:
-        self.unfinished = Burden("unfinished requests", UNFINISHED_MAX_BYTES)
-        self.unsent = Burden("unsent answers", UNSENT_MAX_BYTES)
+        self.incomplete_requests = BufferQuota("incomplete requests", INCOMPLETE_REQUESTS_MAX_BYTES)
+        self.unsent_responses = BufferQuota("unsent responses", UNSENT_RESPONSES_MAX_BYTES)
 
-    def take_limits(self, settings: Settings) -> None:
-        """Have a user's limit instead of ours."""
-        asked = settings.int("queued.max.request.bytes")
-        if asked > 0:
-            self.unfinished.max_bytes = asked
+    def configure(self, settings: Settings) -> None:
+        """Take the limit of the settings, if they have one."""
+        limit = settings.int("queued.max.request.bytes")
+        if limit > 0:
+            self.incomplete_requests.max_bytes = limit

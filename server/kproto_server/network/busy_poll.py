@@ -1,10 +1,12 @@
-"""Waiting for sockets without falling asleep between two requests.
+"""Busy polling: poll some more times before sleeping, as the next request is mostly a few microseconds away.
 
-A client that sends one request at a time sends the next one within microseconds. To sleep until then, and to be woken,
-costs more than that: with one connection x 1 in flight two answers out of seven (measured: 50 k a second, and 70 k so).
-So whoever has found something may look some more times before it sleeps, for as long as a sleep would cost. That is
-for a process of its own on a machine with several processors: who has but one, or shares Python's lock with its client,
-keeps it from sending by looking.
+A client with one request in flight sends the next one within microseconds of the response. Sleeping until then and
+being woken costs the server more than that: with busy polling, one such client gets 70,000 responses a second instead
+of 50,000. So after an iteration that found something, the loop polls without sleeping for about as long as a sleep
+costs.
+
+That helps only a process of its own on a machine with several processors. With one processor, or with a client in the
+same process, polling keeps the client from running.
 """
 
 from __future__ import annotations
@@ -18,33 +20,33 @@ if TYPE_CHECKING:
     Ready = list[tuple[int, int]]
     """(file descriptor, readiness bits)"""
 
-LOOKS = 20
-"""Some 15 us."""
+POLLS = 20
+"""About 15 microseconds."""
 
 
-def looks_worth() -> int:
-    """Return how often it is worth to look on this machine before sleeping."""
+def useful_polls() -> int:
+    """Return how many polls before a sleep are worth their time on this machine: `POLLS` or 0."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return LOOKS if usable > 1 else 0
+    return POLLS if usable > 1 else 0
 
 
-class Lookout:
-    """Waits by a function that is told for how many seconds it may: 0.0 not at all, None without end."""
+class BusyPoll:
+    """Waits by a poll function, whose argument is the timeout in seconds: 0.0 returns at once, None waits forever."""
 
-    def __init__(self, poll: Callable[[float | None], Ready], looks: int = 0) -> None:
-        self.looks = looks
-        """How often to look before a sleep."""
+    def __init__(self, poll: Callable[[float | None], Ready], polls: int = 0) -> None:
+        self.polls = polls
+        """How many times to poll before a sleep."""
         self._poll = poll
-        self._is_awake = False
-        """Whether something was ready the last time."""
+        self._was_ready = False
+        """Whether the last wait found something."""
 
     def wait(self, timeout_s: float | None) -> Ready:
-        """Return what is ready, once something is or the time is over."""
+        """Return what is ready, as soon as something is or the timeout is over."""
         poll = self._poll
-        if self._is_awake and timeout_s != 0.0:
-            for _ in range(self.looks):
+        if self._was_ready and timeout_s != 0.0:
+            for _ in range(self.polls):
                 if ready := poll(0.0):
                     return ready
         ready = poll(timeout_s)
-        self._is_awake = bool(ready)
+        self._was_ready = bool(ready)
         return ready

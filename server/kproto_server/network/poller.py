@@ -1,16 +1,19 @@
-"""Which sockets are ready: epoll where there is one, whatever the platform has elsewhere."""
+"""Waits until sockets are ready, by epoll on Linux and by the standard library's selectors elsewhere."""
 
 from __future__ import annotations
 
 import select
 
 READ, WRITE = 1, 4
-"""Interest and readiness bits: those of epoll, on every platform."""
+"""Interest and readiness bits, on every platform those of epoll."""
 
 if hasattr(select, "epoll"):
 
     class Poller:
-        """epoll, level-triggered. A hung-up or failed socket counts as readable: reading it tells."""
+        """epoll, level-triggered. The caller closes it.
+
+        A socket that has failed or was hung up is reported as ready; a read returns the error or the end.
+        """
 
         def __init__(self) -> None:
             self._epoll = select.epoll()
@@ -20,18 +23,19 @@ if hasattr(select, "epoll"):
             self.close = self._epoll.close
 
         def poll(self, timeout_s: float | None) -> list[tuple[int, int]]:
-            """Return (file descriptor, readiness bits) of what is ready; None waits without end."""
+            """Return (file descriptor, readiness bits) of the sockets that are ready; None waits forever."""
             return self._epoll.poll(timeout_s)
 
 else:  # pragma: no cover - macOS and Windows
     import selectors
 
     class Poller:  # type: ignore[no-redef]  # one of the two exists
-        """The standard library's selectors, in epoll's words."""
+        """The standard library's selectors with the interface of epoll. The caller closes it."""
 
         def __init__(self) -> None:
             self._selector = selectors.DefaultSelector()
             self._idle: set[int] = set()
+            """Registered without interest, which selectors do not allow."""
             self.close = self._selector.close
 
         def register(self, fd: int, mask: int) -> None:

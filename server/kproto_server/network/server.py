@@ -1,6 +1,6 @@
-"""A broker process: the listeners of its nodes, their connections, and its orderly end.
+"""The server of a broker process: the listeners of its nodes, their connections, and the clean shutdown.
 
-Everything here runs in the loop's thread, in trio's turns; `Host` serves the connections between them.
+All of this runs under trio, in the thread of the `EventLoop`, which serves the connections between trio's turns.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import trio
 
 from kproto_server.network.event_loop import real_ms
 from kproto_server.network.listening import BACKLOG, reserve
-from kproto_server.network.transport import Connection
-from kproto_server.requests.connection import Session
+from kproto_server.network.transport import Transport
+from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.dispatcher import Dispatcher
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kproto_server.cluster.cluster import Node
     from kproto_server.configuration.settings import Settings
     from kproto_server.coordinator.expiration_task import ExpirationTask
-    from kproto_server.network.event_loop import Host
+    from kproto_server.network.event_loop import EventLoop
     from kproto_server.observation.observe import Observations
     from kproto_server.observation.request_log import RequestLog
     from kproto_server.persistence.persistence import Persistence
@@ -34,69 +34,73 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kproto")
 
 ACCEPTS_A_TURN = 64
-"""Connections accepted before others get a turn."""
+"""Connections that are accepted before other tasks and connections are served."""
 ACCEPT_PAUSE_S = 0.1
-"""How long to wait before accepting again when the process is out of file descriptors."""
+"""Pause when a connection cannot be accepted, mostly because the process has no file descriptors left."""
 DRAIN_S = 0.5
-"""How long shutdown waits for clients to take their last answers; with it, exit stays within a second. In the second
-half nothing further is answered, so that what has been begun has time to be sent to its end."""
+"""How long a shutdown waits for clients to take their last responses; the process then ends within a second. In the
+second half no further request is handled, so that responses that were begun are sent to their end."""
 DRAIN_CHECK_S = 0.005
 
 
 class NodeListener:
-    """One node's listening socket and the connections that came in by it."""
+    """One node's listening socket and the connections that it has accepted. Owns both; `close` closes them."""
 
     def __init__(self, node: Node, sock: socket.socket) -> None:
         self.node = node
         self.socket = sock
-        self.connections: set[Connection] = set()
+        self.transports: set[Transport] = set()
         self.scope = trio.CancelScope()
-        self._per_ip: Counter[str] = Counter()
+        """Has the task that accepts connections."""
+        self._counts: Counter[str] = Counter()
+        """Connections by IP address."""
 
     def admit(self, ip: str, settings: Settings) -> bool:
-        """Count a new connection in, unless there are as many as may be (BA-11)."""
-        if len(self.connections) >= settings.int("max.connections"):
+        """Count a new connection and return True, unless there are as many as the settings allow (BA-11)."""
+        if len(self.transports) >= settings.int("max.connections"):
             return False
-        if self._per_ip[ip] >= settings.int("max.connections.per.ip"):
+        if self._counts[ip] >= settings.int("max.connections.per.ip"):
             return False
-        self._per_ip[ip] += 1
+        self._counts[ip] += 1
         return True
 
-    def gone(self, connection: Connection, ip: str) -> None:
-        """Count a connection out."""
-        self.connections.discard(connection)
-        self._per_ip[ip] -= 1
-        if not self._per_ip[ip]:
-            del self._per_ip[ip]
+    def discard(self, transport: Transport, ip: str) -> None:
+        """Forget a closed connection."""
+        self.transports.discard(transport)
+        self._counts[ip] -= 1
+        if not self._counts[ip]:
+            del self._counts[ip]
 
     def stop_listening(self) -> None:
-        """Refuse new connections from now on; those in the backlog are reset."""
+        """Refuse new connections from now on. The kernel resets those that were not accepted yet."""
         self.scope.cancel()
         if self.socket.fileno() >= 0:
             trio.lowlevel.notify_closing(self.socket.fileno())
             self.socket.close()
 
     def close(self) -> None:
-        """Stop listening and cut every connection, as when a broker dies."""
+        """Stop listening and close every connection, as a crash of the broker would."""
         self.stop_listening()
-        for connection in list(self.connections):
-            connection.close()
+        for transport in list(self.transports):
+            transport.close()
 
 
 class Server:
-    """All nodes of a broker process. Make it, then run `main` under the host; `stop` ends it from the loop's thread."""
+    """All nodes of a broker process. `EventLoop.run` runs `main`; `stop` ends it from the loop's thread."""
 
     def __init__(
         self,
-        host: Host,
+        loop: EventLoop,
         state: BrokerState,
         observations: Observations,
         expiration_task: ExpirationTask,
         persistence: Persistence | None = None,
         request_log: RequestLog | None = None,
     ) -> None:
-        """``request_log``: where requests are kept for whoever asks; None: nowhere."""
-        self.host = host
+        """``persistence``: closed at the end of `main`; None: the broker keeps nothing on disk.
+        ``request_log``: gets all requests; None: no request is logged.
+        """
+        self.loop = loop
         self.state = state
         self.observations = observations
         self._expiration_task = expiration_task
@@ -105,38 +109,42 @@ class Server:
         self.request_log = request_log
         self.listeners: dict[int, NodeListener] = {}
         self._reserved: dict[int, socket.socket] = {}
-        """Node id -> the bound socket of a node that is down."""
+        """The bound sockets of stopped nodes, by node id."""
         self.token: trio.lowlevel.TrioToken | None = None
-        """Set once `main` runs: the way in for other threads."""
+        """Set when `main` runs; other threads call the server by it."""
         self._stop = trio.Event()
         self._nursery: trio.Nursery | None = None
-        host.at_round_end = self._end_round
-        host.burdens.take_limits(state.settings.current)
+        loop.at_iteration_end = self._end_iteration
+        loop.buffer_quotas.configure(state.settings.current)
         if persistence is not None:
-            host.before_sending = persistence.flush
+            loop.before_sending = persistence.flush
 
-    def _end_round(self) -> None:
-        """Have the log write what the round has brought, and send the answers that have come to be."""
+    def _end_iteration(self) -> None:
+        """Have the log write what was appended, and runnable connections proceed, until neither has anything to do."""
         persistence, dispatcher = self._persistence, self.dispatcher
         while True:
             if persistence is not None:
                 persistence.flush()
-            if not dispatcher.released:
+            if not dispatcher.runnable:
                 return
-            for session in dispatcher.take_released():
-                if session.on_released is not None:
-                    session.on_released()
+            for connection in dispatcher.take_runnable():
+                if connection.on_runnable is not None:
+                    connection.on_runnable()
 
     def advance(self, duration_ms: float) -> None:
-        """Move broker time; the log has all that this brings when it returns, so that whoever asks then sees it."""
-        self.host.clock.advance(duration_ms)
+        """Move broker time forward. When this returns, the log has all changes that the timers have made."""
+        self.loop.clock.advance(duration_ms)
         if self._persistence is not None:
             self._persistence.drain()
 
     async def main(self, sockets: dict[int, socket.socket], ready: Callable[[], object]) -> None:
-        """Serve the nodes on these listening sockets (node id -> socket) until `stop`; then drain.
+        """Serve the nodes on these sockets (node id -> socket) until `stop`, then shut down cleanly.
 
-        Owns the sockets. Cancellation: connections are cut.
+        Owns the sockets and the persistence, and closes them. ``ready`` is called when all nodes accept connections.
+
+        Cancellation:
+            All connections are closed at once; responses that were not sent are lost. The data directory is closed as
+            by `stop`.
         """
         self._reserved.update(sockets)
         try:
@@ -159,11 +167,11 @@ class Server:
                 self._persistence.close()
 
     def stop(self) -> None:
-        """Begin an orderly end: no new connections, answer what was read, then return from `main`."""
+        """Begin a clean shutdown: refuse connections, respond to all requests that have arrived, end `main`."""
         self._stop.set()
 
     def reset(self) -> None:
-        """Forget topics, groups, offsets and observations; stopped nodes come back. Connections stay open."""
+        """Delete topics, groups, offsets and observations; start stopped nodes. Connections stay open."""
         for node_id in self.state.cluster.nodes:
             self.start_node(node_id)
         if self._persistence is not None:
@@ -177,10 +185,10 @@ class Server:
         self._expiration_task.start()
 
     def stop_node(self, node_id: int) -> None:
-        """Take a broker down: its listener and connections are cut, its partitions find other leaders.
+        """Stop a node: close its listener and its connections; other nodes become the leaders of its partitions.
 
         Raises:
-            KeyError: no such node, or it is down.
+            KeyError: no such node, or it is stopped.
         """
         from kproto_server.coordinator.membership.unloading import unload  # not at the start
 
@@ -191,7 +199,7 @@ class Server:
         self._reserved[node_id] = reserve(node.host, node.port)
 
     def start_node(self, node_id: int) -> None:
-        """Bring a broker up on its address; nothing happens if it is.
+        """Start a stopped node on its address; do nothing if it runs.
 
         Raises:
             KeyError: no such node.
@@ -210,20 +218,25 @@ class Server:
         self._nursery.start_soon(self._accept, listener)
 
     async def _accept(self, listener: NodeListener) -> None:
+        """Accept connections until the listener is closed.
+
+        Cancellation:
+            By the listener's scope, or the nursery: nothing is left behind, accepted connections stay open.
+        """
         with listener.scope:
-            await trio.lowlevel.checkpoint()  # the node may have been stopped before this had its first turn
+            await trio.lowlevel.checkpoint()  # the node may have been stopped before this task first ran
             while True:
                 await trio.lowlevel.wait_readable(listener.socket.fileno())
                 try:
                     for _ in range(ACCEPTS_A_TURN):
-                        self._accepted(listener, *listener.socket.accept())
+                        self._connect(listener, *listener.socket.accept())
                 except BlockingIOError:
                     continue
                 except OSError as error:
                     logger.warning("node %d can't accept: %s", listener.node.node_id, error)
                     await trio.sleep(ACCEPT_PAUSE_S)
 
-    def _accepted(self, listener: NodeListener, sock: socket.socket, address: tuple[str, int]) -> None:
+    def _connect(self, listener: NodeListener, sock: socket.socket, address: tuple[str, int]) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         ip = address[0]
@@ -232,51 +245,64 @@ class Server:
             return
         info = ConnectionInfo(client_host=f"/{ip}")
 
-        def closed(connection: Connection) -> None:
+        def closed(transport: Transport) -> None:
             self.observations.disconnected(info)
-            listener.gone(connection, ip)
+            listener.discard(transport, ip)
 
-        session = self._session(listener.node, info)
-        listener.connections.add(Connection(self.host, sock, session, closed))
+        connection = self._connection(listener.node, info)
+        listener.transports.add(Transport(self.loop, sock, connection, closed))
 
-    def _session(self, node: Node, info: ConnectionInfo) -> Session:
+    def _connection(self, node: Node, info: ConnectionInfo) -> Connection:
         if self.request_log is None:
-            return Session(self.dispatcher, node, info)
-        from kproto_server.requests.logged_connection import LoggedSession
+            return Connection(self.dispatcher, node, info)
+        from kproto_server.requests.logged_connection import LoggedConnection
 
-        return LoggedSession(self.dispatcher, node, info, self.request_log)
+        return LoggedConnection(self.dispatcher, node, info, self.request_log)
 
     async def _close_idle(self) -> None:
-        """Close connections without a request for connections.max.idle.ms of real time (BA-10)."""
+        """Close connections without traffic for `connections.max.idle.ms` of real time (BA-10).
+
+        Cancellation:
+            By the nursery, when the shutdown begins: nothing is left behind.
+        """
         limit_ms = self.state.settings.current.int("connections.max.idle.ms")
         if limit_ms < 0:
             return
         while True:
             await trio.sleep(max(limit_ms / 1000.0 / 4, 0.05))
             oldest = real_ms() - limit_ms
-            for connection in self._connections():
-                if connection.active_ms < oldest and not connection.parked:
-                    connection.close()
+            for transport in self._transports():
+                if transport.active_ms < oldest and not transport.is_waiting:
+                    transport.close()
 
     async def _drain(self) -> None:
-        """Answer what has been read; give clients a moment to take it."""
+        """Respond to all requests that have arrived, and give clients `DRAIN_S` to take the responses.
+
+        Cancellation:
+            `main` closes the connections; responses that were not sent are lost.
+        """
         for listener in self.listeners.values():
             listener.stop_listening()
-        for connection in self._connections():
-            connection.finish()
+        for transport in self._transports():
+            transport.finish()
         await self._wait_delivered(DRAIN_S / 2)
-        for connection in self._connections():
-            connection.answer_no_more()
+        for transport in self._transports():
+            transport.drop_backlog()
         await self._wait_delivered(DRAIN_S / 2)
 
     async def _wait_delivered(self, limit_s: float) -> None:
+        """Close each connection whose client has all responses, until none is left or the time is over.
+
+        Cancellation:
+            The connections that are left stay open.
+        """
         with trio.move_on_after(limit_s):
             while True:
-                for connection in self._connections():
-                    connection.close_if_delivered()
-                if not self._connections():
+                for transport in self._transports():
+                    transport.close_if_delivered()
+                if not self._transports():
                     return
                 await trio.sleep(DRAIN_CHECK_S)
 
-    def _connections(self) -> list[Connection]:
-        return [connection for listener in self.listeners.values() for connection in listener.connections]
+    def _transports(self) -> list[Transport]:
+        return [transport for listener in self.listeners.values() for transport in listener.transports]

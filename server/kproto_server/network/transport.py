@@ -1,15 +1,29 @@
-"""A connection's socket: read what is there, hand it to the session, send what it answers.
+"""A client's socket: bytes that arrive go to the `Connection`, the responses that it returns are sent."""
 
-Backpressure is by not reading: while answers are unsent, or a request is parked, the socket is not watched for
-reading, so a client that does not read its answers, or pipelines behind a long poll, fills its own buffers, not ours.
-Most clients send nothing behind a request that is parked, so the watch is ended only when something comes: two calls of
-the kernel less for each member at each rebalance.
-What is held for it all the same, half a request or what is left of an answer, is counted with that of all others
-(`burden`).
-
-The end of a broker is no reason to lose answers: closing a socket that has unread bytes resets the connection, and with
-it goes what the kernel has not delivered yet. So `finish` leaves a connection open until the client's side has it all.
-"""
+# Theory of operation
+# ===================
+#
+# A transport has no task and no thread. The event loop calls `on_ready` when the socket can be read or written, and
+# `send` when it sends the responses of an iteration; a timer calls `_end_delay`; `Connection.on_runnable` says that the
+# connection has something to send. After each of these, `_update` brings what the poller watches in line with the state
+# of the connection:
+#
+#     READY, DEFERRED      watch for reading
+#     DELAYED              watch for reading until something arrives, then not at all; set a timer for the deadline
+#     BLOCKED, DRAINING    do not watch; the connection becomes runnable when the log is synced
+#     BACKLOGGED           watch for writing: the connection proceeds in the next iteration, after all others
+#     CLOSING              close, after all responses are sent
+#
+# and whatever the state is, a socket with unsent bytes is watched for writing only.
+#
+# Backpressure is not reading. A client that does not take its responses, or sends requests behind a long poll, fills
+# the buffers of its own socket; the broker holds at most one read of requests and the responses to it. What it does
+# hold, an incomplete request or an unsent response, is counted in the buffer quotas of the loop (`buffer_quota`), which
+# close the slowest connections when all together hold too much.
+#
+# Shutdown must not lose responses. Closing a socket that has unread bytes makes the kernel reset the connection, and
+# the client loses what it has not received yet. So `finish` handles what was read and then leaves the socket open
+# without reading, until `close_if_delivered` finds that the client's kernel has acknowledged everything.
 
 from __future__ import annotations
 
@@ -18,66 +32,98 @@ from typing import TYPE_CHECKING
 
 from kproto_server.network.event_loop import real_ms
 from kproto_server.network.poller import READ, WRITE
+from kproto_server.requests.connection_state import (
+    BACKLOGGED,
+    BLOCKED,
+    CLOSING,
+    DEFERRED,
+    DELAYED,
+    DRAINING,
+    READY,
+    WAITING,
+)
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
     from kproto_server.clock import Timer
-    from kproto_server.network.event_loop import Host
-    from kproto_server.requests.connection import Session
+    from kproto_server.network.event_loop import EventLoop
+    from kproto_server.requests.connection import Connection
+    from kproto_server.requests.connection_state import State
 
 READ_SIZE_BYTES = 65536
-"""Octets taken from a socket at once: bounds what one connection can do in one round of the loop."""
+"""Largest read of a socket: bounds what one connection can do in one iteration of the loop."""
 
-LARGE_ANSWERS_BYTES = 65536
-"""Answers that are sent before anybody else is read: of a thousand clients that fetch much at once, a round's answers
-together would be more than there is memory."""
+LARGE_RESPONSES_BYTES = 65536
+"""Responses of this size are sent before another socket is read. If a thousand clients fetch much at once, the
+responses of one iteration would together exceed the memory."""
 
 SIOCOUTQNSD = 0x894B
-"""Linux: the bytes of a socket that were not sent yet, for lack of the other side's window mostly."""
+"""Linux: the number of bytes of a socket that were not sent yet, mostly because the client's window is full."""
+
+NOTHING = 0
+
+INTEREST: dict[State, int] = {
+    READY: READ,
+    DEFERRED: READ,
+    BLOCKED: NOTHING,
+    DRAINING: NOTHING,
+    BACKLOGGED: WRITE,
+}
+"""What the poller watches for in a state; DELAYED and CLOSING need more than that."""
 
 
-class Connection:
-    """One client's socket; owned by the listener that accepted it, which `on_closed` tells."""
+class Transport:
+    """One client's socket. The transport owns it and closes it; `on_closed` then tells the listener."""
 
     __slots__ = (
-        "_deadline", "_finishing", "_host", "_mask", "_on_closed", "_session", "_socket", "_unfinished", "_unsent",
-        "active_ms", "fd",
+        "_connection", "_deadline", "_has_incomplete", "_interest", "_is_finishing", "_loop", "_on_closed", "_socket",
+        "_unsent", "active_ms", "fd",
     )  # fmt: skip
 
     def __init__(
-        self, host: Host, sock: socket.socket, session: Session, on_closed: Callable[[Connection], None]
+        self,
+        loop: EventLoop,
+        sock: socket.socket,
+        connection: Connection,
+        on_closed: Callable[[Transport], None],
     ) -> None:
-        self._host = host
+        self._loop = loop
         self._socket = sock
-        self._session = session
+        self._connection = connection
         self._on_closed = on_closed
         self._unsent: bytes | memoryview = b""
-        self._unfinished = False
-        """Whether part of a request is counted as held."""
-        self._finishing = False
+        """Responses that the kernel has not taken."""
+        self._has_incomplete = False
+        """Whether an incomplete request is counted in the buffer quota."""
+        self._is_finishing = False
         self._deadline: Timer | None = None
-        self._mask = READ
-        session.on_released = self._released
+        """Ends the delayed operation."""
+        self._interest = READ
+        connection.on_runnable = self._on_runnable
         self.fd = sock.fileno()
+        """-1 after the socket is closed."""
         self.active_ms = real_ms()
-        """Real time when bytes last came or went, for connections.max.idle.ms (BA-10)."""
-        host.add(self.fd, self, READ)
+        """Real time at which bytes were last received or sent, for `connections.max.idle.ms` (BA-10)."""
+        loop.add(self.fd, self, READ)
 
     @property
-    def parked(self) -> bool:
-        """Whether a request waits, for time to pass or for the disk; such a connection is not idle (BA-10)."""
-        return self._session.parked is not None or bool(self._session.held)
+    def is_waiting(self) -> bool:
+        """Whether a request waits for time, another client or the log; such a connection is not idle (BA-10)."""
+        return self._connection.state in WAITING
 
     def on_ready(self, mask: int, now_ms: int) -> None:
-        """Called by the loop when the socket is ready."""
-        session = self._session
+        """Read or write the socket, which is ready for it; called by the loop."""
+        connection = self._connection
         if mask & WRITE:
-            self._go_on()
+            self._proceed()
             return
-        if session.parked is not None and mask == READ:
-            self._watch(0)
+        if connection.state is DELAYED and mask == READ:
+            # Most clients send nothing behind a request that waits. Ending the watch only now, instead of when the
+            # operation begins, saves two system calls for each member of a group in each rebalance. A mask with an
+            # error or a hangup goes on: the read below finds the end of the connection.
+            self._watch(NOTHING)
             return
         try:
             data = self._socket.recv(READ_SIZE_BYTES)
@@ -88,32 +134,33 @@ class Connection:
         if not data:
             self.close()
             return
-        host = self._host
-        self.active_ms = host.clock.real_ms
-        answers = session.receive(data, now_ms)
-        if answers:
-            host.outgoing.append((self, answers))
-            if self._unfinished:
-                self._count_unfinished()
-            if len(answers) > LARGE_ANSWERS_BYTES:
-                host.send_outgoing()
+        loop = self._loop
+        self.active_ms = loop.clock.real_ms
+        responses = connection.receive(data, now_ms)
+        if responses:
+            # Sent at the end of the iteration, after all other sockets are read (`EventLoop.outgoing`).
+            loop.outgoing.append((self, responses))
+            if self._has_incomplete:
+                self._count_incomplete()
+            if len(responses) > LARGE_RESPONSES_BYTES:
+                loop.send_outgoing()
         else:
-            self._count_unfinished()
-            if session.backlog or session.held or session.parked or session.closed or self._finishing:
-                self._settle()
+            self._count_incomplete()
+            if connection.state is not READY or self._is_finishing:
+                self._update()
 
-    def _count_unfinished(self) -> None:
-        """A read has brought no answer: it may have been part of a long request."""
-        size, burden = self._session.unfinished_bytes, self._host.burdens.unfinished
+    def _count_incomplete(self) -> None:
+        """Count what a read has left of an incomplete request."""
+        size, quota = self._connection.incomplete_bytes, self._loop.buffer_quotas.incomplete_requests
         if size:
-            self._unfinished = True
-            burden.hold(self, size, anew=False)
-        elif self._unfinished:
-            self._unfinished = False
-            burden.forget(self)
+            self._has_incomplete = True
+            quota.note(self, size, made_progress=False)
+        elif self._has_incomplete:
+            self._has_incomplete = False
+            quota.remove(self)
 
-    def send_out(self, data: bytes | memoryview) -> None:
-        """Send what was answered, and keep what is left. Called by the loop when everyone was read."""
+    def send(self, data: bytes | memoryview) -> None:
+        """Send responses, and keep what the kernel does not take; called by the loop after all sockets were read."""
         if self.fd < 0:
             return
         try:
@@ -123,131 +170,128 @@ class Connection:
         except OSError:
             self.close()
             return
+        quota = self._loop.buffer_quotas.unsent_responses
         if sent < len(data):
             self._unsent = memoryview(data)[sent:]
-            self._host.burdens.unsent.hold(self, len(data) - sent, anew=sent > 0)
+            quota.note(self, len(data) - sent, made_progress=sent > 0)
             self._watch(WRITE)
             return
         if self._unsent:
             self._unsent = b""
-            self._host.burdens.unsent.forget(self)
-        session = self._session
-        if self._mask != READ or session.backlog or session.held or session.parked or session.closed or self._finishing:
-            self._settle()
+            quota.remove(self)
+        if self._interest != READ or self._connection.state is not READY or self._is_finishing:
+            self._update()
 
-    def _go_on(self) -> None:
-        """The client takes more: send what is left, then answer what waited for that."""
+    def _proceed(self) -> None:
+        """Send what is left; after that, what the connection has to send by now."""
         self.active_ms = real_ms()
-        data = self._unsent or self._session.proceed(self._host.clock.now_ms())
+        data = self._unsent or self._connection.proceed(self._loop.clock.now_ms())
         if data:
-            self.send_out(data)
+            self.send(data)
         else:
-            self._settle()
+            self._update()
 
-    def _released(self) -> None:
-        """The session has something to send, or its parked request was woken."""
+    def _on_runnable(self) -> None:
         if self.fd < 0:
             return
-        self._host.clock.active()
-        parked = self._session.parked
-        if parked is not None and parked.wait.completion is not None and parked.wait.completion.woken:
+        self._loop.clock.active()
+        if self._connection.is_delay_complete:
             if self._deadline is not None:
                 self._deadline.cancel()
-            self._resume()
-        elif not self._unsent:  # else it comes by `_go_on`
-            self._go_on()
+            self._end_delay()
+        elif not self._unsent:  # otherwise `_proceed` follows when the socket is writable
+            self._proceed()
 
-    def _settle(self) -> None:
-        """Bring what is watched, and the parked request's timer, in line with the session."""
-        session = self._session
+    def _update(self) -> None:
+        """Bring what is watched, and the timer, in line with the state of the connection."""
         if self.fd < 0:
             return
+        state = self._connection.state
         if self._unsent:
             self._watch(WRITE)
-        elif session.closed is not None and not session.held:
+        elif state is CLOSING:
             self.close()
-        elif session.parked is not None:
-            self._park(session.parked.wait.deadline_ms)
-        elif session.waits or session.closed is not None:
-            self._watch(0)  # until the log has what was appended: `_released`
-        elif session.backlog:
-            self._watch(WRITE)  # the next round is soon enough, and others get their turn
-        elif self._finishing:
-            self._watch(0)
+        elif state is DELAYED:
+            self._watch_delayed()
         else:
-            self._watch(READ)
+            interest = INTEREST[state]
+            self._watch(NOTHING if interest == READ and self._is_finishing else interest)
 
-    def _park(self, deadline_ms: int | None) -> None:
-        if self._mask != READ:
-            self._watch(0)
-        clock = self._host.clock
-        due_ms = clock.now_ms() if self._finishing else deadline_ms
-        if self._deadline is None and due_ms is not None:
-            self._deadline = clock.call_at(due_ms, self._resume, for_client=True)
+    def _watch_delayed(self) -> None:
+        if self._interest != READ:
+            self._watch(NOTHING)
+        clock = self._loop.clock
+        deadline_ms = clock.now_ms() if self._is_finishing else self._connection.deadline_ms
+        if self._deadline is None and deadline_ms is not None:
+            self._deadline = clock.call_at(deadline_ms, self._end_delay, for_client=True)
 
-    def _watch(self, mask: int) -> None:
-        if mask != self._mask:
-            self._mask = mask
-            self._host.poller.modify(self.fd, mask)
+    def _watch(self, interest: int) -> None:
+        if interest != self._interest:
+            self._interest = interest
+            self._loop.poller.modify(self.fd, interest)
 
-    def _resume(self) -> None:
+    def _end_delay(self) -> None:
+        """Respond to the delayed request, at its deadline or because it is complete."""
         self._deadline = None
         self.active_ms = real_ms()
-        answers = self._session.resume(self._host.clock.now_ms())
-        if answers:
-            self._host.outgoing.append((self, answers))
-            if len(answers) > LARGE_ANSWERS_BYTES:
-                self._host.send_outgoing()
+        responses = self._connection.resume(self._loop.clock.now_ms())
+        if responses:
+            self._loop.outgoing.append((self, responses))
+            if len(responses) > LARGE_RESPONSES_BYTES:
+                self._loop.send_outgoing()
         else:
-            self._settle()
+            self._update()
 
     def finish(self) -> None:
-        """Shutdown: answer what has been read, parked requests too, and read no more; then `close_if_delivered`."""
-        if self._mask == READ and self._session.parked is None:
-            self.on_ready(READ, self._host.clock.now_ms())
-            self._host.send_outgoing()
-        self._finishing = True
+        """Begin a clean shutdown: read what has arrived, respond to it and to delayed requests, then read no more.
+
+        The caller calls `close_if_delivered` from time to time, and `close` when it waits no longer.
+        """
+        if self._interest == READ and self._connection.state is not DELAYED:
+            self.on_ready(READ, self._loop.clock.now_ms())
+            self._loop.send_outgoing()
+        self._is_finishing = True
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-        self._settle()
+        self._update()
 
-    def answer_no_more(self) -> None:
-        """After `finish`: time is short, so the answers that are made already are the last ones."""
-        self._session.backlog.clear()
+    def drop_backlog(self) -> None:
+        """After `finish`: respond to no further request; responses that were made are still sent."""
+        self._connection.backlog.clear()
 
     def close_if_delivered(self) -> None:
-        """After `finish`: close once the client's side has all answers."""
-        if self.fd >= 0 and self._mask == 0 and not self.parked and not undelivered_bytes(self._socket):
+        """After `finish`: close the socket if the client's side has all responses."""
+        if self.fd >= 0 and self._interest == NOTHING and not self.is_waiting and not undelivered_bytes(self._socket):
             self.close()
 
     def give_up(self, reason: str) -> None:
-        """Close the socket now, and tell why."""
-        self._session.give_up(reason)
+        """Close the socket now; the reason is reported and logged."""
+        self._connection.give_up(reason)
         self.close()
 
     def close(self) -> None:
-        """Close the socket now; unsent answers are lost."""
+        """Close the socket now; unsent responses are lost. May be called again."""
         if self.fd < 0:
             return
         if self._deadline is not None:
             self._deadline.cancel()
-        self._session.abandon()
-        self._host.burdens.unfinished.forget(self)
-        self._host.burdens.unsent.forget(self)
-        self._host.remove(self.fd)
+        self._connection.abandon()
+        self._loop.buffer_quotas.incomplete_requests.remove(self)
+        self._loop.buffer_quotas.unsent_responses.remove(self)
+        self._loop.remove(self.fd)
         self.fd = -1
         self._socket.close()
         self._on_closed(self)
 
 
 def undelivered_bytes(sock: socket.socket) -> int:
-    """How much of what was given to the kernel has not left it, as the other side takes no more; 0 if it can't tell."""
+    """Return how many bytes of a socket have not left this machine's kernel; 0 where the system does not report it."""
     if sys.platform != "linux":
         return 0
     from fcntl import ioctl
 
     try:
         return int.from_bytes(ioctl(sock, SIOCOUTQNSD, bytes(4)), sys.byteorder)
-    except OSError:  # some sandboxes' kernels do not have it
+    except OSError:  # the kernels of some sandboxes do not have it
         return 0

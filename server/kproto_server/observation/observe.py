@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from kproto_server.observation.error_codes import error_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from kproto.message import Response
     from kproto_server.observation.observed import ClientSeen
@@ -41,6 +41,26 @@ request, so a hostile client could produce any number of them."""
 OTHER_REASONS = "(other reasons)"
 
 
+class RepeatedRequests:
+    """Counts requests that differ in nothing that is observed, for code that does not decode each of them.
+
+    `Observations.repeated` returns one; the caller increments `count`, which is read when the others are.
+    """
+
+    __slots__ = ("api_key", "api_version", "client_id", "count", "layout", "retention_time_ms")
+
+    def __init__(
+        self, client_id: str, api_key: int, api_version: int, layout: str | None, retention_time_ms: int
+    ) -> None:
+        self.client_id = client_id
+        self.api_key = api_key
+        self.api_version = api_version
+        self.layout = layout
+        self.retention_time_ms = retention_time_ms
+        """The largest of them, or `NO_OVERRIDE`."""
+        self.count = 0
+
+
 class _Tally:
     """Counts of one connection, or of all closed connections of one software. Each key begins with the client id."""
 
@@ -52,6 +72,7 @@ class _Tally:
         "errors",
         "negotiated",
         "overrides",
+        "repeated",
         "requests",
         "retention",
     )
@@ -68,6 +89,8 @@ class _Tally:
         self.overrides: defaultdict[tuple[str, int, str], int] = defaultdict(int)
         self.closed: defaultdict[tuple[str, int, int, str], int] = defaultdict(int)
         self.retention: dict[str, int] = {}
+        self.repeated: dict[tuple[str, int, int, str | None, bool], RepeatedRequests] = {}
+        """The key ends with whether there is a retention override."""
 
     def known(self, client_id: str) -> str:
         """Return the client id to count under: this one, or `OTHERS` beyond the limit."""
@@ -87,8 +110,20 @@ class _Tally:
     def raise_retention(self, client_id: str, retention_time_ms: int) -> None:
         self.retention[client_id] = max(retention_time_ms, self.retention.get(client_id, retention_time_ms))
 
+    def add_commits(self, client_id: str, api_version: int, layout: str, retention_time_ms: int, count: int) -> None:
+        client_id = self.known(client_id)
+        self.commits[client_id, api_version, layout] += count
+        if retention_time_ms != NO_OVERRIDE:
+            self.overrides[client_id, api_version, layout] += count
+            self.raise_retention(client_id, retention_time_ms)
+
     def add(self, other: _Tally) -> None:
         """Add the counts of another tally."""
+        for seen in other.repeated.copy().values():
+            if count := seen.count:
+                self.add_requests(seen.client_id, seen.api_key, seen.api_version, count)
+                if seen.layout is not None:
+                    self.add_commits(seen.client_id, seen.api_version, seen.layout, seen.retention_time_ms, count)
         for (client_id, api_key, api_version), count in other.requests.copy().items():
             self.add_requests(client_id, api_key, api_version, count)
         for name in ("errors", "commits", "overrides", "closed"):
@@ -107,18 +142,32 @@ class Observations:
         self._live: dict[int, _Tally] = {}
         self._gone: dict[tuple[str, str], _Tally] = {}
         self._moving = allocate_lock()
-        self.before_read: Callable[[], object] = _nothing
-        """Called before counts are read or reset; code that counts in batches reports its counts then."""
 
-    def request(
-        self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, count: int = 1
-    ) -> None:
-        """Count ``count`` requests of the same API, version and client id."""
+    def request(self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int) -> None:
+        """Count a request."""
         tally = self._live.get(id(connection)) or self._new_tally(connection)
         try:
-            tally.requests[client_id, api_key, api_version] += count
+            tally.requests[client_id, api_key, api_version] += 1
         except KeyError:
-            tally.add_requests(client_id, api_key, api_version, count)
+            tally.add_requests(client_id, api_key, api_version, 1)
+
+    def repeated(
+        self,
+        connection: ConnectionInfo,
+        client_id: str,
+        api_key: int,
+        api_version: int,
+        layout: str | None,
+        retention_time_ms: int,
+    ) -> RepeatedRequests:
+        """Return the counter of requests that `request`, and `commit_layout` unless ``layout`` is None, would count."""
+        tally = self._live.get(id(connection)) or self._new_tally(connection)
+        key = (tally.known(client_id), api_key, api_version, layout, retention_time_ms != NO_OVERRIDE)
+        found = tally.repeated.get(key)
+        if found is None:
+            found = tally.repeated[key] = RepeatedRequests(*key[:4], retention_time_ms)
+        found.retention_time_ms = max(found.retention_time_ms, retention_time_ms)
+        return found
 
     def response(
         self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, response: Response
@@ -144,15 +193,10 @@ class Observations:
         api_version: int,
         layout: str,
         retention_time_ms: int,
-        count: int = 1,
     ) -> None:
-        """Count OffsetCommit requests of v2 to v4: the layout received (D1) and the retention override (D2)."""
+        """Count an OffsetCommit of v2 to v4: the layout received (D1) and the retention override (D2)."""
         tally = self._live.get(id(connection)) or self._new_tally(connection)
-        client_id = tally.known(client_id)
-        tally.commits[client_id, api_version, layout] += count
-        if retention_time_ms != NO_OVERRIDE:
-            tally.overrides[client_id, api_version, layout] += count
-            tally.raise_retention(client_id, retention_time_ms)
+        tally.add_commits(client_id, api_version, layout, retention_time_ms, 1)
 
     def closed(self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, reason: str) -> None:
         """Count a frame that made the broker close the connection."""
@@ -173,18 +217,19 @@ class Observations:
 
     def reset(self) -> None:
         """Delete all counts; the software names of open connections stay."""
-        self.before_read()
         with self._moving:
             self._gone = {}
             for key, tally in self._live.items():
                 fresh = self._live[key] = _Tally(tally.connection)
                 fresh.negotiated = tally.negotiated
+                fresh.repeated = tally.repeated  # their owners go on counting
+                for repeated in tally.repeated.values():
+                    repeated.count = 0
 
     def snapshot(self) -> Snapshot:
         """Return all counts so far, as values that belong to the caller."""
         from kproto_server.observation.observed import Snapshot
 
-        self.before_read()
         by_software: dict[tuple[str, str], _Tally] = {}
         with self._moving:
             for software, tally in self._gone.items():
@@ -198,10 +243,6 @@ class Observations:
     def _new_tally(self, connection: ConnectionInfo) -> _Tally:
         tally = self._live[id(connection)] = _Tally(connection)
         return tally
-
-
-def _nothing() -> None:
-    """Do nothing: no code counts in batches."""
 
 
 def _of_software(tallies: dict[tuple[str, str], _Tally], connection: ConnectionInfo) -> _Tally:

@@ -35,7 +35,6 @@ class GroupCommitLog:
     """The `ChangeLog` of ``fsync`` mode. The event loop calls `flush` at the end of each iteration."""
 
     keeps = True
-    settles_immediately = False
 
     def __init__(self, writer: LogWriter[Item], sync_thread: WorkerThread) -> None:
         self.writer = writer
@@ -54,6 +53,9 @@ class GroupCommitLog:
         error = self.writer.append(self.partitions[partition], batch, record_count, change)
         if error:
             change.settle(error)
+
+    def write_now(self, partition: int, checked: bytes, record_count: int) -> None:
+        return None
 
     def append_to(self, log: PartitionLog, item: PendingAppend, batch: bytes, record_count: int) -> None:
         """Queue a batch of a topic; settle it now if the writer refuses it."""
@@ -106,7 +108,7 @@ class GroupCommitLog:
         for item, error in settled:
             item.settle(error)
         for response in responses:
-            response.synced()
+            response.complete()
 
     def drain(self) -> None:
         """Settle everything that is queued or in flight before this returns. Blocks."""

@@ -1,29 +1,46 @@
-"""From a frame to its answer: one plain function on the way of every request (D12).
+"""The broker's end of a connection, without its socket: bytes of requests in, bytes of responses out."""
 
-Theory of operation. A `Session` is one connection without its socket: `receive` takes what was read, answers every
-complete frame that can be answered now, and returns all answers as one piece of bytes. A request that has to wait
-parks the session: nothing behind it is looked at until its answer is out (BA-8), so the shell stops reading.
-
-A change that the log has to sync is answered after that (`DeferredResponse`). Commits behind commits
-are looked at meanwhile, so that a client which pipelines them has all of them in one sync; whatever else comes behind
-waits, as it may ask for what is not there yet. Whoever settles changes finds the sessions with something to send in
-`Dispatcher.released`.
-
-The exceptions are here too: versions that the release does not serve (BA-6, BA-21), OffsetCommit v4's two layouts (D1),
-bytes that make no sense (BA-6).
-"""
+# Theory of operation
+# ===================
+#
+# `Connection.receive` takes the bytes of one read, handles each complete request that can be handled now, and returns
+# all responses that can be sent now, as one piece of bytes. Everything happens in this call: there is no task and no
+# queue per request. `kproto_server.network.transport` owns the socket, calls `receive`, and sends the result.
+#
+# Three things keep a request from being handled or answered at once; `connection_state` has the states and transitions:
+#
+# - An earlier request is a delayed operation. It ends by its deadline or by its completion; the transport then calls
+#   `resume`, which returns the response of this request and of those behind it.
+# - An earlier response is deferred until the log is synced. The connection is put into `Dispatcher.runnable` then, and
+#   the transport calls `proceed` at the end of the loop's iteration.
+# - The responses of one call are larger than `RESPONSES_SIZE_MAX_BYTES`. The transport calls `proceed` after the client
+#   has taken them.
+#
+# A request takes one of two ways. `CommitCache.look_up` responds to an OffsetCommit that differs from an earlier one in
+# offsets and correlation id only, without decoding it. All other requests take the reference path, `_handle`: header,
+# endpoint, decoder, handler, encoder. The cache learns from what the reference path did. Apart from the calls of the
+# cache, no API is mentioned here: `Endpoint` has what is special to an API.
+#
+# An exception of a handler, a codec or the cache is a defect of the broker. It is logged and closes this connection; it
+# never reaches the event loop, where it would end all connections (BA-13).
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from kproto import registry
 from kproto.errors import DecodeError, FrameTooLarge
 from kproto.framing import FrameReader
 from kproto.headers import read_request_header, response_frame
+from kproto_server.commit_cache.cache import CommitCache
+from kproto_server.requests.connection_state import (
+    DEFERRED,
+    READY,
+    TRANSITIONS,
+    Event,
+    State,
+)
 from kproto_server.requests.context import ConnectionInfo, RequestContext
 from kproto_server.requests.deferred import CloseConnection, DeferredResponse, DelayedOperation, NoResponse
 
@@ -32,246 +49,302 @@ if TYPE_CHECKING:
 
     from kproto.message import Response
     from kproto_server.cluster.cluster import Node
-    from kproto_server.commit_cache.cache import CommitMemo, PendingCommit
-    from kproto_server.commit_cache.template import Shape
-    from kproto_server.requests.dispatcher import Dispatcher, Endpoint
-
-    Learn = Callable[[Response, bytes], object] | None
+    from kproto_server.requests.dispatcher import Dispatcher
+    from kproto_server.requests.endpoint import Endpoint
 
 logger = logging.getLogger("kproto")
 
-API_VERSIONS = 18
-OFFSET_COMMIT = 8
-OFFSET_COMMIT_KEY = b"\0\x08"
-
 DEFECT = "API key %d version %d from %r"
+DEFECT_OF_CACHE = "commit cache, request from %r"
 CLOSED_BY_DEFECT = "the broker failed on this request; its log says how"
+UNKNOWN = -1
+"""API key and version of a request whose header could not be read."""
 
-ANSWERS_SIZE_MAX_BYTES = 1 << 20
-"""Answers that are made before what they answer to has to take them. A read holds thousands of small requests, and each
-may ask for all there is: their answers together have no bound."""
-HELD_MAX = 4096
-"""Answers of one connection that wait for the log, and what came behind them, before it is read no further."""
-HELD_SIZE_MAX_BYTES = 1 << 20
-"""Of the requests that they answer: while a disk is slow each of them is in memory, and so is what is to be written."""
+RESPONSES_SIZE_MAX_BYTES = 1 << 20
+"""Responses that one call makes before it leaves the rest of the backlog for the next call. One read of 64 KiB has
+thousands of small requests, each of which may have a response of megabytes."""
+PENDING_MAX = 4096
+"""Deferred responses of one connection. Beyond that the connection is not read until the log is synced."""
+PENDING_SIZE_MAX_BYTES = 1 << 20
+"""Size of the requests of these responses: while the disk is slow, their changes are in memory, too."""
 
 
-class Parked(NamedTuple):
-    """A request that waits, and what its answer needs."""
+class PendingResponse(Protocol):
+    """A response that waits for the log, in the queue of responses."""
 
-    wait: DelayedOperation
-    context: RequestContext
+    response: bytes | None
+    """Its frame; None: the log is not synced yet; empty: there is none, as the connection is to be closed."""
+    on_settled: Callable[[], object] | None
+    """To be called when `response` is set."""
+
+
+class Deferred:
+    """The place of a deferred response of the reference path. `shares_sync`: as `Dispatcher.shares_sync`."""
+
+    __slots__ = ("on_settled", "response", "shares_sync")
+
+    def __init__(self, *, shares_sync: bool) -> None:
+        self.response: bytes | None = None
+        self.on_settled: Callable[[], object] | None = None
+        self.shares_sync = shares_sync
+
+
+class Exchange(NamedTuple):
+    """A request that was decoded, and what its response is made from."""
+
+    frame: bytes
+    body_position: int
     correlation_id: int
     endpoint: Endpoint
+    context: RequestContext
+    request: Any
 
 
-class Held:
-    """The place of an answer that waits for the log."""
+class Delayed(NamedTuple):
+    """The delayed operation that the connection waits for."""
 
-    __slots__ = ("answer", "is_commit")
-
-    def __init__(self, *, is_commit: bool) -> None:
-        self.answer: bytes | None = None
-        """Empty if there is none, as the connection is to be closed."""
-        self.is_commit = is_commit
+    operation: DelayedOperation
+    exchange: Exchange
 
 
-class Session:
-    """One connection without its socket."""
+class Connection:
+    """One client's connection. The transport that calls `receive` also calls `abandon` when the socket is closed."""
 
     __slots__ = (
         "_client_id",
-        "_held_bytes",
-        "_hit",
-        "_hits",
-        "_last",
+        "_context",
+        "_framing_error",
+        "_learn",
+        "_look_up",
+        "_pending_size_bytes",
         "_reader",
-        "_refused",
         "backlog",
-        "closed",
+        "close_reason",
+        "delayed",
         "dispatcher",
-        "held",
         "info",
         "node",
-        "on_released",
-        "parked",
+        "on_runnable",
+        "pending",
+        "state",
     )
 
     def __init__(self, dispatcher: Dispatcher, node: Node, info: ConnectionInfo) -> None:
         self.dispatcher = dispatcher
         self.node = node
         self.info = info
-        self.parked: Parked | None = None
-        self.closed: str | None = None
-        """Why the connection must be closed once everything returned so far is sent; None: it stays."""
-        self._reader = FrameReader(dispatcher.frame_size_max_bytes)
-        self._refused: str | None = None
+        self.state: State = READY
+        self.close_reason: str | None = None
+        """Why the connection must be closed; None: it need not."""
+        self.on_runnable: Callable[[], object] | None = None
+        """Set by the transport; called by the event loop when the connection was in `Dispatcher.runnable`."""
         self.backlog: deque[bytes] = deque()
-        """Frames that have to wait: for a parked request, or for the client to take the answers before (`proceed`)."""
-        self.held: deque[bytes | Held | PendingCommit] = deque()
-        """Answers that wait for the log, and those behind them."""
-        self._held_bytes = 0
-        """Of requests that were answered so, since there was nothing that waits."""
-        self.on_released: Callable[[], object] | None = None
-        """What the shell does when the session has something to send."""
-        self._last: CommitMemo | None = None
-        """What the last commit was answered from."""
-        self._hit: Shape | None = None
-        self._hits = 0
-        """The shape of commits that were answered from memory, and how many since somebody looked."""
+        """Frames that are not handled yet."""
+        self.pending: deque[bytes | PendingResponse] = deque()
+        """Deferred responses, and responses that are ready but behind one that is not."""
+        self._pending_size_bytes = 0
+        self.delayed: Delayed | None = None
+        self._reader = FrameReader(dispatcher.frame_size_max_bytes)
+        self._framing_error: str | None = None
+        """Why no frame can follow those in the backlog."""
         self._client_id = ""
-        """Of the last request: what is said of a frame that has none."""
+        """The client id of the latest request, for reports of a frame that has none."""
+        state = dispatcher.state
+        self._context = (
+            state.coordinator,
+            state.cluster,
+            state.kafka_version,
+            state.settings,
+            state.log_manager,
+            node,
+            info,
+        )
+        """What all requests of the connection have in their `RequestContext`."""
+        commit_cache = CommitCache(dispatcher.cached_commits, dispatcher.observations, node, info)
+        self._look_up = commit_cache.look_up
+        self._learn = commit_cache.learn
 
     def receive(self, data: bytes, now_ms: int) -> bytes:
-        """Take what was read; return the answers that can be given now, in request order."""
+        """Take the bytes of one read; return the responses that can be sent now, in request order."""
         reader = self._reader
         if not reader.buffered and len(data) - 4 == int.from_bytes(data[:4], "big") <= reader.limit:
-            # One request, whole: most of what clients send that wait for each answer.
-            if not (self.backlog or self.held or self.parked or self.closed or self._refused):
-                answer = self._next_answer(data[4:], now_ms)
-                if type(answer) is bytes:
-                    return answer
-                self.held.append(answer)
-                self._held_bytes += len(data)
-                return b""
+            # The read is exactly one frame, as with every client that waits for each response. Without this branch the
+            # reader and the backlog would take 5 % of a commit.
+            if self.state is READY:
+                frame = data[4:]
+                response: bytes | PendingResponse | None
+                try:
+                    response = self._look_up(frame, now_ms)
+                except Exception:
+                    logger.exception(DEFECT_OF_CACHE, self._client_id)
+                    self._fail(CLOSED_BY_DEFECT, UNKNOWN, UNKNOWN)
+                    return b""
+                if response is None:
+                    response = self._handle(frame, now_ms)
+                if type(response) is bytes:
+                    return response
+                return self._handle_backlog(now_ms, self._defer(response, len(data)))
             self.backlog.append(data[4:])
-            return self.proceed(now_ms)
-        reader.feed(data)
-        try:
-            self.backlog.extend(reader.frames())
-        except FrameTooLarge as error:
-            self._refused = str(error)  # what came before it is answered first
-        return self.proceed(now_ms)
-
-    @property
-    def waits(self) -> bool:
-        """Whether it is no use to read on: what was read waits for a parked request, or for the log."""
-        held = self.held
-        return self.parked is not None or (bool(held) and (bool(self.backlog) or self._holds_enough()))
-
-    def _holds_enough(self) -> bool:
-        return len(self.held) >= HELD_MAX or self._held_bytes >= HELD_SIZE_MAX_BYTES
-
-    @property
-    def unfinished_bytes(self) -> int:
-        """What has come of a request whose end has not."""
-        return self._reader.buffered
-
-    def give_up(self, reason: str) -> None:
-        """Note why the connection is closed from outside."""
-        self._close(reason, -1, -1)
-
-    def abandon(self) -> None:
-        """The connection has ended: whoever waits for a parked request need not."""
-        self.count()
-        self.dispatcher.uncounted.pop(self, None)
-        self.on_released = None
-        parked, self.parked = self.parked, None
-        if parked is not None and parked.wait.completion is not None and parked.wait.completion.on_abandon is not None:
-            parked.wait.completion.on_abandon()
-
-    def resume(self, now_ms: int) -> bytes:
-        """Answer the parked request, and what came behind it."""
-        parked, self.parked = self.parked, None
-        assert parked is not None, "nothing is parked"
-        context = parked.context
-        try:
-            answer = self._told(parked.wait.answer(), parked.endpoint, context, parked.correlation_id)
-        except Exception:  # a defect of ours ends this connection, never the others (BA-13)
-            logger.exception(DEFECT, context.api_key, context.api_version, self._client_id)
-            self._close(CLOSED_BY_DEFECT, context.api_key, context.api_version)
-            return b""
-        if type(answer) is bytes and not (self.backlog or self.held or self._refused):
-            return answer
-        self.held.append(answer)
-        return self.proceed(now_ms)
+        else:
+            reader.feed(data)
+            try:
+                self.backlog.extend(reader.frames())
+            except FrameTooLarge as error:
+                # `extend` has taken the frames before it; these are handled first.
+                self._framing_error = str(error)
+        return self._handle_backlog(now_ms, [])
 
     def proceed(self, now_ms: int) -> bytes:
-        """Answer of the backlog what can be answered now; the caller sends that before it comes again."""
-        backlog, held = self.backlog, self.held
-        answers = self._released() if held else []
-        size = 0
-        while backlog and self.parked is None and self.closed is None and size < ANSWERS_SIZE_MAX_BYTES:
-            if held and not self._goes_beside_held(backlog[0]):
-                break
-            frame = backlog.popleft()
-            answer = self._next_answer(frame, now_ms)
-            if held or type(answer) is not bytes:
-                held.append(answer)
-                self._held_bytes += len(frame)
-            else:
-                size += len(answer)
-                answers.append(answer)
-        if self._refused is not None and not backlog and self.parked is None and self.closed is None:
-            self._close(self._refused, -1, -1)
-        return answers[0] if len(answers) == 1 else b"".join(answers)
+        """Return the deferred responses whose log is synced, and handle the backlog as far as possible."""
+        return self._handle_backlog(now_ms, self._take_settled())
 
-    def _next_answer(self, frame: bytes, now_ms: int) -> bytes | Held | PendingCommit:
-        """Answer one frame, from memory if it is a commit that is remembered; empty if it is parked or was the last."""
-        if self._last is None and not frame.startswith(OFFSET_COMMIT_KEY):
-            return self._answer(frame, now_ms)
-        memos = self.dispatcher.memos
+    def resume(self, now_ms: int) -> bytes:
+        """End the delayed operation; return its response, and those of the requests behind it."""
+        assert self.delayed is not None, "no operation is delayed"
+        (operation, exchange), self.delayed = self.delayed, None
+        self._enter(Event.COMPLETE)
         try:
-            memo = None if memos is None else memos.find(frame, self.node, self._last)
-            if memo is None:
-                return self._answer(frame, now_ms)
-            answer = memo.answer(frame, now_ms, self)
-        except Exception:  # the plain path looks after itself: this is a defect of the memory (BA-13)
-            logger.exception(DEFECT, OFFSET_COMMIT, -1, self._client_id)
-            self._close(CLOSED_BY_DEFECT, OFFSET_COMMIT, -1)
+            result = operation.respond()
+            if isinstance(result, DeferredResponse):
+                responses = self._defer(self._deferred(result, exchange), 0)
+            else:
+                responses = [self._encode(*exchange, result)]
+        except Exception:
+            logger.exception(DEFECT, exchange.context.api_key, exchange.context.api_version, self._client_id)
+            self._fail(CLOSED_BY_DEFECT, exchange.context.api_key, exchange.context.api_version)
             return b""
-        self._last = memo
-        if memo.shape is not self._hit:
-            self.count()
-            self._hit = memo.shape
-            self.dispatcher.uncounted[self] = None
-        self._hits += 1
-        return answer
+        return self._handle_backlog(now_ms, responses)
 
-    def _released(self) -> list[bytes]:
-        """Take the answers that wait no more."""
-        held = self.held
-        answers: list[bytes] = []
-        while held:
-            first = held[0]
-            answer = first if isinstance(first, bytes) else first.answer
-            if answer is None:
-                break
-            answers.append(answer)
-            held.popleft()
-        if not held:
-            self._held_bytes = 0
-        return answers
+    def give_up(self, reason: str) -> None:
+        """Note why the server closes the connection."""
+        self._fail(reason, UNKNOWN, UNKNOWN)
 
-    def _goes_beside_held(self, frame: bytes) -> bool:
-        """Whether a frame may be looked at while answers before it wait for the log: commits behind commits."""
-        held = self.held
-        if self._holds_enough() or not frame.startswith(OFFSET_COMMIT_KEY):
-            return False
-        last = held[-1]
-        return not isinstance(last, Held) or last.is_commit
+    def abandon(self) -> None:
+        """Note that the socket is closed: a delayed operation is abandoned, deferred responses are dropped."""
+        self._enter(Event.ABANDON)
+        self.on_runnable = None
+        self.backlog.clear()
+        self.pending.clear()
+        delayed, self.delayed = self.delayed, None
+        if delayed is not None:
+            completion = delayed.operation.completion
+            if completion is not None and completion.on_abandoned is not None:
+                completion.on_abandoned()
 
-    def count(self) -> None:
-        """Report the requests that were answered from memory, as the plain path reports each."""
-        shape, hits = self._hit, self._hits
-        self._hits = 0
-        if shape is None or not hits:
-            return
-        observations = self.dispatcher.observations
-        observations.request(self.info, shape.client_id, OFFSET_COMMIT, shape.api_version, hits)
-        if shape.api_version <= 4:
-            retention_ms = shape.request.retention_time_ms
-            observations.commit_layout(self.info, shape.client_id, shape.api_version, shape.layout, retention_ms, hits)
+    @property
+    def deadline_ms(self) -> int | None:
+        """The broker time at which the delayed operation ends; None: it has no deadline, or there is none."""
+        return None if self.delayed is None else self.delayed.operation.deadline_ms
 
-    def _answer(self, frame: bytes, now_ms: int) -> bytes | Held:
-        """Answer one frame; empty if it is parked or was the last."""
-        api_key = api_version = -1
+    @property
+    def is_delay_complete(self) -> bool:
+        """Whether there is a delayed operation that was completed, so that `resume` may be called."""
+        delayed = self.delayed
+        completion = None if delayed is None else delayed.operation.completion
+        return completion is not None and completion.is_complete
+
+    @property
+    def incomplete_bytes(self) -> int:
+        """How many bytes of a frame have come whose end has not."""
+        return self._reader.buffered
+
+    def make_runnable(self) -> None:
+        """Have the event loop call `on_runnable` after its current work."""
+        self.dispatcher.runnable[self] = None
+
+    # The queue.
+
+    def _enter(self, event: Event) -> None:
+        self.state = TRANSITIONS[self.state][event]
+
+    def _handle_backlog(self, now_ms: int, responses: list[bytes]) -> bytes:
+        """Handle frames of the backlog until one has to wait; return these responses and those that are added."""
+        backlog, look_up = self.backlog, self._look_up
+        response: bytes | PendingResponse | None
+        size = 0
+        try:
+            while backlog:
+                state = self.state
+                if state is DEFERRED:
+                    if not self._may_join_pending(backlog[0]):
+                        break
+                elif state is not READY:
+                    break
+                elif size >= RESPONSES_SIZE_MAX_BYTES:
+                    self._enter(Event.OVERFLOW)
+                    break
+                frame = backlog.popleft()
+                response = look_up(frame, now_ms)
+                if response is None:
+                    response = self._handle(frame, now_ms)
+                if state is READY and type(response) is bytes:
+                    size += len(response)
+                    responses.append(response)
+                elif response:
+                    self._defer(response, len(frame))
+        except Exception:
+            logger.exception(DEFECT_OF_CACHE, self._client_id)
+            self._fail(CLOSED_BY_DEFECT, UNKNOWN, UNKNOWN)
+        if self._framing_error is not None and not backlog and (self.state is READY or self.state is DEFERRED):
+            self._fail(self._framing_error, UNKNOWN, UNKNOWN)
+        if self.state is DEFERRED and (backlog or self._is_pending_full()):
+            self._enter(Event.BLOCK)
+        return responses[0] if len(responses) == 1 else b"".join(responses)
+
+    def _defer(self, response: bytes | PendingResponse, request_size_bytes: int) -> list[bytes]:
+        """Put a response behind the deferred ones, or as the first one. Return an empty list of responses."""
+        self.pending.append(response)
+        self._pending_size_bytes += request_size_bytes
+        if not isinstance(response, bytes):
+            response.on_settled = self.make_runnable
+            if response.response is not None:  # a write that failed before anything was queued
+                self.make_runnable()
+        self._enter(Event.DEFER)
+        return []
+
+    def _take_settled(self) -> list[bytes]:
+        """Return the deferred responses that wait for nothing any more."""
+        pending = self.pending
+        responses: list[bytes] = []
+        if not pending:
+            self._enter(Event.PROCEED)
+            return responses
+        while pending:
+            first = pending[0]
+            response = first if isinstance(first, bytes) else first.response
+            if response is None:
+                self._enter(Event.PROCEED)
+                return responses
+            responses.append(response)
+            pending.popleft()
+        self._pending_size_bytes = 0
+        self._enter(Event.RELEASE)
+        return responses
+
+    def _may_join_pending(self, frame: bytes) -> bool:
+        """Whether a request may be handled although responses before it are deferred.
+
+        Only requests that append and read nothing may, and only behind others of this kind.
+        """
+        last = self.pending[-1]
+        return (
+            not self._is_pending_full()
+            and self.dispatcher.shares_sync(frame)
+            and (not isinstance(last, Deferred) or last.shares_sync)
+        )
+
+    def _is_pending_full(self) -> bool:
+        return len(self.pending) >= PENDING_MAX or self._pending_size_bytes >= PENDING_SIZE_MAX_BYTES
+
+    # One request.
+
+    def _handle(self, frame: bytes, now_ms: int) -> bytes | PendingResponse:
+        """The reference path: decode a request, have its API's handler handle it, encode the response."""
+        api_key = api_version = UNKNOWN
         dispatcher = self.dispatcher
         try:
-            api_key, api_version, correlation_id, client_id, position = read_request_header(frame)
+            api_key, api_version, correlation_id, client_id, body_position = read_request_header(frame)
             self._client_id = client_id = client_id or ""  # null counts as empty (BA-4)
-            if api_key == API_VERSIONS and self._is_downgraded(api_version):
-                return self._unsupported_api_versions(client_id, api_version, correlation_id)
             endpoint = dispatcher.endpoint(api_key, api_version)
             state = dispatcher.state
             context = RequestContext(
@@ -288,111 +361,76 @@ class Session:
                 now_ms,
             )
             dispatcher.observations.request(self.info, client_id, api_key, api_version)
-            if api_key == OFFSET_COMMIT and 2 <= api_version <= 4:
-                request = self._decode_offset_commit(endpoint, api_version, frame, position)
-            else:
-                request, _ = endpoint.decode(frame, position)  # bytes after the body are ignored (BA-7)
-            response = endpoint.handle(request, context)
-            if isinstance(response, DelayedOperation):
-                self._park(response, context, correlation_id, endpoint)
-                return b""
-            learn = None
-            if api_key == OFFSET_COMMIT and dispatcher.memos is not None:
-                learn = partial(dispatcher.memos.learn, frame, position, context, request)
-            return self._told(response, endpoint, context, correlation_id, learn)
+            request = endpoint.decode(frame, body_position, context)
+            result = endpoint.handle(request, context)
+            if isinstance(result, (DelayedOperation, DeferredResponse)):
+                exchange = Exchange(frame, body_position, correlation_id, endpoint, context, request)
+                return self._wait(result, exchange)
+            return self._encode(frame, body_position, correlation_id, endpoint, context, request, result)
         except (DecodeError, CloseConnection) as error:
-            self._close(str(error), api_key, api_version)
-            return b""
-        except Exception:  # a defect of ours ends this connection, never the others (BA-13)
+            self._fail(str(error), api_key, api_version)
+        except Exception:
             logger.exception(DEFECT, api_key, api_version, self._client_id)
-            self._close(CLOSED_BY_DEFECT, api_key, api_version)
-            return b""
+            self._fail(CLOSED_BY_DEFECT, api_key, api_version)
+        return b""
 
-    def _park(self, wait: DelayedOperation, context: RequestContext, correlation_id: int, endpoint: Endpoint) -> None:
-        self.parked = Parked(wait, context, correlation_id, endpoint)
-        completion = wait.completion
+    def _wait(self, result: DelayedOperation | DeferredResponse, exchange: Exchange) -> bytes | PendingResponse:
+        if isinstance(result, DeferredResponse):
+            return self._deferred(result, exchange)
+        self.delayed = Delayed(result, exchange)
+        self._enter(Event.DELAY)
+        completion = result.completion
         if completion is not None:
-            completion.on_wake = self.release
-            if completion.woken:
-                self.release()
+            completion.on_complete = self.make_runnable
+            if completion.is_complete:
+                self.make_runnable()
+        return b""
 
-    def release(self) -> None:
-        """Note that there is something to send, for whoever runs the loop."""
-        self.dispatcher.released[self] = None
+    def _deferred(self, result: DeferredResponse, exchange: Exchange) -> Deferred:
+        """Return what takes the place of a deferred response in the queue."""
+        place = Deferred(shares_sync=self.dispatcher.shares_sync(exchange.frame))
 
-    def _told(
-        self,
-        response: Response | DeferredResponse | NoResponse,
-        endpoint: Endpoint,
-        context: RequestContext,
-        correlation_id: int,
-        learn: Learn = None,
-    ) -> bytes | Held:
-        """Return the frame of a response, or the place that is held for it."""
-        if isinstance(response, NoResponse):
-            return b""
-        if not isinstance(response, DeferredResponse):
-            answer = self._respond(endpoint, context, correlation_id, response)
-            if learn is not None:
-                learn(response, answer)
-            return answer
-        held = Held(is_commit=context.api_key == OFFSET_COMMIT)
-
-        def deliver(response: Response | DeferredResponse | NoResponse) -> None:
-            if isinstance(response, DeferredResponse):
-                response.deliver = deliver
+        def deliver(result: Response | DeferredResponse | NoResponse) -> None:
+            if isinstance(result, DeferredResponse):  # deferred once more
+                result.deliver = deliver
                 return
             try:
-                held.answer = (
-                    b""
-                    if isinstance(response, NoResponse)
-                    else self._respond(endpoint, context, correlation_id, response)
-                )
-                if learn is not None:
-                    learn(response, held.answer)  # type: ignore[arg-type]  # a commit always has an answer
-            except Exception:  # a defect of ours ends this connection, never the others (BA-13)
-                logger.exception(DEFECT, context.api_key, context.api_version, context.client_id)
-                held.answer = b""
-                self._close(CLOSED_BY_DEFECT, context.api_key, context.api_version)
-            self.release()
+                place.response = self._encode(*exchange, result)
+            except Exception:
+                place.response = b""
+                logger.exception(DEFECT, exchange.context.api_key, exchange.context.api_version, self._client_id)
+                self._fail(CLOSED_BY_DEFECT, exchange.context.api_key, exchange.context.api_version)
+            if place.on_settled is not None:
+                place.on_settled()
 
-        response.deliver = deliver
-        return held
+        result.deliver = deliver
+        return place
 
-    def _respond(self, endpoint: Endpoint, context: RequestContext, correlation_id: int, response: Response) -> bytes:
-        self.dispatcher.observations.response(
-            self.info, context.client_id, context.api_key, context.api_version, response
-        )
-        return response_frame(correlation_id, endpoint.response_header_version, endpoint.encode(response))
+    def _encode(
+        self,
+        frame: bytes,
+        body_position: int,
+        correlation_id: int,
+        endpoint: Endpoint,
+        context: RequestContext,
+        request: Any,
+        response: Response | NoResponse,
+    ) -> bytes:
+        """Return the frame of a response; the commit cache may learn from it."""
+        if isinstance(response, NoResponse):
+            return b""
+        if endpoint.reports_errors:
+            self.dispatcher.observations.response(
+                self.info, context.client_id, context.api_key, context.api_version, response
+            )
+        encoded = response_frame(correlation_id, endpoint.response_header_version, endpoint.encode(response))
+        self._learn(frame, body_position, context, request, response, encoded)
+        return encoded
 
-    def _is_downgraded(self, api_version: int) -> bool:
-        kafka_version = self.dispatcher.state.kafka_version
-        return kafka_version.has_api_versions and not kafka_version.serves(API_VERSIONS, api_version)
+    # The end.
 
-    def _unsupported_api_versions(self, client_id: str, api_version: int, correlation_id: int) -> bytes:
-        """The one API that answers a version it does not know: in v0's layout, with what it does know (BA-21)."""
-        from kproto_server.handlers.k18_api_versions import unsupported_version_response
-
-        self.dispatcher.observations.request(self.info, client_id, API_VERSIONS, api_version)
-        kafka_version = self.dispatcher.state.kafka_version
-        body = registry.codec(API_VERSIONS, 0).encode_response(unsupported_version_response(kafka_version))
-        return response_frame(correlation_id, 0, body)
-
-    def _decode_offset_commit(self, endpoint: Endpoint, api_version: int, frame: bytes, position: int) -> Any:
-        """OffsetCommit v2-v4 carry a retention override, and v4 comes in two layouts (D1, D2): note both."""
-        layout: str
-        if api_version == 4:
-            from kproto.offset_commit_v4 import decode_v4
-
-            request, _, layout = decode_v4(frame, position)
-        else:
-            request, _ = endpoint.decode(frame, position)
-            layout = f"v{api_version}"
-        observations = self.dispatcher.observations
-        observations.commit_layout(self.info, self._client_id, api_version, layout, request.retention_time_ms)
-        return request
-
-    def _close(self, reason: str, api_key: int, api_version: int) -> None:
-        self.closed = reason
+    def _fail(self, reason: str, api_key: int, api_version: int) -> None:
+        self._enter(Event.FAIL)
+        self.close_reason = reason
         self.dispatcher.observations.closed(self.info, self._client_id, api_key, api_version, reason)
         logger.info("%s %r: closed: %s", self.info.client_host, self._client_id, reason)

@@ -20,12 +20,12 @@ B = TypeVar("B", bound=VersionBehavior)
 
 @dataclass(slots=True)
 class ConnectionInfo:
-    """Who is at the other end; one per connection, filled in as the client tells."""
+    """What is known of the client at the other end of one connection."""
 
     client_host: str
-    """As Kafka prints a peer: ``/127.0.0.1``."""
+    """In Kafka's notation: ``/127.0.0.1``."""
     software_name: str = ""
-    """From ApiVersions v3 and later; empty until then."""
+    """From ApiVersions v3 and later; empty before it, and for older clients."""
     software_version: str = ""
 
 
@@ -42,7 +42,7 @@ class RequestContext:
     settings: DynamicSettings
     log_manager: LogManager
     node: Node
-    """The broker whose listener the request came in by."""
+    """The broker that has the listener of the connection."""
     connection: ConnectionInfo
     api_key: int
     api_version: int

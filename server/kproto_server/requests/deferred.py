@@ -1,4 +1,4 @@
-"""What a handler returns when there is no response yet, or none at all."""
+"""What a handler returns instead of a response: a delayed operation, a deferred response, or no response at all."""
 
 from __future__ import annotations
 
@@ -13,60 +13,61 @@ if TYPE_CHECKING:
 
 
 class Completion:
-    """What ends a wait before its deadline; `wake` may be called from any handler or timer, and more than once."""
+    """Completes a delayed operation before its deadline. Handlers and timers may call `complete` more than once."""
 
-    __slots__ = ("on_abandon", "on_wake", "woken")
+    __slots__ = ("is_complete", "on_abandoned", "on_complete")
 
-    def __init__(self, on_abandon: Callable[[], object] | None = None) -> None:
-        """``on_abandon``: called if the connection ends while the request waits; nobody is answered then."""
-        self.woken = False
-        self.on_abandon = on_abandon
-        self.on_wake: Callable[[], object] | None = None
-        """Set by the session that parks the request."""
+    def __init__(self, on_abandoned: Callable[[], object] | None = None) -> None:
+        """``on_abandoned``: called if the connection ends first; the client gets no response then."""
+        self.is_complete = False
+        self.on_abandoned = on_abandoned
+        self.on_complete: Callable[[], object] | None = None
+        """Set by the connection that has the delayed operation."""
 
-    def wake(self) -> None:
-        """Have the request answered soon: when whatever calls this has come to its end."""
-        if not self.woken:
-            self.woken = True
-            if self.on_wake is not None:
-                self.on_wake()
+    def complete(self) -> None:
+        """Complete the operation. The event loop sends the response after the caller's current work."""
+        if not self.is_complete:
+            self.is_complete = True
+            if self.on_complete is not None:
+                self.on_complete()
 
 
 class DelayedOperation(NamedTuple):
-    """A parked request: answered at a broker time or when it is woken, and nothing behind it before (BA-8).
+    """A request that waits, like Kafka's ``DelayedOperation``: for a deadline in broker time or for its completion.
 
-    At the deadline as much real time may have passed on a clock that stands: a client is never frozen (D7).
+    The connection handles no later request before the response is made (BA-8). If the broker's clock stands still, the
+    operation ends after the same real time: virtual time never blocks a client (D7).
     """
 
     deadline_ms: int | None
-    """None: only what wakes it ends the wait."""
-    answer: Callable[[], Response | DeferredResponse | NoResponse]
+    """None: only the completion ends the operation."""
+    respond: Callable[[], Response | DeferredResponse | NoResponse]
     completion: Completion | None = None
 
 
 class DeferredResponse:
-    """An answer that waits for the log: made when all that was appended before it is synced, in that order (OS-25)."""
+    """A response that waits for the log: made after everything appended before it is synced, in log order (OS-25)."""
 
-    __slots__ = ("_answer", "deliver")
+    __slots__ = ("_respond", "deliver")
 
-    def __init__(self, answer: Callable[[], Response | DeferredResponse | NoResponse]) -> None:
-        self._answer = answer
+    def __init__(self, respond: Callable[[], Response | DeferredResponse | NoResponse]) -> None:
+        self._respond = respond
         self.deliver: Callable[[Response | DeferredResponse | NoResponse], object] | None = None
-        """Set by the session that holds the answer's place; None where nobody waits for it any more."""
+        """Set by the connection that sends the response; None: no connection waits for it."""
 
-    def synced(self) -> None:
-        """The log is that far: make the answer."""
-        answer = self._answer()
+    def complete(self) -> None:
+        """Make the response and deliver it. The log calls this once, after its sync."""
+        response = self._respond()
         if self.deliver is not None:
-            self.deliver(answer)
+            self.deliver(response)
 
 
 class NoResponse:
-    """What a handler returns where the protocol has no answer: Produce with acks 0."""
+    """The result of a request that the protocol gives no response: Produce with acks=0 (BA-9)."""
 
 
 NO_RESPONSE = NoResponse()
 
 
 class CloseConnection(KprotoError):
-    """The answer is no answer: the connection is closed, as a real broker does (BA-6, BA-13)."""
+    """The broker closes the connection without a response, as a real broker does (BA-6, BA-13)."""

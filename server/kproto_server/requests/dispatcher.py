@@ -1,76 +1,61 @@
-"""What all connections of a broker share: its state, what was observed of them, and how each API is served.
-
-Theory of operation. What a frame means is looked up by (API key, version) in `Endpoint`s, made at first use: whether
-the Kafka version serves it, how to decode and encode it, who handles it. `Session` is what goes by that.
-"""
+"""What all connections of a broker share: its state, its endpoints, its cached commits, and what was observed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kproto import registry
 from kproto.errors import UnsupportedVersion
 from kproto_server import handlers
-from kproto_server.commit_cache.cache import Memos
-from kproto_server.requests.context import RequestContext
-from kproto_server.requests.deferred import CloseConnection, DeferredResponse, DelayedOperation, NoResponse
+from kproto_server.commit_cache.cached_commits import CachedCommits
+from kproto_server.requests.deferred import CloseConnection
+from kproto_server.requests.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kproto.message import Response
     from kproto_server.observation.observe import Observations
-    from kproto_server.requests.connection import Session
+    from kproto_server.requests.context import RequestContext
     from kproto_server.state import BrokerState
 
-OFFSET_COMMIT = 8
 
+class Runnable(Protocol):
+    """A connection, as the event loop sees it."""
 
-class Endpoint(NamedTuple):
-    """How one API is served in one version."""
-
-    api_version: int
-    """The version asked for; in 0.8, which checks none, one that it knows."""
-    decode: Callable[[bytes, int], tuple[Any, int]]
-    encode: Callable[[Any], bytes]
-    handle: Callable[[Any, RequestContext], Response | DelayedOperation | DeferredResponse | NoResponse]
-    response_header_version: int
+    on_runnable: Callable[[], object] | None
 
 
 class Dispatcher:
-    """What all sessions share: the state, what was observed, and the endpoints."""
+    """Finds the endpoint of a request, and knows the connections that have something to do."""
 
-    def __init__(self, state: BrokerState, observations: Observations, *, remembers: bool = True) -> None:
-        """``remembers``: answer repeated commits from memory; the same answers come without (D13)."""
+    def __init__(self, state: BrokerState, observations: Observations, *, caches_commits: bool = True) -> None:
+        """``caches_commits``: False: every commit takes the reference path; the responses are the same (D13)."""
         self.state = state
-        # What a memo writes is a template with the offsets put in: it can't be compressed.
-        is_plain = not state.settings.current.int("offsets.topic.compression.codec")
-        self.memos = Memos(state.coordinator, state.cluster) if remembers and is_plain else None
         self.observations = observations
-        self.uncounted: dict[Session, None] = {}
-        """Sessions with requests that are not reported yet."""
-        observations.before_read = self._count
-        self.released: dict[Session, None] = {}
-        """Sessions that have something to send or to do, for whoever runs the loop to `take_released`."""
+        # The cache puts offsets into the bytes of an earlier record batch, which must not be compressed.
+        is_plain = not state.settings.current.int("offsets.topic.compression.codec")
+        self.cached_commits = CachedCommits(state.coordinator, state.cluster) if caches_commits and is_plain else None
+        self.runnable: dict[Runnable, None] = {}
+        """Connections with responses to send, or whose delayed operation is complete; see `take_runnable`."""
         self.frame_size_max_bytes = state.settings.current.int("socket.request.max.bytes")
         self._endpoints: dict[tuple[int, int], Endpoint] = {}
+        """Made when first needed: importing a handler takes longer than handling a request."""
 
-    def _count(self) -> None:
-        """Have everything reported that was not yet."""
-        for session in self.uncounted:
-            session.count()
+    def take_runnable(self) -> list[Runnable]:
+        """Return the runnable connections, each once, the first one first; they are not runnable any more."""
+        connections = list(self.runnable)
+        self.runnable.clear()
+        return connections
 
-    def take_released(self) -> list[Session]:
-        """Return the sessions whose answers have come to be, in that order."""
-        sessions = list(self.released)
-        self.released.clear()
-        return sessions
+    def shares_sync(self, frame: bytes) -> bool:
+        """Whether a request only appends to the log, so that it may be handled before an earlier one is synced."""
+        return frame.startswith(handlers.SYNC_SHARING_KEYS)
 
     def endpoint(self, api_key: int, api_version: int) -> Endpoint:
-        """Return how to serve an API in a version.
+        """Return the endpoint of an API in a version.
 
         Raises:
-            CloseConnection: the Kafka version does not serve it (BA-6).
+            CloseConnection: the Kafka version does not serve this version of the API (BA-6).
         """
         found = self._endpoints.get((api_key, api_version))
         if found is None:
@@ -81,30 +66,38 @@ class Dispatcher:
         kafka_version = self.state.kafka_version
         if api_key not in kafka_version.api_versions:
             raise CloseConnection(f"API key {api_key} is not served by Kafka version {kafka_version.name}")
+        own = handlers.own_endpoint(api_key, api_version, kafka_version, self.observations)
+        if own is not None:
+            return own
         if not kafka_version.serves(api_key, api_version):
             return self._make_unchecked(api_key, api_version)
         try:
             codec = registry.codec(api_key, api_version)
         except UnsupportedVersion as error:
             raise CloseConnection(str(error)) from None
+        decode = codec.decode_request
         return Endpoint(
             api_version=api_version,
-            decode=codec.decode_request,
-            encode=codec.encode_response,
+            decode=lambda frame, position, _: decode(frame, position)[0],  # bytes after the body are ignored (BA-7)
             handle=handlers.handler(api_key),
+            encode=codec.encode_response,
             response_header_version=codec.response_header_version,
         )
 
     def _make_unchecked(self, api_key: int, api_version: int) -> Endpoint:
-        """0.8 reads a version that it does not know by the newest layout that it does, OffsetCommit apart."""
+        """Kafka 0.8 reads a version that it does not know as the newest one it knows."""
         kafka_version = self.state.kafka_version
         newest = kafka_version.api_versions[api_key][1]
-        if kafka_version.closes_on_newer_versions or api_key == OFFSET_COMMIT or api_version < newest:
+        if kafka_version.closes_on_newer_versions or api_version < newest:
             raise CloseConnection(f"version {api_version} is not served by Kafka version {kafka_version.name}")
         endpoint = self.endpoint(api_key, newest)
-        return endpoint._replace(decode=lambda frame, _: endpoint.decode(frame, _end_of_header_v1(frame)))
+
+        def decode(frame: bytes, _: int, context: RequestContext) -> Any:
+            return endpoint.decode(frame, _end_of_header_v1(frame), context)
+
+        return endpoint._replace(decode=decode)
 
 
 def _end_of_header_v1(frame: bytes) -> int:
-    """Where a body begins for a broker that knows no tags (BA-3)."""
+    """Return where a body begins for a broker that does not know tagged fields (BA-3)."""
     return 10 + max(0, int.from_bytes(frame[8:10], "big", signed=True))

@@ -11,7 +11,7 @@ from kproto import registry
 from kproto.errors import DecodeError, UnsupportedVersion
 from kproto.headers import read_request_header, read_response
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Session
+from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.dispatcher import Dispatcher
 from tests.coordinator.broker_state import NOW_MS, new_state
@@ -86,8 +86,8 @@ def replay(
         prepare = situations.get(pair.note)
         if prepare is not None:
             prepare(state, decoded_request(pair))
-        session = Session(dispatcher, state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
-        answer = session.receive(len(pair.request).to_bytes(4, "big") + pair.request, NOW_MS)
+        connection = Connection(dispatcher, state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+        answer = connection.receive(len(pair.request).to_bytes(4, "big") + pair.request, NOW_MS)
         ours = answer[4:] or None
         if not _same(pair, ours, in_order=order_counts):
             differences.append(f"{release} v{pair.api_version} {pair.note}: {_shown(pair, ours)}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kproto.declaration import ZERO_UUID, Struct
 from kproto.headers import read_response
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Session
+from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.dispatcher import Dispatcher
 from tests.coordinator.broker_state import NOW_MS, new_state
@@ -63,11 +63,13 @@ def differences(
 
 def difference(pair: GoldenPair, state: BrokerState, node_id: int) -> Iterator[Difference]:
     """Ask one of our brokers; yield once if the answer differs."""
-    session = Session(Dispatcher(state, Observations()), state.cluster.nodes[node_id], ConnectionInfo("/127.0.0.1"))
-    answer = session.receive(len(pair.request).to_bytes(4, "big") + pair.request, NOW_MS)
-    waited = session.parked is not None
+    connection = Connection(
+        Dispatcher(state, Observations()), state.cluster.nodes[node_id], ConnectionInfo("/127.0.0.1")
+    )
+    answer = connection.receive(len(pair.request).to_bytes(4, "big") + pair.request, NOW_MS)
+    waited = connection.delayed is not None
     if waited:
-        answer = session.resume(NOW_MS)
+        answer = connection.resume(NOW_MS)
     ours, theirs = (_plain(pair, frame) for frame in (answer[4:] or None, pair.response))
     if ours != theirs:
         yield Difference(pair, ours, theirs)

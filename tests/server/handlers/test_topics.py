@@ -152,7 +152,7 @@ class TestFetch:
         state.cluster.topics["t"].partitions[0].replicas = [1, 2]
         waiting = ask(state, self.request(state), 4, node_id=1)
         state.cluster.topics["t"].partitions[0].leader = 2
-        assert waiting.answer().responses[0].partitions[0].error_code == 6
+        assert waiting.respond().responses[0].partitions[0].error_code == 6
 
     def test_an_error_is_told_at_once(self) -> None:
         """BA-74."""

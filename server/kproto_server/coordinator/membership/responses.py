@@ -64,7 +64,7 @@ class PendingResponse(Generic[ResultT]):
         """Set the result, unless there is one, and wake the delayed request."""
         if self.result is None:
             self.result = result
-            self.completion.wake()
+            self.completion.complete()
         if self._superseded is not None:
             self._superseded.complete(result)
             self._superseded = None

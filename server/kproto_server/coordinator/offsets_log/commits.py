@@ -19,6 +19,7 @@ from kproto_server.coordinator.offsets_log.batches import (
     batch_header,
     record_batch,
     string,
+    with_checksum,
 )
 from kproto_server.coordinator.offsets_log.values import value_parts
 
@@ -144,6 +145,11 @@ class CommitTemplate:
             parts[GROUP::STEP] = [request[self._group]] * count
             parts[OFFSET::STEP] = self._offsets_of(request)
         return self._pack(*parts)
+
+    @staticmethod
+    def batch(checked: bytes) -> bytes:
+        """Return the whole batch of which `checked` has returned this part."""
+        return with_checksum(checked)
 
     def _constant_parts(self, now_ms: int) -> Iterator[bytes]:
         """Yield the bytes before each group id, and those after the last offset, for a time."""

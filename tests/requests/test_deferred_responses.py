@@ -10,12 +10,12 @@ from kproto import registry
 from kproto.headers import request_frame
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import HELD_MAX, HELD_SIZE_MAX_BYTES, Session
+from kproto_server.requests.connection import PENDING_MAX, PENDING_SIZE_MAX_BYTES, Connection
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.dispatcher import Dispatcher
 from tests.coordinator.broker_state import NOW_MS, Offsets, commit_request, new_state
 from tests.coordinator.change_logs import RecordingLog
-from tests.server.sessions import frames
+from tests.requests.connections import frames
 
 if TYPE_CHECKING:
     from typing import Any
@@ -28,17 +28,17 @@ COMMIT, FETCH = (8, 5), (9, 5)
 class Client:
     """A connection to a broker whose log syncs when it is told to."""
 
-    def __init__(self, *, remembers: bool = True) -> None:
+    def __init__(self, *, caches_commits: bool = True) -> None:
         self.state = new_state()
         self.log = RecordingLog(waits=True)
         self.state.coordinator.log = self.log
-        self.dispatcher = Dispatcher(self.state, Observations(), remembers=remembers)
-        self.session = self.connect()
+        self.dispatcher = Dispatcher(self.state, Observations(), caches_commits=caches_commits)
+        self.connection = self.connect()
         self.sent = 0
         self._asked: dict[int, tuple[int, int]] = {}
 
-    def connect(self) -> Session:
-        return Session(self.dispatcher, self.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+    def connect(self) -> Connection:
+        return Connection(self.dispatcher, self.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
 
     def frame(self, request: Request, api: tuple[int, int]) -> bytes:
         self.sent += 1
@@ -53,14 +53,14 @@ class Client:
         return self.frame(OffsetFetchRequest(group_id=group, topics=topics), FETCH)
 
     def send(self, *sent: bytes) -> list[tuple[int, Any]]:
-        return self.answers(self.session.receive(b"".join(sent), NOW_MS))
+        return self.answers(self.connection.receive(b"".join(sent), NOW_MS))
 
     def synced(self) -> list[tuple[int, Any]]:
         """The log syncs; return what the connection then sends."""
         self.log.settle()
-        released = self.dispatcher.take_released()
-        assert self.session in released
-        return self.answers(self.session.proceed(NOW_MS))
+        released = self.dispatcher.take_runnable()
+        assert self.connection in released
+        return self.answers(self.connection.proceed(NOW_MS))
 
     def answers(self, data: bytes) -> list[tuple[int, Any]]:
         """Return correlation id and what matters of each answer: error codes of a commit, offsets of a fetch."""
@@ -78,7 +78,7 @@ class Client:
 
 @pytest.fixture(params=[True, False], ids=["remembered", "plain"])
 def client(request: pytest.FixtureRequest) -> Client:
-    return Client(remembers=request.param)
+    return Client(caches_commits=request.param)
 
 
 def test_a_commit_is_answered_and_visible_once_it_is_synced(client: Client) -> None:
@@ -107,10 +107,10 @@ def test_commits_share_a_sync_and_are_answered_in_their_order(client: Client) ->
 def test_what_comes_behind_a_commit_sees_it(client: Client) -> None:
     """BA-8, OS-12: a pipelined fetch waits for the commit before it."""
     assert client.send(client.commit(1), client.fetch(), client.commit(2), client.fetch()) == []
-    assert client.session.waits
+    assert client.connection.state.name == "BLOCKED"
     assert client.synced() == [(1, {0}), (2, [1, 1])]
     assert client.synced() == [(3, {0}), (4, [2, 2])]
-    assert not client.session.waits
+    assert client.connection.state.name == "READY"
 
 
 @pytest.mark.parametrize("log_error", [56, 10])
@@ -128,11 +128,11 @@ def test_a_failed_sync_is_an_error_and_changes_nothing(client: Client, log_error
 
 def test_a_connection_is_not_read_without_end() -> None:
     client = Client()
-    commits = b"".join(client.commit(offset) for offset in range(HELD_MAX + 10))
-    client.session.receive(commits, NOW_MS)
-    assert client.session.waits
-    assert len(client.session.held) == HELD_MAX
-    assert len(client.synced()) == HELD_MAX
+    commits = b"".join(client.commit(offset) for offset in range(PENDING_MAX + 10))
+    client.connection.receive(commits, NOW_MS)
+    assert client.connection.state.name == "BLOCKED"
+    assert len(client.connection.pending) == PENDING_MAX
+    assert len(client.synced()) == PENDING_MAX
     assert len(client.synced()) == 10
 
 
@@ -140,21 +140,21 @@ def test_nor_with_large_commits() -> None:
     client = Client()
     partitions: Offsets = {"t": {0: (7, "x" * 4000), 1: (7, "x" * 4000)}}
     size = len(client.frame(commit_request("g", partitions), COMMIT))
-    fitting = HELD_SIZE_MAX_BYTES // size + 1
+    fitting = PENDING_SIZE_MAX_BYTES // size + 1
     commits = [client.frame(commit_request("g", partitions), COMMIT) for _ in range(2 * fitting)]
-    client.session.receive(b"".join(commits), NOW_MS)
-    assert client.session.waits
-    assert len(client.session.held) == fitting
+    client.connection.receive(b"".join(commits), NOW_MS)
+    assert client.connection.state.name == "BLOCKED"
+    assert len(client.connection.pending) == fitting
     assert len(client.synced()) == fitting
     assert len(client.synced()) == fitting
-    assert not client.session.waits
+    assert client.connection.state.name == "READY"
 
 
 def test_a_connection_that_must_be_closed_has_its_answers_first(client: Client) -> None:
     """BA-12."""
     garbage = (4).to_bytes(4, "big") + b"\x7f\xff\0\0"
     assert client.send(client.commit(1), garbage) == []
-    assert client.session.closed is None
+    assert client.connection.close_reason is None
     client.log.settle()
-    assert client.answers(client.session.proceed(NOW_MS)) == [(1, {0})]
-    assert client.session.closed is not None
+    assert client.answers(client.connection.proceed(NOW_MS)) == [(1, {0})]
+    assert client.connection.close_reason is not None

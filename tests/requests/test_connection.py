@@ -1,7 +1,7 @@
-"""A session fed by hand: frames in, answers out, without a socket.
+"""A connection fed by hand: frames in, answers out, without a socket.
 
-Method: requests are built by the codec, or taken byte for byte from recordings of real brokers; what a session returns
-is cut into frames and looked at by correlation id. Time is an argument.
+Method: requests are built by the codec, or taken byte for byte from recordings of real brokers; what a connection
+returns is cut into frames and looked at by correlation id. Time is an argument.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from kproto.headers import read_response, request_frame
 from kproto.messages.k00_produce import ProduceRequest
 from kproto.messages.k03_metadata import MetadataResponse
 from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kproto_server.requests.connection import Session
+from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 from tests.coordinator.broker_state import NOW_MS, commit_request
 from tests.fixture_files import golden
-from tests.server.sessions import (
+from tests.requests.connections import (
     API_VERSIONS,
     DESCRIBE_GROUPS,
     HTTP,
@@ -31,7 +31,7 @@ from tests.server.sessions import (
     ids,
     list_groups,
     metadata,
-    new_session,
+    new_connection,
     raw,
     receive,
 )
@@ -45,23 +45,23 @@ if TYPE_CHECKING:
 
 def test_a_hundred_requests_in_one_read_are_answered_in_their_order() -> None:
     """BA-8."""
-    session = new_session()
+    connection = new_connection()
     sent = b"".join(metadata(i) if i % 3 else list_groups(i) for i in range(100))
 
-    answers = receive(session, sent)
+    answers = receive(connection, sent)
 
     assert ids(answers) == list(range(100))
     for number, answer in enumerate(answers):
         api_key, version = (METADATA, 1) if number % 3 else (LIST_GROUPS, 0)
         read_response(answer, api_key, version)
-    assert session.closed is None
+    assert connection.close_reason is None
 
 
 def test_byte_by_byte_is_answered_as_in_one_piece() -> None:
     sent = list_groups(1) + metadata(2) + list_groups(3, version=3)
-    session = new_session()
-    whole = session.receive(sent, NOW_MS)
-    again = Session(session.dispatcher, session.node, ConnectionInfo("/127.0.0.1"))
+    connection = new_connection()
+    whole = connection.receive(sent, NOW_MS)
+    again = Connection(connection.dispatcher, connection.node, ConnectionInfo("/127.0.0.1"))
 
     assert b"".join(again.receive(bytes([octet]), NOW_MS) for octet in sent) == whole
     assert ids(frames(whole)) == [1, 2, 3]
@@ -70,12 +70,12 @@ def test_byte_by_byte_is_answered_as_in_one_piece() -> None:
 @pytest.mark.parametrize("version", [1, 9, 12])
 def test_bytes_after_the_body_are_ignored(version: int) -> None:
     """BA-7."""
-    session = new_session()
+    connection = new_connection()
     request = metadata(1, version)
-    plain = session.receive(request, NOW_MS)
+    plain = connection.receive(request, NOW_MS)
 
-    assert session.receive(framed(request[4:] + b"left over"), NOW_MS) == plain
-    assert session.closed is None
+    assert connection.receive(framed(request[4:] + b"left over"), NOW_MS) == plain
+    assert connection.close_reason is None
 
 
 TAGS = bytes.fromhex("02 d00f 03 616263 e8fb3f 00")
@@ -85,20 +85,20 @@ TAGS = bytes.fromhex("02 d00f 03 616263 e8fb3f 00")
 def test_unknown_tags_of_header_and_body_are_skipped() -> None:
     """BA-7."""
     head = struct.pack(">hhih", LIST_GROUPS, 3, 7, 1) + b"c"
-    session = new_session()
-    plain = session.receive(framed(head + b"\0" + b"\0"), NOW_MS)
+    connection = new_connection()
+    plain = connection.receive(framed(head + b"\0" + b"\0"), NOW_MS)
 
-    assert session.receive(framed(head + TAGS + TAGS), NOW_MS) == plain
+    assert connection.receive(framed(head + TAGS + TAGS), NOW_MS) == plain
     assert ids(frames(plain)) == [7]
 
 
 def test_a_null_client_id_counts_as_an_empty_one() -> None:
     """BA-4."""
-    session = new_session()
+    connection = new_connection()
 
-    assert ids(receive(session, list_groups(1, client_id=None) + list_groups(2, client_id=""))) == [1, 2]
+    assert ids(receive(connection, list_groups(1, client_id=None) + list_groups(2, client_id=""))) == [1, 2]
 
-    (client,) = session.dispatcher.observations.snapshot().clients
+    (client,) = connection.dispatcher.observations.snapshot().clients
     assert client.client_id == ""
     assert [seen.count for seen in client.requests] == [2]
 
@@ -126,35 +126,35 @@ NOT_REQUESTS = {
 def test_what_makes_no_sense_closes_and_what_came_before_is_answered(name: str) -> None:
     """BA-1, BA-6, BA-8: no answer to it, none to what follows."""
     nonsense, (api_key, version) = NOT_REQUESTS[name]
-    session = new_session()
+    connection = new_connection()
 
-    answers = receive(session, list_groups(1) + nonsense + list_groups(3))
+    answers = receive(connection, list_groups(1) + nonsense + list_groups(3))
 
     assert ids(answers) == [1]
-    assert session.closed
-    assert (closed(session).api_key, closed(session).api_version) == (api_key, version)
-    assert receive(session, list_groups(4)) == [], "nothing is answered any more"
+    assert connection.close_reason
+    assert (closed(connection).api_key, closed(connection).api_version) == (api_key, version)
+    assert receive(connection, list_groups(4)) == [], "nothing is answered any more"
 
 
 def test_a_frame_of_just_the_limit_is_answered_and_one_more_byte_closes() -> None:
     """BA-1."""
     request = list_groups(1)
     limit = len(request) + 96
-    session = new_session(settings={"socket.request.max.bytes": str(limit)})
+    connection = new_connection(settings={"socket.request.max.bytes": str(limit)})
 
-    assert ids(receive(session, framed(request[4:].ljust(limit, b"\0")))) == [1]
-    assert session.closed is None
-    assert receive(session, framed(request[4:].ljust(limit + 1, b"\0"))) == []
-    assert session.closed == f"frame size {limit + 1} is not within 0..{limit}"
+    assert ids(receive(connection, framed(request[4:].ljust(limit, b"\0")))) == [1]
+    assert connection.close_reason is None
+    assert receive(connection, framed(request[4:].ljust(limit + 1, b"\0"))) == []
+    assert connection.close_reason == f"frame size {limit + 1} is not within 0..{limit}"
 
 
 def test_produce_that_4_x_only_advertises_closes() -> None:
     """BA-25: ApiVersions names 0 to 13, and 0 to 2 close the connection all the same."""
-    session = new_session("4.4")
+    connection = new_connection("4.4")
     produce = request_frame(ProduceRequest(acks=1, timeout_ms=1, topic_data=()), 2, correlation_id=1)
 
-    assert receive(session, produce) == []
-    assert session.closed == "version 2 is not served by Kafka version 4.4"
+    assert receive(connection, produce) == []
+    assert connection.close_reason == "version 2 is not served by Kafka version 4.4"
 
 
 # ApiVersions, the one API that answers a version it does not know.
@@ -170,30 +170,33 @@ FALLBACKS = [
 @pytest.mark.parametrize(("release", "pair"), FALLBACKS)
 def test_a_too_new_version_of_api_versions_gets_the_answer_of_a_real_broker(release: str, pair: Any) -> None:
     """BA-21, byte for byte as recorded: v0's layout, error 35, from 2.4 on with the versions that would do."""
-    session = new_session(release)
+    connection = new_connection(release)
 
-    assert receive(session, framed(pair.request)) == [pair.response]
-    assert ids(receive(session, list_groups(5))) == [5], "and the connection stays"
+    assert receive(connection, framed(pair.request)) == [pair.response]
+    assert ids(receive(connection, list_groups(5))) == [5], "and the connection stays"
 
 
 @pytest.mark.parametrize("kafka_version", ["2.0", "2.8", "3.9", "4.4"])
 def test_the_body_of_such_a_request_is_not_read(kafka_version: str) -> None:
     """BA-21."""
-    session = new_session(kafka_version)
+    connection = new_connection(kafka_version)
 
-    (answer,) = receive(session, raw(API_VERSIONS, 99, 1, b"\0\xff\xff\xff\xff not a body"))
+    (answer,) = receive(connection, raw(API_VERSIONS, 99, 1, b"\0\xff\xff\xff\xff not a body"))
 
     assert read_response(answer, ApiVersionsResponse, 99)[1].error_code == 35
-    assert session.closed is None
+    assert connection.close_reason is None
 
 
 @pytest.mark.parametrize("kafka_version", ["0.8.2", "0.9"])
 def test_before_0_10_api_versions_closes(kafka_version: str) -> None:
     """BA-6: there is no such API yet."""
-    session = new_session(kafka_version)
+    connection = new_connection(kafka_version)
 
-    assert receive(session, request_frame(ApiVersionsRequest(), 0, correlation_id=1)) == []
-    assert session.closed == f"API key 18 is not served by Kafka version {session.dispatcher.state.kafka_version.name}"
+    assert receive(connection, request_frame(ApiVersionsRequest(), 0, correlation_id=1)) == []
+    assert (
+        connection.close_reason
+        == f"API key 18 is not served by Kafka version {connection.dispatcher.state.kafka_version.name}"
+    )
 
 
 # 0.8 checks no version.
@@ -205,26 +208,32 @@ def test_0_8_2_reads_a_version_it_does_not_know_as_its_newest(version: int) -> N
 
     A flexible version's header has tags, which 0.8 takes for the beginning of the body.
     """
-    session = new_session("0.8.2")
+    connection = new_connection("0.8.2")
 
-    (answer,) = receive(session, raw(METADATA, version, 1, b"\0\0\0\0"))
+    (answer,) = receive(connection, raw(METADATA, version, 1, b"\0\0\0\0"))
 
     _, response = read_response(answer, MetadataResponse, 0)
     assert {topic.name for topic in response.topics} == {"t", "u", "__consumer_offsets"}
 
 
 def test_0_8_2_refuses_a_version_of_offset_commit_that_it_does_not_know() -> None:
-    session = new_session("0.8.2")
+    connection = new_connection("0.8.2")
     commit = commit_request("g", {"t": {0: 5}})
 
-    assert ids(receive(session, request_frame(commit, 1, correlation_id=1))) == [1]
-    assert receive(session, request_frame(commit, 2, correlation_id=2)) == []
-    assert session.closed == f"version 2 is not served by Kafka version {session.dispatcher.state.kafka_version.name}"
+    assert ids(receive(connection, request_frame(commit, 1, correlation_id=1))) == [1]
+    assert receive(connection, request_frame(commit, 2, correlation_id=2)) == []
+    assert (
+        connection.close_reason
+        == f"version 2 is not served by Kafka version {connection.dispatcher.state.kafka_version.name}"
+    )
 
 
 def test_0_9_checks_versions() -> None:
     """BA-6."""
-    session = new_session("0.9")
+    connection = new_connection("0.9")
 
-    assert receive(session, raw(METADATA, 1, 1, b"\0\0\0\0")) == []
-    assert session.closed == f"version 1 is not served by Kafka version {session.dispatcher.state.kafka_version.name}"
+    assert receive(connection, raw(METADATA, 1, 1, b"\0\0\0\0")) == []
+    assert (
+        connection.close_reason
+        == f"version 1 is not served by Kafka version {connection.dispatcher.state.kafka_version.name}"
+    )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import trio
 
 from kproto_server.clock import Clock, ClockMode
-from kproto_server.network.event_loop import Host
+from kproto_server.network.event_loop import EventLoop
 from kproto_server.network.poller import READ
 
 NOW_MS = 1_000_000
@@ -29,7 +29,7 @@ class Reader:
 def test_a_timer_that_is_due_when_it_is_set_lets_in_what_has_come_by_the_next_round() -> None:
     """Kafka puts it at the end of the coordinator's queue: so members that start together are in one generation."""
     client, sock = socket.socketpair()
-    host = Host(Clock(NOW_MS, 0.0, ClockMode(rate=0.0)))
+    loop = EventLoop(Clock(NOW_MS, 0.0, ClockMode(rate=0.0)))
     seen: list[str] = []
     over = trio.Event()
     tokens: list[trio.lowlevel.TrioToken] = []
@@ -37,7 +37,7 @@ def test_a_timer_that_is_due_when_it_is_set_lets_in_what_has_come_by_the_next_ro
     def read(data: bytes) -> None:
         seen.append(data.decode())
         if len(seen) == 1:
-            host.clock.call_at(NOW_MS, due)
+            loop.clock.call_at(NOW_MS, due)
             client.send(b"b")  # while the round is under way
 
     def due() -> None:
@@ -51,6 +51,6 @@ def test_a_timer_that_is_due_when_it_is_set_lets_in_what_has_come_by_the_next_ro
             await over.wait()
 
     with client, sock:
-        host.add(sock.fileno(), Reader(sock, read), READ)
-        host.run(main)
+        loop.add(sock.fileno(), Reader(sock, read), READ)
+        loop.run(main)
     assert seen == ["a", "b", "due"]

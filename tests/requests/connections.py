@@ -11,7 +11,7 @@ from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k03_metadata import MetadataRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server.observation.observe import Observations
-from kproto_server.requests.connection import Session
+from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.dispatcher import Dispatcher
 from tests.coordinator.broker_state import NOW_MS, new_state
@@ -26,16 +26,16 @@ MAX_WAIT_MS = 500
 HTTP = b"GET / HTTP/1.1\r\nHost: localhost:9092\r\n\r\n"
 
 
-def new_session(
+def new_connection(
     kafka_version: str = "latest", settings: dict[str, str] | None = None, topics: int | None = None
-) -> Session:
+) -> Connection:
     names = None if topics is None else {f"topic-{number}": 1 for number in range(topics)}
     state = new_state(kafka_version, settings=settings, topics=names)
-    return Session(Dispatcher(state, Observations()), state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+    return Connection(Dispatcher(state, Observations()), state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
 
 
-def receive(session: Session, data: bytes, now_ms: int = NOW_MS) -> list[bytes]:
-    return frames(session.receive(data, now_ms))
+def receive(connection: Connection, data: bytes, now_ms: int = NOW_MS) -> list[bytes]:
+    return frames(connection.receive(data, now_ms))
 
 
 def frames(data: bytes) -> list[bytes]:
@@ -75,8 +75,8 @@ def raw(api_key: int, version: int, correlation_id: int, body: bytes = b"") -> b
     return framed(struct.pack(">hhih", api_key, version, correlation_id, -1) + body)
 
 
-def closed(session: Session) -> ClosedSeen:
+def closed(connection: Connection) -> ClosedSeen:
     """What was observed of the one frame that closed the connection."""
-    clients = session.dispatcher.observations.snapshot().clients
+    clients = connection.dispatcher.observations.snapshot().clients
     (seen,) = (seen for client in clients for seen in client.closed)
     return seen

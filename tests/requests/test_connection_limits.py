@@ -1,4 +1,5 @@
-"""What a session does when it can't go on at once: requests that wait, answers that are too many, defects of ours."""
+"""What a connection does when it can't go on at once: requests that wait, answers that are too many, defects of
+ours."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from kproto.messages.k01_fetch import FetchResponse
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto_server import handlers
-from kproto_server.requests.connection import ANSWERS_SIZE_MAX_BYTES, Session
+from kproto_server.requests.connection import RESPONSES_SIZE_MAX_BYTES, Connection
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.deferred import CloseConnection, DelayedOperation
 from tests.coordinator.broker_state import NOW_MS, commit_request
-from tests.server.sessions import (
+from tests.requests.connections import (
     HTTP,
     LIST_GROUPS,
     MAX_WAIT_MS,
@@ -26,7 +27,7 @@ from tests.server.sessions import (
     list_groups,
     long_poll,
     metadata,
-    new_session,
+    new_connection,
     receive,
 )
 
@@ -39,39 +40,39 @@ if TYPE_CHECKING:
 
 def test_a_parked_fetch_blocks_what_stands_behind_it_and_is_answered_in_its_place() -> None:
     """BA-8, BA-71."""
-    session = new_session()
+    connection = new_connection()
 
-    assert ids(receive(session, list_groups(1) + long_poll(2) + list_groups(3) + metadata(4))) == [1]
-    assert session.parked is not None
-    assert session.parked.wait.deadline_ms == NOW_MS + MAX_WAIT_MS
-    assert receive(session, list_groups(5)) == [], "not even what comes later"
+    assert ids(receive(connection, list_groups(1) + long_poll(2) + list_groups(3) + metadata(4))) == [1]
+    assert connection.delayed is not None
+    assert connection.deadline_ms == NOW_MS + MAX_WAIT_MS
+    assert receive(connection, list_groups(5)) == [], "not even what comes later"
 
-    answers = frames(session.resume(NOW_MS + MAX_WAIT_MS))
+    answers = frames(connection.resume(NOW_MS + MAX_WAIT_MS))
 
     assert ids(answers) == [2, 3, 4, 5]
     _, response = read_response(answers[0], FetchResponse, 4)
     assert response.responses[0].partitions[0].error_code == 0
-    assert session.parked is None
+    assert connection.delayed is None
 
 
 def test_a_second_long_poll_waits_from_the_end_of_the_first() -> None:
     """BA-8: it is looked at only then."""
-    session = new_session()
-    receive(session, long_poll(1) + long_poll(2))
+    connection = new_connection()
+    receive(connection, long_poll(1) + long_poll(2))
 
-    assert ids(frames(session.resume(NOW_MS + MAX_WAIT_MS))) == [1]
-    assert session.parked is not None
-    assert session.parked.wait.deadline_ms == NOW_MS + 2 * MAX_WAIT_MS
+    assert ids(frames(connection.resume(NOW_MS + MAX_WAIT_MS))) == [1]
+    assert connection.delayed is not None
+    assert connection.deadline_ms == NOW_MS + 2 * MAX_WAIT_MS
 
 
 def test_nonsense_behind_a_parked_request_closes_after_its_answer() -> None:
     """BA-8: nobody has looked at it before."""
-    session = new_session()
+    connection = new_connection()
 
-    assert receive(session, long_poll(1) + HTTP) == []
-    assert session.closed is None
-    assert ids(frames(session.resume(NOW_MS + MAX_WAIT_MS))) == [1]
-    assert session.closed
+    assert receive(connection, long_poll(1) + HTTP) == []
+    assert connection.close_reason is None
+    assert ids(frames(connection.resume(NOW_MS + MAX_WAIT_MS))) == [1]
+    assert connection.close_reason
 
 
 # Bounds.
@@ -79,27 +80,27 @@ def test_nonsense_behind_a_parked_request_closes_after_its_answer() -> None:
 
 def test_answers_wait_until_those_before_them_are_taken() -> None:
     """A read holds thousands of requests that ask for everything: the answers to all of them have no bound."""
-    session = new_session(topics=500)
+    connection = new_connection(topics=500)
     sent = b"".join(metadata(i) for i in range(400))
 
-    answers = receive(session, sent)
+    answers = receive(connection, sent)
 
     largest = max(map(len, answers)) + 4
-    assert ANSWERS_SIZE_MAX_BYTES <= sum(len(a) + 4 for a in answers) < ANSWERS_SIZE_MAX_BYTES + largest
-    assert session.backlog
-    while session.backlog:
-        more = frames(session.proceed(NOW_MS))
+    assert RESPONSES_SIZE_MAX_BYTES <= sum(len(a) + 4 for a in answers) < RESPONSES_SIZE_MAX_BYTES + largest
+    assert connection.backlog
+    while connection.backlog:
+        more = frames(connection.proceed(NOW_MS))
         assert more, "it goes on"
         answers += more
     assert ids(answers) == list(range(400))
 
 
 def test_nonsense_behind_a_backlog_closes_after_its_answers() -> None:
-    session = new_session(topics=500)
-    answers = receive(session, b"".join(metadata(i) for i in range(400)) + HTTP)
+    connection = new_connection(topics=500)
+    answers = receive(connection, b"".join(metadata(i) for i in range(400)) + HTTP)
 
-    while session.closed is None:
-        answers += frames(session.proceed(NOW_MS))
+    while connection.close_reason is None:
+        answers += frames(connection.proceed(NOW_MS))
 
     assert ids(answers) == list(range(400))
 
@@ -126,13 +127,13 @@ def test_a_handler_that_fails_closes_its_connection_alone_and_is_logged(
 ) -> None:
     """BA-13."""
     with_handler(monkeypatch, defective)
-    session = new_session()
-    other = Session(session.dispatcher, session.node, ConnectionInfo("/127.0.0.1"))
+    connection = new_connection()
+    other = Connection(connection.dispatcher, connection.node, ConnectionInfo("/127.0.0.1"))
 
     with caplog.at_level(logging.ERROR, "kproto"):
-        assert ids(receive(session, metadata(1) + list_groups(2) + metadata(3))) == [1]
+        assert ids(receive(connection, metadata(1) + list_groups(2) + metadata(3))) == [1]
 
-    assert session.closed == "the broker failed on this request; its log says how"
+    assert connection.close_reason == "the broker failed on this request; its log says how"
     (record,) = caplog.records
     assert record.exc_info is not None
     assert record.exc_info[0] is ZeroDivisionError
@@ -145,13 +146,13 @@ def test_a_parked_request_whose_answer_fails_closes_its_connection(
 ) -> None:
     """BA-13: nothing may get out to the loop, which serves all the others."""
     with_handler(monkeypatch, wait_for_a_defect)
-    session = new_session()
-    receive(session, list_groups(1) + metadata(2))
+    connection = new_connection()
+    receive(connection, list_groups(1) + metadata(2))
 
     with caplog.at_level(logging.ERROR, "kproto"):
-        assert session.resume(NOW_MS + 1) == b""
+        assert connection.resume(NOW_MS + 1) == b""
 
-    assert session.closed == "the broker failed on this request; its log says how"
+    assert connection.close_reason == "the broker failed on this request; its log says how"
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
@@ -159,23 +160,23 @@ def test_an_answer_that_has_no_form_closes_its_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with_handler(monkeypatch, lambda request, context: MetadataResponse(brokers=(), topics=()))
-    session = new_session()
+    connection = new_connection()
 
-    assert receive(session, list_groups(1)) == []
-    assert session.closed == "the broker failed on this request; its log says how"
+    assert receive(connection, list_groups(1)) == []
+    assert connection.close_reason == "the broker failed on this request; its log says how"
     assert len(caplog.records) == 1
 
 
 def test_a_defect_of_the_memory_closes_its_connection_and_keeps_the_answers_before_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """BA-13, D13: the shorter way of a repeated commit is in nobody's care but the session's."""
-    monkeypatch.setattr("kproto_server.commit_cache.cache.CommitMemo.answer", defective)
-    session = new_session()
+    """BA-13, D13: the shorter way of a repeated commit is in nobody's care but the connection's."""
+    monkeypatch.setattr("kproto_server.commit_cache.template.RequestTemplate.counter", defective)
+    connection = new_connection()
     commits = [request_frame(commit_request("g", {"t": {0: i}}), 5, correlation_id=i) for i in range(4)]
 
-    assert ids(receive(session, b"".join(commits))) == [0, 1]
-    assert session.closed == "the broker failed on this request; its log says how"
+    assert ids(receive(connection, b"".join(commits))) == [0, 1]
+    assert connection.close_reason == "the broker failed on this request; its log says how"
     assert len(caplog.records) == 1
 
 
@@ -186,19 +187,19 @@ def test_a_handler_may_close_without_an_answer(monkeypatch: pytest.MonkeyPatch) 
         raise CloseConnection("not like this")
 
     with_handler(monkeypatch, refuse)
-    session = new_session()
+    connection = new_connection()
 
-    assert ids(receive(session, metadata(1) + list_groups(2))) == [1]
-    assert session.closed == closed(session).reason == "not like this"
+    assert ids(receive(connection, metadata(1) + list_groups(2))) == [1]
+    assert connection.close_reason == closed(connection).reason == "not like this"
 
 
 def test_each_request_is_observed_with_its_version_and_error() -> None:
-    session = new_session()
+    connection = new_connection()
     unknown = MetadataRequest(topics=(MetadataRequestTopic(name="no-such"),), allow_auto_topic_creation=False)
-    receive(session, request_frame(unknown, 4, correlation_id=1, client_id="c"))
-    receive(session, request_frame(FindCoordinatorRequest(key="g"), 1, correlation_id=2, client_id="c"))
+    receive(connection, request_frame(unknown, 4, correlation_id=1, client_id="c"))
+    receive(connection, request_frame(FindCoordinatorRequest(key="g"), 1, correlation_id=2, client_id="c"))
 
-    (client,) = session.dispatcher.observations.snapshot().clients
+    (client,) = connection.dispatcher.observations.snapshot().clients
 
     assert [(seen.api_key, seen.api_version, seen.count) for seen in client.requests] == [(3, 4, 1), (10, 1, 1)]
     assert [(seen.api_key, seen.error_code) for seen in client.errors] == [(3, 3)]

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from kproto_server.network.busy_poll import LOOKS, Lookout, looks_worth
+from kproto_server.network.busy_poll import POLLS, BusyPoll, useful_polls
 
 READY = [(7, 1)]
 
@@ -25,33 +25,33 @@ class Sockets:
 
 def test_nobody_looks_before_something_has_come() -> None:
     sockets = Sockets()
-    lookout = Lookout(sockets.poll, 3)
-    assert lookout.wait(1.5) == lookout.wait(None) == []
+    busy_poll = BusyPoll(sockets.poll, 3)
+    assert busy_poll.wait(1.5) == busy_poll.wait(None) == []
     assert sockets.waits == [1.5, None]
 
 
 def test_what_comes_soon_after_is_found_without_a_sleep() -> None:
     sockets = Sockets(0, 2, 5)
-    lookout = Lookout(sockets.poll, 3)
-    assert [lookout.wait(None) for _ in range(3)] == [READY] * 3
+    busy_poll = BusyPoll(sockets.poll, 3)
+    assert [busy_poll.wait(None) for _ in range(3)] == [READY] * 3
     assert sockets.waits == [None, 0.0, 0.0, 0.0, 0.0, 0.0]
 
 
 def test_a_sleep_comes_after_so_many_looks_and_then_another_at_once() -> None:
     sockets = Sockets(0)
-    lookout = Lookout(sockets.poll, 3)
-    assert [lookout.wait(2.0) for _ in range(3)] == [READY, [], []]
+    busy_poll = BusyPoll(sockets.poll, 3)
+    assert [busy_poll.wait(2.0) for _ in range(3)] == [READY, [], []]
     assert sockets.waits == [2.0, 0.0, 0.0, 0.0, 2.0, 2.0]
 
 
 def test_who_may_not_wait_looks_once() -> None:
     sockets = Sockets(0)
-    lookout = Lookout(sockets.poll, 3)
-    assert [lookout.wait(0.0) for _ in range(2)] == [READY, []]
+    busy_poll = BusyPoll(sockets.poll, 3)
+    assert [busy_poll.wait(0.0) for _ in range(2)] == [READY, []]
     assert sockets.waits == [0.0, 0.0]
 
 
-@pytest.mark.parametrize(("cpus", "looks"), [({0}, 0), ({0, 3}, LOOKS)])
+@pytest.mark.parametrize(("cpus", "looks"), [({0}, 0), ({0, 3}, POLLS)])
 def test_with_one_processor_nobody_looks(cpus: set[int], looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: cpus, raising=False)
-    assert looks_worth() == looks
+    assert useful_polls() == looks

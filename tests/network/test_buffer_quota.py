@@ -10,7 +10,7 @@ import pytest
 
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from kproto_server import Broker
-from kproto_server.network.buffer_quota import Burden
+from kproto_server.network.buffer_quota import BufferQuota
 from tests.commandline.commands import kproto_started, line_of
 from tests.coordinator.broker_state import Offsets, commit_request
 from tests.network.raw_client import RawClient
@@ -37,44 +37,48 @@ PARTITIONS = 3000
 class Client:
     """Whoever holds something; what became of it."""
 
-    def __init__(self, burden: Burden) -> None:
-        self._burden = burden
+    def __init__(self, quota: BufferQuota) -> None:
+        self._quota = quota
         self.reason: str | None = None
 
     def give_up(self, reason: str) -> None:
         self.reason = reason
-        self._burden.forget(self)
+        self._quota.remove(self)
 
 
 def test_whoever_holds_some_for_the_longest_time_goes() -> None:
-    burden = Burden("answers", 100)
-    first, second, third = clients = [Client(burden) for _ in range(3)]
-    burden.hold(first, 40, anew=False)
-    burden.hold(second, 40, anew=False)
-    burden.hold(first, 50, anew=False)
-    burden.hold(third, 20, anew=False)
-    assert [client.reason for client in clients] == ["answers: 50 bytes, and 110 in all, which is too much", None, None]
-    assert burden.total_bytes == 60
+    quota = BufferQuota("answers", 100)
+    first, second, third = clients = [Client(quota) for _ in range(3)]
+    quota.note(first, 40, made_progress=False)
+    quota.note(second, 40, made_progress=False)
+    quota.note(first, 50, made_progress=False)
+    quota.note(third, 20, made_progress=False)
+    assert [client.reason for client in clients] == [
+        "answers: 50 bytes of this connection and 110 of all connections, more than 100",
+        None,
+        None,
+    ]
+    assert quota.total_bytes == 60
 
 
 def test_whoever_moves_on_is_the_last_to_go() -> None:
-    burden = Burden("answers", 100)
-    first, second, third = (Client(burden) for _ in range(3))
-    burden.hold(first, 40, anew=True)
-    burden.hold(second, 40, anew=True)
-    burden.hold(first, 30, anew=True)
-    burden.hold(third, 50, anew=True)
+    quota = BufferQuota("answers", 100)
+    first, second, third = (Client(quota) for _ in range(3))
+    quota.note(first, 40, made_progress=True)
+    quota.note(second, 40, made_progress=True)
+    quota.note(first, 30, made_progress=True)
+    quota.note(third, 50, made_progress=True)
     assert (first.reason, third.reason) == (None, None)
     assert second.reason is not None
-    burden.forget(first)
-    burden.forget(first)
-    assert burden.total_bytes == 50
+    quota.remove(first)
+    quota.remove(first)
+    assert quota.total_bytes == 50
 
 
 def test_one_alone_may_have_more() -> None:
-    burden = Burden("answers", 100)
-    alone = Client(burden)
-    burden.hold(alone, 1000, anew=False)
+    quota = BufferQuota("answers", 100)
+    alone = Client(quota)
+    quota.note(alone, 1000, made_progress=False)
     assert alone.reason is None
 
 
@@ -110,8 +114,8 @@ def test_of_requests_that_never_end_the_oldest_is_given_up() -> None:
         clients[2].socket.sendall(frames[2])
         assert clients[2].read_ids(1) == [2], "and what is held no more counts no more"
         (reason,) = [closed.reason for client in broker.snapshot().clients for closed in client.closed]
-        assert reason.startswith(f"unfinished requests: {PART_BYTES} bytes")
-        assert broker._call(lambda server: server.host.burdens.unfinished.total_bytes) == 0
+        assert reason.startswith(f"incomplete requests: {PART_BYTES} bytes")
+        assert broker._call(lambda server: server.loop.buffer_quotas.incomplete_requests.total_bytes) == 0
 
 
 def test_of_clients_that_read_no_answers_the_one_that_stopped_first_is_given_up() -> None:
@@ -122,7 +126,7 @@ def test_of_clients_that_read_no_answers_the_one_that_stopped_first_is_given_up(
         create_topic(other)
         find_coordinator(other, "g")
         other.ask(commit_request("g", offsets), 2)
-        unsent = broker._call(lambda server: server.host.burdens.unsent)
+        unsent = broker._call(lambda server: server.loop.buffer_quotas.unsent_responses)
         unsent.max_bytes = 1000
         slow = [stack.enter_context(RawClient(broker.bootstrap_servers, receive_buffer_bytes=4096)) for _ in range(2)]
         for client in slow:
@@ -136,4 +140,4 @@ def test_of_clients_that_read_no_answers_the_one_that_stopped_first_is_given_up(
         assert slow[1].read_ids(1) == [1]
         assert broker._call(lambda _: unsent.total_bytes) == 0
         (reason,) = [closed.reason for client in broker.snapshot().clients for closed in client.closed]
-        assert reason.startswith("unsent answers: ")
+        assert reason.startswith("unsent responses: ")

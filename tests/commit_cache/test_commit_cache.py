@@ -1,4 +1,4 @@
-"""A remembered commit is never semantics (D13): two brokers get the same frames, one remembers and one does not.
+"""A remembered commit is never semantics (D13): two brokers get the same frames, one caches_commits and one does not.
 
 Every answer must have the same bytes, and at the end both must have the same offsets and the same observations. The
 frames come from Hypothesis: few groups, topics and shapes, so that commits repeat, mixed with all that may change what
@@ -29,13 +29,14 @@ from kproto.messages.k47_offset_delete import (
 )
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.cluster.cluster import Cluster
-from kproto_server.commit_cache.cache import MEMO_SIZE_BYTES, USED
+from kproto_server.commit_cache.cache import CommitCache
+from kproto_server.commit_cache.entry import ENTRY_SIZE_BYTES
 from kproto_server.configuration.settings import Settings
 from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.coordinator.groups import Group, GroupState, Member
 from kproto_server.observation.observe import Observations
 from kproto_server.releases.kafka_version import KafkaVersion
-from kproto_server.requests.connection import Session
+from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.dispatcher import Dispatcher
 from kproto_server.state import BrokerState
@@ -46,13 +47,14 @@ if TYPE_CHECKING:
     Action = Callable[["Side"], bytes]
 
 KAFKA_VERSION = KafkaVersion.named()
+NOW_MS = 1_000
 TOPICS = ("t", "u", "longer-topic-name")
 
 
 class Side:
     """One broker with one connection to each of its two nodes, and a clock of its own."""
 
-    def __init__(self, settings: dict[str, str], *, remembers: bool) -> None:
+    def __init__(self, settings: dict[str, str], *, caches_commits: bool) -> None:
         made = Settings.from_mapping({"offsets.topic.replication.factor": "2", **settings}, KAFKA_VERSION)
         octet = iter(range(1, 1 << 30))
         addresses = [("127.0.0.1", 9092), ("127.0.0.1", 9093)]
@@ -60,10 +62,10 @@ class Side:
             addresses, kafka_version=KAFKA_VERSION, settings=made, random_bytes=lambda n: next(octet).to_bytes(n, "big")
         )
         self.state = BrokerState(KAFKA_VERSION, made, cluster)
-        self.dispatcher = Dispatcher(self.state, Observations(), remembers=remembers)
+        self.dispatcher = Dispatcher(self.state, Observations(), caches_commits=caches_commits)
         nodes = cluster.nodes.values()
-        self.sessions = [Session(self.dispatcher, node, ConnectionInfo("/127.0.0.1")) for node in nodes]
-        self.clock = Clock(1_000, 0, ClockMode.parse("manual"))
+        self.connections = [Connection(self.dispatcher, node, ConnectionInfo("/127.0.0.1")) for node in nodes]
+        self.clock = Clock(NOW_MS, 0, ClockMode.parse("manual"))
         ExpirationTask(self.state.coordinator, self.clock).start()
         cluster.ensure_offsets_topic(0)
         for name in TOPICS:
@@ -71,11 +73,15 @@ class Side:
 
     def send(self, node: int, frames: bytes) -> bytes:
         self.clock.advance(7)
-        return self.sessions[node].receive(frames, self.clock.now_ms())
+        return self.connections[node].receive(frames, self.clock.now_ms())
+
+    def coordinator_of(self, group: str) -> Connection:
+        """Return the connection to the coordinator of a group; if there is none, to the first node."""
+        coordinator = self.state.cluster.coordinator_of(group)
+        return self.connections[0 if coordinator is None else coordinator.node_id - 1]
 
     def ask_coordinator(self, group: str, frames: bytes) -> bytes:
-        coordinator = self.state.cluster.coordinator_of(group)
-        return self.send(0 if coordinator is None else coordinator.node_id - 1, frames)
+        return self.send(self.connections.index(self.coordinator_of(group)), frames)
 
 
 groups = st.sampled_from(["g", "h", "billing", "h\u00e9gels", "a-group-with-a-rather-long-name"])
@@ -228,7 +234,7 @@ def test_answers_and_offsets_are_the_same_with_and_without_memory(
         "offsets.retention.minutes": "1",
         "offsets.retention.check.interval.ms": "500",
     }
-    sides = Side(configured, remembers=True), Side(configured, remembers=False)
+    sides = Side(configured, caches_commits=True), Side(configured, caches_commits=False)
     # Memos are made at the second sight of a commit and used from the third on: before and after each disturbance.
     for action in [*shapes * 3, *(step for disturbance in between for step in (disturbance, *shapes * 2))]:
         remembered, plain = (action(side) for side in sides)
@@ -246,7 +252,7 @@ def test_answers_and_offsets_are_the_same_with_and_without_memory(
 
 def test_commits_from_memory_keep_a_group_alive_and_no_longer() -> None:
     """EX-21 row 1: each counts from its own time, though nobody has looked at it since."""
-    side = Side({"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "500"}, remembers=True)
+    side = Side({"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "500"}, caches_commits=True)
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
     topics = (OffsetCommitRequestTopic(name="t", partitions=(partition,)),)
     frame = request_frame(OffsetCommitRequest(group_id="g", topics=topics), 8, correlation_id=1, client_id="c")
@@ -268,48 +274,45 @@ def simple_commit(group: str, version: int = 8, client_id: str | None = "c") -> 
 
 @pytest.mark.parametrize("version", [3, 8])
 @pytest.mark.parametrize("client_id", [None, "", "c"])
-def test_a_repeated_commit_is_answered_from_memory(version: int, client_id: str | None) -> None:
-    side = Side({}, remembers=True)
-    memos = side.dispatcher.memos
-    assert memos is not None
+def test_the_cache_responds_to_the_third_commit_of_a_group(version: int, client_id: str | None) -> None:
+    side = Side({}, caches_commits=True)
     frame = simple_commit("g", version, client_id)
-    node = next(i for i, session in enumerate(side.sessions) if session.node is side.state.cluster.coordinator_of("g"))
+    connection = side.coordinator_of("g")
+    cache = CommitCache(side.dispatcher.cached_commits, side.dispatcher.observations, connection.node, connection.info)
     for _ in range(2):
-        side.send(node, frame)
-    found = memos.find(frame[4:], side.sessions[node].node)
-    assert found is not None
-    side.send(node, frame)
-    assert found.use == USED
+        assert cache.look_up(frame[4:], NOW_MS) is None
+        connection.receive(frame, NOW_MS)
+    assert cache.look_up(frame[4:], NOW_MS) == connection.receive(frame, NOW_MS)
 
 
-def test_memos_are_bounded_and_those_that_are_used_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    side = Side({}, remembers=True)
-    memos = side.dispatcher.memos
-    assert memos is not None
-    node = side.sessions[0].node
+def test_the_memory_of_entries_is_limited_and_those_in_use_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    side = Side({}, caches_commits=True)
+    commits = side.dispatcher.cached_commits
+    assert commits is not None
+    node = side.connections[0].node
     mine = [g for g in (f"g{n:03}" for n in range(400)) if side.state.cluster.coordinator_of(g) is node][:100]
-    size = MEMO_SIZE_BYTES + len(simple_commit("g000"))
-    monkeypatch.setattr("kproto_server.commit_cache.cache.MEMOS_SIZE_MAX_BYTES", 60 * size)
+    size = ENTRY_SIZE_BYTES + len(simple_commit("g000")[4:])
+    monkeypatch.setattr("kproto_server.commit_cache.cached_commits.ENTRIES_SIZE_MAX_BYTES", 60 * size)
 
-    def remembered() -> set[str]:
-        return {group for group in mine if memos.find(simple_commit(group)[4:], node) is not None}
+    def cached() -> set[str]:
+        return {group for group in mine if commits.find(simple_commit(group)[4:]) is not None}
 
     for _ in range(4):
         for group in mine:
             side.send(0, simple_commit(group))
-    assert remembered() == set(mine[:60])  # though the others come as often
+    assert cached() == set(mine[:60]), "the others are committed as often, and later"
     for _ in range(8):
         for group in mine[60:]:
             side.send(0, simple_commit(group))
-    assert remembered() > set(mine[60:])  # the first ones come no more
-    assert len(remembered()) == 60
+    assert cached() > set(mine[60:]), "the first groups do not commit any more"
+    assert len(cached()) == 60
     fetched = [len(side.state.coordinator.offsets.of_group(group)) for group in mine]
     assert fetched == [1] * len(mine)
 
 
 def test_octets_that_are_no_text_are_no_groups() -> None:
     """They are read as another string for each: a frame of the same size is not taken for a group's that is known."""
-    sides = Side({}, remembers=True), Side({}, remembers=False)
+    sides = Side({}, caches_commits=True), Side({}, caches_commits=False)
     text = "\ufffd\ufffd".encode()
     known, strange = simple_commit("\ufffd\ufffd", 3), simple_commit("\ufffd\ufffd", 3)
     strange = strange.replace(text, b"\xef\xbf\xbd\xf0\x90\x80")
