@@ -1,4 +1,4 @@
-"""Eight days in a moment: a broker whose clock is moved loses offsets and groups as a broker that waited would."""
+"""A broker whose virtual clock advances by eight days expires offsets and groups like one that runs for eight days."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ORDERS = TopicPartition("orders", 0)
 
 
 def test_offsets_and_group_are_gone_after_eight_days() -> None:
-    """EX-1, EX-34: a week is what Kafka keeps them, and a client sees neither any more."""
+    """EX-1, EX-34: Kafka keeps them for a week; then a client sees neither offsets nor group."""
     with Broker.running(clock="manual") as broker:
         consumer = KafkaConsumer(
             bootstrap_servers=broker.bootstrap_servers, group_id="billing", enable_auto_commit=False
@@ -36,8 +36,8 @@ def test_offsets_and_group_are_gone_after_eight_days() -> None:
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
-def test_what_an_advance_brings_has_happened_when_it_returns(tmp_path: Path, durability: Durability) -> None:
-    """Though tombstones are to be synced before an offset goes, which takes a disk its time."""
+def test_an_advance_returns_after_its_expirations(tmp_path: Path, durability: Durability) -> None:
+    """Including the sync of the tombstones, which takes real time."""
     data = DataDirectory(str(tmp_path), durability)
     with Broker.running(clock="manual", data=data) as broker, RawClient(broker.bootstrap_servers) as client:
         for _ in range(5):
@@ -46,7 +46,7 @@ def test_what_an_advance_brings_has_happened_when_it_returns(tmp_path: Path, dur
             assert committed(client) == -1
 
 
-def test_a_reset_broker_sweeps_anew() -> None:
+def test_a_reset_restarts_the_expiration_task() -> None:
     with Broker.running(clock="manual") as broker, RawClient(broker.bootstrap_servers) as client:
         for _ in range(2):
             broker.reset()
@@ -57,8 +57,8 @@ def test_a_reset_broker_sweeps_anew() -> None:
             assert committed(client) == -1
 
 
-def test_a_quick_clock_brings_the_end_of_an_offset_nearer() -> None:
-    """A minute and a second of the broker's time are 6 ms of ours."""
+def test_an_offset_expires_on_a_scaled_clock() -> None:
+    """A minute and a second of broker time are 6 ms of real time."""
     settings = {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 1000}
     with (
         Broker.running(clock="scaled:10000", settings=settings) as broker,

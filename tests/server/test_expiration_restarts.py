@@ -1,7 +1,7 @@
-"""The timelines of expiry in which the broker is down for a while, or comes back as a newer one, on a manual clock.
+"""The timelines of offset expiration with a restart or an upgrade of the broker, on a manual clock.
 
-A broker that starts takes its clock's first time from the machine; here the machine's is what the script says that it
-is. How long a broker takes to serve a group again is the recording's.
+A broker takes the first time of its clock from the machine; here the script sets the machine's time. The recording has
+the time that a broker takes to serve a group again.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ START_MS = 1_700_000_000_000
 
 
 class Life:
-    """The time of a broker that is down for a while."""
+    """The time of a broker with a downtime."""
 
     def __init__(
         self, kafka_version: str, data: Path, script: Script, loaded_s: float, patch: pytest.MonkeyPatch
     ) -> None:
         assert script.down is not None
         self._kafka_version = kafka_version
-        # A sync takes real time, in which a test's clock goes on by seconds.
+        # Without syncs: they take real time, in which the virtual clock would advance by seconds.
         self._data = DataDirectory(str(data), durability="os")
         self._down = script.down
         self._now_ms = START_MS
@@ -53,7 +53,7 @@ class Life:
         self.broker.start()
 
     def _start_again(self) -> None:
-        """Start, and have the group loaded before time goes on."""
+        """Start the broker, and wait until the group is loaded."""
         self._start(self._down.upgrade or self._kafka_version)
         assert self.broker is not None
         with RawClient(self.broker.bootstrap_servers) as client:
@@ -91,7 +91,7 @@ def _is_loaded(client: RawClient) -> bool:
 
 
 class OurLine(WireTimeline):
-    """A group at a broker that may be down."""
+    """The group at a broker that may be down."""
 
     STEP_S = 0.5
 
@@ -115,7 +115,7 @@ def cases() -> list[Any]:
 
 
 @pytest.mark.parametrize(("script", "release", "recorded"), cases())
-def test_our_broker_does_what_a_real_broker_did(
+def test_broker_matches_real_brokers_after_restarts(
     script: Script, release: str, recorded: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert recorded.loaded is not None

@@ -1,4 +1,4 @@
-"""The timelines of expiry, asked of our broker over a socket as real ones were: the same script, on a manual clock."""
+"""The timelines of offset expiration on kproto over a socket: the scripts of real brokers, on a manual clock."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SETTINGS = {
 }
 WITH_MEMBERS = {"group.initial.rebalance.delay.ms": 0}
 TOLERANCE_S = 1.5
-"""A second between two sweeps, and half of one between two looks."""
+"""A second between two expiration runs, and half a second between two polls."""
 JOIN_GROUP, INIT_PRODUCER_ID = 11, 22
 
 
 class BrokerTime:
-    """A broker's time, which passes when it is told to."""
+    """The manual clock of a broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -44,13 +44,13 @@ class BrokerTime:
 
 
 class OurLine(WireTimeline):
-    """A group at a broker whose minutes take no time."""
+    """The group at a broker with a manual clock."""
 
     STEP_S = 0.5
 
 
 def cases() -> list[Any]:
-    """All that our broker has the APIs for; T23 is ten minutes of the same as T8b."""
+    """Return all scripts whose APIs kproto has; T23 is T8b for ten minutes."""
     return [
         pytest.param(script, kafka_version, id=f"{script.name}-{kafka_version}")
         for script in TABLE.values()
@@ -60,7 +60,7 @@ def cases() -> list[Any]:
 
 
 def recorded_cases() -> list[Any]:
-    """Releases beside those of the table, in the timelines in which they differ from each other."""
+    """Return recordings of releases besides those of the table, in the timelines in which they differ."""
     return [
         pytest.param(TABLE[name], release, Outcome.recorded(timelines[name]), id=f"{name}-{release}")
         for release, timelines in expiry_recordings().items()
@@ -70,14 +70,14 @@ def recorded_cases() -> list[Any]:
 
 
 @pytest.mark.parametrize(("script", "kafka_version"), cases())
-def test_our_broker_does_what_the_table_says(script: Script, kafka_version: str) -> None:
+def test_broker_matches_the_table(script: Script, kafka_version: str) -> None:
     assert (
         list(differences(script.outcomes[kafka_version], play(script, kafka_version), script.states, TOLERANCE_S)) == []
     )
 
 
 @pytest.mark.parametrize(("script", "release", "recorded"), recorded_cases())
-def test_our_broker_does_what_a_real_broker_did(script: Script, release: str, recorded: Outcome) -> None:
+def test_broker_matches_real_brokers(script: Script, release: str, recorded: Outcome) -> None:
     """T13: EX-33, of the old coordinator too. T8: KAFKA-8730."""
     assert list(differences(recorded, play(script, release), script.states, TOLERANCE_S)) == []
 

@@ -1,8 +1,8 @@
 """KIP-115: no coordinator until there are enough brokers for the offsets topic; then at once, without a restart.
 
-Real clients commit while brokers come up one by one: the library's own retries have to carry it over, and it must
-succeed with the third broker, not before. What each step answers on the wire is asked by hand; real
-clusters are asked the same in tests/oracle/test_kip115.py.
+Real clients commit while brokers start one by one: by the retries of the library, the commit must succeed with the
+third broker, and not before. Other tests send the requests of each step by hand; tests/oracle/test_kip115.py compares
+real clusters.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def commit_with_aiokafka(bootstrap: str) -> None:
 
 
 class Committing(threading.Thread):
-    """A client that commits once; what comes of it is told by `failure`."""
+    """A client that commits once; `failure` has the error."""
 
     def __init__(self, commit: Callable[[str], None], bootstrap: str) -> None:
         super().__init__(daemon=True)
@@ -91,7 +91,7 @@ class Committing(threading.Thread):
 
 
 def refusals(broker: Broker) -> int:
-    """How often a client was told that there is no coordinator."""
+    """Return how often clients got an error because there was no coordinator."""
     return sum(
         seen.count
         for client in broker.snapshot().clients
@@ -259,7 +259,7 @@ def test_a_single_broker_with_nothing_set_serves_at_once(brokers: int) -> None:
         assert metadata(client)[3] == {brokers}
 
 
-def test_a_single_broker_told_to_have_three_replicas_never_has_a_coordinator() -> None:
+def test_a_single_broker_with_three_replicas_set_never_has_a_coordinator() -> None:
     """BA-50: what is set is meant."""
     settings = {"offsets.topic.replication.factor": 3}
     with Broker(settings=settings) as broker, RawClient(broker.bootstrap_servers) as client:
