@@ -107,9 +107,9 @@ class OurLine(WireTimeline):
 
 def cases() -> list[Any]:
     return [
-        pytest.param(TABLE[name], release, Outcome.recorded(facts), id=f"{name}-{release}")
+        pytest.param(TABLE[name], release, Outcome.recorded(fields), id=f"{name}-{release}")
         for release, timelines in expiry_recordings().items()
-        for name, facts in timelines.items()
+        for name, fields in timelines.items()
         if TABLE[name].down is not None
     ]
 

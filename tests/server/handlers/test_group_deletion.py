@@ -37,7 +37,7 @@ def offset_delete(group_id: str, *topics: tuple[str, Iterable[int]]) -> OffsetDe
 
 
 def delete_offsets(state: BrokerState, group_id: str, topics: dict[str, list[int]], node_id: int = 1) -> Any:
-    """Return the top-level error and the answers of an OffsetDelete."""
+    """Return the top-level error and the partitions of an OffsetDelete response."""
     response = ask(state, offset_delete(group_id, *topics.items()), 0, node_id=node_id)
     return response.error_code, [
         (topic.name, p.partition_index, p.error_code) for topic in response.topics for p in topic.partitions
@@ -50,7 +50,7 @@ def delete_groups(state: BrokerState, *names: str, node_id: int = 1) -> list[tup
 
 
 def live(state: BrokerState, group_state: GroupState = GroupState.STABLE, protocol_type: str = "consumer") -> Group:
-    """A group with a member that subscribes to "u", and offsets of "t" and "u"."""
+    """Return a group with a member that subscribes to "u", and with offsets of "t" and "u"."""
     commit(state, "g", {"t": {0: 1}, "u": {0: 1}})
     group = group_with(state, "g", group_state, [Member("m")], protocol_type=protocol_type)
     group.subscribed_topics = frozenset({"u"})
@@ -66,7 +66,7 @@ def offsets_of(state: BrokerState, group_id: str) -> dict[str, list[int]]:
 
 @OLD_AND_NEW
 def test_offsets_are_deleted_one_by_one(kafka_version: str) -> None:
-    """EX-62: 0 even for one that is not there; 3 for topics and partitions that do not exist."""
+    """EX-62: no error for missing offsets; UNKNOWN_TOPIC_OR_PARTITION for missing topics and partitions."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1, 1: 1}, "u": {0: 1}})
     error, responses = delete_offsets(state, "g", {"t": [0, 2, 9], "nope": [0]})
@@ -76,7 +76,7 @@ def test_offsets_are_deleted_one_by_one(kafka_version: str) -> None:
 
 @pytest.mark.parametrize(("kafka_version", "times"), [("2.8", 1), ("3.9", 1), ("4.4", 2)])
 def test_partition_named_twice(kafka_version: str, times: int) -> None:
-    """Measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0: each topic once, what does not exist first, no topic without any."""
+    """Measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0: each topic once, missing ones first, no topic without partitions."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1, 1: 1}})
     (topic,) = ask(state, offset_delete("g", ("u", ()), ("t", (1, 1, 9)), ("t", (0,))), 0).topics
@@ -96,7 +96,7 @@ def test_unknown_partition_named_twice(kafka_version: str, times: int) -> None:
     ("kafka_version", "expected"), [("3.9", [("t", [1, 2])]), ("4.4", [("t", [1, 2]), ("t", [1])])]
 )
 def test_topic_named_twice(kafka_version: str, expected: list[tuple[str, list[int]]]) -> None:
-    """From 4.0 on it is answered as it was asked, if all that was asked for exists; measured on both."""
+    """From 4.0 on the response repeats the topic, if all partitions exist; measured before and after."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     topics = ask(state, offset_delete("g", ("t", (1, 2)), ("t", (1,))), 0).topics
@@ -114,8 +114,8 @@ def test_unknown_topic_without_partitions(kafka_version: str, expected: list[str
 
 
 @OLD_AND_NEW
-def test_offset_delete_refuses_the_whole_request(kafka_version: str) -> None:
-    """EX-62: 24 for the empty id, 69 for an unknown group, 16 elsewhere; no topics with it."""
+def test_offset_delete_rejects_the_whole_request(kafka_version: str) -> None:
+    """EX-62: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND and NOT_COORDINATOR, without topics."""
     state = new_state(kafka_version, node_count=2)
     for partition in state.cluster.topics["__consumer_offsets"].partitions:
         partition.leader = 1
@@ -137,7 +137,7 @@ def test_subscribed_topics_are_kept(kafka_version: str, group_state: GroupState)
 
 
 @OLD_AND_NEW
-def test_unknown_subscription_keeps_everything(kafka_version: str) -> None:
+def test_unknown_subscription_keeps_all_offsets(kafka_version: str) -> None:
     """EX-63."""
     state = new_state(kafka_version)
     live(state, GroupState.PREPARING_REBALANCE).subscribed_topics = None
@@ -146,16 +146,16 @@ def test_unknown_subscription_keeps_everything(kafka_version: str) -> None:
 
 
 @OLD_AND_NEW
-def test_members_that_are_no_consumers_keep_everything(kafka_version: str) -> None:
-    """EX-62: 68 for the whole request."""
+def test_members_that_are_no_consumers_keep_all_offsets(kafka_version: str) -> None:
+    """EX-62: NON_EMPTY_GROUP for the whole request."""
     state = new_state(kafka_version)
     live(state, protocol_type="connect")
     assert delete_offsets(state, "g", {"t": [0]}) == (68, [])
 
 
 @pytest.mark.parametrize(("kafka_version", "goes"), [("2.8", True), ("3.9", True), ("4.4", False), ("latest", False)])
-def test_last_offset_takes_its_empty_group_along(kafka_version: str, goes: bool) -> None:
-    """Up to 3.9 at once, later with the next sweep (EX-33); measured on 2.8.2, 3.9.2 and 4.4.0."""
+def test_empty_group_is_removed_with_its_last_offset(kafka_version: str, goes: bool) -> None:
+    """Up to 3.9 at once, later by the next expiration run (EX-33); measured on 2.8.2, 3.9.2 and 4.4.0."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     state.coordinator.log = log = RecordingLog()
@@ -166,8 +166,8 @@ def test_last_offset_takes_its_empty_group_along(kafka_version: str, goes: bool)
 
 @pytest.mark.parametrize(("kafka_version", "goes"), [("2.8", True), ("3.9", True), ("4.4", False)])
 @pytest.mark.parametrize("index", [0, 9])
-def test_who_was_about_to_join_is_forgotten_with_the_group(kafka_version: str, goes: bool, index: int) -> None:
-    """Nothing is there to be deleted, but up to 3.9 an empty group without offsets goes with what exists: 25 (GP-15).
+def test_pending_member_ids_are_removed_with_the_group(kafka_version: str, goes: bool, index: int) -> None:
+    """Up to 3.9 an empty group is removed even if it has no offset to delete: UNKNOWN_MEMBER_ID afterwards (GP-15).
 
     Measured on 2.4.1, 2.8.2, 3.9.2, 4.0.0 and 4.4.0.
     """
@@ -202,7 +202,7 @@ def test_nothing_to_delete_writes_nothing() -> None:
 
 
 def test_failed_tombstones_delete_nothing() -> None:
-    """OC-35, OC-36 hold for deletions too."""
+    """OC-35, OC-36, for deletions."""
     state = new_state("4.4")
     commit(state, "g", {"t": {0: 1}})
     state.coordinator.log = RecordingLog(error=6)
@@ -217,12 +217,12 @@ def test_failed_tombstones_delete_nothing() -> None:
 
 @OLD_AND_NEW
 def test_groups_are_deleted_with_their_offsets(kafka_version: str) -> None:
-    """EX-61, OC-9: simple groups are Empty, and "" is a name."""
+    """EX-61, OC-9: simple groups are Empty, and "" is a group id."""
     state = new_state(kafka_version)
     commit(state, "g1", {"t": {0: 1, 1: 1}})
     commit(state, "", {"t": {0: 1}})
     state.coordinator.log = log = RecordingLog()
-    assert delete_groups(state, "g1", "", "nobody") == [("g1", 0), ("", 0), ("nobody", 69)]
+    assert delete_groups(state, "g1", "", "unknown") == [("g1", 0), ("", 0), ("unknown", 69)]
     assert (len(state.coordinator.groups), len(state.coordinator.offsets)) == (0, 0)
     assert log.appended == [
         Appended(42, "g1", [("t", 0, None), ("t", 1, None)], removes_group=True),
@@ -245,24 +245,24 @@ def test_groups_with_members_stay(kafka_version: str, group_state: GroupState) -
 
 @OLD_AND_NEW
 def test_groups_are_deleted_by_their_coordinator(kafka_version: str) -> None:
-    """EX-61: 16 before 69."""
+    """EX-61: NOT_COORDINATOR before GROUP_ID_NOT_FOUND."""
     state = new_state(kafka_version, node_count=2)
     for partition in state.cluster.topics["__consumer_offsets"].partitions:
         partition.leader = 1
     commit(state, "g", {"t": {0: 1}})
-    assert delete_groups(state, "g", "nobody", node_id=2) == [("g", 16), ("nobody", 16)]
+    assert delete_groups(state, "g", "unknown", node_id=2) == [("g", 16), ("unknown", 16)]
     assert delete_groups(state, "g") == [("g", 0)]
 
 
 @OLD_AND_NEW
-def test_group_named_twice_is_answered_once(kafka_version: str) -> None:
+def test_repeated_group_has_one_result(kafka_version: str) -> None:
     """EX-61; measured on 1.1.1 to 4.4.0."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
-    assert delete_groups(state, "g", "nobody", "g") == [("g", 0), ("nobody", 69)]
+    assert delete_groups(state, "g", "unknown", "g") == [("g", 0), ("unknown", 69)]
 
 
-def test_deleted_id_begins_anew() -> None:
+def test_deleted_group_id_is_a_new_group() -> None:
     """EX-36."""
     state = new_state()
     group_with(state, "g", GroupState.EMPTY, generation=7)
@@ -277,8 +277,8 @@ def test_deleted_id_begins_anew() -> None:
 
 
 @pytest.mark.parametrize(("kafka_version", "group_stays"), [("2.0", False), ("3.9", False), ("4.4", True)])
-def test_offsets_go_with_their_topic(kafka_version: str, group_stays: bool) -> None:
-    """EX-60, OF-16: in every group, whatever its state."""
+def test_offsets_are_deleted_with_their_topic(kafka_version: str, group_stays: bool) -> None:
+    """EX-60, OF-16: in each group, in any state."""
     state = new_state(kafka_version)
     commit(state, "simple", {"t": {0: 1}})
     commit(state, "both", {"t": {0: 1, 2: 1}, "u": {0: 1}})
@@ -291,7 +291,7 @@ def test_offsets_go_with_their_topic(kafka_version: str, group_stays: bool) -> N
 
 
 def test_offsets_stay_if_their_tombstones_cannot_be_written() -> None:
-    """EX-60, OS-15: nothing is visible that the log does not have."""
+    """EX-60, OS-15: the tables never differ from the log."""
     state = new_state()
     commit(state, "g", {"t": {0: 1}})
     state.coordinator.log = RecordingLog(error=6)
@@ -300,7 +300,7 @@ def test_offsets_stay_if_their_tombstones_cannot_be_written() -> None:
 
 
 @pytest.mark.parametrize(("kafka_version", "errors"), [("1.1", [24, 24]), ("2.0", [0, 69]), ("4.4", [0, 69])])
-def test_the_group_of_no_name_is_deleted(kafka_version: str, errors: list[int]) -> None:
+def test_the_group_with_the_empty_id_is_deleted(kafka_version: str, errors: list[int]) -> None:
     """Measured on 1.1.1, 2.0.1, 3.9.2 and 4.4.0."""
     state = new_state(kafka_version)
     commit(state, "", {"t": {0: 1}}, version=2)

@@ -54,8 +54,8 @@ def test_group_named_twice(kafka_version: str, responses: int) -> None:
 
 
 @pytest.mark.parametrize(("kafka_version", "state_name"), [("0.10.0", "Dead"), ("0.10.1", "Empty")])
-def test_offsets_alone_made_no_group_up_to_0_10_0(kafka_version: str, state_name: str) -> None:
-    """Measured on 0.10.0.1 and 0.10.1.1; a generation gets 22 in both (OC-21)."""
+def test_offsets_alone_create_no_group_up_to_0_10_0(kafka_version: str, state_name: str) -> None:
+    """Measured on 0.10.0.1 and 0.10.1.1; a generation gets ILLEGAL_GENERATION in both (OC-21)."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}}, version=2)
     assert describe(state, "g", version=0)[0].group_state == state_name
@@ -66,25 +66,25 @@ def test_offsets_alone_made_no_group_up_to_0_10_0(kafka_version: str, state_name
 @OLD_AND_NEW
 def test_unknown_group_is_dead(kafka_version: str, version: int) -> None:
     """GP-40."""
-    (group,) = describe(new_state(kafka_version), "nobody", version=version)
-    assert (group.group_id, group.error_code, group.group_state) == ("nobody", 0, "Dead")
+    (group,) = describe(new_state(kafka_version), "unknown", version=version)
+    assert (group.group_id, group.error_code, group.group_state) == ("unknown", 0, "Dead")
 
 
 def test_unknown_group_is_an_error_from_v6_on() -> None:
-    """GP-40; a group of KIP-848 is none that this API knows (GP-41)."""
+    """GP-40; so is a consumer group, which this API does not describe (GP-41)."""
     state = new_state("4.4")
     state.coordinator.groups.create("modern", 0, "consumer")
-    returned = [(g.error_code, g.error_message, g.group_state) for g in describe(state, "nobody", "modern", version=6)]
+    returned = [(g.error_code, g.error_message, g.group_state) for g in describe(state, "unknown", "modern", version=6)]
     assert returned == [
-        (69, "Group nobody not found.", "Dead"),
+        (69, "Group unknown not found.", "Dead"),
         (69, "Group modern is not a classic group.", "Dead"),
     ]
     assert [(g.error_code, g.group_state) for g in describe(state, "modern", version=5)] == [(0, "Dead")]
 
 
 @OLD_AND_NEW
-def test_description_is_the_coordinator_s(kafka_version: str) -> None:
-    """GP-40: 16 with empty strings."""
+def test_only_the_coordinator_describes_a_group(kafka_version: str) -> None:
+    """GP-40: NOT_COORDINATOR with empty strings."""
     state = new_state(kafka_version, node_count=2)
     for partition in state.cluster.topics["__consumer_offsets"].partitions:
         partition.leader = 1
@@ -95,11 +95,11 @@ def test_description_is_the_coordinator_s(kafka_version: str) -> None:
 
 
 @pytest.mark.parametrize(("kafka_version", "operations"), [("2.8", 328), ("3.9", 328), ("4.4", 3400), ("latest", 3400)])
-def test_authorized_operations_are_told_when_asked_for(kafka_version: str, operations: int) -> None:
-    """GP-40: everything that there is for a group, also for one that is Dead."""
+def test_authorized_operations_are_returned_on_request(kafka_version: str, operations: int) -> None:
+    """GP-40: all operations of groups, also for a Dead group."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
-    groups = describe(state, "g", "nobody", include_authorized_operations=True)
+    groups = describe(state, "g", "unknown", include_authorized_operations=True)
     assert [group.authorized_operations for group in groups] == [operations, operations]
 
 
@@ -111,8 +111,8 @@ def test_authorized_operations_are_told_when_asked_for(kafka_version: str, opera
         (GroupState.COMPLETING_REBALANCE, False),
     ],
 )
-def test_metadata_is_shown_of_stable_groups_only(state_of_group: GroupState, shows_protocol: bool) -> None:
-    """GP-40: the assignment always."""
+def test_only_stable_groups_have_metadata(state_of_group: GroupState, shows_protocol: bool) -> None:
+    """GP-40: the assignment is always returned."""
     state = new_state()
     member = Member(
         "m", group_instance_id="i", client_id="c", client_host="/1.2.3.4", metadata=b"topics", assignment=b"partitions"
@@ -145,8 +145,8 @@ def test_state_before_sync_was_renamed(kafka_version: str, name: str | None) -> 
 
 
 @OLD_AND_NEW
-def test_groups_are_listed_with_what_they_are(kafka_version: str) -> None:
-    """GP-42: simple groups with no protocol type."""
+def test_groups_are_listed_with_state_and_type(kafka_version: str) -> None:
+    """GP-42: simple groups without a protocol type."""
     state = new_state(kafka_version)
     commit(state, "simple", {"t": {0: 1}})
     group_with(state, "joined", GroupState.STABLE, [Member("m")])
@@ -160,8 +160,8 @@ def test_groups_are_listed_with_what_they_are(kafka_version: str) -> None:
     ]
 
 
-def test_every_node_lists_the_groups_that_it_coordinates() -> None:
-    """GP-42: together all of them, none twice."""
+def test_each_node_lists_the_groups_that_it_coordinates() -> None:
+    """GP-42: together they list all groups, each once."""
     state = new_state(node_count=3)
     names = [f"group-{number}" for number in range(40)]
     for name in names:
@@ -193,7 +193,7 @@ def test_nothing_is_listed_before_there_is_an_offsets_topic() -> None:
     ],
 )
 def test_filters_ignore_case(filters: dict[str, Any], expected: list[str]) -> None:
-    """GP-42: what no group is matches nothing, and is no error."""
+    """GP-42: an unknown state or type matches no group, and is no error."""
     state = new_state("4.4")
     group_with(state, "empty", GroupState.EMPTY)
     group_with(state, "stable", GroupState.STABLE, [Member("m")])
@@ -202,7 +202,7 @@ def test_filters_ignore_case(filters: dict[str, Any], expected: list[str]) -> No
 
 
 @pytest.mark.parametrize(("kafka_version", "expected"), [("2.8", []), ("3.7", []), ("3.8", ["g"]), ("4.4", ["g"])])
-def test_filters_took_exact_names_up_to_3_7(kafka_version: str, expected: list[str]) -> None:
+def test_filters_need_exact_names_up_to_3_7(kafka_version: str, expected: list[str]) -> None:
     """GP-42; measured on 2.8.2 and 3.9.2."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
@@ -214,7 +214,7 @@ def test_filters_took_exact_names_up_to_3_7(kafka_version: str, expected: list[s
 
 
 def test_classic_and_unknown_groups_are_no_consumer_groups() -> None:
-    """GP-56; texts as 4.4.0 sends them."""
+    """GP-56; the texts are those of 4.4.0."""
     state = new_state("4.4")
     commit(state, "g1", {"t": {0: 1}})
     request = ConsumerGroupDescribeRequest(group_ids=("g1", "nope"), include_authorized_operations=True)
@@ -237,7 +237,7 @@ def test_consumer_groups_are_described_by_their_coordinator() -> None:
 
 @pytest.mark.parametrize("kafka_version", ["3.8", "3.9"])
 def test_old_coordinator_has_no_consumer_groups(kafka_version: str) -> None:
-    """GP-56: the API is there, and answers 35 (KafkaApis.handleConsumerGroupDescribe of 3.8)."""
+    """GP-56: the API exists and returns UNSUPPORTED_VERSION (KafkaApis.handleConsumerGroupDescribe of 3.8)."""
     request = ConsumerGroupDescribeRequest(group_ids=("g",), include_authorized_operations=False)
     (group,) = ask(new_state(kafka_version), request, 0).groups
     assert (group.error_code, group.error_message) == (35, None)
