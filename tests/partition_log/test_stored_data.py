@@ -16,6 +16,7 @@ from kproto_server.partition_log.partition_data import PartitionData
 from kproto_server.partition_log.stored_data import PendingAppend, StoredData
 from kproto_server.storage.compaction import Compaction, CompactionSettings
 from kproto_server.storage.log_dir import LogDir
+from kproto_server.testing.simulated_disk import SimulatedDisk
 from tests.partition_log.conversation import Talk
 from tests.partition_log.conversation_chapters import (
     batch,
@@ -26,7 +27,6 @@ from tests.partition_log.conversation_chapters import (
     offsets,
     produce,
 )
-from tests.storage.simulated_disk import SimulatedDisk
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,8 +20,8 @@ from kproto.records.record_batch import build_record_batch
 from kproto_server.persistence.compaction_task import CompactionTask
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.log_dir import LogDir
+from kproto_server.testing.simulated_disk import Operation, SimulatedDisk
 from tests.coordinator.broker_state import new_state
-from tests.storage.simulated_disk import Operation, SimulatedDisk
 
 BACKOFF_MS = 15_000
 SEGMENT_BYTES = 2000

@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 
 from kproto_server.storage.log_writer import Durability
+from kproto_server.testing.simulated_disk import Operation, PowerLost
 from tests.storage.crash_harness import CrashHarness
 from tests.storage.crash_model import KEYS, PARTITIONS, segment_contents
-from tests.storage.simulated_disk import Operation, PowerLost
 
 LIVES = 8
 OPERATIONS_MAX = (20, 60, 200)

@@ -12,8 +12,8 @@ from kproto_server.storage.log_writer import Durability, GroupCommit
 from kproto_server.storage.partition_log import PartitionLog
 from kproto_server.storage.segment_sync import SegmentSync
 from kproto_server.storage.topics_file import StoredTopic
+from kproto_server.testing.simulated_disk import SimulatedDisk
 from tests.storage.crash_model import PARTITIONS, TOPIC, Commit, LogModel, read_log
-from tests.storage.simulated_disk import SimulatedDisk
 
 SETTINGS = CompactionSettings(delete_retention_ms=1000, min_dirty_ratio=0.0)
 

@@ -18,7 +18,7 @@ from kproto_server.storage.cleaner import dirtiest
 from kproto_server.storage.compaction import Compaction, CompactionSettings
 from kproto_server.storage.disk import RealDisk, read_all
 from kproto_server.storage.log_dir import LogDir
-from tests.storage.simulated_disk import SimulatedDisk
+from kproto_server.testing.simulated_disk import SimulatedDisk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -8,10 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from kproto_server.testing.simulated_disk import PowerLost
 from tests.storage.crash_driver import FAILING_KINDS
 from tests.storage.crash_harness import CrashHarness
 from tests.storage.crash_model import KEYS, PARTITIONS
-from tests.storage.simulated_disk import PowerLost
 
 PARTITION = st.integers(0, PARTITIONS - 1)
 CHANCE = st.randoms(use_true_random=False)

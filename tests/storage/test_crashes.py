@@ -22,8 +22,8 @@ from kproto_server.storage.partition_log import LogSync, PartitionLog
 from kproto_server.storage.recovery import Recovery
 from kproto_server.storage.retained_records import RetainedRecords
 from kproto_server.storage.segment_sync import RecoveryPoints, SegmentSync
+from kproto_server.testing.simulated_files import Directory, Inode
 from tests.storage.crash_driver import Driver
-from tests.storage.simulated_files import Directory, Inode
 
 REPETITIONS = 10 if os.environ.get("KPROTO_HYPOTHESIS") == "exhaustive" else 1
 EVENTS = {

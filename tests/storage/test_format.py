@@ -15,8 +15,8 @@ from kproto_server.storage.partition_log import PartitionLog
 from kproto_server.storage.topics_file import NAME, VERSION, StoredTopic, read_topics, write_topics
 from kproto_server.storage.write_ahead_log import FRAME_HEADER, NAMES, WriteAheadLog
 from kproto_server.storage.write_ahead_log_reader import read_write_ahead_log
+from kproto_server.testing.simulated_disk import SimulatedDisk
 from tests.storage.log_data import write_file
-from tests.storage.simulated_disk import SimulatedDisk
 
 PAGE = (Path(__file__).parents[2] / "server" / "FORMAT.md").read_text(encoding="utf-8")
 POSITIONS = {("__consumer_offsets", 3): LogPosition(43, 0, 70), ("orders", 0): LogPosition(1500, 1000, 52311)}

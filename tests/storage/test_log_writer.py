@@ -13,8 +13,8 @@ from kproto_server.storage.disk import read_all
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.log_writer import Durability
 from kproto_server.storage.write_ahead_log import NAMES
+from kproto_server.testing.simulated_disk import Operation, SimulatedDisk
 from tests.storage.log_data import TOPIC, append, batch_of, log_values, new_log_dir, run_group_commit
-from tests.storage.simulated_disk import Operation, SimulatedDisk
 
 STORAGE_ERROR, TOO_LARGE = ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.MESSAGE_TOO_LARGE
 WAL_SIZE_BYTES = 4096

@@ -9,8 +9,8 @@ from kproto_server.storage.disk import read_all
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.log_writer import Durability
 from kproto_server.storage.write_ahead_log import NAMES
+from kproto_server.testing.simulated_disk import SimulatedDisk
 from tests.storage.log_data import TOPIC, append, flip_bits, log_values, new_log_dir, write_file
-from tests.storage.simulated_disk import SimulatedDisk
 
 OLD = [b"old %d" % number for number in range(5)]
 NEW = [b"new %d" % number for number in range(5)]

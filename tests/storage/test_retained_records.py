@@ -28,7 +28,7 @@ from kproto_server.storage.disk import read_all
 from kproto_server.storage.fast_retained_records import FastRetainedRecords
 from kproto_server.storage.log_dir import LogDir
 from kproto_server.storage.retained_records import RetainedRecords
-from tests.storage.simulated_disk import SimulatedDisk
+from kproto_server.testing.simulated_disk import SimulatedDisk
 
 NOW_MS = 1_700_000_000_000
 RETENTION_MS = 1000

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from kproto_server.storage.disk import Disk, read_all, replace_file
-from tests.storage.simulated_disk import Operation, PowerLost, SimulatedDisk
+from kproto_server.testing.simulated_disk import Operation, PowerLost, SimulatedDisk
 
 SEEDS = range(400)
 

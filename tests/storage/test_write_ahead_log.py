@@ -9,8 +9,8 @@ from kproto_server.storage.disk import read_all
 from kproto_server.storage.partition_log import PartitionLog
 from kproto_server.storage.write_ahead_log import NAMES, WriteAheadLog
 from kproto_server.storage.write_ahead_log_reader import WriteAheadLogContent, read_write_ahead_log
+from kproto_server.testing.simulated_disk import SimulatedDisk
 from tests.storage.log_data import batch_of, batch_values, flip_bits, write_file
-from tests.storage.simulated_disk import SimulatedDisk
 
 SIZE_BYTES = 1000
 

@@ -1,6 +1,6 @@
 """A disk in memory with all failures of real disks, for tests of what storage guarantees.
 
-It loses unsynced changes, tears writes, reorders changes (`tests.storage.simulated_files` describes how), fails
+It loses unsynced changes, tears writes, reorders changes (`kproto_server.testing.simulated_files` describes how), fails
 operations with EIO, fills up, and loses power in the middle of an operation.
 """
 
@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from tests.storage.simulated_files import Directory, FileChange, Inode, NameChange, inodes
+from kproto_server.testing.simulated_files import Directory, FileChange, Inode, NameChange, inodes
 
 Kind = Literal["create", "make", "write", "truncate", "preallocate", "sync", "rename", "remove", "sync_directory"]
 

@@ -1,0 +1,152 @@
+"""A broker and its clients in one thread: a server's own decisions, codecs and connections, without sockets."""
+
+from __future__ import annotations
+
+from collections import deque
+from random import Random
+from typing import TYPE_CHECKING
+
+from kproto.client_connection import ClientConnection
+from kproto_server.clock import Clock, ClockMode
+from kproto_server.cluster.cluster import Cluster
+from kproto_server.configuration.settings import Settings
+from kproto_server.coordinator.expiration_task import ExpirationTask
+from kproto_server.observation.observe import Observations
+from kproto_server.releases.kafka_version import LATEST, KafkaVersion
+from kproto_server.requests.connection import Connection
+from kproto_server.requests.context import ConnectionInfo
+from kproto_server.requests.dispatcher import Dispatcher
+from kproto_server.state import BrokerState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kproto.message import Request, Response
+    from kproto_server.clock import Timer
+
+START_MS = 1_700_000_000_000
+"""The time at which a virtual clock starts, in ms since the epoch."""
+DAY_MS = 86_400_000
+
+
+def virtual_clock(now_ms: int = START_MS) -> Clock:
+    """Return a clock that moves only by `Clock.advance`, which runs the timers that expire meanwhile."""
+    return Clock(float(now_ms), 0.0, ClockMode(rate=0.0))
+
+
+class InMemoryBroker:
+    """The broker without network and storage. One thread uses it; nothing has to be closed."""
+
+    def __init__(
+        self,
+        *,
+        kafka_version: str = LATEST,
+        settings: Mapping[str, str] | None = None,
+        topics: Mapping[str, int] | None = None,
+        brokers: int = 1,
+        seed: int = 0,
+    ) -> None:
+        """Make a broker with these topics (name: partitions); ``seed`` determines topic ids and member ids.
+
+        Raises:
+            ValueError: the Kafka version or a setting is unknown, or a topic cannot be created.
+        """
+        version = KafkaVersion.named(kafka_version)
+        configured = Settings.from_mapping(settings or {}, version)
+        addresses = [("127.0.0.1", 9092 + index) for index in range(brokers)]
+        random_bytes = Random(seed).randbytes  # noqa: S311 - ids that are the same in each run
+        cluster = Cluster.of(addresses, kafka_version=version, settings=configured, random_bytes=random_bytes)
+        self.clock: Clock = virtual_clock()
+        self.state: BrokerState = BrokerState(version, configured, cluster, self.clock)
+        self.observations: Observations = Observations()
+        self._dispatcher = Dispatcher(self.state, self.observations)
+        for name, partition_count in (topics or {}).items():
+            created = cluster.create_topic(name, partition_count=partition_count, replication_factor=1)
+            if isinstance(created, int):
+                raise ValueError(f"topic {name!r} cannot be created: error {created}")
+        ExpirationTask(self.state.coordinator, self.clock).start()
+
+    def connect(self, client_id: str = "test", *, node_id: int = 1) -> ConnectedPair:
+        """Return a new connection to a node, with the client's end of it.
+
+        Raises:
+            KeyError: the node does not exist.
+        """
+        return ConnectedPair(self, self._dispatcher, client_id, node_id)
+
+    def advance(self, *, days: float = 0, milliseconds: float = 0) -> None:
+        """Advance the clock: timers run in order, and delayed operations that end deliver their responses."""
+        self.clock.advance(days * DAY_MS + milliseconds)
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Deliver the responses of delayed operations that are complete; `send` and `advance` call this."""
+        while runnable := self._dispatcher.take_runnable():
+            for connection in runnable:
+                if connection.on_runnable is not None:
+                    connection.on_runnable()
+
+
+class ConnectedPair:
+    """Both ends of one connection: request values in, response values out, and bytes between them."""
+
+    def __init__(self, broker: InMemoryBroker, dispatcher: Dispatcher, client_id: str, node_id: int) -> None:
+        self._broker = broker
+        self.client: ClientConnection = ClientConnection(client_id)
+        self.connection: Connection = Connection(
+            dispatcher, broker.state.cluster.nodes[node_id], ConnectionInfo("/127.0.0.1")
+        )
+        self.connection.on_runnable = self._on_runnable
+        self.responses: deque[Response] = deque()
+        """Responses that have arrived, oldest first; a test removes those that it has read."""
+        self._deadline: Timer | None = None
+
+    def send(self, request: Request, version: int) -> None:
+        """Send a request. Its response, unless it is delayed, is in `responses` when this returns.
+
+        Raises:
+            EncodeError: a field's value cannot be written in this version.
+            UnsupportedVersion: the version is not declared.
+        """
+        self.send_bytes(self.client.send(request, version))
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send any bytes; `close_reason` says whether the broker closes the connection for them."""
+        self._receive(self.connection.receive(data, self._broker.clock.now_ms()))
+        self._broker.deliver()
+
+    def ask(self, request: Request, version: int) -> Response:
+        """Send a request and return its response.
+
+        Raises:
+            TimeoutError: the response is delayed; advance the clock or let another client act, and read `responses`.
+        """
+        self.send(request, version)
+        if not self.responses:
+            raise TimeoutError(f"the response to {type(request).__name__} is delayed")
+        return self.responses.pop()
+
+    @property
+    def close_reason(self) -> str | None:
+        """Why the broker closes the connection; None: it stays open."""
+        return self.connection.close_reason
+
+    def close(self) -> None:
+        """Close the connection from the client's side: a delayed operation is abandoned."""
+        self.connection.abandon()
+
+    def _receive(self, data: bytes) -> None:
+        self.responses.extend(received.response for received in self.client.receive(data))
+        deadline_ms = self.connection.deadline_ms
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if deadline_ms is None else self._broker.clock.call_at(deadline_ms, self._end_delay)
+
+    def _end_delay(self) -> None:
+        self._receive(self.connection.resume(self._broker.clock.now_ms()))
+
+    def _on_runnable(self) -> None:
+        if self.connection.is_delay_complete:
+            self._end_delay()
+        else:
+            self._receive(self.connection.proceed(self._broker.clock.now_ms()))
