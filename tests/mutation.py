@@ -26,7 +26,7 @@ MODULES = (
     "kproto/records",
     "server/kproto_server/coordinator",
 )
-TESTS = ("tests/codec", "tests/connection", "tests/records", "tests/coordinator", "tests/membership")
+TESTS = ("tests/codec", "tests/records", "tests/coordinator", "tests/membership")
 COPIED = ("kproto", "tests", "fixtures", "pyproject.toml", "README.md")
 
 
@@ -46,7 +46,7 @@ def lay_out(directory: Path, modules: list[str]) -> None:
         "source_paths": ["kproto", "kproto_server"],
         "only_mutate": patterns,
         "also_copy": ["fixtures", "README.md"],
-        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "no:xdist"],
+        "pytest_add_cli_args": ["--import-mode=prepend", "-p", "no:cacheprovider", "-p", "no:xdist"],
         "pytest_add_cli_args_test_selection": list(TESTS),
     }
     lines = [f"{name}=\n" + "".join(f"    {value}\n" for value in values) for name, values in settings.items()]
@@ -61,11 +61,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="kproto-mutation-") as name:
         directory = Path(name)
         lay_out(directory, options.modules or list(MODULES))
-        environment = {
-            **os.environ,
-            "KPROTO_HYPOTHESIS": "few",
-            "PYTHONPATH": f"{directory / 'mutants'}",
-        }
+        environment = {**os.environ, "KPROTO_HYPOTHESIS": "few"}
         run = ["mutmut", "run", "--max-children", str(options.processes)]
         done = subprocess.run([sys.executable, "-m", *run], cwd=directory, env=environment)
         return done.returncode or report(directory, environment)
