@@ -23,7 +23,7 @@ from bench.options import add_rounds, add_seconds
 from bench.peers.fleet import Fleet, Target
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
-from bench.peers.kproto import Kproto
+from bench.peers.kproto import BEFORE, Kproto
 from bench.peers.server import Peer, Server
 from bench.records import Load, Size, Topic, producing
 from bench.wire import API_VERSIONS, CLIENT_ID, ask, connect, text
@@ -34,7 +34,7 @@ SLOWER = Metric(key="times_slower", title="times slower than alone", digits=2)
 LATER = Metric(key="p99_times_later", title="p99 times later", digits=2)
 METRICS = (REQUESTS, P99, SLOWER, LATER)
 MEASURED = (REQUESTS, P99)
-PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
+PEERS: tuple[Peer, ...] = (Kproto(), *BEFORE, Kfake(), Kafka())
 CASES = tuple(Case(10, shape) for shape in (ONE_BY_ONE, PIPELINED))
 SLOWER_MAX = 1.15
 """Above 1, the rest is noise."""

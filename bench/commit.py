@@ -22,7 +22,7 @@ from bench.peers.durability import DURABILITIES, ON_DISK, Durability
 from bench.peers.fleet import Fleet, Target, best
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
-from bench.peers.kproto import Kproto
+from bench.peers.kproto import BEFORE, Kproto
 from bench.peers.librdkafka import Librdkafka
 from bench.peers.server import Peer, Server, topic_prefix
 
@@ -31,7 +31,7 @@ SERVER_CPU = Metric(key="server_cpu_us_per_request", title="server CPU us", comp
 METRICS = (REQUESTS, Metric(key="p50_us", title="p50 us"), Metric(key="p99_us", title="p99 us"), SERVER_CPU)
 OF_LOAD = {REQUESTS.key: "requests_s"} | {m.key: m.key for m in METRICS[1:]}
 """The load generator's name of each metric."""
-PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Librdkafka(), Kafka())
+PEERS: tuple[Peer, ...] = (Kproto(), *BEFORE, Kfake(), Librdkafka(), Kafka())
 WARM_UP_SECONDS = 0.3
 PARTITIONS = (1, 10, 100)
 

@@ -19,7 +19,7 @@ from bench.peers.durability import DURABILITIES, Durability
 from bench.peers.fleet import Fleet, Target, best
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
-from bench.peers.kproto import Kproto
+from bench.peers.kproto import BEFORE, Kproto
 from bench.peers.server import Peer
 
 
@@ -29,7 +29,7 @@ class KfakeInMemory(Kfake):
     beside: Mapping[Durability, Durability] = {"memory": "memory"}
 
 
-PEERS: tuple[Peer, ...] = (Kproto(), KfakeInMemory(), Kafka())
+PEERS: tuple[Peer, ...] = (Kproto(), *BEFORE, KfakeInMemory(), Kafka())
 """Without librdkafka's mock: it searches groups in a list and serves a few hundred commits per second here."""
 YARDSTICK = "few-groups"
 """kproto itself with few groups."""

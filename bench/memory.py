@@ -21,11 +21,11 @@ from bench.model import KPROTO, Bench, BenchError, Limit, Metric, Missing, Note,
 from bench.options import count
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
-from bench.peers.kproto import Kproto
+from bench.peers.kproto import BEFORE, Kproto
 from bench.peers.server import Launch, Peer, started, wait_until_listening
 from bench.process_tree import resident_bytes
 
-PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
+PEERS: tuple[Peer, ...] = (Kproto(), *BEFORE, Kfake(), Kafka())
 RESIDENT = Metric(key="resident_bytes_per_entry", title="bytes/entry", compared=True)
 LIVELY = Metric(key="lively_bytes_per_entry", title="after 3 commits", compared=True)
 LIVE = Metric(key="live_bytes_per_entry", title="live heap")

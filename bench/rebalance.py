@@ -19,13 +19,13 @@ from bench.peers.durability import Durability
 from bench.peers.fleet import Fleet, Target, best
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
-from bench.peers.kproto import Kproto
+from bench.peers.kproto import BEFORE, Kproto
 from bench.peers.server import Peer
 
 TIME = Metric(key="ms", title="ms", compared=True)
 SERVER_CPU = Metric(key="server_cpu_ms", title="server CPU ms", digits=0)
 METRICS = (TIME, SERVER_CPU)
-PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
+PEERS: tuple[Peer, ...] = (Kproto(), *BEFORE, Kfake(), Kafka())
 """All run without an initial rebalance delay."""
 MEMBERS = (1, 10, 100, 1000)
 EVENTS = {"start": "all join", "join": "one more joins", "leave": "one leaves"}

@@ -23,13 +23,13 @@ from bench.expected_offsets import NUMBER_SHIFT
 from bench.model import KPROTO, Bench, BenchError, Limit, Metric, Note, Row
 from bench.options import add_rounds, count
 from bench.peers.kafka import Kafka
-from bench.peers.kproto import Kproto
+from bench.peers.kproto import BEFORE, Kproto
 from bench.peers.server import Launch, Peer, Server, launches, started, topic_prefix
 from bench.process_tree import resident_bytes
 from bench.wire import API_VERSIONS, NOT_YET, Refused, ask, committed, connect
 from kproto.records.partitioning import partition_for
 
-PEERS: tuple[Peer, ...] = (Kproto(), Kafka())
+PEERS: tuple[Peer, ...] = (Kproto(), *BEFORE, Kafka())
 """Without kfake: with a data directory it did not finish these 625,000 commits of 62,500 groups in ten minutes."""
 PARTITIONS = 16
 """Partitions of one commit, each of them a key."""

@@ -22,13 +22,13 @@ from bench.options import add_rounds
 from bench.peers import kproto, librdkafka
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
-from bench.peers.kproto import Kproto
+from bench.peers.kproto import BEFORE, Kproto
 from bench.peers.librdkafka import Librdkafka
 from bench.peers.server import Launch, Peer, launches, started
 
 BEST = Metric(key="best_ms", title="best ms", compared=True)
 METRICS = (BEST, Metric(key="median_ms", title="median ms"))
-PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Librdkafka(), Kafka())
+PEERS: tuple[Peer, ...] = (Kproto(), *BEFORE, Kfake(), Librdkafka(), Kafka())
 YARDSTICK = "import-trio"
 KAFKA_ROUNDS = 2
 EMBEDDED: dict[str, Callable[[], AbstractContextManager[int]]] = {

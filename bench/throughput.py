@@ -21,7 +21,7 @@ from bench.peers.durability import Durability
 from bench.peers.fleet import Fleet, Target, best
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
-from bench.peers.kproto import Kproto
+from bench.peers.kproto import BEFORE, Kproto
 from bench.peers.server import Peer, Server, processor_seconds
 from bench.records import Load, Size, Topic, consuming, library_version, producing
 
@@ -35,7 +35,7 @@ RATE = Metric(key="mb_per_s", title="MB/s", more_is_better=True, compared=True)
 MESSAGES = Metric(key="messages_per_s", title="messages/s", more_is_better=True, digits=0)
 SERVER_CPU = Metric(key="server_cpu_ms_per_mb", title="server CPU ms/MB", compared=True, digits=2)
 METRICS = (RATE, MESSAGES, SERVER_CPU)
-PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
+PEERS: tuple[Peer, ...] = (Kproto(), *BEFORE, Kfake(), Kafka())
 DURABILITIES: tuple[Durability, ...] = ("memory", "os")
 PARTITIONS = 4
 BATCH_SIZE_BYTES = 100_000

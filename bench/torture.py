@@ -31,11 +31,11 @@ from bench.options import count, on_disk
 from bench.peers.durability import ON_DISK
 from bench.peers.kafka import Kafka
 from bench.peers.kfake import Kfake
-from bench.peers.kproto import Kproto
+from bench.peers.kproto import BEFORE, Kproto
 from bench.peers.server import Launch, Peer, Server, wait_until_listening
 from bench.wire import NOT_YET, Refused, committed, connect
 
-PEERS: tuple[Peer, ...] = (Kproto(), Kfake(), Kafka())
+PEERS: tuple[Peer, ...] = (Kproto(), *BEFORE, Kfake(), Kafka())
 TOPICS = ("torture-0", "torture-1")
 PARTITIONS = 3
 LOAD_SECONDS_MAX = 0.5

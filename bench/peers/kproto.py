@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,10 +17,18 @@ from bench.model import KPROTO, Missing
 from bench.peers.durability import AS_ASKED, Durability
 from bench.peers.server import DEFAULTS, Launch, data_directory, emptied
 
+BEFORE_VARIABLE = "KPROTO_BENCH_BEFORE"
+"""The environment variable that names the console script of another build of kproto."""
+
 
 class Kproto:
-    name = KPROTO
+    """kproto by a console script: by default the one of this Python."""
+
     beside = AS_ASKED
+
+    def __init__(self, name: str = KPROTO, script: str | None = None) -> None:
+        self.name = name
+        self._script = script
 
     @contextmanager
     def ready(
@@ -28,7 +37,7 @@ class Kproto:
         durability: Durability = "memory",
         settings: Mapping[str, str] = DEFAULTS,
     ) -> Iterator[Launch]:
-        script = shutil.which("kproto", path=str(Path(sys.executable).parent)) or shutil.which("kproto")
+        script = self._script or shutil.which("kproto", path=str(Path(sys.executable).parent)) or shutil.which("kproto")
         if script is None:
             raise Missing("no console script `kproto` beside this Python (pip install -e .)")
         assignments = [f"--set={name}={value}" for name, value in settings.items()]
@@ -39,6 +48,10 @@ class Kproto:
         with data_directory() as data:
             flags = ["--data-dir", str(data), "--durability", durability]
             yield replace(in_memory, argv=[*in_memory.argv, *flags], data=data, forget=partial(emptied, data))
+
+
+BEFORE = tuple(Kproto("before", os.environ[name]) for name in [BEFORE_VARIABLE] if name in os.environ)
+"""The other build of kproto, to compare with in the same run."""
 
 
 @contextmanager
