@@ -55,7 +55,9 @@ def lay_out(directory: Path, modules: list[str]) -> None:
 
 def main() -> int:
     parser = ArgumentParser(prog="python -m tests.mutation", description="Count the mutants that the tests detect.")
-    parser.add_argument("modules", nargs="*", metavar="MODULE", help="files or directories; default: codec, coordinator")
+    parser.add_argument(
+        "modules", nargs="*", metavar="MODULE", help="files or directories; default: codec, coordinator"
+    )
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kproto-mutation-") as name:

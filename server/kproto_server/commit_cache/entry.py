@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kproto_server.coordinator.change_log import Change
 from kproto_server.coordinator.commit import commit_error
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto.messages.k08_offset_commit import OffsetCommitRequest
-    from kproto_server.commit_cache.cached_commits import CachedCommits
     from kproto_server.commit_cache.template import RequestTemplate
+    from kproto_server.coordinator.coordinator import GroupCoordinator
     from kproto_server.coordinator.offsets import CommitEntries, OffsetStore
     from kproto_server.requests.context import RequestContext
 
@@ -22,6 +22,15 @@ ENTRY_SIZE_BYTES = 390
 
 NEVER_USED, USED, IDLE = range(3)
 """Whether an entry has responded to a commit: never; since its last turn to be evicted; not since then."""
+
+
+class EntryOwner(Protocol):
+    """The cached commits, as an entry uses them."""
+
+    coordinator: GroupCoordinator
+
+    def apply(self, entry: CacheEntry) -> None:
+        """Make the entry the lazy entries of its group."""
 
 
 class CacheEntry(LazyEntries):
@@ -83,7 +92,7 @@ class CacheEntry(LazyEntries):
         self.store = None
         return self.template.entries(self.frame, self.now_ms)
 
-    def apply(self, frame: bytes, now_ms: int, commits: CachedCommits) -> None:
+    def apply(self, frame: bytes, now_ms: int, commits: EntryOwner) -> None:
         """Make a commit visible."""
         self.frame, self.now_ms = frame, now_ms
         if self.store is not commits.coordinator.offsets:
@@ -95,7 +104,7 @@ class PendingCommit(Change):
 
     __slots__ = ("_commits", "_entry", "_frame", "_now_ms", "on_settled", "response")
 
-    def __init__(self, entry: CacheEntry, commits: CachedCommits, frame: bytes, now_ms: int) -> None:
+    def __init__(self, entry: CacheEntry, commits: EntryOwner, frame: bytes, now_ms: int) -> None:
         self.group_id = entry.group_id
         self.commits = entry.template.stored
         self.response: bytes | None = None
