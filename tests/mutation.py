@@ -1,9 +1,9 @@
-"""``python -m tests.mutation [MODULE ...]``: change the product in thousands of small ways; count what the tests detect.
+"""``python -m tests.mutation [MODULE ...]``: change the product in small ways; report the changes no test detects.
 
-mutmut makes the mutants and runs the tests that reach each one. It wants every package beside the others, so the command
-lays out a copy of the repository like that in a temporary directory. MODULE is a path below the repository's root, a file
-or a directory; without one, the codec and the coordinator are mutated, which takes some hours on two cores. The command
-prints a line for each module and then each surviving mutant as a diff.
+mutmut makes the mutants and runs the tests that reach each one. It expects all packages side by side, so the command
+copies the repository in that layout to a temporary directory. MODULE is a file or a directory below the repository's
+root; the default is the codec and the coordinator, which takes some hours on two cores. The command prints one line for
+each module, then each surviving mutant as a diff.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""No module imports itself through others, type-checking imports included; the layers are contracts in pyproject.toml."""
+"""There is no import circle, type-checking imports included. The layers are contracts in pyproject.toml."""
 
 from __future__ import annotations
 
