@@ -37,9 +37,11 @@ ACCEPTS_A_TURN = 64
 """Connections that are accepted before other tasks and connections are served."""
 ACCEPT_PAUSE_S = 0.1
 """Pause when a connection cannot be accepted, mostly because the process has no file descriptors left."""
-DRAIN_S = 0.5
-"""How long a shutdown waits for clients to take their last responses; the process then ends within a second. In the
-second half no further request is handled, so that responses that were begun are sent to their end."""
+RESPOND_S = 0.25
+"""How long a shutdown handles requests that have arrived, at most, and sends their responses."""
+DELIVER_S = 0.25
+"""How long it then waits, at most, until clients have taken the responses that were made: none ends in its middle. The
+process ends within a second."""
 DRAIN_CHECK_S = 0.005
 
 
@@ -276,7 +278,7 @@ class Server:
                     transport.close()
 
     async def _drain(self) -> None:
-        """Respond to all requests that have arrived, and give clients `DRAIN_S` to take the responses.
+        """Respond to the requests that have arrived, then wait until clients have the responses; both within limits.
 
         Cancellation:
             `main` closes the connections; responses that were not sent are lost.
@@ -285,10 +287,10 @@ class Server:
             listener.stop_listening()
         for transport in self._transports():
             transport.finish()
-        await self._wait_delivered(DRAIN_S / 2)
+        await self._wait_delivered(RESPOND_S)
         for transport in self._transports():
             transport.drop_backlog()
-        await self._wait_delivered(DRAIN_S / 2)
+        await self._wait_delivered(DELIVER_S)
 
     async def _wait_delivered(self, limit_s: float) -> None:
         """Close each connection whose client has all responses, until none is left or the time is over.
