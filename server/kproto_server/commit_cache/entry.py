@@ -57,24 +57,24 @@ class CacheEntry(LazyEntries):
         self, template: RequestTemplate, frame: bytes, context: RequestContext, request: OffsetCommitRequest
     ) -> None:
         coordinator = context.coordinator
-        self.template = template
-        self.group_id = request.group_id
-        self.request = template.member_of(request)
+        self.template: RequestTemplate = template
+        self.group_id: str = request.group_id
+        self.request: OffsetCommitRequest = template.member_of(request)
         """Generation, member and instance of the commit, for `commit_error`."""
-        self.error_without_group = commit_error(None, self.request, context.api_version, coordinator.behavior)
+        self.error_without_group: int = commit_error(None, self.request, context.api_version, coordinator.behavior)
         """The decision on the commit while the group does not exist."""
         partition = coordinator.partition_of(request.group_id)
         assert partition is not None, "the commit was accepted"
-        self.partition = partition
+        self.partition: int = partition
         """The offsets partition of the group."""
-        self.frame = frame
+        self.frame: bytes = frame
         """The latest commit that is visible."""
-        self.now_ms = context.now_ms
+        self.now_ms: int = context.now_ms
         """When it was made."""
         self.store: OffsetStore | None = None
         """The store that has this entry as lazy entries; None: the commit is decoded."""
-        self.usage = NEVER_USED
-        self.is_evicted = False
+        self.usage: int = NEVER_USED
+        self.is_evicted: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -105,8 +105,8 @@ class PendingCommit(Change):
     __slots__ = ("_commits", "_entry", "_frame", "_now_ms", "on_settled", "response")
 
     def __init__(self, entry: CacheEntry, commits: EntryOwner, frame: bytes, now_ms: int) -> None:
-        self.group_id = entry.group_id
-        self.commits = entry.template.stored
+        self.group_id: str = entry.group_id
+        self.commits: CommitEntries = entry.template.stored
         self.response: bytes | None = None
         self.on_settled: Callable[[], object] | None = None
         self._entry = entry

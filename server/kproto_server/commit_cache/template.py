@@ -33,6 +33,7 @@ from kproto_server.coordinator.write_errors import commit_write_error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kproto_server.cluster.node import Node
     from kproto_server.coordinator.offsets import CommitEntries
     from kproto_server.coordinator.offsets_log.commits import CommitTemplate
     from kproto_server.observation.observe import Observations, RepeatedRequests
@@ -105,21 +106,21 @@ class RequestTemplate:
         context: RequestContext,
         request: OffsetCommitRequest,
     ) -> None:
-        self.frame_size = len(frame)
-        self.mask = mask
+        self.frame_size: int = len(frame)
+        self.mask: int = mask
         """Has the bits of the constant bytes."""
-        self.constant = int.from_bytes(frame, "big") & mask
-        self.sender = sender
+        self.constant: int = int.from_bytes(frame, "big") & mask
+        self.sender: slice = sender
         """Where the sender is in each frame."""
-        self.group = group
+        self.group: slice = group
         """Where the group id is in each frame; its size is constant."""
-        self.is_simple = sender is group
+        self.is_simple: bool = sender is group
 
         # What the decisions depended on.
-        self.node = context.node
-        self.cluster_version = context.cluster.version
+        self.node: Node = context.node
+        self.cluster_version: int = context.cluster.version
 
-        self.api_version = context.api_version
+        self.api_version: int = context.api_version
         self._behavior = context.coordinator.behavior
         self._client_id = context.client_id
         self._layout: str | None = None
@@ -127,18 +128,19 @@ class RequestTemplate:
             self._layout = "v4 as released" if context.api_version == 4 else f"v{context.api_version}"
         self._retention_time_ms = request.retention_time_ms
 
-        self.stored = _stored(context, request)
+        self.stored: CommitEntries = _stored(context, request)
         """What the offset store has after this commit, for all but offsets and times."""
-        self.record_count = sum(len(partitions) for _, partitions in self.stored)
+        self.record_count: int = sum(len(partitions) for _, partitions in self.stored)
         limits = limits_of(context.settings.current)
-        self.expires_early = expires_early(request, context.api_version, limits)
+        self.expires_early: bool = expires_early(request, context.api_version, limits)
         first = self.stored[0][1][0][1]
         expire_ms = first.expire_timestamp_ms
         self._expires_after_ms = None if expire_ms is None else expire_ms - first.commit_timestamp_ms
         self._offsets_in = _offsets_in(mask.to_bytes(len(frame), "big"), sender).unpack_from
         """Returns the offsets in a frame."""
 
-        self.response_head, self.response_tail = response[:4], response[8:]
+        self.response_head: bytes = response[:4]
+        self.response_tail: bytes = response[8:]
         """The response frame before and after its correlation id."""
         self.batch_template: CommitTemplate | None = None
         """Made for the first record batch: a log that keeps none needs none."""

@@ -42,8 +42,8 @@ class Change:
     __slots__ = ("_settle", "commits", "group_id")
 
     def __init__(self, group_id: str, settle: Callable[[int], object], commits: CommitEntries = ()) -> None:
-        self.group_id = group_id
-        self.commits = commits
+        self.group_id: str = group_id
+        self.commits: CommitEntries = commits
         """The offsets that the change commits, for deletions that have to see them before they are applied."""
         self._settle = settle
 

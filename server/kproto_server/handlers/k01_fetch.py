@@ -64,8 +64,8 @@ class Budget:
     """The bytes that the response may still have."""
 
     def __init__(self, left: int) -> None:
-        self.left = left
-        self.is_unused = True
+        self.left: int = left
+        self.is_unused: bool = True
 
     def take(self, size: int) -> None:
         if size:

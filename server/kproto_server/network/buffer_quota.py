@@ -40,7 +40,7 @@ class BufferQuota:
     def __init__(self, name: str, max_bytes: int) -> None:
         """``name``: of what is held, for the reason of a closed connection."""
         self.max_bytes = max_bytes
-        self.total_bytes = 0
+        self.total_bytes: int = 0
         self._name = name
         self._sizes: dict[Holder, int] = {}
 
@@ -65,8 +65,8 @@ class BufferQuotas:
     """The quotas of an event loop."""
 
     def __init__(self) -> None:
-        self.incomplete_requests = BufferQuota("incomplete requests", INCOMPLETE_REQUESTS_MAX_BYTES)
-        self.unsent_responses = BufferQuota("unsent responses", UNSENT_RESPONSES_MAX_BYTES)
+        self.incomplete_requests: BufferQuota = BufferQuota("incomplete requests", INCOMPLETE_REQUESTS_MAX_BYTES)
+        self.unsent_responses: BufferQuota = BufferQuota("unsent responses", UNSENT_RESPONSES_MAX_BYTES)
 
     def configure(self, settings: Settings) -> None:
         """Take the limit of the settings, if they have one."""

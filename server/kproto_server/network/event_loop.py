@@ -76,9 +76,9 @@ class EventLoop:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.poller = Poller()
-        self.busy_poll = BusyPoll(self.poller.poll)
-        self.buffer_quotas = BufferQuotas()
+        self.poller: Poller = Poller()
+        self.busy_poll: BusyPoll = BusyPoll(self.poller.poll)
+        self.buffer_quotas: BufferQuotas = BufferQuotas()
         self.outgoing: list[tuple[Sender, bytes]] = []
         """Responses that were made in this iteration and are sent when all sockets are read."""
         self.before_sending: Callable[[], object] | None = None

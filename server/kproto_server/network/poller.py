@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import select
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 READ, WRITE = 1, 4
 """Interest and readiness bits, on every platform those of epoll."""
@@ -20,7 +24,7 @@ if hasattr(select, "epoll"):
             self.register = self._epoll.register
             self.modify = self._epoll.modify
             self.unregister = self._epoll.unregister
-            self.close = self._epoll.close
+            self.close: Callable[[], None] = self._epoll.close
 
         def poll(self, timeout_s: float | None) -> list[tuple[int, int]]:
             """Return (file descriptor, readiness bits) of the sockets that are ready; None waits forever."""
@@ -36,7 +40,7 @@ else:  # pragma: no cover - macOS and Windows
             self._selector = selectors.DefaultSelector()
             self._idle: set[int] = set()
             """Registered without interest, which selectors do not allow."""
-            self.close = self._selector.close
+            self.close: Callable[[], None] = self._selector.close
 
         def register(self, fd: int, mask: int) -> None:
             if mask:

@@ -52,7 +52,7 @@ class NodeListener:
         self.node = node
         self.socket = sock
         self.transports: set[Transport] = set()
-        self.scope = trio.CancelScope()
+        self.scope: trio.CancelScope = trio.CancelScope()
         """Has the task that accepts connections."""
         self._counts: Counter[str] = Counter()
         """Connections by IP address."""
@@ -106,7 +106,7 @@ class Server:
         self.state = state
         self.observations = observations
         self._expiration_task = expiration_task
-        self.dispatcher = Dispatcher(state, observations)
+        self.dispatcher: Dispatcher = Dispatcher(state, observations)
         self._persistence = persistence
         self.request_log = request_log
         self.listeners: dict[int, NodeListener] = {}

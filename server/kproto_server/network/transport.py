@@ -102,9 +102,9 @@ class Transport:
         """Ends the delayed operation."""
         self._interest = READ
         connection.on_runnable = self._on_runnable
-        self.fd = sock.fileno()
+        self.fd: int = sock.fileno()
         """-1 after the socket is closed."""
-        self.active_ms = real_ms()
+        self.active_ms: float = real_ms()
         """Real time at which bytes were last received or sent, for `connections.max.idle.ms` (BA-10)."""
         loop.add(self.fd, self, READ)
 

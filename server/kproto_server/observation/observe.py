@@ -52,13 +52,13 @@ class RepeatedRequests:
     def __init__(
         self, client_id: str, api_key: int, api_version: int, layout: str | None, retention_time_ms: int
     ) -> None:
-        self.client_id = client_id
-        self.api_key = api_key
-        self.api_version = api_version
-        self.layout = layout
-        self.retention_time_ms = retention_time_ms
+        self.client_id: str = client_id
+        self.api_key: int = api_key
+        self.api_version: int = api_version
+        self.layout: str | None = layout
+        self.retention_time_ms: int = retention_time_ms
         """The largest of them, or `NO_OVERRIDE`."""
-        self.count = 0
+        self.count: int = 0
 
 
 class _Tally:

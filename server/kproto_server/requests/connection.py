@@ -86,7 +86,7 @@ class Deferred:
     def __init__(self, *, shares_sync: bool) -> None:
         self.response: bytes | None = None
         self.on_settled: Callable[[], object] | None = None
-        self.shares_sync = shares_sync
+        self.shares_sync: bool = shares_sync
 
 
 class Exchange(NamedTuple):
@@ -130,9 +130,9 @@ class Connection:
     )
 
     def __init__(self, dispatcher: Dispatcher, node: Node, info: ConnectionInfo) -> None:
-        self.dispatcher = dispatcher
-        self.node = node
-        self.info = info
+        self.dispatcher: Dispatcher = dispatcher
+        self.node: Node = node
+        self.info: ConnectionInfo = info
         self.state: State = READY
         self.close_reason: str | None = None
         """Why the connection must be closed; None: it need not."""

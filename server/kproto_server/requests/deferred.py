@@ -19,8 +19,8 @@ class Completion:
 
     def __init__(self, on_abandoned: Callable[[], object] | None = None) -> None:
         """``on_abandoned``: called if the connection ends first; the client gets no response then."""
-        self.is_complete = False
-        self.on_abandoned = on_abandoned
+        self.is_complete: bool = False
+        self.on_abandoned: Callable[[], object] | None = on_abandoned
         self.on_complete: Callable[[], object] | None = None
         """Set by the connection that has the delayed operation."""
 

@@ -34,10 +34,12 @@ class Dispatcher:
         self.observations = observations
         # The cache puts offsets into the bytes of an earlier record batch, which must not be compressed.
         is_plain = not state.settings.current.int("offsets.topic.compression.codec")
-        self.cached_commits = CachedCommits(state.coordinator, state.cluster) if caches_commits and is_plain else None
+        self.cached_commits: CachedCommits | None = (
+            CachedCommits(state.coordinator, state.cluster) if caches_commits and is_plain else None
+        )
         self.runnable: dict[Runnable, None] = {}
         """Connections with responses to send, or whose delayed operation is complete; see `take_runnable`."""
-        self.frame_size_max_bytes = state.settings.current.int("socket.request.max.bytes")
+        self.frame_size_max_bytes: int = state.settings.current.int("socket.request.max.bytes")
         self._endpoints: dict[tuple[int, int], Endpoint] = {}
         """Made when first needed: importing a handler takes longer than handling a request."""
 

@@ -165,12 +165,12 @@ class _TemplateReader:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.identity = bytearray(b"\xff" * len(data))
-        self.structure = bytearray(b"\xff" * len(data))
+        self.identity: bytearray = bytearray(b"\xff" * len(data))
+        self.structure: bytearray = bytearray(b"\xff" * len(data))
         self.groups: list[tuple[int, int]] = []
         self.fields: list[str] = []
-        self.version = -1
-        self.with_topic_id = False
+        self.version: int = -1
+        self.with_topic_id: bool = False
         self._position = CHECKED_SIZE
         self._fields_end = 0
         """The position after the last of ``fields``."""

@@ -53,7 +53,7 @@ class PendingResponse(Generic[ResultT]):
 
     def __init__(self) -> None:
         self.result: ResultT | None = None
-        self.completion = Completion()
+        self.completion: Completion = Completion()
         self._superseded: PendingResponse[ResultT] | None = None
 
     def supersede(self, earlier: PendingResponse[ResultT]) -> None:

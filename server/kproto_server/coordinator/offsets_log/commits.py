@@ -36,7 +36,7 @@ PARTITION_SIZE = 4
 
 GROUP, OFFSET, STEP = 1, 3, 4
 """The first index of the group and of the offset among the parts of a template, and the parts of each record."""
-pack_time = Struct(">q").pack
+pack_time: Callable[..., bytes] = Struct(">q").pack
 
 
 def commit_batch(
@@ -119,7 +119,7 @@ class CommitTemplate:
         self._offsets_of = offsets_of
         group_size = group.stop - group.start
         self._records = list(_records(group_size, entries, behavior, expires=expires_after_ms is not None))
-        self.record_count = len(self._records)
+        self.record_count: int = len(self._records)
         self._expires_after_ms = expires_after_ms
         self._now_ms = 0
         *constant, last = self._constant_parts(0)
