@@ -37,7 +37,7 @@ class SimulatedFile:
         self._disk = disk
         self._path = path
         self._inode = inode
-        self.is_open = True
+        self.is_open: bool = True
 
     @property
     def size(self) -> int:
@@ -85,16 +85,16 @@ class SimulatedDisk:
 
     def __init__(self, *, seed: int = 0, capacity_bytes: int | None = None) -> None:
         """Make an empty disk; ``capacity_bytes`` limits the bytes of all files together."""
-        self.chance = random.Random(seed)  # noqa: S311 - reproducible
+        self.chance: random.Random = random.Random(seed)  # noqa: S311 - reproducible
         """Decides how much of a failed write is written."""
         self.capacity_bytes = capacity_bytes
         self.fails: Callable[[Operation], bool] = lambda operation: False
         """Called before each operation; returns whether it fails with EIO. A failed write writes a random prefix."""
         self.operations_left: int | None = None
         """Number of operations before the power fails. The operation in which it fails is done, but not synced."""
-        self.operation_count = 0
-        self.open_file_count = 0
-        self.used_bytes = 0
+        self.operation_count: int = 0
+        self.open_file_count: int = 0
+        self.used_bytes: int = 0
         self._root = Directory({})
         self._is_gone = False
 

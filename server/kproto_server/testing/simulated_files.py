@@ -55,13 +55,13 @@ class Inode:
     __slots__ = ("content", "durable", "is_linked", "pending", "unsafe_count")
 
     def __init__(self, content: bytes = b"") -> None:
-        self.content = bytearray(content)
-        self.durable = content
+        self.content: bytearray = bytearray(content)
+        self.durable: bytes = content
         self.pending: list[tuple[FileChange, bool]] = []
         """Changes since the last complete sync, and whether each is durable although an earlier one is not."""
-        self.unsafe_count = 0
+        self.unsafe_count: int = 0
         """Number of leading changes that a failed sync covered."""
-        self.is_linked = True
+        self.is_linked: bool = True
 
     def change(self, change: FileChange) -> None:
         _apply(self.content, change)
@@ -120,8 +120,8 @@ class Directory:
     __slots__ = ("durable", "names", "pending")
 
     def __init__(self, names: dict[str, Inode | Directory]) -> None:
-        self.names = names
-        self.durable = dict(names)
+        self.names: dict[str, Inode | Directory] = names
+        self.durable: dict[str, Inode | Directory] = dict(names)
         self.pending: list[NameChange] = []
 
     def change(self, change: NameChange) -> None:
