@@ -9,6 +9,7 @@ import pytest
 from kproto.codes import ErrorCode
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.k03_metadata import MetadataRequest
 from kproto.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -16,6 +17,7 @@ from kproto.messages.k08_offset_commit import (
 )
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
+from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
 from kproto_server.testing import ConnectedPair, InMemoryBroker
@@ -83,6 +85,30 @@ def test_a_long_poll_ends_when_another_client_produces() -> None:
     assert produced.responses[0].partition_responses[0].error_code == ErrorCode.NONE
     (fetched,) = consumer.responses
     assert b"order 1041" in fetched.responses[0].partitions[0].records  # type: ignore[attr-defined]
+
+
+def test_a_closed_connection_abandons_its_long_poll() -> None:
+    broker = InMemoryBroker(topics={"orders": 1})
+    client = broker.connect()
+    client.send(LONG_POLL, 4)
+    client.close()
+    broker.advance(milliseconds=1000)
+    assert not client.responses
+
+
+def test_a_delayed_response_is_not_mistaken_for_an_earlier_one() -> None:
+    client = InMemoryBroker(topics={"orders": 1}).connect()
+    client.send(ListGroupsRequest(), 0)
+    with pytest.raises(TimeoutError, match="the response to FetchRequest is delayed"):
+        client.ask(LONG_POLL, 4)
+    assert len(client.responses) == 1
+
+
+def test_all_responses_arrive_however_large_they_are_together() -> None:
+    client = InMemoryBroker(topics={f"topic-{number}": 1 for number in range(500)}).connect()
+    requests = [client.client.send(MetadataRequest(topics=None), 1) for _ in range(400)]
+    client.send_bytes(b"".join(requests))
+    assert len(client.responses) == 400
 
 
 def test_bytes_that_are_no_request_close_the_connection() -> None:

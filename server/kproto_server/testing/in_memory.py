@@ -14,6 +14,7 @@ from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.observation.observe import Observations
 from kproto_server.releases.kafka_version import LATEST, KafkaVersion
 from kproto_server.requests.connection import Connection
+from kproto_server.requests.connection_state import BACKLOGGED
 from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.dispatcher import Dispatcher
 from kproto_server.state import BrokerState
@@ -121,8 +122,10 @@ class ConnectedPair:
         Raises:
             TimeoutError: the response is delayed; advance the clock or let another client act, and read `responses`.
         """
+        arrived = len(self.responses)
         self.send(request, version)
-        if not self.responses:
+        # Responses arrive in the order of the requests: if any is in flight, this one is.
+        if self.client.in_flight or len(self.responses) == arrived:
             raise TimeoutError(f"the response to {type(request).__name__} is delayed")
         return self.responses.pop()
 
@@ -133,14 +136,24 @@ class ConnectedPair:
 
     def close(self) -> None:
         """Close the connection from the client's side: a delayed operation is abandoned."""
+        self._cancel_deadline()
         self.connection.abandon()
 
     def _receive(self, data: bytes) -> None:
+        """Pass responses to the client, and set the timer of the operation that is delayed now."""
         self.responses.extend(received.response for received in self.client.receive(data))
+        while self.connection.state is BACKLOGGED:  # the client has taken the responses so far
+            more = self.connection.proceed(self._broker.clock.now_ms())
+            self.responses.extend(received.response for received in self.client.receive(more))
+        self._cancel_deadline()
         deadline_ms = self.connection.deadline_ms
+        if deadline_ms is not None:
+            self._deadline = self._broker.clock.call_at(deadline_ms, self._end_delay)
+
+    def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = None if deadline_ms is None else self._broker.clock.call_at(deadline_ms, self._end_delay)
+            self._deadline = None
 
     def _end_delay(self) -> None:
         self._receive(self.connection.resume(self._broker.clock.now_ms()))
