@@ -103,6 +103,11 @@ EXCEPTIONS: tuple[tuple[str, str, str], ...] = (
     ("", r"kproto\.journal", "names of files on disk"),
     ("tests/docs/", "", "the rules themselves"),
     ("tests/records/test_compression.py", r"Nobody inspects", "a published test vector of xxHash32"),
+    (
+        "tests/server/handlers/test_recorded_fetches.py",
+        r"^NOT_ASKED",
+        "a note in fixtures/golden/frames/OffsetFetch.jsonl",
+    ),
     ("CHANGELOG.md", r"is now `--kafka-version`", "the old name of an option"),
     ("", r"load_profile|register_profile|get_profile|Hypothesis profile", "Hypothesis's own names"),
     ("", r"cProfile|\bprofile (?:it|the broker|with)|--profile-", "a CPU profile, the field's word"),

@@ -1,4 +1,4 @@
-"""Conversations recorded from real brokers, asked again of ours: bytes in, bytes out, one state per release.
+"""Replay requests recorded from real brokers against kproto and compare the response bytes, one state per release.
 
 Situations that a client made with requests of other APIs (members that joined, mostly) are made by hand.
 """
@@ -29,7 +29,7 @@ RELEASES = ("0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1", "2.1.1", "2.8.2", "3.9.2",
 
 
 def conversation(api: str, release: str) -> list[GoldenPair]:
-    """The pairs of an API that this release answered, in the order in which it was asked."""
+    """Return the recorded pairs of an API and a release, in the order of the requests."""
     return sorted((pair for pair in golden(api) if release in pair.brokers), key=lambda pair: pair.brokers[release])
 
 
@@ -75,7 +75,7 @@ def replay(
     *,
     in_order: bool | None = None,
 ) -> list[str]:
-    """Ask our broker what the real one was asked; return how the answers differ.
+    """Send the recorded requests to kproto; return the differences between its responses and the recorded ones.
 
     Up to 3.9 lists stand in the order of hash maps: order counts from 4.0 on, unless ``in_order`` says otherwise.
     """
@@ -87,8 +87,8 @@ def replay(
         if prepare is not None:
             prepare(state, decoded_request(pair))
         connection = Connection(dispatcher, state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
-        answer = connection.receive(len(pair.request).to_bytes(4, "big") + pair.request, NOW_MS)
-        ours = answer[4:] or None
+        response = connection.receive(len(pair.request).to_bytes(4, "big") + pair.request, NOW_MS)
+        ours = response[4:] or None
         if not _same(pair, ours, in_order=order_counts):
             differences.append(f"{release} v{pair.api_version} {pair.note}: {_shown(pair, ours)}")
     return differences

@@ -29,7 +29,7 @@ NOT_OURS = frozenset({"segment.index.bytes", "advertised.listeners"})
 
 
 class Difference(NamedTuple):
-    """A pair that our broker answers otherwise."""
+    """A pair whose recorded response differs from kproto's."""
 
     pair: GoldenPair
     ours: Any
@@ -52,7 +52,7 @@ def differences(
     state: BrokerState,
     prepare: Callable[[BrokerState, GoldenPair], None] = lambda state, pair: None,
 ) -> Iterator[Difference]:
-    """Ask our broker what the real one was asked; yield where the answers differ.
+    """Send the recorded requests to kproto; yield the pairs whose responses differ.
 
     ``prepare`` is called before each request, for what the recording lacks.
     """
@@ -62,15 +62,15 @@ def differences(
 
 
 def difference(pair: GoldenPair, state: BrokerState, node_id: int) -> Iterator[Difference]:
-    """Ask one of our brokers; yield once if the answer differs."""
+    """Send a recorded request to one of kproto's brokers; yield once if the response differs."""
     connection = Connection(
         Dispatcher(state, Observations()), state.cluster.nodes[node_id], ConnectionInfo("/127.0.0.1")
     )
-    answer = connection.receive(len(pair.request).to_bytes(4, "big") + pair.request, NOW_MS)
+    response = connection.receive(len(pair.request).to_bytes(4, "big") + pair.request, NOW_MS)
     waited = connection.delayed is not None
     if waited:
-        answer = connection.resume(NOW_MS)
-    ours, theirs = (_plain(pair, frame) for frame in (answer[4:] or None, pair.response))
+        response = connection.resume(NOW_MS)
+    ours, theirs = (_plain(pair, frame) for frame in (response[4:] or None, pair.response))
     if ours != theirs:
         yield Difference(pair, ours, theirs)
     elif pair.waited not in (None, waited):
@@ -102,9 +102,9 @@ def _has_id(topic_id: bytes) -> str:
     return "no id" if topic_id == ZERO_UUID else "an id"
 
 
-def take_topic_ids(state: BrokerState, answer: Any) -> None:
-    """Give our topics the ids that an answer tells."""
-    for returned in _structs(answer):
+def take_topic_ids(state: BrokerState, response: Any) -> None:
+    """Give kproto's topics the ids that a response has."""
+    for returned in _structs(response):
         name, topic_id = getattr(returned, "name", None), getattr(returned, "topic_id", ZERO_UUID)
         topic = state.cluster.topics.get(name or "")
         if topic is not None and topic_id != ZERO_UUID:

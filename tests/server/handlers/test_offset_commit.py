@@ -94,15 +94,15 @@ def test_commit_of_a_member_does_not_touch_its_group() -> None:
 @pytest.mark.parametrize("version", [2, 3, 4])
 @pytest.mark.parametrize("retention_ms", [1, 0, -2, 2**63 - 1])
 def test_retention_override_changes_nothing(version: int, retention_ms: int) -> None:
-    """D2: the answer and what is stored are those of a request without."""
+    """D2: the response and the stored offset equal those of a request without a retention time."""
     state = new_state("4.4")
     response = ask(state, commit_request("g", {"t": {0: 1}}, retention_time_ms=retention_ms), version)
     assert codes(response) == [("t", 0, 0)]
     assert (one(state).commit_timestamp_ms, one(state).expire_timestamp_ms) == (NOW_MS, None)
 
 
-def test_retention_override_is_honoured_if_asked_for() -> None:
-    """OC-40, last column, by `offsets.retention.override`."""
+def test_retention_override_is_applied_if_configured() -> None:
+    """OC-40, last column: `offsets.retention.override=honour` applies the retention time of the request."""
     state = new_state("4.4", settings={"offsets.retention.override": "honour"})
     ask(state, commit_request("g", {"t": {0: 1}}, retention_time_ms=5000), 3)
     assert one(state).expire_timestamp_ms == NOW_MS + 5000
@@ -136,7 +136,7 @@ def test_timestamps_of_v1_are_each_partition_s_own() -> None:
 
 
 @OLD_AND_NEW
-def test_each_partition_has_an_answer_of_its_own(kafka_version: str) -> None:
+def test_each_partition_has_its_own_error_code(kafka_version: str) -> None:
     """OC-12, OC-16: unknown topic, unknown partition, too much metadata, and success in one request."""
     state = new_state(kafka_version)
     request = commit_request("g", {"nope": {0: 1}, "t": {0: (1, TOO_LONG), 1: 2, 3: 3, -1: 4}})
@@ -235,9 +235,9 @@ def test_every_group_has_one_coordinator() -> None:
     for group_id in ("g", "g1", "test-group", "my-group", "grüße"):
         takers = []
         for node_id in (1, 2, 3):
-            answer = codes(ask(state, commit_request(group_id, {"t": {0: 1}}), 5, node_id=node_id))
-            takers += [node_id] if answer == [("t", 0, 0)] else []
-            assert answer[0][2] in (0, 16)
+            response = codes(ask(state, commit_request(group_id, {"t": {0: 1}}), 5, node_id=node_id))
+            takers += [node_id] if response == [("t", 0, 0)] else []
+            assert response[0][2] in (0, 16)
         leader = state.cluster.coordinator_of(group_id)
         assert leader is not None
         assert takers == [leader.node_id]

@@ -14,17 +14,17 @@ def test_commit_is_one_batch_appended_synced_and_then_visible() -> None:
     """OC-33, OC-34, OS-25."""
     state = new_state()
     state.coordinator.log = log = RecordingLog(waits=True)
-    answer = ask(state, commit_request("g1", {"t": {0: 1, 2: 3}, "u": {0: 2}}), 5)
+    response = ask(state, commit_request("g1", {"t": {0: 1, 2: 3}, "u": {0: 2}}), 5)
     assert log.appended == [Appended(42, "g1", [("t", 0, 1), ("t", 2, 3), ("u", 0, 2)], removes_group=False)]
     assert offsets_of(state, "g1") == {}
-    assert isinstance(answer, DeferredResponse)
+    assert isinstance(response, DeferredResponse)
     log.settle()
     assert offsets_of(state, "g1") == {"t": {0: 1, 2: 3}, "u": {0: 2}}
 
 
 @pytest.mark.parametrize(("kafka_version", "expected"), [("3.9", 28), ("4.4", -1)])
 def test_failed_write_changes_nothing(kafka_version: str, expected: int) -> None:
-    """OC-35, OC-36, OS-24: the answer is the mapped error, and what was there before stays."""
+    """OC-35, OC-36, OS-24: the response has the mapped error, and the earlier offset remains."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
     state.coordinator.log = RecordingLog(error=10)
@@ -51,7 +51,7 @@ def test_refused_commit_is_not_written() -> None:
     assert log.appended == []
 
 
-def test_large_commit_is_answered_in_one_piece() -> None:
+def test_large_commit_gets_one_response() -> None:
     """OS-3: ten thousand partitions in one request."""
     state = new_state(topics={"t": 10_000})
     response = ask(state, commit_request("g", {"t": {index: index for index in range(10_000)}}), 5)

@@ -37,7 +37,7 @@ Row = tuple[str, int, int, int, str, int]
 def fetch(
     state: BrokerState, group_id: str, topics: Mapping[str, Sequence[int]] | None, version: int, **options: Any
 ) -> tuple[list[Row], int]:
-    """Return the rows of the answer and the group's error; 0 where the version has no place for one."""
+    """Return the rows of the response and the group's error; 0 where the version has no field for one."""
     node_id = options.pop("node_id", 1)
     if version >= 8:
         asked = (
@@ -49,7 +49,7 @@ def fetch(
             )
         )
         request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=asked, **options),))
-        (answer,) = ask(state, request, version, node_id=node_id).groups
+        (response,) = ask(state, request, version, node_id=node_id).groups
     else:
         plain = (
             None
@@ -58,8 +58,8 @@ def fetch(
                 OffsetFetchRequestTopic(name=name, partition_indexes=tuple(indexes)) for name, indexes in topics.items()
             )
         )
-        answer = ask(state, OffsetFetchRequest(group_id=group_id, topics=plain), version, node_id=node_id)
-    return rows(answer.topics), answer.error_code
+        response = ask(state, OffsetFetchRequest(group_id=group_id, topics=plain), version, node_id=node_id)
+    return rows(response.topics), response.error_code
 
 
 def rows(topics: Any) -> list[Row]:
@@ -110,7 +110,7 @@ def test_missing_offset_is_no_error(kafka_version: str, version: int) -> None:
     """OF-10: unknown group, topic and partition alike; OF-37: 69 is never sent."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
-    assert fetch(state, "nobody", {"t": [0]}, version) == ([("t", 0, *MISSING)], 0)
+    assert fetch(state, "unknown", {"t": [0]}, version) == ([("t", 0, *MISSING)], 0)
     assert fetch(state, "g", {"nope": [0]}, version) == ([("nope", 0, *MISSING)], 0)
     assert fetch(state, "g", {"t": [2, 99, -1]}, version) == ([("t", index, *MISSING) for index in (2, 99, -1)], 0)
 
@@ -126,7 +126,7 @@ def test_null_topics_are_all(kafka_version: str, version: int) -> None:
         [("t", 0, 1, -1, "", 0), ("t", 2, 3, -1, "", 0), ("u", 0, 9, -1, "", 0)],
         0,
     )
-    assert fetch(state, "nobody", None, version) == ([], 0)
+    assert fetch(state, "unknown", None, version) == ([], 0)
 
 
 @pytest.mark.parametrize("version", range(1, 10))
@@ -166,7 +166,7 @@ def test_empty_group_id_is_a_group_id(kafka_version: str, version: int) -> None:
 
 
 @OLD_AND_NEW
-def test_offsets_of_a_group_in_rebalance_are_told_to_anyone(kafka_version: str) -> None:
+def test_offsets_of_a_group_in_rebalance_are_returned_to_each_client(kafka_version: str) -> None:
     """OF-30, OF-36: a classic group does not look at who asks."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1}})
@@ -177,7 +177,7 @@ def test_offsets_of_a_group_in_rebalance_are_told_to_anyone(kafka_version: str) 
 
 @pytest.mark.parametrize("version", [7, 9])
 def test_require_stable_changes_nothing_without_transactions(version: int) -> None:
-    """OF-19, OF-25: no offset is pending, and a commit is in the table by the time that it is answered (OF-20)."""
+    """OF-19, OF-25: no offset is pending, and a commit is in the table before its response is sent (OF-20)."""
     state = new_state()
     commit(state, "g", {"t": {0: 1}})
     topics = (OffsetFetchRequestTopic(name="t", partition_indexes=(0,)),)
@@ -191,12 +191,12 @@ def test_require_stable_changes_nothing_without_transactions(version: int) -> No
     assert rows(found) == [("t", 0, 1, -1, "", 0)]
 
 
-# The shape of answers.
+# Topics and groups of a response.
 
 
 @pytest.mark.parametrize(("kafka_version", "merges"), [("2.8", True), ("3.9", True), ("4.4", False), ("latest", False)])
 def test_duplicates_and_topics_without_partitions(kafka_version: str, merges: bool) -> None:
-    """OF-17: old brokers read a request into a map, new ones answer it as it stands."""
+    """OF-17: old brokers merge a request's topics in a map, new ones return them as they are named."""
     state = new_state(kafka_version)
     commit(state, "g", {"t": {0: 1, 1: 2}})
     asked = (
@@ -210,14 +210,14 @@ def test_duplicates_and_topics_without_partitions(kafka_version: str, merges: bo
 
 
 @pytest.mark.parametrize("kafka_version", ["3.0", "3.9", "4.4"])
-def test_no_groups_are_answered(kafka_version: str) -> None:
-    """Measured on 3.0.2 to 4.0.0 as never answered, on 4.4.0 as here."""
+def test_a_request_without_groups_gets_an_empty_response(kafka_version: str) -> None:
+    """Measured: 3.0.2 to 4.0.0 never respond, 4.4.0 responds like kproto."""
     assert ask(new_state(kafka_version), OffsetFetchRequest(groups=()), 8).groups == ()
 
 
 @BATCHED
-def test_several_groups_are_answered_each_by_itself(version: int) -> None:
-    """OF-3, OF-31, OF-39: in order, a group twice if it was asked twice, an error where it belongs."""
+def test_each_group_of_a_request_gets_its_own_result(version: int) -> None:
+    """OF-3, OF-31, OF-39: in the order of the request, a repeated group twice, each error in its group."""
     state = new_state(node_count=2)
     commit_partition = state.cluster.topics["__consumer_offsets"].partitions
     for partition in commit_partition:
@@ -225,19 +225,19 @@ def test_several_groups_are_answered_each_by_itself(version: int) -> None:
     commit(state, "g", {"t": {0: 1}})
     commit_partition[42].leader = 2  # of g1
     asked = (OffsetFetchRequestTopics(name="t", partition_indexes=(0,)),)
-    groups = tuple(OffsetFetchRequestGroup(group_id=group_id, topics=asked) for group_id in ("g", "g1", "nobody", "g"))
+    groups = tuple(OffsetFetchRequestGroup(group_id=group_id, topics=asked) for group_id in ("g", "g1", "unknown", "g"))
     response = ask(state, OffsetFetchRequest(groups=groups), version)
     responses = [(group.group_id, group.error_code, rows(group.topics)) for group in response.groups]
     assert responses == [
         ("g", 0, [("t", 0, 1, -1, "", 0)]),
         ("g1", 16, []),
-        ("nobody", 0, [("t", 0, *MISSING)]),
+        ("unknown", 0, [("t", 0, *MISSING)]),
         ("g", 0, [("t", 0, 1, -1, "", 0)]),
     ]
 
 
 @BATCHED
-def test_no_groups_are_answered_with_none(version: int) -> None:
+def test_a_request_without_groups_gets_an_empty_response_in_each_version(version: int) -> None:
     """OF-39."""
     assert ask(new_state(), OffsetFetchRequest(groups=()), version).groups == ()
 
@@ -306,10 +306,10 @@ def test_topics_are_named_by_id_from_v10_on() -> None:
     ids = [bytes(16), state.cluster.topics["t"].topic_id, b"\xff" * 16, state.cluster.topics["u"].topic_id]
     asked = tuple(OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=(0, 9)) for topic_id in ids)
     groups = (OffsetFetchRequestGroup(group_id="g", topics=asked),)
-    (answer,) = ask(state, OffsetFetchRequest(groups=groups), 10).groups
+    (response,) = ask(state, OffsetFetchRequest(groups=groups), 10).groups
     returned = [
         (topic.topic_id, [(p.partition_index, p.committed_offset, p.metadata, p.error_code) for p in topic.partitions])
-        for topic in answer.topics
+        for topic in response.topics
     ]
     unknown = [(0, -1, "", 100), (9, -1, "", 100)]
     assert returned == [
@@ -318,7 +318,7 @@ def test_topics_are_named_by_id_from_v10_on() -> None:
         (ids[0], unknown),
         (ids[2], unknown),
     ]
-    assert answer.error_code == 0
+    assert response.error_code == 0
 
 
 def test_all_topics_come_with_their_ids() -> None:
@@ -326,8 +326,8 @@ def test_all_topics_come_with_their_ids() -> None:
     state = new_state("4.4")
     commit(state, "g", {"t": {0: 1}, "u": {0: 2}})
     groups = (OffsetFetchRequestGroup(group_id="g", topics=None),)
-    (answer,) = ask(state, OffsetFetchRequest(groups=groups), 10).groups
-    assert [topic.topic_id for topic in answer.topics] == [state.cluster.topics[name].topic_id for name in ("t", "u")]
+    (response,) = ask(state, OffsetFetchRequest(groups=groups), 10).groups
+    assert [topic.topic_id for topic in response.topics] == [state.cluster.topics[name].topic_id for name in ("t", "u")]
 
 
 # v0 (OF-11, OC-20).

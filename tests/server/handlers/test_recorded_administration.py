@@ -1,7 +1,7 @@
-"""DescribeGroups, ListGroups, DeleteGroups and OffsetDelete answers of eight releases, given again.
+"""kproto returns the DescribeGroups, ListGroups, DeleteGroups and OffsetDelete responses of eight releases.
 
-Groups with members are put together from what the broker said of them; what is told of them, and what is kept back in
-which state and version, is ours. Not asked: what needs an authorizer ("denied" in the note).
+The tests create groups with members from the recorded responses. kproto decides which fields a response has and hides
+in each state and version. Requests that need an authorizer ("denied" in the note) are left out.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from kproto.headers import read_response
 from kproto.messages.k42_delete_groups import DeleteGroupsRequest
 from kproto.messages.k47_offset_delete import (
     OffsetDeleteRequest,
@@ -22,6 +21,7 @@ from kproto_server.state import BrokerState
 from tests.coordinator.broker_state import ask, commit, group_with
 from tests.fixture_files import GoldenPair
 from tests.server.handlers.recorded import RELEASES, another_node_leads, conversation, recorded_state, replay
+from tests.server.handlers.recorded_topics import response_of
 
 STATES = {state.value: state for state in GroupState} | {"AwaitingSync": GroupState.COMPLETING_REBALANCE}
 
@@ -30,14 +30,9 @@ def _asked(api: str, release: str) -> list[GoldenPair]:
     return [pair for pair in conversation(api, release) if "denied" not in pair.note]
 
 
-def _answer(pair: GoldenPair) -> Any:
-    assert pair.response is not None
-    return read_response(pair.response, pair.api_key, pair.api_version)[1]
-
-
 def _put_together(state: BrokerState, pair: GoldenPair) -> None:
-    """The group with members that a DescribeGroups answer tells of; hidden metadata is there all the same."""
-    returned = _answer(pair).groups[0]
+    """Create the group that a DescribeGroups response describes; its members also have the metadata that it hides."""
+    returned = response_of(pair).groups[0]
     members = [
         Member(
             member.member_id,
@@ -84,11 +79,11 @@ def test_groups_are_described_as_the_release_did(release: str) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_groups_are_listed_as_the_release_did(release: str) -> None:
-    """GP-42: the groups of the newest version's unfiltered answer, told and filtered in all versions."""
+    """GP-42: every version returns and filters the groups of the newest version's unfiltered response."""
     pairs = _asked("ListGroups", release)
     state = recorded_state(release, pairs)
     unfiltered = [pair for pair in pairs if pair.note == "all"][-1]
-    for returned in _answer(unfiltered).groups:
+    for returned in response_of(unfiltered).groups:
         group = group_with(
             state,
             returned.group_id,

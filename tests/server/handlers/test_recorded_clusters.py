@@ -1,7 +1,7 @@
-"""Three real brokers of which one and two are stopped and started again: ours tell the same at every step.
+"""Three brokers of which one, then two stop and start again: kproto returns the recorded responses at every step.
 
-Who leads, in which epoch, who is in sync and who offline; who answers ListOffsets, Fetch and OffsetForLeaderEpoch, and
-whom an answer points to; what can be made meanwhile.
+The responses have leaders, epochs, in-sync and offline replicas. The tests also compare which brokers respond to
+ListOffsets, Fetch and OffsetForLeaderEpoch, the brokers that a response names, and what can be created meanwhile.
 """
 
 from __future__ import annotations

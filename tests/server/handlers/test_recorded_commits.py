@@ -1,4 +1,4 @@
-"""OffsetCommit answers of eight releases, 0.10.2.2 to 4.4.0, given again by the Kafka version of each.
+"""kproto returns the OffsetCommit responses of eight releases, 0.10.2.2 to 4.4.0, with the Kafka version of each.
 
 Not asked: what needs an authorizer ("denied" in the note).
 """
@@ -16,21 +16,21 @@ from tests.server.handlers.recorded import RELEASES, conversation, recorded_stat
 
 
 def _stable(state: BrokerState, request: Any) -> None:
-    """A group of generation 1 with the member that asks, or with another if it asks for a ghost."""
-    member_id = request.member_id if request.member_id not in ("", "ghost") else "somebody"
+    """Create a group of generation 1 with the member of the request, or another member if the request names "ghost"."""
+    member_id = request.member_id if request.member_id not in ("", "ghost") else "other"
     group_with(state, request.group_id, GroupState.STABLE, [Member(member_id)])
 
 
 def _in_state(group_state: GroupState, generation: int) -> Any:
     def prepare(state: BrokerState, request: Any) -> None:
-        member_id = request.member_id if request.member_id not in ("", "ghost") else "somebody"
+        member_id = request.member_id if request.member_id not in ("", "ghost") else "other"
         group_with(state, request.group_id, group_state, [Member(member_id)], generation=generation)
 
     return prepare
 
 
 def _static(state: BrokerState, request: Any) -> None:
-    member_id = request.member_id if request.member_id != "ghost" else "inst-1-somebody"
+    member_id = request.member_id if request.member_id != "ghost" else "inst-1-other"
     group_with(state, request.group_id, GroupState.STABLE, [Member(member_id, group_instance_id="inst-1")])
 
 
@@ -40,7 +40,7 @@ def _empty(state: BrokerState, request: Any) -> None:
 
 def _consumer(state: BrokerState, request: Any) -> None:
     group = state.coordinator.groups.create(request.group_id, 0, "consumer")
-    member_id = request.member_id if request.member_id != "ghost" else "somebody"
+    member_id = request.member_id if request.member_id != "ghost" else "other"
     group.add_member(Member(member_id, epoch=2, speaks_classic=False))
     group.state = GroupState.STABLE
 
@@ -74,10 +74,10 @@ SITUATIONS = {
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_commits_are_answered_as_the_release_did(release: str) -> None:
+def test_commit_responses_equal_the_recorded_ones(release: str) -> None:
     """OC-2 to OC-26, OC-30 to OC-32, OC-41, in every version that the release has.
 
-    The answers' octets are the same: OC-4, OC-7, BA-15 too, and no answer at all to a null group id (OC-8, BA-14).
+    The bytes are equal (also OC-4, OC-7, BA-15). A null group id gets no response (OC-8, BA-14).
     """
     pairs = [pair for pair in conversation("OffsetCommit", release) if "denied" not in pair.note]
     assert len(pairs) > 60

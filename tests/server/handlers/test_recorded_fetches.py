@@ -1,7 +1,7 @@
-"""OffsetFetch answers of eight releases, 0.10.2.2 to 4.4.0, given again by the Kafka version of each.
+"""kproto returns the OffsetFetch responses of eight releases, 0.10.2.2 to 4.4.0, with the Kafka version of each.
 
 Not asked: what needs an authorizer ("denied" in the note) or a transaction that committed, and the request without
-groups that 3.9.2 never answered.
+groups, to which 3.9.2 never responded.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ def _consumer(change: int, member_id: str | None = None) -> Any:
 SITUATIONS = {
     "KIP-848 group: right epoch": _consumer(0),
     "KIP-848 group: stale epoch": _consumer(1),
-    "KIP-848 group: unknown member": _consumer(0, "somebody"),
+    "KIP-848 group: unknown member": _consumer(0, "other"),
     "group that another broker coordinates": another_node_leads,
     "group that another broker coordinates, all": another_node_leads,
 }
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_fetches_are_answered_as_the_release_did(release: str) -> None:
+def test_fetch_responses_equal_the_recorded_ones(release: str) -> None:
     """OF-1 to OF-17, OF-31, OF-35 to OF-38, in every version that the release has.
 
-    The answers' octets are the same: OF-2, OF-40, BA-15 too, and no answer at all to null topics of v0 and v1 (OF-14).
+    The bytes are equal (also OF-2, OF-40, BA-15). Null topics of v0 and v1 get no response (OF-14).
     """
     pairs = conversation("OffsetFetch", release)
     pairs = [pair for pair in pairs if not any(reason in pair.note for reason in NOT_ASKED)]

@@ -1,4 +1,4 @@
-"""Metadata, FindCoordinator, ApiVersions and ListOffsets as eight releases answered them (fixtures/golden/frames).
+"""Metadata, FindCoordinator, ApiVersions and ListOffsets responses of eight releases (fixtures/golden/frames).
 
 A broker is put together as its recording shows it, then asked what the real one was asked. Not asked: what needs an
 authorizer ("denied" in the note).

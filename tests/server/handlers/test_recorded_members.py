@@ -1,6 +1,6 @@
-"""What brokers of eight releases answered to members that there are not (fixtures/golden/frames), answered again.
+"""kproto returns the responses of eight releases to unknown members (fixtures/golden/frames).
 
-Real conversations of members are in tests/membership; this is what needs none, byte for byte.
+These requests need no members. Traces of real members are in tests/membership.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ APIS = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
 
 FAR = "group that another broker coordinates"
 SESSION_TIMEOUTS = ("session timeout too small", "session timeout too large")
-NOBODY = ("unknown member id, unknown group", "unknown group", "empty group id", *SESSION_TIMEOUTS, FAR)
-"""What needs no members."""
+NOTES_WITHOUT_MEMBERS = ("unknown member id, unknown group", "unknown group", "empty group id", *SESSION_TIMEOUTS, FAR)
+"""Notes of the recorded requests that need no members."""
 
 
 def asked(api: str, release: str) -> list[GoldenPair]:
-    """Those whose members the broker never had, the ones that another broker speaks for last."""
-    pairs = [pair for pair in conversation(api, release) if pair.note in NOBODY]
+    """Return the pairs whose members the broker never had; groups of another coordinator come last."""
+    pairs = [pair for pair in conversation(api, release) if pair.note in NOTES_WITHOUT_MEMBERS]
     return sorted(pairs, key=lambda pair: pair.note == FAR)
 
 

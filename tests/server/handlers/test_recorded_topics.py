@@ -1,4 +1,4 @@
-"""Topics as brokers of 40 release lines and modes made, told and deleted them, and in depth as four of them did.
+"""Brokers of 40 release lines and modes create, describe and delete topics, and four of them do so in depth.
 
 The same requests in the same order are put to our broker with the release of that release. Every difference is named
 here with its reason; those that are a choice of ours are in server/DEVIATIONS.md.
@@ -55,7 +55,7 @@ def _make_what_was_left_out(state: BrokerState, pair: GoldenPair) -> None:
 
 
 def _reason(broker: str, pair: GoldenPair) -> str | None:
-    """Why our broker may answer this pair otherwise."""
+    """Return why kproto may respond differently to this pair; None: it may not."""
     note = pair.note.removesuffix(SECOND_BROKER).strip()
     line = tuple(int(part) for part in broker.partition("-")[0].split("."))
     what = (pair.api, note)
@@ -68,7 +68,7 @@ def _reason(broker: str, pair: GoldenPair) -> str | None:
     if line < (0, 11) and note.startswith(("offsets topic", "group, too few brokers")):
         return "before 0.11 our topic is there at the second question, theirs was not yet"
     if line[:2] in ((0, 10), (0, 11)) and pair.api == "CreateTopics":
-        return "DEVIATION: the texts are those of 1.0; a config without value is answered"
+        return "DEVIATION: the texts are those of 1.0; a config without value gets a response"
     if line[:2] == (0, 8) and pair.api == "Metadata":
         return "DEVIATION: 0.8 names no brokers before it has a topic, and has error -1 for a bad name"
     return None

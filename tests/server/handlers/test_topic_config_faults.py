@@ -1,4 +1,4 @@
-"""What is told of requests about topics' configs with more than one fault; measured on 2.8.2, 3.9.2 and 4.4.0."""
+"""Errors for requests about topics' configs that have more than one fault; measured on 2.8.2, 3.9.2 and 4.4.0."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def replace(state: BrokerState, topic: str, name: str, *values: str) -> int:
 
 
 @pytest.mark.parametrize(("kafka_version", "value_first"), [("2.8", False), ("3.9", True), ("4.4", True)])
-def test_kraft_judges_values_before_it_looks_for_the_topic(kafka_version: str, value_first: bool) -> None:
+def test_kraft_checks_values_before_it_looks_for_the_topic(kafka_version: str, value_first: bool) -> None:
     state = new_state(kafka_version)
     assert replace(state, "nope", "retention.ms", "soon") == (40 if value_first else 3)
     assert replace(state, "nope", "retention.ms", "1000") == 3
@@ -65,7 +65,7 @@ def test_changes_are_understood_before_the_topic_is_looked_for(kafka_version: st
 
 
 @pytest.mark.parametrize("kafka_version", ["3.9", "4.4"])
-def test_kraft_judges_the_name_between_the_changes_and_their_values(kafka_version: str) -> None:
+def test_kraft_checks_the_name_between_the_changes_and_their_values(kafka_version: str) -> None:
     state = new_state(kafka_version)
     assert change(state, "", ("retention.ms", SET, "soon")) == (42, "Default topic resources are not allowed.")
     assert change(state, "a b", ("retention.ms", SET, "soon"))[0] == 17
@@ -80,7 +80,7 @@ def test_nothing_is_appended_to_what_is_not_known(kafka_version: str, returned: 
     assert change(new_state(kafka_version), "t", ("no.such", APPEND, "1")) == returned
 
 
-def test_of_several_faults_the_first_is_told() -> None:
+def test_of_several_faults_the_first_is_reported() -> None:
     first, second = ("retention.ms", APPEND, "1"), ("max.message.bytes", APPEND, "1")
     for changes in ((first, second), (second, first)):
         assert change(new_state("4.4"), "t", *changes) == (

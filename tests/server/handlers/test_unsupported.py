@@ -1,6 +1,6 @@
 """Each API that does nothing in kproto has a response in each version: an error that stops a client, or an empty list.
 
-Requests are made from the declarations, with one item in each array; the answers of 4.4.0 are recorded ones.
+Requests are made from the declarations, with one item in each array; the responses of 4.4.0 are recorded ones.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ SERVED = [
 UNSUPPORTED = [(api_key, version) for api_key, version in SERVED if api_key not in HANDLED]
 
 EMPTY = {"DescribeClientQuotas", "ListTransactions"}
-"""APIs that answer in truth that there is nothing."""
+"""APIs that return an empty list and no error."""
 
 
-def test_every_key_has_a_handler_or_an_answer() -> None:
+def test_every_key_has_a_handler_or_a_response() -> None:
     assert {APIS[api_key] for api_key in set(LATEST.api_versions) - HANDLED} <= set(RESPONSES)
     assert not {APIS[api_key] for api_key in HANDLED} & set(RESPONSES)
 
 
 @pytest.mark.parametrize(("api_key", "version"), SERVED)
-def test_every_key_is_answered_in_every_version_of_latest(api_key: int, version: int) -> None:
-    """The answer has a form on the wire, and it is the version's."""
+def test_every_key_gets_a_response_in_every_version_of_latest(api_key: int, version: int) -> None:
+    """The response encodes and decodes in the version of the request."""
     request = sample_request(api_key, version)
     codec = registry.codec(api_key, version)
     body = codec.encode_request(request)
     assert codec.decode_request(body, 0) == (request, len(body))
     response = ask(new_state(), request, version)
     if not isinstance(response, Struct):
-        response = response.answer()  # a Fetch that waits
+        response = response.respond()  # a Fetch that waits
     encoded = codec.encode_response(response)
     assert codec.decode_response(encoded, 0)[1] == len(encoded)
 
 
 @pytest.mark.parametrize(("api_key", "version"), UNSUPPORTED)
-def test_an_unsupported_api_answers_its_error_and_no_other(api_key: int, version: int) -> None:
+def test_an_unsupported_api_returns_its_error_and_no_other(api_key: int, version: int) -> None:
     error_response = RESPONSES[APIS[api_key]]
     response = ask(new_state(), sample_request(api_key, version), version)
     found = error_codes(response)
@@ -104,10 +104,10 @@ AS_4_4_0 = {
     "AlterReplicaLogDirs",
     "OffsetForLeaderEpoch",
 }
-"""Answers that are those of a real broker without security, quotas and log directories."""
+"""APIs that respond like a real broker without security, quotas and log directories."""
 
 
-def test_answers_are_those_of_a_real_broker_without_security() -> None:
+def test_responses_are_those_of_a_real_broker_without_security() -> None:
     """BA-20 to BA-24, BA-111, BA-120, delegation tokens, OffsetForLeaderEpoch of empty partitions."""
     pairs = [pair for pair in golden_topics("4.4.0-others") if pair.api in AS_4_4_0]
     state = fresh_state("4.4.0", {})

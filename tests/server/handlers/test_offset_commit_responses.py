@@ -1,4 +1,4 @@
-"""OffsetCommit: topic ids, the order of answers, and the store of v0 (OC-14, OC-16, OC-20)."""
+"""OffsetCommit: topic ids, the order of responses, and the store of v0 (OC-14, OC-16, OC-20)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def by_id(state: BrokerState, *topics: tuple[bytes, int]) -> OffsetCommitRequest
 
 
 def test_topics_are_named_by_id_from_v10_on() -> None:
-    """OC-2: the answer has the id and no name."""
+    """OC-2: the response has the id and no name."""
     state = new_state("4.4")
     topic_id = state.cluster.topics["t"].topic_id
     (topic,) = ask(state, by_id(state, (topic_id, 0)), 10).topics
@@ -74,7 +74,7 @@ def test_id_of_a_deleted_topic_is_unknown_although_its_name_is_back() -> None:
     assert topic.partitions[0].error_code == 100
 
 
-# The order of answers (OC-14).
+# The order of partitions in a response (OC-14).
 
 
 def test_refused_partitions_come_first_in_4_x() -> None:
@@ -84,7 +84,7 @@ def test_refused_partitions_come_first_in_4_x() -> None:
     assert codes(ask(state, request, 5)) == [("t", 9, 3), ("t", 1, 0), ("t", 0, 0), ("nope", 0, 3), ("u", 0, 0)]
 
 
-def test_without_refusals_the_answer_is_in_the_order_of_the_request() -> None:
+def test_without_refusals_the_response_is_in_the_order_of_the_request() -> None:
     """OC-14."""
     state = new_state("4.4")
     request = repeated(("u", 0, 1), ("t", 2, 1), ("t", 0, 1))
@@ -95,7 +95,7 @@ def test_without_refusals_the_answer_is_in_the_order_of_the_request() -> None:
 
 @pytest.mark.parametrize(("kafka_version", "responses"), [("2.0", 1), ("3.9", 1), ("4.4", 2), ("latest", 2)])
 def test_partition_named_twice(kafka_version: str, responses: int) -> None:
-    """OC-14: answered once by the old coordinator and twice by the new; the last offset wins in both."""
+    """OC-14: the old coordinator returns it once, the new one twice; both keep the last offset."""
     state = new_state(kafka_version)
     state.coordinator.log = log = RecordingLog()
     assert codes(ask(state, repeated(("t", 0, 5), ("t", 0, 6)), 5)) == [("t", 0, 0)] * responses
