@@ -1,4 +1,4 @@
-"""The clock is driven by hand: real time is what the test says it is (D7)."""
+"""The broker's clock has four modes, and its timers fire in order of broker time; the tests pass real time in (D7)."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ def clock(mode: str) -> Clock:
     return Clock(wall_ms=1_000_000, real_ms=0, mode=ClockMode.parse(mode))
 
 
-def test_real_time_passes_one_to_one() -> None:
+def test_a_real_clock_advances_with_real_time() -> None:
     real = clock("real")
     assert real.tick(2_500) == 1_002_500
 
 
-def test_scaled_time_passes_faster() -> None:
+def test_a_scaled_clock_advances_faster_than_real_time() -> None:
     scaled = clock("scaled:60")
     assert scaled.tick(1_000) == 1_060_000
 
 
-def test_manual_time_stands_still_until_it_is_advanced() -> None:
+def test_a_manual_clock_advances_only_by_advance() -> None:
     manual = clock("manual")
     assert manual.tick(5_000) == 1_000_000
     manual.advance(DAY_MS)
     assert manual.now_ms() == 1_000_000 + DAY_MS
 
 
-def test_advance_fires_timers_in_the_order_of_their_times_each_at_its_own_time() -> None:
+def test_advance_fires_each_timer_at_its_own_time_in_order() -> None:
     manual = clock("manual")
     fired: list[tuple[str, int]] = []
     manual.call_at(1_000_300, lambda: fired.append(("late", manual.now_ms())))
@@ -40,20 +40,20 @@ def test_advance_fires_timers_in_the_order_of_their_times_each_at_its_own_time()
     assert fired == [("early", 1_000_100), ("late", 1_000_300)]
 
 
-def test_a_timer_that_sets_itself_again_fires_as_often_as_the_time_holds() -> None:
+def test_a_periodic_timer_fires_once_for_each_period() -> None:
     manual = clock("manual")
     runs: list[int] = []
 
-    def sweep() -> None:
+    def expire_offsets() -> None:
         runs.append(manual.now_ms())
-        manual.call_at(manual.now_ms() + 600_000, sweep)
+        manual.call_at(manual.now_ms() + 600_000, expire_offsets)
 
-    manual.call_at(1_600_000, sweep)
+    manual.call_at(1_600_000, expire_offsets)
     manual.advance(8 * DAY_MS)
     assert len(runs) == 8 * 144
 
 
-def test_a_clients_long_poll_ends_in_real_time_while_a_manual_clock_stands() -> None:
+def test_a_clients_long_poll_ends_in_real_time_under_a_manual_clock() -> None:
     manual = clock("manual")
     fired: list[str] = []
     manual.call_at(1_000_500, lambda: fired.append("poll"), for_client=True)
@@ -65,11 +65,11 @@ def test_a_clients_long_poll_ends_in_real_time_while_a_manual_clock_stands() -> 
     manual.run_due()
     assert fired == ["poll"]
     manual.advance(DAY_MS)
-    assert fired == ["poll"], "and only once"
+    assert fired == ["poll"], "a timer fires once"
 
 
 @pytest.mark.parametrize("mode", ["real", "manual"])
-def test_a_timer_that_is_due_at_once_can_be_left_for_the_next_round(mode: str) -> None:
+def test_run_due_can_leave_a_new_timer_to_the_next_iteration(mode: str) -> None:
     made = clock(mode)
     fired: list[str] = []
     made.call_at(1_000_000, lambda: fired.append("first"), for_client=True)
@@ -82,7 +82,7 @@ def test_a_timer_that_is_due_at_once_can_be_left_for_the_next_round(mode: str) -
     assert fired == ["first", "second"]
 
 
-def test_a_brokers_own_timer_waits_for_a_manual_clock_for_ever() -> None:
+def test_a_brokers_own_timer_fires_only_when_a_manual_clock_advances() -> None:
     manual = clock("manual")
     manual.call_at(1_000_500, lambda: None)
     assert manual.delay_ms() is None
@@ -99,13 +99,13 @@ def test_a_cancelled_timer_does_nothing() -> None:
     assert real.delay_ms() is None
 
 
-def test_the_loop_sleeps_as_long_as_the_next_timer_is_away_in_real_time() -> None:
+def test_the_delay_until_the_next_timer_is_in_real_time() -> None:
     scaled = clock("scaled:100")
     scaled.call_at(1_001_000, lambda: None)
     assert scaled.delay_ms() == 10
 
 
-def test_an_auto_clock_jumps_to_its_next_timer_only_when_nothing_happens() -> None:
+def test_an_auto_clock_jumps_to_its_next_timer_only_when_idle() -> None:
     auto = clock("auto")
     fired: list[int] = []
     auto.call_at(1_000_000 + DAY_MS, lambda: fired.append(auto.now_ms()))
@@ -119,18 +119,18 @@ def test_an_auto_clock_jumps_to_its_next_timer_only_when_nothing_happens() -> No
     assert fired == [1_000_000 + DAY_MS]
 
 
-def test_an_auto_clock_does_not_jump_to_what_is_in_the_background() -> None:
-    """Or all that was committed would be gone after a moment of quiet."""
+def test_an_auto_clock_does_not_jump_to_background_timers() -> None:
+    """Otherwise all committed offsets would expire while no client sends requests."""
     auto = clock("auto")
     fired: list[str] = []
-    auto.call_at(1_000_600, lambda: fired.append("sweep"), in_background=True)
+    auto.call_at(1_000_600, lambda: fired.append("expiration"), in_background=True)
     auto.tick(AUTO_IDLE_MS * 2)
     auto.run_due()
     assert fired == []
     assert auto.delay_ms() == 600 - AUTO_IDLE_MS * 2
     auto.call_at(1_000_900, lambda: fired.append("session"))
     auto.run_due()
-    assert fired == ["sweep", "session"], "it is passed on the way to something else"
+    assert fired == ["expiration", "session"], "a jump to another timer passes the background timer"
 
 
 def test_background_and_other_timers_fire_in_one_order() -> None:
