@@ -80,15 +80,15 @@ def report(directory: Path, environment: dict[str, str]) -> int:
         check=True,
     )
     by_module: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    survivors = []
+    surviving = []
     for line in results.stdout.splitlines():
         mutant, _, status = line.strip().rpartition(": ")
         by_module[mutant.partition(".x")[0]][status] += 1
         if status == "survived":
-            survivors.append(mutant)
+            surviving.append(mutant)
     for module, counts in sorted(by_module.items()):
         print(module, ", ".join(f"{count} {status}" for status, count in counts.most_common()))
-    for mutant in survivors:
+    for mutant in surviving:
         diff = [sys.executable, "-m", "mutmut", "show", mutant]
         print(subprocess.run(diff, cwd=directory, env=environment, capture_output=True, text=True).stdout)
     return 0

@@ -1,13 +1,18 @@
-"""Time is one object (D7): real, scaled, manual, or advancing by itself when nothing happens.
+"""The broker's clock (D7): real, scaled, manual, or automatic, and all timers of the broker.
 
-Theory of operation. Broker time is wall time at the start, plus the monotonic time since then multiplied by ``rate``,
-plus every `advance`. Rate 1 is real, 60 makes a minute of a second, 0 is a clock that only a test moves. Every timer
-of the broker stands in this object's heap and fires by broker time.
+Theory of operation. Broker time is the wall time at the start, plus the monotonic time since the start multiplied by
+``rate``, plus the duration of every `advance`. Rate 1 is real time, rate 60 turns a second into a minute, and rate 0
+stops the clock between calls of `advance`. Every timer of the broker is in a heap of the clock and fires by broker
+time.
 
-A client is not in on the game: it has a socket and a real timeout. So a timer set for a client's parked request is
-also given its real delay, and fires by whichever comes first: a manual clock never freezes a real client.
+Clients do not see virtual time: their timeouts pass in real time. The timer of a client's delayed operation therefore
+has a second, real deadline and fires at the earlier of the two, so that a manual clock never blocks a real client.
 
-The object is pure: real time is passed in by the shell (`tick`), which asks `delay_ms` how long it may sleep.
+An automatic clock runs in real time and jumps to its next timer when the broker is idle. Background timers (periodic
+tasks such as offset expiration) are in a heap of their own, because the clock does not jump to them: an idle broker
+would otherwise expire all offsets at once. A jump to another timer fires the background timers that it passes.
+
+The clock reads no real time itself. The event loop passes it to `tick` and sleeps for at most `delay_ms`.
 """
 
 from __future__ import annotations
@@ -22,21 +27,21 @@ Due = TypeVar("Due", int, float)
 
 NEVER = float("inf")
 AUTO_IDLE_MS = 10
-"""How long nothing must have happened, in real milliseconds, before an auto-advancing clock jumps to its next timer."""
+"""Real milliseconds without activity after which an automatic clock jumps to its next timer."""
 
 
 class ClockMode(NamedTuple):
-    """``rate``: broker milliseconds a real one; ``auto``: jump to the next timer when idle."""
+    """``rate``: broker milliseconds per real millisecond; ``auto``: jump to the next timer when idle."""
 
     rate: float = 1.0
     auto: bool = False
 
     @classmethod
     def parse(cls, text: str) -> ClockMode:
-        """Read ``real``, ``manual``, ``auto`` or ``scaled:N``.
+        """Return the mode that ``real``, ``manual``, ``auto`` or ``scaled:N`` names.
 
         Raises:
-            ValueError: with one line that names the forms.
+            ValueError: the text is none of these; the message lists them.
         """
         match text.split(":"):
             case ["real"]:
@@ -58,7 +63,10 @@ def _positive(text: str) -> bool:
 
 
 class Timer:
-    """One thing to do at a time; `cancel` makes it nothing."""
+    """An action and the time at which the clock calls it.
+
+    `call_at` creates timers. A timer without an action was canceled or has fired.
+    """
 
     __slots__ = ("action", "due_ms", "real_due_ms")
 
@@ -68,58 +76,64 @@ class Timer:
         self.action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
+        """Remove the action; the timer stays in its heaps until it is their first."""
         self.action = None
 
 
 class Clock:
-    """Broker time in milliseconds since the epoch, and the timers that go by it."""
+    """Broker time in milliseconds since the epoch, and the timers that fire by it."""
 
     def __init__(self, wall_ms: float, real_ms: float, mode: ClockMode | None = None) -> None:
-        """``wall_ms``: since the epoch; ``real_ms``: a monotonic reading of the same moment."""
+        """``wall_ms``: wall time since the epoch; ``real_ms``: monotonic time at the same moment."""
         self.mode: ClockMode = mode or ClockMode()
         self.real_ms: float = real_ms
-        """The last reading of real time."""
+        """Real time of the last `tick`."""
         self._broker_ms = float(wall_ms)
         self._active_ms = real_ms
         self.timers_set: int = 0
-        """How many timers were set so far."""
+        """Number of timers set so far, which is also the number of the newest timer."""
+        # Entries of the heaps are (due time, timer number, timer): timers with the same due time fire in the order in
+        # which they were set.
         self._by_broker: list[tuple[int, int, Timer]] = []
         self._in_background: list[tuple[int, int, Timer]] = []
         self._by_real: list[tuple[float, int, Timer]] = []
         self._quiet_until_ms: float | None = None
-        """Real time before which nothing is due, as far as it was worked out; None: it has to be."""
+        """Cached real time before which no timer is due; None: not computed since a timer was set or has fired."""
 
     def now_ms(self) -> int:
-        """Broker time as of the last `tick`."""
+        """Return broker time at the last `tick` or `advance`."""
         return int(self._broker_ms)
 
     def tick(self, real_ms: float) -> int:
-        """Take note of real time; return broker time."""
+        """Set real time; return broker time."""
         self._broker_ms += (real_ms - self.real_ms) * self.mode.rate
         self.real_ms = real_ms
         return int(self._broker_ms)
 
     def active(self) -> int:
-        """Something happened: an auto-advancing clock waits again before it jumps. Return broker time."""
+        """Record activity, so that an automatic clock starts its idle time again; return broker time."""
         self._active_ms = self.real_ms
         return int(self._broker_ms)
 
     @property
     def quiet_ms(self) -> float:
-        """Real milliseconds since something happened."""
+        """Real milliseconds since the last activity."""
         return self.real_ms - self._active_ms
 
     def advance(self, duration_ms: float) -> None:
-        """Move broker time forward; due timers fire in the order of their times, each at its own time.
+        """Advance broker time and fire the due timers in the order of their due times.
+
+        Broker time is a timer's due time while its action runs.
 
         Raises:
-            ValueError: time does not go back.
+            ValueError: the duration is negative.
         """
         if duration_ms < 0:
             raise ValueError(f"the clock can't go back by {-duration_ms} ms")
         self._quiet_until_ms = None
         target = self._broker_ms + duration_ms
         while (timer := self._pop_broker(target)) is not None:
+            # An overdue timer must not turn time back; an action may have called `advance` itself.
             self._broker_ms = max(self._broker_ms, timer.due_ms)
             self._run(timer)
         self._broker_ms = max(self._broker_ms, target)
@@ -127,23 +141,30 @@ class Clock:
     def call_at(
         self, due_ms: int, action: Callable[[], None], *, for_client: bool = False, in_background: bool = False
     ) -> Timer:
-        """Do something at a broker time.
+        """Call an action at a broker time; return its timer.
 
         Args:
-            for_client: at the latest when as much real time has passed.
-            in_background: housekeeping, which an auto-advancing clock does not jump to.
+            due_ms: broker time of the call.
+            action: called once, by `run_due` or `advance`.
+            for_client: call the action also when the same duration has passed in real time.
+            in_background: an automatic clock does not jump to this timer.
         """
         self._quiet_until_ms = None
         real = self.real_ms + max(0.0, due_ms - self._broker_ms) if for_client else None
         timer = Timer(due_ms, real, action)
         order = self.timers_set = self.timers_set + 1
         heapq.heappush(self._in_background if in_background else self._by_broker, (due_ms, order, timer))
+        # At rate 1 the real deadline is never before the due time, so the second heap is not needed.
         if real is not None and self.mode.rate != 1.0:
             heapq.heappush(self._by_real, (real, order, timer))
         return timer
 
     def run_due(self, first_timers: float = NEVER) -> None:
-        """Fire what is due; of the timers that were ever set only the first so many."""
+        """Fire the due timers.
+
+        ``first_timers`` excludes timers with a higher number. The event loop passes `timers_set` as of the start of its
+        iteration, so that timers which the iteration sets fire in the next one at the earliest.
+        """
         if self._quiet_until_ms is not None and self.real_ms < self._quiet_until_ms:
             return
         self._quiet_until_ms = None
@@ -151,6 +172,7 @@ class Clock:
             self._run(timer)
         while (due := _first(self._by_real)) is not None and due[0] <= self.real_ms and due[1] <= first_timers:
             self._run(heapq.heappop(self._by_real)[2])
+        # The jump counts as activity: the timers that it fires have the idle time to cause further requests.
         if self.mode.auto and self.quiet_ms >= AUTO_IDLE_MS:
             next_due = _first(self._by_broker)
             if next_due is not None:
@@ -158,13 +180,15 @@ class Clock:
                 self.active()
 
     def delay_ms(self) -> float | None:
-        """Real milliseconds until something may be due; None: no timer is set."""
+        """Return the real milliseconds until a timer can be due; None: only `advance` can make a timer due."""
         if self._quiet_until_ms is None:
             delay_ms = self._work_out_delay_ms()
             self._quiet_until_ms = NEVER if delay_ms is None else self.real_ms + delay_ms
         return None if self._quiet_until_ms == NEVER else max(0.0, self._quiet_until_ms - self.real_ms)
 
     def _work_out_delay_ms(self) -> float | None:
+        # The minimum of three times: the first timer by broker time, an automatic clock's next jump, and the first real
+        # deadline of a client.
         delays = []
         due = self._next_heap()
         if due and due[0][0] <= self._broker_ms:
@@ -179,25 +203,27 @@ class Clock:
         return max(0.0, min(delays)) if delays else None
 
     def _next_heap(self) -> list[tuple[int, int, Timer]]:
-        """Return the heap whose first timer is due before that of the other; empty if no timer is set."""
+        """Return the broker-time heap with the earliest timer; an empty heap if no timer is set."""
         first, background = _first(self._by_broker), _first(self._in_background)
         if first is None or (background is not None and background < first):
             return self._in_background
         return self._by_broker
 
     def _pop_broker(self, until_ms: float, first_timers: float = NEVER) -> Timer | None:
+        """Remove and return the earliest timer that is due by broker time ``until_ms``; None: there is none."""
         heap = self._next_heap()
         is_due = heap and heap[0][0] <= until_ms and heap[0][1] <= first_timers
         return heapq.heappop(heap)[2] if is_due else None
 
     def _run(self, timer: Timer) -> None:
+        # A client's timer is in two heaps. Without its action, it does not fire a second time from the other heap.
         action, timer.action = timer.action, None
         if action is not None:
             action()
 
 
 def _first(heap: list[tuple[Due, int, Timer]]) -> tuple[Due, int, Timer] | None:
-    """Return the first timer of a heap, after those that were cancelled or have fired are gone."""
+    """Drop canceled and fired timers from the top of a heap; return its first entry."""
     while heap and heap[0][2].action is None:
         heapq.heappop(heap)
     return heap[0] if heap else None

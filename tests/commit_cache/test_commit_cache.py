@@ -1,8 +1,8 @@
-"""A remembered commit is never semantics (D13): two brokers get the same frames, one caches_commits and one does not.
+"""The commit cache changes no behavior (D13): two brokers get the same frames, one with the cache and one without.
 
-Every answer must have the same bytes, and at the end both must have the same offsets and the same observations. The
-frames come from Hypothesis: few groups, topics and shapes, so that commits repeat, mixed with all that may change what
-the next commit means.
+Both brokers must return the same bytes, and have the same offsets and observations at the end. Hypothesis generates the
+frames: few groups, topics and templates, so that commits repeat, mixed with all requests and events that can change the
+effect of the next commit.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Side:
 
     def __init__(self, settings: dict[str, str], *, caches_commits: bool) -> None:
         made = Settings.from_mapping({"offsets.topic.replication.factor": "2", **settings}, KAFKA_VERSION)
-        octet = iter(range(1, 1 << 30))
+        byte = iter(range(1, 1 << 30))
         addresses = [("127.0.0.1", 9092), ("127.0.0.1", 9093)]
         cluster = Cluster.of(
-            addresses, kafka_version=KAFKA_VERSION, settings=made, random_bytes=lambda n: next(octet).to_bytes(n, "big")
+            addresses, kafka_version=KAFKA_VERSION, settings=made, random_bytes=lambda n: next(byte).to_bytes(n, "big")
         )
         self.state = BrokerState(KAFKA_VERSION, made, cluster)
         self.dispatcher = Dispatcher(self.state, Observations(), caches_commits=caches_commits)
@@ -91,12 +91,12 @@ nodes = st.integers(0, 1)
 
 @st.composite
 def commits(draw: st.DrawFn) -> Action:
-    """Several commits in one read, of one shape; now and then a shape that is refused, or a topic named twice."""
+    """Return several commits of one template in one read; some templates are rejected or have a topic twice."""
     version = draw(st.sampled_from([2, 3, 4, 5, 8, 9, 1]))
     names = draw(st.lists(st.sampled_from([*TOPICS, *TOPICS, "unknown"]), min_size=1, max_size=2))
     indices = draw(st.sampled_from([(0,), (0, 1), (1, 0), (0, 1, 3), (0, 0), (0, 9), ()]))
     metadata = draw(st.sampled_from(["", None, "m", "x" * 5000]))
-    member = draw(st.sampled_from(["", "", "somebody"]))
+    member = draw(st.sampled_from(["", "", "member-1"]))
     generation = draw(st.sampled_from([-1, -1, -1, 0, 3]))
     retention_ms = draw(st.sampled_from([-1, 5, 0])) if 2 <= version <= 4 else -1
     group, client, node = draw(groups), draw(clients), draw(st.sampled_from([None, None, None, 0, 1]))
@@ -161,19 +161,19 @@ def stop_and_start(node_id: int) -> Action:
 
 
 def registered(side: Side, group: str) -> Group | None:
-    """Return a group that is there, to be more than its offsets from now on."""
+    """Return an existing group, registered so that it can have members."""
     if side.state.coordinator.group(group) is None:
         return None
     return side.state.coordinator.groups.get(group) or side.state.coordinator.groups.create(group, side.clock.now_ms())
 
 
 def join(group: str) -> Action:
-    """Somebody becomes a member: simple commits are refused from now on (OC-22)."""
+    """Add a member to the group, which then rejects simple commits (OC-22)."""
 
     def act(side: Side) -> bytes:
         known = registered(side, group)
         if known is not None:
-            known.add_member(Member("somebody"))
+            known.add_member(Member("member-1"))
             known.generation = 3
             known.transition_to(GroupState.STABLE, side.clock.now_ms())
         return b""
@@ -182,7 +182,7 @@ def join(group: str) -> Action:
 
 
 def leave(group: str) -> Action:
-    """The last member goes: what expires, and when, is another matter from now on (EX-21)."""
+    """Remove the last member, which changes when offsets expire (EX-21)."""
 
     def act(side: Side) -> bytes:
         known = registered(side, group)
@@ -196,7 +196,7 @@ def leave(group: str) -> Action:
 
 
 def wait(duration_ms: int) -> Action:
-    """Time passes, and takes offsets and groups with it."""
+    """Advance the clock, so that offsets and groups expire."""
 
     def act(side: Side) -> bytes:
         side.clock.advance(duration_ms)
@@ -226,8 +226,8 @@ disturbances = st.one_of(
     st.lists(disturbances, max_size=6),
     st.sampled_from(["ignore", "honour"]),
 )
-def test_answers_and_offsets_are_the_same_with_and_without_memory(
-    shapes: list[Action], between: list[Action], override: str
+def test_responses_and_offsets_are_the_same_with_and_without_the_cache(
+    templates: list[Action], between: list[Action], override: str
 ) -> None:
     configured = {
         "offsets.retention.override": override,
@@ -235,8 +235,9 @@ def test_answers_and_offsets_are_the_same_with_and_without_memory(
         "offsets.retention.check.interval.ms": "500",
     }
     sides = Side(configured, caches_commits=True), Side(configured, caches_commits=False)
-    # Memos are made at the second sight of a commit and used from the third on: before and after each disturbance.
-    for action in [*shapes * 3, *(step for disturbance in between for step in (disturbance, *shapes * 2))]:
+    # The cache adds an entry for the second equal commit and uses the entry from the third on. Both happen before and
+    # after each disturbance.
+    for action in [*templates * 3, *(step for disturbance in between for step in (disturbance, *templates * 2))]:
         remembered, plain = (action(side) for side in sides)
         assert remembered == plain
     stored = [
@@ -250,8 +251,8 @@ def test_answers_and_offsets_are_the_same_with_and_without_memory(
     assert sides[0].dispatcher.observations.snapshot() == sides[1].dispatcher.observations.snapshot()
 
 
-def test_commits_from_memory_keep_a_group_alive_and_no_longer() -> None:
-    """EX-21 row 1: each counts from its own time, though nobody has looked at it since."""
+def test_cached_commits_postpone_the_expiration_of_a_group() -> None:
+    """The retention of each commit begins at its own time, without a lookup since (EX-21 row 1)."""
     side = Side({"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "500"}, caches_commits=True)
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
     topics = (OffsetCommitRequestTopic(name="t", partitions=(partition,)),)
@@ -285,7 +286,7 @@ def test_the_cache_responds_to_the_third_commit_of_a_group(version: int, client_
     assert cache.look_up(frame[4:], NOW_MS) == connection.receive(frame, NOW_MS)
 
 
-def test_the_memory_of_entries_is_limited_and_those_in_use_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_the_cache_is_limited_and_used_entries_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     side = Side({}, caches_commits=True)
     commits = side.dispatcher.cached_commits
     assert commits is not None
@@ -310,13 +311,13 @@ def test_the_memory_of_entries_is_limited_and_those_in_use_stay(monkeypatch: pyt
     assert fetched == [1] * len(mine)
 
 
-def test_octets_that_are_no_text_are_no_groups() -> None:
-    """They are read as another string for each: a frame of the same size is not taken for a group's that is known."""
+def test_a_group_id_that_is_not_utf_8_is_another_group() -> None:
+    """Bytes that are not UTF-8 decode to another string, so the cache does not confuse groups of the same length."""
     sides = Side({}, caches_commits=True), Side({}, caches_commits=False)
     text = "\ufffd\ufffd".encode()
     known, strange = simple_commit("\ufffd\ufffd", 3), simple_commit("\ufffd\ufffd", 3)
     strange = strange.replace(text, b"\xef\xbf\xbd\xf0\x90\x80")
     other = simple_commit("abcdef", 3)
     for frame in [known] * 3 + [other] * 3 + [strange] * 3 + [other, known]:
-        answers = [side.send(node, frame) for side in sides for node in (0, 1)]
-        assert answers[:2] == answers[2:]
+        responses = [side.send(node, frame) for side in sides for node in (0, 1)]
+        assert responses[:2] == responses[2:]

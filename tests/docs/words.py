@@ -108,6 +108,11 @@ EXCEPTIONS: tuple[tuple[str, str, str], ...] = (
         r"^NOT_ASKED",
         "a note in fixtures/golden/frames/OffsetFetch.jsonl",
     ),
+    (
+        "tests/partition_log/",
+        r'"(?:tells the start|session opened anew|few octets|cut off)"',
+        "notes of requests, stored in fixtures/golden/records",
+    ),
     ("CHANGELOG.md", r"is now `--kafka-version`", "the old name of an option"),
     ("", r"load_profile|register_profile|get_profile|Hypothesis profile", "Hypothesis's own names"),
     ("", r"cProfile|\bprofile (?:it|the broker|with)|--profile-", "a CPU profile, the field's word"),

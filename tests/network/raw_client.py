@@ -1,4 +1,4 @@
-"""A client without a library: a blocking socket that sends requests and cuts answers apart."""
+"""A client without a library: a blocking socket that sends requests and splits its input into responses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RawClient:
         host, _, port = address.split(",")[0].rpartition(":")
         self.client_id = client_id
         self.socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-        if receive_buffer_bytes is not None:  # has to be said before the connection is made
+        if receive_buffer_bytes is not None:  # takes effect only before the connection exists
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         self.socket.settimeout(LIMIT_S)
         self.socket.connect((host.strip("[]"), int(port)))
@@ -50,15 +50,15 @@ class RawClient:
     def ask(self, request: Request, version: int) -> Any:
         """Send one request; return its response."""
         (correlation_id,) = self.send((request, version))
-        answered, response = read_response(self.read_frame(), type(request), version)
-        assert answered == correlation_id
+        response_id, response = read_response(self.read_frame(), type(request), version)
+        assert response_id == correlation_id
         return response
 
     def read_frame(self) -> bytes:
-        """The next answer without its size.
+        """Return the next response without its size.
 
         Raises:
-            ConnectionError: the connection ended before it was whole.
+            ConnectionError: the connection ended before the response was complete.
         """
         while not self._frames:
             data = self.socket.recv(1 << 20)
@@ -69,24 +69,24 @@ class RawClient:
         return self._frames.pop(0)
 
     def read_ids(self, count: int) -> list[int]:
-        """The correlation ids of so many answers."""
+        """Return the correlation ids of the next ``count`` responses."""
         return [int.from_bytes(self.read_frame()[:4], "big") for _ in range(count)]
 
     def read_ids_to_the_end(self) -> list[int]:
-        """The correlation ids of all answers until the connection ends, which must be between two of them."""
+        """Return the correlation ids of all responses until the connection ends after a whole response."""
         found = []
         while True:
             try:
                 found += self.read_ids(1)
             except ConnectionError:
-                assert self._reader.buffered == 0, f"{self._reader.buffered} bytes of an answer that is not whole"
+                assert self._reader.buffered == 0, f"{self._reader.buffered} bytes of an incomplete response"
                 return found
 
     def is_open(self) -> bool:
-        """Whether the broker has not closed the connection so far. No answer may be on its way."""
+        """Return whether the connection is open. No response may be on its way."""
         self.socket.setblocking(False)
         try:
-            assert self.socket.recv(1) == b"", "an answer that nobody waits for"
+            assert self.socket.recv(1) == b"", "an unexpected response"
         except BlockingIOError:
             return True
         except ConnectionError:
@@ -96,13 +96,13 @@ class RawClient:
         return False
 
     def wait_closed(self) -> None:
-        """Wait until the broker closes the connection, without a further answer."""
+        """Wait until the broker closes the connection, without a further response."""
         try:
-            assert self.socket.recv(1) == b"", "there is an answer"
+            assert self.socket.recv(1) == b"", "an unexpected response"
         except ConnectionResetError:
             return
 
     def reset(self) -> None:
-        """Close the connection by RST, as a client's crashing machine would."""
+        """Close the connection with RST, as the crash of a client's machine does."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()

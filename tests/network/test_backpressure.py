@@ -1,6 +1,6 @@
-"""A client that never reads its answers costs a bounded amount of memory, and nobody else's time.
+"""A client that never reads its responses costs a limited amount of memory and does not delay other clients.
 
-Method: `kproto serve` as a process of its own, whose memory /proc tells; the client asks for far more than fits.
+Method: `kproto serve` runs as a separate process, whose memory /proc reports; the client requests far more than fits.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tests.network.requests import create_topic, find_coordinator, topic_names
 PARTITIONS = 100
 METADATA = "x" * 4000
 REQUESTS = 200
-"""Of 25 bytes each, so that they all fit into the kernel's buffers; their answers have 400 kB each, 80 MB in all."""
+"""Of 25 bytes each, so that they all fit into the kernel's buffers; their responses have 400 kB each, 80 MB in all."""
 GROWTH_MAX_BYTES = 8 << 20
-"""One read's worth of requests, one MiB of answers and one more, twice while they are put together, and reserve."""
+"""The requests of one read, 1 MiB of responses and one more response, twice while they are joined, and a reserve."""
 
 
 def resident_bytes(process: Process) -> int:
-    """The process's memory."""
+    """Return the resident memory of the process."""
     for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
@@ -43,8 +43,8 @@ def commit_much(client: RawClient) -> None:
     assert {partition.error_code for partition in response.topics[0].partitions} == {0}
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /proc tells a process's memory")
-def test_a_client_that_reads_nothing_is_not_waited_for_and_fills_no_memory() -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /proc reports a process's memory")
+def test_a_client_that_reads_nothing_delays_no_client_and_uses_limited_memory() -> None:
     with kproto_started("serve", "--port", "0", "--set", f"num.partitions={PARTITIONS}") as process:
         address = line_of(process).removeprefix("kproto: listening on ")
         with RawClient(address) as other, RawClient(address, receive_buffer_bytes=4096) as slow:
@@ -54,8 +54,8 @@ def test_a_client_that_reads_nothing_is_not_waited_for_and_fills_no_memory() -> 
 
             sent = slow.send(*[(ALL_OFFSETS, 3)] * REQUESTS)
             for _ in range(100):
-                assert topic_names(other) == {"t", "__consumer_offsets"}, "others are answered meanwhile"
+                assert topic_names(other) == {"t", "__consumer_offsets"}, "other clients get responses meanwhile"
 
             assert resident_bytes(process) - before < GROWTH_MAX_BYTES
-            assert slow.read_ids(REQUESTS) == sent, "and once it reads, it gets them all"
+            assert slow.read_ids(REQUESTS) == sent, "the client gets all responses when it reads"
             assert resident_bytes(process) - before < GROWTH_MAX_BYTES

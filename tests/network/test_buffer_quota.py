@@ -1,4 +1,4 @@
-"""What clients make the broker hold for them has a bound, for all connections together; the slowest one goes first."""
+"""Buffers of all connections together are limited; above the limit the broker closes the slowest connection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FRAME_MAX_BYTES = 104857600
 ANNOUNCERS = 200
 PIECE = bytes(200)
 GROWTH_MAX_BYTES = 16 << 20
-"""What 200 connections may cost; what they have announced is 20 GB."""
+"""The limit for 200 connections, which have announced 20 GB."""
 PART_BYTES = 60_000
 """Less than one read, and more than half of the limit that the test sets."""
 LIMIT = {"queued.max.request.bytes": 100_000}
@@ -31,11 +31,11 @@ LONG_REQUEST = OffsetFetchRequest(
 )
 """Twice that long."""
 PARTITIONS = 3000
-"""With 4 kB of metadata each their offsets are more than the kernel keeps of one answer."""
+"""With 4 kB of metadata each their offsets are more than the kernel buffers of one response."""
 
 
 class Client:
-    """Whoever holds something; what became of it."""
+    """An owner of buffered bytes, and the reason for its end."""
 
     def __init__(self, quota: BufferQuota) -> None:
         self._quota = quota
@@ -46,23 +46,23 @@ class Client:
         self._quota.remove(self)
 
 
-def test_whoever_holds_some_for_the_longest_time_goes() -> None:
-    quota = BufferQuota("answers", 100)
+def test_the_client_without_progress_for_the_longest_time_is_closed() -> None:
+    quota = BufferQuota("responses", 100)
     first, second, third = clients = [Client(quota) for _ in range(3)]
     quota.note(first, 40, made_progress=False)
     quota.note(second, 40, made_progress=False)
     quota.note(first, 50, made_progress=False)
     quota.note(third, 20, made_progress=False)
     assert [client.reason for client in clients] == [
-        "answers: 50 bytes of this connection and 110 of all connections, more than 100",
+        "responses: 50 bytes of this connection and 110 of all connections, more than 100",
         None,
         None,
     ]
     assert quota.total_bytes == 60
 
 
-def test_whoever_moves_on_is_the_last_to_go() -> None:
-    quota = BufferQuota("answers", 100)
+def test_a_client_that_makes_progress_is_closed_last() -> None:
+    quota = BufferQuota("responses", 100)
     first, second, third = (Client(quota) for _ in range(3))
     quota.note(first, 40, made_progress=True)
     quota.note(second, 40, made_progress=True)
@@ -75,15 +75,15 @@ def test_whoever_moves_on_is_the_last_to_go() -> None:
     assert quota.total_bytes == 50
 
 
-def test_one_alone_may_have_more() -> None:
-    quota = BufferQuota("answers", 100)
+def test_a_single_client_may_exceed_the_quota() -> None:
+    quota = BufferQuota("responses", 100)
     alone = Client(quota)
     quota.note(alone, 1000, made_progress=False)
     assert alone.reason is None
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /proc tells a process's memory")
-def test_what_is_announced_takes_no_memory_and_no_time_of_others() -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /proc reports a process's memory")
+def test_announced_sizes_take_no_memory_and_delay_no_client() -> None:
     with kproto_started("serve", "--port", "0") as process, ExitStack() as stack:
         address = line_of(process).removeprefix("kproto: listening on ")
         other = stack.enter_context(RawClient(address))
@@ -99,26 +99,26 @@ def test_what_is_announced_takes_no_memory_and_no_time_of_others() -> None:
         assert resident_bytes(process) - before < GROWTH_MAX_BYTES
 
 
-def test_of_requests_that_never_end_the_oldest_is_given_up() -> None:
+def test_the_oldest_incomplete_request_is_given_up() -> None:
     with Broker.running(settings=LIMIT) as broker, ExitStack() as stack:
         clients = [stack.enter_context(RawClient(broker.bootstrap_servers)) for _ in range(3)]
         other = stack.enter_context(RawClient(broker.bootstrap_servers))
         frames = [client.frame(LONG_REQUEST, 3, number) for number, client in enumerate(clients)]
         for client, frame in zip(clients[:2], frames, strict=False):
             client.socket.sendall(frame[:PART_BYTES])
-            topic_names(other)  # what was sent has been read, at the latest with the next round
+            topic_names(other)  # the broker has read the bytes at the latest in the next iteration
             topic_names(other)
         assert clients[0].read_ids_to_the_end() == []
         clients[1].socket.sendall(frames[1][PART_BYTES:])
-        assert clients[1].read_ids(1) == [1], "the other one may end its request"
+        assert clients[1].read_ids(1) == [1], "the other client can complete its request"
         clients[2].socket.sendall(frames[2])
-        assert clients[2].read_ids(1) == [2], "and what is held no more counts no more"
+        assert clients[2].read_ids(1) == [2], "completed requests do not count"
         (reason,) = [closed.reason for client in broker.snapshot().clients for closed in client.closed]
         assert reason.startswith(f"incomplete requests: {PART_BYTES} bytes")
         assert broker._call(lambda server: server.loop.buffer_quotas.incomplete_requests.total_bytes) == 0
 
 
-def test_of_clients_that_read_no_answers_the_one_that_stopped_first_is_given_up() -> None:
+def test_the_client_that_stopped_reading_first_is_given_up() -> None:
     offsets: Offsets = {"t": dict.fromkeys(range(PARTITIONS), (7, "x" * 4000))}
     all_offsets = (OffsetFetchRequest(group_id="g", topics=None), 3)
     with Broker.running(settings={"num.partitions": PARTITIONS}) as broker, ExitStack() as stack:
@@ -132,7 +132,7 @@ def test_of_clients_that_read_no_answers_the_one_that_stopped_first_is_given_up(
         for client in slow:
             client.send(all_offsets)
             broker.requests.wait(count=slow.index(client) + 1, api="OffsetFetch", error=0)
-            topic_names(other)  # its answer has been sent, as far as it could be
+            topic_names(other)  # the broker has sent as much of the response as fits
             assert unsent.total_bytes > 1000
         with pytest.raises(ConnectionError):
             slow[0].read_frame()

@@ -1,6 +1,6 @@
-"""Many connections, their limits, and clients that go in every way there is, on real sockets.
+"""The broker serves many connections, limits them and detects every way in which a client disconnects.
 
-Method: with max.connections 1 or 2, whether a connection is gone shows by whether another one is let in.
+Method: real sockets; with max.connections 1 or 2 the broker accepts a further client only after a connection is gone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def broker() -> Iterator[Broker]:
 
 
 def is_let_in(address: str) -> bool:
-    """Whether a further client is answered; if not it is closed without a word (BA-11)."""
+    """Return whether the broker serves a further client; otherwise it closes the connection at once (BA-11)."""
     with RawClient(address) as client:
         try:
             client.ask(*GROUPS)
@@ -52,7 +52,7 @@ def many_descriptors() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("many_descriptors")
-def test_a_thousand_idle_connections_stay_and_each_is_answered(broker: Broker) -> None:
+def test_a_thousand_idle_connections_stay_and_each_gets_a_response(broker: Broker) -> None:
     clients = [RawClient(broker.bootstrap_servers) for _ in range(MANY)]
     for client in reversed(clients):
         client.send(GROUPS)
@@ -72,11 +72,11 @@ def test_connections_above_the_limit_are_closed_at_once(setting: str) -> None:
         second = RawClient(broker.bootstrap_servers)
         assert topic_names(first) == topic_names(second) == set()
         assert not is_let_in(broker.bootstrap_servers)
-        assert topic_names(first) == topic_names(second) == set(), "those before it stay"
+        assert topic_names(first) == topic_names(second) == set(), "earlier connections stay"
 
         second.socket.close()
 
-        wait_until(lambda: is_let_in(broker.bootstrap_servers), "a place")
+        wait_until(lambda: is_let_in(broker.bootstrap_servers), "room for a connection")
 
 
 def test_the_limit_for_an_address_is_that_addresss_own() -> None:
@@ -107,20 +107,20 @@ def test_each_broker_of_a_cluster_has_limits_of_its_own() -> None:
 # Idle connections.
 
 
-def test_an_idle_connection_is_closed_and_a_parked_one_is_not() -> None:
+def test_an_idle_connection_is_closed_and_a_delayed_one_is_not() -> None:
     """BA-10."""
     with (
         Broker(settings={"connections.max.idle.ms": 300}) as broker,
-        RawClient(broker.bootstrap_servers) as parked,
+        RawClient(broker.bootstrap_servers) as delayed,
         RawClient(broker.bootstrap_servers) as idle,
     ):
-        create_topic(parked)
+        create_topic(delayed)
         topic_names(idle)
-        (correlation_id,) = parked.send((long_poll(1500), 4))
+        (correlation_id,) = delayed.send((long_poll(1500), 4))
         idle.wait_closed()
-        assert parked.is_open()
-        assert parked.read_ids(1) == [correlation_id]
-        parked.wait_closed()
+        assert delayed.is_open()
+        assert delayed.read_ids(1) == [correlation_id]
+        delayed.wait_closed()
 
 
 def test_a_connection_without_a_single_request_is_idle() -> None:
@@ -136,7 +136,7 @@ def test_idle_connections_stay_where_that_is_set() -> None:
         assert client.is_open()
 
 
-# Clients that go.
+# Clients that disconnect.
 
 
 @pytest.fixture
@@ -149,51 +149,51 @@ def small() -> Iterator[Broker]:
 def test_a_client_that_closes_is_forgotten(small: Broker) -> None:
     with RawClient(small.bootstrap_servers) as client:
         topic_names(client)
-    wait_until(lambda: is_let_in(small.bootstrap_servers), "a place")
+    wait_until(lambda: is_let_in(small.bootstrap_servers), "room for a connection")
 
 
 def test_a_client_that_resets_is_forgotten(small: Broker) -> None:
     client = RawClient(small.bootstrap_servers)
     topic_names(client)
     client.reset()
-    wait_until(lambda: is_let_in(small.bootstrap_servers), "a place")
+    wait_until(lambda: is_let_in(small.bootstrap_servers), "room for a connection")
 
 
-def test_a_client_that_resets_while_it_is_parked_is_forgotten_at_once(small: Broker) -> None:
+def test_a_client_that_resets_during_a_delayed_request_is_forgotten_at_once(small: Broker) -> None:
     client = RawClient(small.bootstrap_servers)
     create_topic(client)
     client.send((long_poll(HALF_A_MINUTE_MS), 4), GROUPS)
     client.reset()
-    wait_until(lambda: is_let_in(small.bootstrap_servers), "a place")
+    wait_until(lambda: is_let_in(small.bootstrap_servers), "room for a connection")
 
 
-def test_a_client_that_closes_while_it_is_parked_is_forgotten_after_its_wait(small: Broker) -> None:
-    """A parked connection is not read, so its end shows when the answer is due; as with a real broker."""
+def test_a_client_that_closes_during_a_delayed_request_is_forgotten_after_it(small: Broker) -> None:
+    """As a real broker, kproto does not read the connection until the response, so it detects the end only then."""
     client = RawClient(small.bootstrap_servers)
     create_topic(client)
     client.send((long_poll(300), 4), GROUPS)
     client.socket.close()
-    wait_until(lambda: is_let_in(small.bootstrap_servers), "a place")
+    wait_until(lambda: is_let_in(small.bootstrap_servers), "room for a connection")
 
 
-def test_a_client_that_resets_with_answers_unread_is_forgotten(small: Broker) -> None:
+def test_a_client_that_resets_with_unread_responses_is_forgotten(small: Broker) -> None:
     client = RawClient(small.bootstrap_servers, receive_buffer_bytes=4096)
     client.send(*[GROUPS] * 1000)
     client.read_ids(1)
     client.reset()
-    wait_until(lambda: is_let_in(small.bootstrap_servers), "a place")
+    wait_until(lambda: is_let_in(small.bootstrap_servers), "room for a connection")
 
 
-def test_a_client_that_closes_its_sending_half_gets_all_answers(small: Broker) -> None:
+def test_a_client_that_closes_its_sending_half_gets_all_responses(small: Broker) -> None:
     with RawClient(small.bootstrap_servers) as client:
         create_topic(client)
         sent = client.send(*[GROUPS] * 500, (long_poll(200), 4), (ALL_TOPICS, 1))
         client.socket.shutdown(socket.SHUT_WR)
         assert client.read_ids_to_the_end() == sent
-    wait_until(lambda: is_let_in(small.bootstrap_servers), "a place")
+    wait_until(lambda: is_let_in(small.bootstrap_servers), "room for a connection")
 
 
-def test_nonsense_closes_its_own_connection_only(broker: Broker) -> None:
+def test_invalid_bytes_close_only_their_own_connection(broker: Broker) -> None:
     """BA-6."""
     with RawClient(broker.bootstrap_servers) as good, RawClient(broker.bootstrap_servers) as bad:
         topic_names(good)
@@ -202,7 +202,7 @@ def test_nonsense_closes_its_own_connection_only(broker: Broker) -> None:
         assert topic_names(good) == set()
 
 
-def test_what_closed_connections_did_is_still_observed(broker: Broker) -> None:
+def test_observations_keep_the_requests_of_closed_connections(broker: Broker) -> None:
     for number in range(10):
         with RawClient(broker.bootstrap_servers, client_id=f"app-{number % 2}") as client:
             topic_names(client)

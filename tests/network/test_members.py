@@ -1,6 +1,6 @@
-"""Members of a group over sockets: they wait for each other, and nothing leaves them waiting for ever.
+"""Members of a group on real sockets wait for each other, and no event leaves them waiting forever.
 
-Method: a broker in the process with a clock that stands, and raw clients, each with a connection of its own.
+Method: a broker in the process with a manual clock, and raw clients, each with its own connection.
 """
 
 from __future__ import annotations
@@ -67,37 +67,37 @@ def test_members_wait_for_each_other(broker: Broker, clients: list[RawClient]) -
     first, second = clients
     leader = first.ask(join_request(), JOIN_V)
     second.send((join_request(), JOIN_V))
-    broker.snapshot()  # the join is there
+    broker.snapshot()  # the broker has read the join
     assert heartbeat(first, leader.member_id, 1) == 27
     again = first.ask(join_request(leader.member_id), JOIN_V)
     assert (again.error_code, again.generation_id, len(again.members)) == (0, 2, 2)
     assert second.read_ids(1) == [1]
     (follower,) = [member.member_id for member in again.members if member.member_id != leader.member_id]
     second.send((sync_request(follower, 2), SYNC_V))
-    answer = first.ask(sync_request(leader.member_id, 2, {leader.member_id: b"1", follower: b"2"}), SYNC_V)
-    assert (answer.error_code, answer.assignment) == (0, b"1")
+    response = first.ask(sync_request(leader.member_id, 2, {leader.member_id: b"1", follower: b"2"}), SYNC_V)
+    assert (response.error_code, response.assignment) == (0, b"1")
     assert second.read_frame()[-1:] == b"2"
 
 
-def test_what_comes_behind_a_join_waits_for_it(broker: Broker, clients: list[RawClient]) -> None:
+def test_a_request_after_a_join_waits_for_it(broker: Broker, clients: list[RawClient]) -> None:
     """BA-8."""
     first, second = clients
     leader = first.ask(join_request(), JOIN_V)
-    second.send((join_request(), JOIN_V), (sync_request("nobody", 1), SYNC_V))
+    second.send((join_request(), JOIN_V), (sync_request("unknown-member", 1), SYNC_V))
     broker.snapshot()
     first.ask(join_request(leader.member_id), JOIN_V)
     assert second.read_ids(2) == [1, 2]
 
 
-def test_a_clock_that_stands_holds_no_rebalance_up(clients: list[RawClient]) -> None:
+def test_a_manual_clock_does_not_delay_a_rebalance(clients: list[RawClient]) -> None:
     """D7: the rebalance timeout passes in the client's time too."""
     first, second = clients
     first.ask(join_request(rebalance_ms=150), JOIN_V)
-    answer = second.ask(join_request(rebalance_ms=150), JOIN_V)
-    assert (answer.error_code, answer.generation_id, len(answer.members)) == (0, 2, 1)
+    response = second.ask(join_request(rebalance_ms=150), JOIN_V)
+    assert (response.error_code, response.generation_id, len(response.members)) == (0, 2, 1)
 
 
-def test_a_clock_that_stands_keeps_every_member(broker: Broker, clients: list[RawClient]) -> None:
+def test_a_manual_clock_keeps_every_member(broker: Broker, clients: list[RawClient]) -> None:
     first, _ = clients
     leader = first.ask(join_request(session_ms=1), JOIN_V)
     first.ask(sync_request(leader.member_id, 1), SYNC_V)
@@ -107,7 +107,7 @@ def test_a_clock_that_stands_keeps_every_member(broker: Broker, clients: list[Ra
     assert heartbeat(first, leader.member_id, 1) == 25
 
 
-def test_a_broker_that_stops_answers_who_waits(broker: Broker, clients: list[RawClient]) -> None:
+def test_a_broker_that_stops_responds_to_pending_requests(broker: Broker, clients: list[RawClient]) -> None:
     first, second = clients
     first.ask(join_request(), JOIN_V)
     second.send((join_request(), JOIN_V))
@@ -116,7 +116,7 @@ def test_a_broker_that_stops_answers_who_waits(broker: Broker, clients: list[Raw
     assert second.read_ids_to_the_end() == [1]
 
 
-def test_a_broker_that_is_reset_answers_who_waits(broker: Broker, clients: list[RawClient]) -> None:
+def test_a_broker_that_is_reset_responds_to_pending_requests(broker: Broker, clients: list[RawClient]) -> None:
     first, second = clients
     first.ask(join_request(), JOIN_V)
     second.send((join_request(), JOIN_V))
@@ -125,14 +125,14 @@ def test_a_broker_that_is_reset_answers_who_waits(broker: Broker, clients: list[
     assert second.read_ids(1) == [1]
 
 
-def test_who_waits_at_a_node_that_stops_finds_the_group_at_another() -> None:
+def test_a_member_of_a_node_that_stops_finds_the_group_at_another_node() -> None:
     settings = {"offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "2"}
     with Broker.running(brokers=2, clock="manual", settings=settings) as broker, ExitStack() as stack:
         nodes = [stack.enter_context(RawClient(address)) for address in broker.bootstrap_servers.split(",")]
         find_coordinator(nodes[0], "g")
-        answers = [node.ask(join_request(), JOIN_V) for node in nodes]
-        (owner,) = [number for number, answer in enumerate(answers) if answer.error_code == 0]
-        member_id = answers[owner].member_id
+        responses = [node.ask(join_request(), JOIN_V) for node in nodes]
+        (owner,) = [number for number, response in enumerate(responses) if response.error_code == 0]
+        member_id = responses[owner].member_id
         broker.stop_node(owner + 1)
         nodes[owner].wait_closed()
         assert nodes[1 - owner].ask(join_request(member_id), JOIN_V).error_code == 0

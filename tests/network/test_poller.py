@@ -1,6 +1,6 @@
-"""Which sockets are ready, told alike by epoll and by what other platforms have instead.
+"""The poller reports the ready sockets, with epoll and with the replacement on other platforms.
 
-Method: the module is loaded a second time as it would be where there is no epoll.
+Method: the test loads the module a second time without epoll.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 Pair = tuple[socket.socket, socket.socket]
 
 
-def test_nothing_is_ready_where_nothing_came(poller: Any, pair: Pair) -> None:
+def test_no_socket_is_ready_without_bytes(poller: Any, pair: Pair) -> None:
     poller.register(pair[0].fileno(), READ)
     assert poller.poll(0.0) == []
 
@@ -61,7 +61,7 @@ def test_a_socket_with_bytes_is_readable_until_they_are_read(poller: Any, pair: 
     assert poller.poll(0.0) == []
 
 
-def test_what_is_watched_can_be_changed_and_be_nothing(poller: Any, pair: Pair) -> None:
+def test_the_watched_events_can_change_and_can_be_none(poller: Any, pair: Pair) -> None:
     fd = pair[0].fileno()
     poller.register(fd, READ)
     pair[1].send(b"x")
@@ -74,7 +74,7 @@ def test_what_is_watched_can_be_changed_and_be_nothing(poller: Any, pair: Pair) 
 
 
 @pytest.mark.parametrize("mask", [READ, WRITE, 0])
-def test_what_is_unregistered_is_not_told(poller: Any, pair: Pair, mask: int) -> None:
+def test_an_unregistered_socket_is_not_reported(poller: Any, pair: Pair, mask: int) -> None:
     fd = pair[0].fileno()
     poller.register(fd, READ)
     poller.modify(fd, mask)

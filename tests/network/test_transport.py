@@ -32,12 +32,12 @@ from tests.network.requests import ALL_TOPICS, long_poll
 
 ERROR, HANGUP = select.EPOLLERR, select.EPOLLHUP
 BUFFER_BYTES = 4608
-"""About the least that Linux gives a socket: answers do not fit."""
+"""About the minimum of Linux for a socket: responses do not fit."""
 
 
 @dataclass
 class Wired:
-    """A connection, the client's end of it, and what became of it."""
+    """A transport, the client's socket, and how often the transport has closed."""
 
     loop: EventLoop
     client: socket.socket
@@ -47,7 +47,7 @@ class Wired:
     _reader: FrameReader = field(default_factory=FrameReader)
 
     def send(self, *requests: tuple[Any, int]) -> None:
-        """Send requests in one piece, numbered from 1; the connection is told."""
+        """Send requests in one piece, numbered from 1, and give the transport a turn."""
         self.client.sendall(b"".join(request_frame(r, v, correlation_id=i) for i, (r, v) in enumerate(requests, 1)))
         self.turn()
 
@@ -67,7 +67,7 @@ class Wired:
         self.loop.send_outgoing()
 
     def ids(self) -> list[int]:
-        """The correlation ids of all answers that have come since the last time."""
+        """Return the correlation ids of the responses since the last call."""
         try:
             while data := self.client.recv(1 << 20):
                 self._reader.feed(data)
@@ -76,7 +76,7 @@ class Wired:
         return [int.from_bytes(frame[:4], "big") for frame in self._reader.frames()]
 
     def ids_until_closed(self) -> list[int]:
-        """The same while the connection gets its turns, until it has closed."""
+        """Give the transport turns until it has closed; return the correlation ids of all responses."""
         found = []
         while not self.closed:
             found += self.ids()
@@ -116,18 +116,18 @@ TOPICS = (ALL_TOPICS, 1)
 POLL = (long_poll(500), 4)
 
 
-def test_what_was_read_is_answered_in_one_turn(wired: Wired) -> None:
+def test_all_requests_of_a_read_get_responses_in_one_turn(wired: Wired) -> None:
     wired.send(GROUPS, TOPICS, GROUPS)
     assert wired.ids() == [1, 2, 3]
-    assert wired.turn() == 0, "and nothing is left to do"
+    assert wired.turn() == 0, "nothing is left to do"
 
 
-def test_a_client_that_reads_nothing_is_read_no_more(wired: Wired) -> None:
-    """Its requests stay in the kernel, and its answers are what one read gave at most."""
+def test_requests_of_a_client_that_reads_nothing_are_not_read(wired: Wired) -> None:
+    """Its requests stay in the kernel; the broker keeps at most the responses to one read."""
     wired.send(*[TOPICS] * 200)
     wired.client.sendall(request_frame(*GROUPS, correlation_id=201))
 
-    assert wired.turn() == 0, "neither to be read nor to be written"
+    assert wired.turn() == 0, "the transport watches neither reads nor writes"
     found: list[int] = []
     while len(found) < 201:
         found += wired.ids()
@@ -135,7 +135,7 @@ def test_a_client_that_reads_nothing_is_read_no_more(wired: Wired) -> None:
     assert found == list(range(1, 202))
 
 
-def test_many_answers_are_sent_before_anybody_else_is_read(wired: Wired) -> None:
+def test_many_responses_are_sent_before_another_client_is_read(wired: Wired) -> None:
     wired.client.sendall(b"".join(request_frame(*TOPICS, correlation_id=number) for number in range(2500)))
     wired.transport.on_ready(READ, wired.loop.clock.now_ms())
     assert wired.loop.outgoing == []
@@ -146,12 +146,12 @@ def test_many_answers_are_sent_before_anybody_else_is_read(wired: Wired) -> None
     assert wired.loop.buffer_quotas.unsent_responses.total_bytes == 0
 
 
-def test_a_parked_connection_is_neither_read_nor_written(wired: Wired) -> None:
+def test_a_delayed_connection_is_neither_read_nor_written(wired: Wired) -> None:
     """BA-8."""
     wired.send(POLL)
     wired.client.sendall(request_frame(*GROUPS, correlation_id=2))
 
-    assert wired.turn() == READ, "it is watched until something comes"
+    assert wired.turn() == READ, "the transport watches reads until the next bytes arrive"
     assert not wired.turn()
     wired.advance(499)
     assert wired.ids() == []
@@ -162,7 +162,7 @@ def test_a_parked_connection_is_neither_read_nor_written(wired: Wired) -> None:
 
 
 def test_a_long_wait_is_not_idleness(wired: Wired, monkeypatch: pytest.MonkeyPatch) -> None:
-    """BA-10: the time counts from the answer on."""
+    """The idle time begins at the response (BA-10)."""
     monkeypatch.setattr("kproto_server.network.transport.real_ms", lambda: 1000.0)
     wired.send(POLL)
     assert wired.transport.is_waiting
@@ -173,7 +173,7 @@ def test_a_long_wait_is_not_idleness(wired: Wired, monkeypatch: pytest.MonkeyPat
     assert wired.transport.active_ms == 9000.0
 
 
-def test_a_client_that_takes_its_answers_slowly_is_not_idle(wired: Wired, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_reads_its_responses_slowly_is_not_idle(wired: Wired, monkeypatch: pytest.MonkeyPatch) -> None:
     """BA-10."""
     wired.send(*[TOPICS] * 200)
     monkeypatch.setattr("kproto_server.network.transport.real_ms", lambda: 9000.0)
@@ -183,7 +183,7 @@ def test_a_client_that_takes_its_answers_slowly_is_not_idle(wired: Wired, monkey
     assert wired.transport.active_ms == 9000.0
 
 
-def test_half_a_close_is_a_close_once_everything_is_answered(wired: Wired) -> None:
+def test_a_half_closed_connection_closes_after_all_responses(wired: Wired) -> None:
     wired.client.sendall(b"".join(request_frame(*r, correlation_id=i) for i, r in enumerate((GROUPS, POLL, GROUPS), 1)))
     wired.client.shutdown(socket.SHUT_WR)
     wired.turn()
@@ -194,8 +194,8 @@ def test_half_a_close_is_a_close_once_everything_is_answered(wired: Wired) -> No
     assert wired.closed == 1
 
 
-def test_a_client_that_is_gone_closes_on_the_send_and_leaves_no_timer(wired: Wired) -> None:
-    """A request behind the one whose answer fails is parked on nobody's behalf."""
+def test_a_failed_send_closes_the_connection_and_leaves_no_timer(wired: Wired) -> None:
+    """The broker delays no request after a response that it could not send."""
     wired.client.sendall(request_frame(*GROUPS, correlation_id=1) + request_frame(*POLL, correlation_id=2))
     wired.client.close()
     wired.turn()
@@ -204,11 +204,11 @@ def test_a_client_that_is_gone_closes_on_the_send_and_leaves_no_timer(wired: Wir
     assert wired.loop.clock.delay_ms() is None
 
 
-def test_a_client_that_goes_while_it_is_parked_is_not_answered(wired: Wired) -> None:
+def test_a_client_that_disconnects_during_a_delayed_request_gets_no_response(wired: Wired) -> None:
     wired.send(POLL)
     wired.client.close()
     while not wired.closed:
-        assert wired.turn() & (ERROR | HANGUP | READ), "a parked connection sees its end"
+        assert wired.turn() & (ERROR | HANGUP | READ), "a delayed connection detects its end"
 
     assert wired.loop.clock.delay_ms() is None
     wired.advance(500)
@@ -216,14 +216,14 @@ def test_a_client_that_goes_while_it_is_parked_is_not_answered(wired: Wired) -> 
     assert [seen.count for seen in client.requests] == [1]
 
 
-def test_finish_answers_everything_that_was_read(wired: Wired) -> None:
-    """Parked requests and what stands behind them too, in their order, however many; bytes not read yet are read."""
+def test_finish_responds_to_all_requests_that_were_read(wired: Wired) -> None:
+    """Delayed requests and the requests after them get their responses in order, however many there are."""
     wired.send(*[POLL] * 500)
     wired.transport.finish()
     assert wired.ids_until_closed() == list(range(1, 501))
 
 
-def test_finish_reads_what_has_come(wired: Wired) -> None:
+def test_finish_reads_the_bytes_that_have_arrived(wired: Wired) -> None:
     wired.client.sendall(request_frame(*GROUPS, correlation_id=1))
     wired.transport.finish()
     assert wired.ids_until_closed() == [1]
@@ -234,19 +234,19 @@ def test_finish_waits_for_a_slow_client(wired: Wired) -> None:
     wired.transport.finish()
     for _ in range(3):
         wired.transport.close_if_delivered()
-    assert not wired.closed, "not while it has something to send"
+    assert not wired.closed, "the transport still has bytes to send"
     assert wired.ids_until_closed() == list(range(1, 203))
 
 
-def test_finish_of_a_closed_connection_is_nothing(wired: Wired) -> None:
+def test_finish_of_a_closed_connection_does_nothing(wired: Wired) -> None:
     wired.transport.close()
     wired.transport.finish()
     wired.transport.close_if_delivered()
     assert wired.closed == 1
 
 
-def test_nonsense_closes_after_the_answers_before_it(wired: Wired) -> None:
-    """BA-6, BA-8: even if the client has to be waited for."""
+def test_invalid_bytes_close_after_the_responses_before_them(wired: Wired) -> None:
+    """This holds for a slow client too (BA-6, BA-8)."""
     wired.client.sendall(
         b"".join(request_frame(*TOPICS, correlation_id=i) for i in range(1, 201)) + b"GET / HTTP/1.1\r\n\r\n"
     )
@@ -255,10 +255,10 @@ def test_nonsense_closes_after_the_answers_before_it(wired: Wired) -> None:
     assert wired.ids_until_closed() == list(range(1, 201))
 
 
-def test_a_defect_in_a_parked_answer_closes_the_connection_and_no_more(
+def test_a_defect_in_a_delayed_operation_closes_only_its_connection(
     wired: Wired, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """BA-13: it comes up in the loop, among the timers of all others."""
+    """The exception occurs in a timer of the event loop, which serves all connections (BA-13)."""
 
     def fail() -> Any:
         raise ZeroDivisionError("a defect")

@@ -61,10 +61,12 @@ class Talk:
         low, high = self.versions.get(api_key, (0, -1))
         return range(max(low, least), high + 1)
 
-    def ask(self, note: str, request: Request, version: int, *, client_id: str = "oracle", answers: bool = True) -> Any:
-        """Ask, and record it; None: the broker closed the connection, or has no answer to give.
+    def ask(
+        self, note: str, request: Request, version: int, *, client_id: str = "oracle", has_response: bool = True
+    ) -> Any:
+        """Send and record a request; return its response, or None if there is none.
 
-        ``answers``: whether an answer is due at all; if not, a question that has one shows that the connection lives.
+        ``has_response``: whether the broker responds; if not, a further request tests whether the connection is open.
         """
         key = type(request)._api_key
         if not self.serves(key, version):
@@ -73,13 +75,13 @@ class Talk:
         frame = request_frame(request, version, correlation_id=len(self.rows) + 1, client_id=client_id)
         began = time.monotonic()
         response = None
-        if answers:
+        if has_response:
             response = self._exchange(frame)
         else:
             self._sent(frame)
         row = {"api_key": key, "api_version": version, "note": note, "now_ms": now_ms, "request_hex": frame[4:].hex()}
         row["response_hex"] = None if response is None else response.hex()
-        if not answers:
+        if not has_response:
             row["closes"] = not self._lives()
         max_wait_ms = getattr(request, "max_wait_ms", 0)
         if key == 1 and max_wait_ms:

@@ -69,7 +69,7 @@ def produce(
         partition_data=(PartitionProduceData(index=partition, records=encoded),),
     )
     request = ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=1000, topic_data=(data,))
-    return talk.ask(note, request, version, client_id=client_id, answers=acks != 0)
+    return talk.ask(note, request, version, client_id=client_id, has_response=acks != 0)
 
 
 def fetch(

@@ -1,5 +1,5 @@
-"""Further questions of `conversation`: requests with more than one mistake, of which the first that a broker sees is
-told, and a few that old releases answer in their own way."""
+"""Further requests of `conversation`: requests with several mistakes, of which a broker reports the first that it
+detects, and requests to which old releases have their own response."""
 
 from __future__ import annotations
 

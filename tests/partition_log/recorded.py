@@ -1,7 +1,6 @@
 """Replay of requests about records: kproto against the responses of real brokers (fixtures/golden/records).
 
-What can't be equal is made so: topic ids are those of the recording, as are session ids, time is that of the recording,
-and times that a broker's own clock gave count as one.
+Topic ids, session ids and the time come from the recording. All times of a broker's own clock count as equal.
 """
 
 from __future__ import annotations
@@ -67,14 +66,14 @@ def recorded(release: str) -> Iterator[Row | MadeTopic]:
         if "topic" in row:
             yield MadeTopic(row["topic"], bytes.fromhex(row["id"]), row["partitions"], row["configs"])
             continue
-        answer = row["response_hex"]
+        response_hex = row["response_hex"]
         yield Row(
             row["api_key"],
             row["api_version"],
             row["note"],
             row["now_ms"],
             bytes.fromhex(row["request_hex"]),
-            None if answer is None else bytes.fromhex(answer),
+            None if response_hex is None else bytes.fromhex(response_hex),
             row.get("waited"),
             row.get("closes", False),
         )
@@ -93,7 +92,7 @@ class Difference(NamedTuple):
 
 
 class Replay:
-    """Our broker in the place of the one that was recorded."""
+    """A kproto broker that receives the requests of a recording."""
 
     def __init__(self, release: str) -> None:
         settings = {"offsets.topic.num.partitions": "1"}
@@ -114,25 +113,25 @@ class Replay:
     def _asked(self, row: Row) -> Iterator[Difference]:
         connection = Connection(self._dispatcher, self.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
         frame = self._with_our_session(row)
-        answer = connection.receive(len(frame).to_bytes(4, "big") + frame, row.now_ms)
+        response = connection.receive(len(frame).to_bytes(4, "big") + frame, row.now_ms)
         waited = connection.delayed is not None
         if waited:
-            answer = connection.resume(row.now_ms)
+            response = connection.resume(row.now_ms)
         if row.response is None:
             ours, theirs = (
-                (bool(answer), connection.close_reason is not None),
+                (bool(response), connection.close_reason is not None),
                 (False, row.closes or not _needs_none(row)),
             )
             if ours != theirs:
                 yield Difference(
-                    row, f"closed: {connection.close_reason}, answer {answer!r}", f"(answered, closed) {theirs}"
+                    row, f"closed: {connection.close_reason}, response {response!r}", f"(responded, closed) {theirs}"
                 )
             return
-        if not answer:
+        if not response:
             yield Difference(row, f"closed: {connection.close_reason}", _plain(row, row.response))
             return
-        self._note_session(row, answer[4:])
-        ours, theirs = (_plain(row, one) for one in (answer[4:], row.response))
+        self._note_session(row, response[4:])
+        ours, theirs = (_plain(row, one) for one in (response[4:], row.response))
         if ours != theirs:
             yield Difference(row, *_parts(ours, theirs))
         elif row.waited not in (None, waited):

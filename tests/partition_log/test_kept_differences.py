@@ -1,4 +1,4 @@
-"""Where ours keeps to what is simple, and real brokers do otherwise: server/DEVIATIONS.md."""
+"""kproto is simpler than real brokers where server/DEVIATIONS.md says so."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def error_of(response: Any) -> int:
     return int(response.responses[0].partition_responses[0].error_code)
 
 
-def test_one_answer_has_records_of_long_ago_and_of_now() -> None:
-    """A real broker begins a new segment between them, and an answer ends with its segment."""
+def test_one_response_has_records_of_several_segments() -> None:
+    """A real broker begins a new segment between them, and a response ends with its segment."""
     with Broker.running() as broker:
         talk = talk_to(broker)
         for timestamp in (T0, T0 + MONTH_MS):
@@ -39,7 +39,7 @@ def test_one_answer_has_records_of_long_ago_and_of_now() -> None:
 
 
 def test_no_record_that_was_deleted_has_the_greatest_timestamp() -> None:
-    """A real broker finds it as long as its segment is there."""
+    """A real broker finds the record while its segment exists."""
     with Broker.running() as broker:
         talk = talk_to(broker)
         produce(talk, "", "t", batch(), 8)
@@ -49,7 +49,7 @@ def test_no_record_that_was_deleted_has_the_greatest_timestamp() -> None:
 
 
 def test_a_producer_whose_records_were_deleted_goes_on() -> None:
-    """Up to 2.4 a real broker has forgotten it then: 59."""
+    """Up to 2.4 a real broker returns UNKNOWN_PRODUCER_ID."""
     with Broker.running(kafka_version="2.0") as broker:
         talk = talk_to(broker)
         asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
@@ -66,13 +66,13 @@ def test_a_producer_whose_records_were_deleted_goes_on() -> None:
 
 @pytest.mark.parametrize(("kafka_version", "error"), [("2.0", 2), ("4.4", 87)])
 def test_a_producer_id_without_epoch_is_refused(kafka_version: str, error: int) -> None:
-    """Measured on 4.4.0 as 0, on 3.9.2 as -1 where the broker compresses."""
+    """4.4.0 returns NONE, and 3.9.2 UNKNOWN_SERVER_ERROR if the broker compresses (measured)."""
     with Broker.running(kafka_version=kafka_version) as broker:
         made = batch(producer_id=7, producer_epoch=-1, base_sequence=0)
         assert error_of(produce(talk_to(broker), "", "t", made, 6)) == error
 
 
-def test_an_old_message_format_is_told_and_not_kept() -> None:
+def test_an_old_message_format_is_returned_but_not_stored() -> None:
     """Up to 2.8 real brokers keep such a topic's records in that format."""
     with Broker.running(kafka_version="2.0") as broker:
         talk = Talk(broker.bootstrap_servers)

@@ -1,4 +1,4 @@
-"""Sessions fed by hand, for tests: requests in, answers out, without a socket."""
+"""Connections without a socket: a test passes the bytes of requests and gets the bytes of responses."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def receive(connection: Connection, data: bytes, now_ms: int = NOW_MS) -> list[b
 
 
 def frames(data: bytes) -> list[bytes]:
-    """Cut answers apart; there must be no rest."""
+    """Return the responses in these bytes, which must end with a whole response."""
     reader = FrameReader()
     reader.feed(data)
     found = list(reader.frames())
-    assert reader.buffered == 0, "an answer is not whole"
+    assert reader.buffered == 0, "the last response is incomplete"
     return found
 
 
-def ids(answers: list[bytes]) -> list[int]:
-    return [int.from_bytes(answer[:4], "big", signed=True) for answer in answers]
+def ids(responses: list[bytes]) -> list[int]:
+    return [int.from_bytes(response[:4], "big", signed=True) for response in responses]
 
 
 def metadata(correlation_id: int, version: int = 1, **fields: Any) -> bytes:
@@ -71,12 +71,12 @@ def framed(body: bytes) -> bytes:
 
 
 def raw(api_key: int, version: int, correlation_id: int, body: bytes = b"") -> bytes:
-    """A request with header v1 and no client id."""
+    """Return a request with header v1 and a null client id."""
     return framed(struct.pack(">hhih", api_key, version, correlation_id, -1) + body)
 
 
 def closed(connection: Connection) -> ClosedSeen:
-    """What was observed of the one frame that closed the connection."""
+    """Return the observation of the only frame that closed the connection."""
     clients = connection.dispatcher.observations.snapshot().clients
     (seen,) = (seen for client in clients for seen in client.closed)
     return seen

@@ -1,13 +1,13 @@
-"""A connection fed by hand: frames in, answers out, without a socket.
+"""A connection without a socket returns the responses to the requests that it receives.
 
-Method: requests are built by the codec, or taken byte for byte from recordings of real brokers; what a connection
-returns is cut into frames and looked at by correlation id. Time is an argument.
+Method: the codec builds the requests, or the test takes their bytes from recordings of real brokers. The test splits
+the returned bytes into frames and compares correlation ids. Time is an argument.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -36,34 +36,30 @@ from tests.requests.connections import (
     receive,
 )
 
-if TYPE_CHECKING:
-    pass
+# The order of responses, and requests that arrive in pieces.
 
 
-# Order and pieces.
-
-
-def test_a_hundred_requests_in_one_read_are_answered_in_their_order() -> None:
+def test_a_hundred_requests_in_one_read_get_responses_in_order() -> None:
     """BA-8."""
     connection = new_connection()
     sent = b"".join(metadata(i) if i % 3 else list_groups(i) for i in range(100))
 
-    answers = receive(connection, sent)
+    responses = receive(connection, sent)
 
-    assert ids(answers) == list(range(100))
-    for number, answer in enumerate(answers):
+    assert ids(responses) == list(range(100))
+    for number, response in enumerate(responses):
         api_key, version = (METADATA, 1) if number % 3 else (LIST_GROUPS, 0)
-        read_response(answer, api_key, version)
+        read_response(response, api_key, version)
     assert connection.close_reason is None
 
 
-def test_byte_by_byte_is_answered_as_in_one_piece() -> None:
+def test_requests_sent_byte_by_byte_get_the_same_responses() -> None:
     sent = list_groups(1) + metadata(2) + list_groups(3, version=3)
     connection = new_connection()
     whole = connection.receive(sent, NOW_MS)
     again = Connection(connection.dispatcher, connection.node, ConnectionInfo("/127.0.0.1"))
 
-    assert b"".join(again.receive(bytes([octet]), NOW_MS) for octet in sent) == whole
+    assert b"".join(again.receive(bytes([byte]), NOW_MS) for byte in sent) == whole
     assert ids(frames(whole)) == [1, 2, 3]
 
 
@@ -79,7 +75,7 @@ def test_bytes_after_the_body_are_ignored(version: int) -> None:
 
 
 TAGS = bytes.fromhex("02 d00f 03 616263 e8fb3f 00")
-"""Two tagged fields that nobody knows: number 2000 of three bytes, number 1048040 of none."""
+"""Two unknown tagged fields: tag 2000 with three bytes, tag 1048040 with none."""
 
 
 def test_unknown_tags_of_header_and_body_are_skipped() -> None:
@@ -103,7 +99,7 @@ def test_a_null_client_id_counts_as_an_empty_one() -> None:
     assert [seen.count for seen in client.requests] == [2]
 
 
-# What makes no sense.
+# Invalid requests.
 
 TOO_LARGE = 104857601
 BODY_THAT_ENDS_EARLY = b"\0\0\0\2\0\1a"
@@ -123,20 +119,20 @@ NOT_REQUESTS = {
 
 
 @pytest.mark.parametrize("name", NOT_REQUESTS)
-def test_what_makes_no_sense_closes_and_what_came_before_is_answered(name: str) -> None:
-    """BA-1, BA-6, BA-8: no answer to it, none to what follows."""
+def test_an_invalid_request_closes_the_connection_after_the_responses_before_it(name: str) -> None:
+    """The invalid request and the requests after it get no response (BA-1, BA-6, BA-8)."""
     nonsense, (api_key, version) = NOT_REQUESTS[name]
     connection = new_connection()
 
-    answers = receive(connection, list_groups(1) + nonsense + list_groups(3))
+    responses = receive(connection, list_groups(1) + nonsense + list_groups(3))
 
-    assert ids(answers) == [1]
+    assert ids(responses) == [1]
     assert connection.close_reason
     assert (closed(connection).api_key, closed(connection).api_version) == (api_key, version)
-    assert receive(connection, list_groups(4)) == [], "nothing is answered any more"
+    assert receive(connection, list_groups(4)) == [], "the connection sends no more responses"
 
 
-def test_a_frame_of_just_the_limit_is_answered_and_one_more_byte_closes() -> None:
+def test_a_frame_of_the_maximum_size_is_served_and_one_more_byte_closes() -> None:
     """BA-1."""
     request = list_groups(1)
     limit = len(request) + 96
@@ -148,8 +144,8 @@ def test_a_frame_of_just_the_limit_is_answered_and_one_more_byte_closes() -> Non
     assert connection.close_reason == f"frame size {limit + 1} is not within 0..{limit}"
 
 
-def test_produce_that_4_x_only_advertises_closes() -> None:
-    """BA-25: ApiVersions names 0 to 13, and 0 to 2 close the connection all the same."""
+def test_produce_versions_that_4_x_only_advertises_close_the_connection() -> None:
+    """ApiVersions lists versions 0 to 13, but versions 0 to 2 close the connection (BA-25)."""
     connection = new_connection("4.4")
     produce = request_frame(ProduceRequest(acks=1, timeout_ms=1, topic_data=()), 2, correlation_id=1)
 
@@ -157,7 +153,7 @@ def test_produce_that_4_x_only_advertises_closes() -> None:
     assert connection.close_reason == "version 2 is not served by Kafka version 4.4"
 
 
-# ApiVersions, the one API that answers a version it does not know.
+# ApiVersions is the only API that responds to an unknown version.
 
 FALLBACKS = [
     pytest.param(release, pair, id=f"{release}-v{pair.api_version}")
@@ -168,28 +164,28 @@ FALLBACKS = [
 
 
 @pytest.mark.parametrize(("release", "pair"), FALLBACKS)
-def test_a_too_new_version_of_api_versions_gets_the_answer_of_a_real_broker(release: str, pair: Any) -> None:
-    """BA-21, byte for byte as recorded: v0's layout, error 35, from 2.4 on with the versions that would do."""
+def test_a_too_new_version_of_api_versions_gets_the_response_of_a_real_broker(release: str, pair: Any) -> None:
+    """The bytes are those of the recording: v0, UNSUPPORTED_VERSION, from 2.4 on with the served versions (BA-21)."""
     connection = new_connection(release)
 
     assert receive(connection, framed(pair.request)) == [pair.response]
-    assert ids(receive(connection, list_groups(5))) == [5], "and the connection stays"
+    assert ids(receive(connection, list_groups(5))) == [5], "the connection stays open"
 
 
 @pytest.mark.parametrize("kafka_version", ["2.0", "2.8", "3.9", "4.4"])
-def test_the_body_of_such_a_request_is_not_read(kafka_version: str) -> None:
+def test_the_body_of_a_too_new_api_versions_request_is_not_read(kafka_version: str) -> None:
     """BA-21."""
     connection = new_connection(kafka_version)
 
-    (answer,) = receive(connection, raw(API_VERSIONS, 99, 1, b"\0\xff\xff\xff\xff not a body"))
+    (frame,) = receive(connection, raw(API_VERSIONS, 99, 1, b"\0\xff\xff\xff\xff not a body"))
 
-    assert read_response(answer, ApiVersionsResponse, 99)[1].error_code == 35
+    assert read_response(frame, ApiVersionsResponse, 99)[1].error_code == 35
     assert connection.close_reason is None
 
 
 @pytest.mark.parametrize("kafka_version", ["0.8.2", "0.9"])
-def test_before_0_10_api_versions_closes(kafka_version: str) -> None:
-    """BA-6: there is no such API yet."""
+def test_before_0_10_api_versions_closes_the_connection(kafka_version: str) -> None:
+    """These versions do not have the API (BA-6)."""
     connection = new_connection(kafka_version)
 
     assert receive(connection, request_frame(ApiVersionsRequest(), 0, correlation_id=1)) == []
@@ -199,24 +195,24 @@ def test_before_0_10_api_versions_closes(kafka_version: str) -> None:
     )
 
 
-# 0.8 checks no version.
+# 0.8 does not check versions.
 
 
 @pytest.mark.parametrize("version", [1, 7, 9, 13])
-def test_0_8_2_reads_a_version_it_does_not_know_as_its_newest(version: int) -> None:
-    """fixtures/PROVENANCE.md: Metadata v0 is all there is, and its empty list asks for all topics (BA-30).
+def test_0_8_2_reads_an_unknown_version_as_its_newest(version: int) -> None:
+    """0.8.2 has only Metadata v0, whose empty list requests all topics (BA-30, fixtures/PROVENANCE.md).
 
-    A flexible version's header has tags, which 0.8 takes for the beginning of the body.
+    0.8 reads the tags in the header of a flexible version as the beginning of the body.
     """
     connection = new_connection("0.8.2")
 
-    (answer,) = receive(connection, raw(METADATA, version, 1, b"\0\0\0\0"))
+    (frame,) = receive(connection, raw(METADATA, version, 1, b"\0\0\0\0"))
 
-    _, response = read_response(answer, MetadataResponse, 0)
+    _, response = read_response(frame, MetadataResponse, 0)
     assert {topic.name for topic in response.topics} == {"t", "u", "__consumer_offsets"}
 
 
-def test_0_8_2_refuses_a_version_of_offset_commit_that_it_does_not_know() -> None:
+def test_0_8_2_rejects_an_unknown_version_of_offset_commit() -> None:
     connection = new_connection("0.8.2")
     commit = commit_request("g", {"t": {0: 5}})
 

@@ -1,5 +1,4 @@
-"""What a connection does when it can't go on at once: requests that wait, answers that are too many, defects of
-ours."""
+"""A connection delays requests, limits the size of its responses and survives defects of the broker."""
 
 from __future__ import annotations
 
@@ -35,28 +34,28 @@ if TYPE_CHECKING:
     from kproto.message import Request
 
 
-# Requests that wait.
+# Delayed operations.
 
 
-def test_a_parked_fetch_blocks_what_stands_behind_it_and_is_answered_in_its_place() -> None:
+def test_a_delayed_fetch_blocks_later_requests_and_its_response_keeps_the_order() -> None:
     """BA-8, BA-71."""
     connection = new_connection()
 
     assert ids(receive(connection, list_groups(1) + long_poll(2) + list_groups(3) + metadata(4))) == [1]
     assert connection.delayed is not None
     assert connection.deadline_ms == NOW_MS + MAX_WAIT_MS
-    assert receive(connection, list_groups(5)) == [], "not even what comes later"
+    assert receive(connection, list_groups(5)) == [], "requests that arrive later wait too"
 
-    answers = frames(connection.resume(NOW_MS + MAX_WAIT_MS))
+    responses = frames(connection.resume(NOW_MS + MAX_WAIT_MS))
 
-    assert ids(answers) == [2, 3, 4, 5]
-    _, response = read_response(answers[0], FetchResponse, 4)
+    assert ids(responses) == [2, 3, 4, 5]
+    _, response = read_response(responses[0], FetchResponse, 4)
     assert response.responses[0].partitions[0].error_code == 0
     assert connection.delayed is None
 
 
 def test_a_second_long_poll_waits_from_the_end_of_the_first() -> None:
-    """BA-8: it is looked at only then."""
+    """The connection reads the second request only then (BA-8)."""
     connection = new_connection()
     receive(connection, long_poll(1) + long_poll(2))
 
@@ -65,8 +64,8 @@ def test_a_second_long_poll_waits_from_the_end_of_the_first() -> None:
     assert connection.deadline_ms == NOW_MS + 2 * MAX_WAIT_MS
 
 
-def test_nonsense_behind_a_parked_request_closes_after_its_answer() -> None:
-    """BA-8: nobody has looked at it before."""
+def test_invalid_bytes_after_a_delayed_request_close_after_its_response() -> None:
+    """The connection does not read the bytes before that (BA-8)."""
     connection = new_connection()
 
     assert receive(connection, long_poll(1) + HTTP) == []
@@ -75,41 +74,41 @@ def test_nonsense_behind_a_parked_request_closes_after_its_answer() -> None:
     assert connection.close_reason
 
 
-# Bounds.
+# Limits.
 
 
-def test_answers_wait_until_those_before_them_are_taken() -> None:
-    """A read holds thousands of requests that ask for everything: the answers to all of them have no bound."""
+def test_responses_wait_until_earlier_responses_are_taken() -> None:
+    """One read can contain thousands of requests for all topics, whose responses together have no size limit."""
     connection = new_connection(topics=500)
     sent = b"".join(metadata(i) for i in range(400))
 
-    answers = receive(connection, sent)
+    responses = receive(connection, sent)
 
-    largest = max(map(len, answers)) + 4
-    assert RESPONSES_SIZE_MAX_BYTES <= sum(len(a) + 4 for a in answers) < RESPONSES_SIZE_MAX_BYTES + largest
+    largest = max(map(len, responses)) + 4
+    assert RESPONSES_SIZE_MAX_BYTES <= sum(len(a) + 4 for a in responses) < RESPONSES_SIZE_MAX_BYTES + largest
     assert connection.backlog
     while connection.backlog:
         more = frames(connection.proceed(NOW_MS))
-        assert more, "it goes on"
-        answers += more
-    assert ids(answers) == list(range(400))
+        assert more, "each call returns further responses"
+        responses += more
+    assert ids(responses) == list(range(400))
 
 
-def test_nonsense_behind_a_backlog_closes_after_its_answers() -> None:
+def test_invalid_bytes_after_a_backlog_close_after_its_responses() -> None:
     connection = new_connection(topics=500)
-    answers = receive(connection, b"".join(metadata(i) for i in range(400)) + HTTP)
+    responses = receive(connection, b"".join(metadata(i) for i in range(400)) + HTTP)
 
     while connection.close_reason is None:
-        answers += frames(connection.proceed(NOW_MS))
+        responses += frames(connection.proceed(NOW_MS))
 
-    assert ids(answers) == list(range(400))
+    assert ids(responses) == list(range(400))
 
 
-# Defects of ours.
+# Defects of the broker.
 
 
 def with_handler(monkeypatch: pytest.MonkeyPatch, handle: Any) -> None:
-    """Put a handler in the place of ListGroups."""
+    """Replace the handler of ListGroups."""
     real = handlers.handler
     monkeypatch.setattr(handlers, "handler", lambda api_key: handle if api_key == LIST_GROUPS else real(api_key))
 
@@ -141,10 +140,10 @@ def test_a_handler_that_fails_closes_its_connection_alone_and_is_logged(
     assert ids(receive(other, metadata(1))) == [1]
 
 
-def test_a_parked_request_whose_answer_fails_closes_its_connection(
+def test_a_delayed_operation_that_fails_closes_its_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """BA-13: nothing may get out to the loop, which serves all the others."""
+    """The event loop, which serves all connections, gets no exception (BA-13)."""
     with_handler(monkeypatch, wait_for_a_defect)
     connection = new_connection()
     receive(connection, list_groups(1) + metadata(2))
@@ -156,7 +155,7 @@ def test_a_parked_request_whose_answer_fails_closes_its_connection(
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
-def test_an_answer_that_has_no_form_closes_its_connection(
+def test_a_response_that_cannot_be_encoded_closes_its_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with_handler(monkeypatch, lambda request, context: MetadataResponse(brokers=(), topics=()))
@@ -167,10 +166,10 @@ def test_an_answer_that_has_no_form_closes_its_connection(
     assert len(caplog.records) == 1
 
 
-def test_a_defect_of_the_memory_closes_its_connection_and_keeps_the_answers_before_it(
+def test_a_defect_of_the_commit_cache_closes_its_connection_after_the_responses_before_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """BA-13, D13: the shorter way of a repeated commit is in nobody's care but the connection's."""
+    """The connection handles the exceptions of the commit cache (BA-13, D13)."""
     monkeypatch.setattr("kproto_server.commit_cache.template.RequestTemplate.counter", defective)
     connection = new_connection()
     commits = [request_frame(commit_request("g", {"t": {0: i}}), 5, correlation_id=i) for i in range(4)]
@@ -180,8 +179,8 @@ def test_a_defect_of_the_memory_closes_its_connection_and_keeps_the_answers_befo
     assert len(caplog.records) == 1
 
 
-def test_a_handler_may_close_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """BA-6: a defect of the client, which is observed and no error of ours."""
+def test_a_handler_may_close_without_a_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The observations record a defect of the client; the broker logs no error (BA-6)."""
 
     def refuse(request: Request, context: Any) -> Any:
         raise CloseConnection("not like this")

@@ -1,4 +1,4 @@
-"""Answers that wait for the log: their order, what goes beside them, and what is visible meanwhile (OS-25 to OS-29)."""
+"""Responses wait until the log has synced: their order, and the offsets that are visible meanwhile (OS-25 to OS-29)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMIT, FETCH = (8, 5), (9, 5)
 
 
 class Client:
-    """A connection to a broker whose log syncs when it is told to."""
+    """A connection to a broker whose log syncs when the test calls `synced`."""
 
     def __init__(self, *, caches_commits: bool = True) -> None:
         self.state = new_state()
@@ -53,17 +53,17 @@ class Client:
         return self.frame(OffsetFetchRequest(group_id=group, topics=topics), FETCH)
 
     def send(self, *sent: bytes) -> list[tuple[int, Any]]:
-        return self.answers(self.connection.receive(b"".join(sent), NOW_MS))
+        return self.responses(self.connection.receive(b"".join(sent), NOW_MS))
 
     def synced(self) -> list[tuple[int, Any]]:
-        """The log syncs; return what the connection then sends."""
+        """Sync the log; return the responses that the connection then sends."""
         self.log.settle()
         released = self.dispatcher.take_runnable()
         assert self.connection in released
-        return self.answers(self.connection.proceed(NOW_MS))
+        return self.responses(self.connection.proceed(NOW_MS))
 
-    def answers(self, data: bytes) -> list[tuple[int, Any]]:
-        """Return correlation id and what matters of each answer: error codes of a commit, offsets of a fetch."""
+    def responses(self, data: bytes) -> list[tuple[int, Any]]:
+        """Return the correlation id of each response, and the error codes of a commit or the offsets of a fetch."""
         found: list[tuple[int, Any]] = []
         for frame in frames(data):
             number = int.from_bytes(frame[:4], "big")
@@ -76,24 +76,24 @@ class Client:
         return found
 
 
-@pytest.fixture(params=[True, False], ids=["remembered", "plain"])
+@pytest.fixture(params=[True, False], ids=["cached", "uncached"])
 def client(request: pytest.FixtureRequest) -> Client:
     return Client(caches_commits=request.param)
 
 
-def test_a_commit_is_answered_and_visible_once_it_is_synced(client: Client) -> None:
+def test_a_commit_gets_its_response_and_is_visible_after_the_sync(client: Client) -> None:
     """OS-25, OS-15."""
-    for offset in range(1, 6):  # the later ones from memory
+    for offset in range(1, 6):  # the commit cache responds to the later commits
         assert client.send(client.commit(offset)) == []
         number = client.sent
         other = client.connect()
         before = [offset - 1, offset - 1] if offset > 1 else [-1, -1]
-        assert client.answers(other.receive(client.fetch(), NOW_MS)) == [(client.sent, before)]
+        assert client.responses(other.receive(client.fetch(), NOW_MS)) == [(client.sent, before)]
         assert client.synced() == [(number, {0})]
-        assert client.answers(other.receive(client.fetch(), NOW_MS)) == [(client.sent, [offset, offset])]
+        assert client.responses(other.receive(client.fetch(), NOW_MS)) == [(client.sent, [offset, offset])]
 
 
-def test_commits_share_a_sync_and_are_answered_in_their_order(client: Client) -> None:
+def test_commits_share_a_sync_and_get_responses_in_order(client: Client) -> None:
     """OS-27, OS-28."""
     for offset in (1, 2, 3):
         client.send(client.commit(offset))
@@ -104,8 +104,8 @@ def test_commits_share_a_sync_and_are_answered_in_their_order(client: Client) ->
     assert client.send(client.fetch()) == [(sent + 4, [13, 13])]
 
 
-def test_what_comes_behind_a_commit_sees_it(client: Client) -> None:
-    """BA-8, OS-12: a pipelined fetch waits for the commit before it."""
+def test_a_request_after_a_commit_sees_its_offsets(client: Client) -> None:
+    """A pipelined fetch waits for the commit before it (BA-8, OS-12)."""
     assert client.send(client.commit(1), client.fetch(), client.commit(2), client.fetch()) == []
     assert client.connection.state.name == "BLOCKED"
     assert client.synced() == [(1, {0}), (2, [1, 1])]
@@ -126,7 +126,7 @@ def test_a_failed_sync_is_an_error_and_changes_nothing(client: Client, log_error
     assert client.send(client.fetch()) == [(6, [3, 3])]
 
 
-def test_a_connection_is_not_read_without_end() -> None:
+def test_a_connection_has_a_limited_number_of_pending_commits() -> None:
     client = Client()
     commits = b"".join(client.commit(offset) for offset in range(PENDING_MAX + 10))
     client.connection.receive(commits, NOW_MS)
@@ -136,7 +136,7 @@ def test_a_connection_is_not_read_without_end() -> None:
     assert len(client.synced()) == 10
 
 
-def test_nor_with_large_commits() -> None:
+def test_a_connection_has_a_limited_size_of_pending_commits() -> None:
     client = Client()
     partitions: Offsets = {"t": {0: (7, "x" * 4000), 1: (7, "x" * 4000)}}
     size = len(client.frame(commit_request("g", partitions), COMMIT))
@@ -150,11 +150,11 @@ def test_nor_with_large_commits() -> None:
     assert client.connection.state.name == "READY"
 
 
-def test_a_connection_that_must_be_closed_has_its_answers_first(client: Client) -> None:
+def test_a_connection_sends_its_responses_before_it_closes(client: Client) -> None:
     """BA-12."""
     garbage = (4).to_bytes(4, "big") + b"\x7f\xff\0\0"
     assert client.send(client.commit(1), garbage) == []
     assert client.connection.close_reason is None
     client.log.settle()
-    assert client.answers(client.connection.proceed(NOW_MS)) == [(1, {0})]
+    assert client.responses(client.connection.proceed(NOW_MS)) == [(1, {0})]
     assert client.connection.close_reason is not None

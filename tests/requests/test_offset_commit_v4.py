@@ -1,7 +1,7 @@
 """A retention override of one millisecond changes nothing: versions 3, 4 and 5, and both layouts of 4 (D1, D2).
 
-Method: frames made by hand, octet by octet as in OC-3, sent to a broker over its socket; its clock is moved; what is
-left is fetched, and what was observed is read.
+Method: the test sends frames, built byte by byte as in OC-3, to a broker's socket. Then the test advances the broker's
+clock, fetches the remaining offsets and reads the observations.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ KINDS = {
     "v4 of KIP-211": (4, False),
     "v5": (5, False),
 }
-"""What is sent: its version, and whether it has a retention_time."""
+"""The commits of the test: version, and whether the request has a retention_time."""
 TIMES = 4
-"""Each is sent so often, since a broker may have a shorter way for what it has seen before (D13)."""
+"""The test sends each commit several times, because the commit cache responds to repeated commits (D13)."""
 
 
 def raw_commit(group_id: str, version: int, *, has_retention: bool, offset: int) -> bytes:
@@ -55,27 +55,27 @@ def client(broker: Broker) -> Iterator[RawClient]:
 
 
 def commit_all(client: RawClient) -> dict[str, list[bytes]]:
-    """Send each kind in a group of its own, with offsets that tell them apart; return the answers."""
-    answers: dict[str, list[bytes]] = {}
+    """Send each kind to its own group, each with other offsets; return the responses."""
+    responses: dict[str, list[bytes]] = {}
     for number, (kind, (version, has_retention)) in enumerate(KINDS.items()):
         for time in range(TIMES):
             offset = 100 * number + time
             client.socket.sendall(raw_commit(kind, version, has_retention=has_retention, offset=offset))
-            answers.setdefault(kind, []).append(client.read_frame())
-    return answers
+            responses.setdefault(kind, []).append(client.read_frame())
+    return responses
 
 
 ACCEPTED = bytes.fromhex("00000007 00000000 00000001 0001 74 00000001 00000000 0000")
 """Correlation id, throttle time, one topic "t" with one partition 0 without an error."""
 
 
-def test_all_are_answered_alike(client: RawClient) -> None:
-    """D1: the answer does not tell the layouts apart; OC-1: nor the versions 3 to 5."""
+def test_all_layouts_get_the_same_response(client: RawClient) -> None:
+    """Both layouts (D1) and the versions 3 to 5 (OC-1) have the same response."""
     assert commit_all(client) == {kind: [ACCEPTED] * TIMES for kind in KINDS}
 
 
-def test_all_offsets_are_still_there_when_the_override_is_long_over(broker: Broker, client: RawClient) -> None:
-    """D2: offsets.retention.minutes decides, for all alike."""
+def test_no_offset_expires_when_the_override_has_passed(broker: Broker, client: RawClient) -> None:
+    """Only offsets.retention.minutes decides when offsets expire (D2)."""
     commit_all(client)
     last = {kind: 100 * number + TIMES - 1 for number, kind in enumerate(KINDS)}
 
@@ -84,8 +84,8 @@ def test_all_offsets_are_still_there_when_the_override_is_long_over(broker: Brok
         assert {kind: committed(client, kind) for kind in KINDS} == last, f"after {step} more"
 
 
-def test_the_observations_say_which_layout_came(broker: Broker, client: RawClient) -> None:
-    """D1, D2: the report tells what a client relies on."""
+def test_the_observations_have_the_layout_of_each_commit(broker: Broker, client: RawClient) -> None:
+    """The report shows the layout that a client uses (D1, D2)."""
     commit_all(client)
 
     (seen,) = broker.snapshot().clients
@@ -104,8 +104,8 @@ def test_the_observations_say_which_layout_came(broker: Broker, client: RawClien
     assert not [row for row in seen.errors if row.api_key == 8]
 
 
-def test_bytes_behind_either_layout_make_it_the_released_one(broker: Broker, client: RawClient) -> None:
-    """D1, BA-7: neither fits exactly, so it is what clients in the field send; a real broker ignores the rest."""
+def test_a_frame_with_additional_bytes_has_the_released_layout(broker: Broker, client: RawClient) -> None:
+    """Neither layout fits exactly: the broker reads the one of released clients and ignores the rest (D1, BA-7)."""
     frame = raw_commit("g", 4, has_retention=True, offset=5)[4:] + b"more"
     client.socket.sendall(len(frame).to_bytes(4, "big") + frame)
 
@@ -115,7 +115,7 @@ def test_bytes_behind_either_layout_make_it_the_released_one(broker: Broker, cli
     assert [row.layout for row in seen.commits] == ["v4 as released"]
 
 
-def test_a_frame_of_neither_layout_closes(client: RawClient) -> None:
+def test_a_frame_of_neither_layout_closes_the_connection(client: RawClient) -> None:
     """BA-6."""
     frame = raw_commit("g", 4, has_retention=True, offset=5)[4:-3]
     client.socket.sendall(len(frame).to_bytes(4, "big") + frame)

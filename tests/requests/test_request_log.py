@@ -1,4 +1,4 @@
-"""The requests that a broker keeps for whoever asks: those of real clients, and the bounds of what is kept."""
+"""The request log keeps the requests of real clients, up to a limited number and size."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kproto_server.observation.logged import LoggedRequest
 
 ORDERS = TopicPartition("orders", 0)
-SOMEBODY = ConnectionInfo("/127.0.0.1")
+CLIENT_INFO = ConnectionInfo("/127.0.0.1")
 
 
 def committed_offset(logged: LoggedRequest) -> int:
@@ -37,14 +37,14 @@ def committed_offset(logged: LoggedRequest) -> int:
     return request.topics[0].partitions[0].committed_offset
 
 
-def test_commits_of_a_real_client_with_what_they_were_answered() -> None:
+def test_the_log_has_the_commits_of_a_real_client_and_their_responses() -> None:
     with Broker.running(clock="manual") as broker:
         consumer = KafkaConsumer(
             bootstrap_servers=broker.bootstrap_servers, group_id="billing", client_id="biller", enable_auto_commit=False
         )
         with closing(consumer):
             consumer.assign([ORDERS])
-            for offset in range(40, 45):  # more than once alike: answered from memory
+            for offset in range(40, 45):  # repeated: the commit cache responds
                 consumer.commit({ORDERS: OffsetAndMetadata(offset, "", -1)})
             broker.clock.advance(seconds=5)
             consumer.commit({ORDERS: OffsetAndMetadata(45, "", -1)})
@@ -70,15 +70,15 @@ def test_produce_with_acks_and_without() -> None:
         with closing(quick):
             quick.send("orders", b"1041")
             quick.flush()
-            (unanswered,) = broker.requests.wait(api="Produce")
-        assert unanswered.responded_ms is None
-        assert unanswered.response is None
+            (without_response,) = broker.requests.wait(api="Produce")
+        assert without_response.responded_ms is None
+        assert without_response.response is None
         assert not broker.requests.where(api="Produce", error=0)
         sure = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "sure", "log_level": 4})
         sure.produce("orders", b"1042")
         assert sure.flush(10) == 0
-        (answered,) = broker.requests.where(api="Produce", client_id="sure", error="NONE")
-        assert answered.software_name == "confluent-kafka-python"
+        (with_response,) = broker.requests.where(api="Produce", client_id="sure", error="NONE")
+        assert with_response.software_name == "confluent-kafka-python"
         with pytest.raises(TimeoutError, match="1 requests with api='Produce', client_id='sure', not 2"):
             broker.requests.wait(count=2, timeout_s=0.02, api="Produce", client_id="sure")
 
@@ -97,7 +97,7 @@ def test_errors_are_found_by_name_and_by_number() -> None:
             broker.requests.where(error="TEAPOT")
 
 
-def test_requests_that_wait_and_those_behind_them(tmp_path: Path) -> None:
+def test_the_log_has_delayed_requests_and_the_requests_after_them(tmp_path: Path) -> None:
     with (
         Broker.running(data=DataDirectory(str(tmp_path), durability="fsync")) as broker,
         RawClient(broker.bootstrap_servers) as client,
@@ -116,7 +116,7 @@ def test_requests_that_wait_and_those_behind_them(tmp_path: Path) -> None:
         assert [committed_offset(one) for one in logged[:50]] == list(range(50))
 
 
-def test_what_is_no_request_is_kept_as_it_came() -> None:
+def test_the_log_keeps_the_bytes_of_an_invalid_request() -> None:
     with Broker.running() as broker, RawClient(broker.bootstrap_servers) as client:
         client.socket.sendall(b"\0\0\0\x03abc")
         assert client.read_ids_to_the_end() == []
@@ -126,7 +126,7 @@ def test_what_is_no_request_is_kept_as_it_came() -> None:
             _ = nonsense.request
 
 
-def test_a_version_that_is_not_served_was_answered_in_the_first_layout() -> None:
+def test_the_response_to_an_unsupported_version_of_api_versions_has_version_0() -> None:
     with Broker.running(kafka_version="2.0") as broker, RawClient(broker.bootstrap_servers) as client:
         client.send((ApiVersionsRequest(client_software_name="new", client_software_version="1"), 3))
         client.read_frame()
@@ -159,10 +159,10 @@ def test_a_broker_can_keep_none_or_few() -> None:
         Broker(requests_kept=-1)
 
 
-def test_the_size_of_what_is_kept_has_a_bound() -> None:
+def test_the_size_of_the_log_is_limited() -> None:
     log = RequestLog()
     frame = bytes(FRAME_KEPT_MAX_BYTES)
-    entries = [log.add(SOMEBODY, 1, frame, 0) for _ in range(20)]
+    entries = [log.add(CLIENT_INFO, 1, frame, 0) for _ in range(20)]
     for entry in entries:
         log.responded(entry, frame, 0)
     kept = log.entries()
@@ -173,7 +173,7 @@ def test_the_size_of_what_is_kept_has_a_bound() -> None:
     assert len(log.entries()) == 15
 
 
-def test_of_a_very_large_body_only_who_sent_it_is_kept() -> None:
+def test_the_log_keeps_only_the_header_of_a_very_large_request() -> None:
     with Broker.running() as broker:
         large = 2 * FRAME_KEPT_MAX_BYTES
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, max_request_size=2 * large)

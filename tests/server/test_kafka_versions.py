@@ -48,7 +48,7 @@ def test_a_patch_release_has_the_kafka_version_of_its_line(surface: WireSurface)
     )
 
 
-def test_ba_21_recorded_answers_to_a_version_too_new_agree() -> None:
+def test_ba_21_recorded_responses_to_a_too_new_version_agree() -> None:
     pairs = [pair for pair in golden("ApiVersions") if pair.response_values]
     refused = [pair for pair in pairs if pair.response_values and pair.response_values["ErrorCode"] == 35]
     assert len(refused) > 5

@@ -33,10 +33,10 @@ def test_a_kafka_version_knows_the_configs_that_topics_of_that_release_have(rele
     known = topic_configs(KafkaVersion.named(release))
     assert set(known) == shown_in(release)
     for name, config in known.items():
-        facts = configs().topic[release][name]
-        assert config.default == facts.default, name
+        recorded = configs().topic[release][name]
+        assert config.default == recorded.default, name
         assert config.synonym == configs().synonyms.get(name), name
-        assert config.type.name == facts.type or (name, facts.type) == ("cleanup.policy", "STRING")
+        assert config.type.name == recorded.type or (name, recorded.type) == ("cleanup.policy", "STRING")
 
 
 @pytest.mark.parametrize("release", configs().releases)
@@ -56,10 +56,10 @@ OUR_DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
 
 @pytest.mark.parametrize("release", configs().releases)
 def test_a_broker_settings_default_and_type_are_those_of_that_release(release: str) -> None:
-    for name, facts in configs().broker[release].items():
+    for name, recorded in configs().broker[release].items():
         setting = SETTINGS[name]
-        assert setting.default_in(KafkaVersion.named(release)) == OUR_DEFAULTS.get(name, facts.default), name
-        assert setting.type.name == facts.type, name
+        assert setting.default_in(KafkaVersion.named(release)) == OUR_DEFAULTS.get(name, recorded.default), name
+        assert setting.type.name == recorded.type, name
 
 
 REFUSED = [

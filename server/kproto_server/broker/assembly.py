@@ -1,4 +1,4 @@
-"""Put a broker together: clock, cluster, state, observations, server. The one place that knows all the parts."""
+"""Assemble a broker from all its parts: clock, cluster, state, observations, persistence, server."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ def assemble(
     data: DataDirectory | None = None,
     requests_kept: int = 0,
 ) -> tuple[EventLoop, Server]:
-    """Return the event loop and the server for these sockets, one node each, in the order of node ids from 1.
+    """Return the event loop and the server for these sockets, which belong to nodes 1, 2 and so on.
 
-    The first ``started`` nodes are up and their sockets listen; the others have never been up (BA-52). The newest
-    ``requests_kept`` requests are kept as they came.
+    The first ``started`` nodes are up and their sockets listen; the other nodes have never been up (BA-52). The request
+    log keeps the newest ``requests_kept`` requests. The caller runs
+    `Server.main` in the event loop and ends it with `Server.stop`.
 
     Raises:
         LogError: the data directory is in use, damaged, or can't be read.
