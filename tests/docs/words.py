@@ -57,7 +57,7 @@ def phrase(text: str) -> re.Pattern[str]:
 RULES = (
     Rule(word("octet"), "byte"),
     Rule(word("answer", "s|ed|ing"), "response, respond, return, report or log"),
-    Rule(phrase(r"(?<!\.)tells?|told|telling"), "return, report, log, state or receive"),
+    Rule(re.compile(r"(?<![A-Za-z.])(?:[Tt]ell(?:s|ing)?|[Tt]old)(?![a-z])"), "return, report, log, state or receive"),
     Rule(word("park", "s|ed|ing"), "delayed operation, to delay"),
     Rule(phrase("held (?:answers?|requests?)|a place (?:is|be) held|holds? the place"), "deferred response"),
     Rule(word("memo"), "commit cache entry"),
@@ -101,6 +101,7 @@ RULES = (
 
 EXCEPTIONS: tuple[tuple[str, str, str], ...] = (
     ("", r"kproto\.journal", "names of files on disk"),
+    ("kproto/", r"stream_tell", "construct's own name"),
     ("tests/docs/", "", "the rules themselves"),
     ("tests/records/test_compression.py", r"Nobody inspects", "a published test vector of xxHash32"),
     (
@@ -115,7 +116,11 @@ EXCEPTIONS: tuple[tuple[str, str, str], ...] = (
     ),
     ("CHANGELOG.md", r"is now `--kafka-version`", "the old name of an option"),
     ("", r"load_profile|register_profile|get_profile|Hypothesis profile", "Hypothesis's own names"),
-    ("", r"cProfile|\bprofile (?:it|the broker|with)|--profile-", "a CPU profile, the field's word"),
+    (
+        "",
+        r"cProfile|profile (?:it|a server|the broker|with)|debug(?:-| )and(?:-| )profile|--profile-",
+        "a CPU profile, the field's word",
+    ),
 )
 """Path prefix, pattern of the line, reason."""
 

@@ -51,7 +51,7 @@ def test_only_configs_of_topics_and_brokers_are_altered(resource_type: int) -> N
     assert "topics and brokers only" in refused.error_message
 
 
-def test_log_dirs_tell_sizes() -> None:
+def test_log_dirs_return_sizes() -> None:
     state = new_state()
     encoded = batch(size=500)
     write(state, encoded)

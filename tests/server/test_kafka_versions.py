@@ -139,7 +139,7 @@ def test_at_least_compares_releases_by_number() -> None:
     assert not KafkaVersion.named("3.9").at_least(4, 0)
 
 
-def test_internal_apis_are_told_apart() -> None:
+def test_internal_apis_are_distinguished() -> None:
     kafka_version = KafkaVersion.named("2.0")
     assert {key for key in kafka_version.api_versions if kafka_version.is_internal(key)} == {4, 5, 6, 7, 27}
     assert api_versions().internal == {key for key in range(200) if kafka_version.is_internal(key)}

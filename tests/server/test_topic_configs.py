@@ -156,7 +156,7 @@ def test_a_hostile_value_is_just_a_wrong_one(value: str) -> None:
         assert config_problem(KafkaVersion.named("4.4"), {name: value}) is not None
 
 
-def test_an_unknown_name_is_told_before_a_bad_value() -> None:
+def test_an_unknown_name_is_reported_before_a_bad_value() -> None:
     problem = config_problem(KafkaVersion.named("4.4"), {"retention.ms": "x", "no.such": "1"})
     assert problem == "Unknown topic config name: no.such"
 

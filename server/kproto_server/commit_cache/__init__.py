@@ -1,1 +1,1 @@
-"""The commit cache: repeated OffsetCommit requests are answered without being decoded."""
+"""The commit cache: responds to repeated OffsetCommit requests without decoding them."""

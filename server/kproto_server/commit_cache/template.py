@@ -1,4 +1,4 @@
-"""Request templates: what commits of the same partitions by the same client have in common, whoever the group is."""
+"""Request templates: what commits of the same partitions by the same client have in common, in whichever group."""
 
 # Theory of operation
 # ===================

@@ -90,7 +90,7 @@ def endpoint(api_version: int, kafka_version: KafkaVersion, observations: Observ
     """Return the endpoint of a version that the release does not serve; None: it serves this version.
 
     ApiVersions is the one API with a response to every version: in the layout of v0, with the error
-    UNSUPPORTED_VERSION, which tells the client to ask again in an older version (BA-21). That is how clients negotiate,
+    UNSUPPORTED_VERSION, after which the client sends an older version (BA-21). That is how clients negotiate,
     so the error is not reported.
     """
     if kafka_version.serves(API_VERSIONS, api_version):

@@ -67,7 +67,7 @@ class NodeListener:
         return True
 
     def discard(self, transport: Transport, ip: str) -> None:
-        """Forget a closed connection."""
+        """Remove a closed connection."""
         self.transports.discard(transport)
         self._counts[ip] -= 1
         if not self._counts[ip]:

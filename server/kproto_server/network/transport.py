@@ -75,7 +75,7 @@ INTEREST: dict[State, int] = {
 
 
 class Transport:
-    """One client's socket. The transport owns it and closes it; `on_closed` then tells the listener."""
+    """One client's socket. The transport owns it and closes it; it then calls `on_closed`."""
 
     __slots__ = (
         "_connection", "_deadline", "_has_incomplete", "_interest", "_is_finishing", "_loop", "_on_closed", "_socket",

@@ -1,1 +1,1 @@
-"""The way of a request: from a frame to its response."""
+"""Handles the requests of connections: bytes in, endpoint and handler, bytes out."""

@@ -7,7 +7,7 @@
 # all responses that can be sent now, as one piece of bytes. Everything happens in this call: there is no task and no
 # queue per request. `kproto_server.network.transport` owns the socket, calls `receive`, and sends the result.
 #
-# Three things keep a request from being handled or answered at once; `connection_state` has the states and transitions:
+# Three things delay a request or its response; `connection_state` has the states and transitions:
 #
 # - An earlier request is a delayed operation. It ends by its deadline or by its completion; the transport then calls
 #   `resume`, which returns the response of this request and of those behind it.

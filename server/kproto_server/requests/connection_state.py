@@ -18,7 +18,7 @@
 #               responses as a connection may have. The server stops reading the socket.
 #   BACKLOGGED  Frames are left in the backlog because the responses made so far are large. The rest is handled after
 #               the client has taken these: a client that sends requests and reads no responses must not fill memory.
-#   DRAINING    A request was found behind deferred responses that the broker answers by closing. The deferred responses
+#   DRAINING    A request was found behind deferred responses for which the broker closes. The deferred responses
 #               are still sent; no further request is handled.
 #   CLOSING     All responses that the client gets have been returned. The server sends them and closes the socket.
 #   CLOSED      The socket is closed. Results of requests in progress are dropped.

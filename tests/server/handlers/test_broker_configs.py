@@ -62,7 +62,7 @@ def refused(kafka_version: str, name: str, returned: str) -> Returned:
 
 
 @KAFKA_VERSIONS
-def test_what_is_changed_for_all_and_for_one_is_told_in_its_order(kafka_version: str) -> None:
+def test_changes_for_all_and_for_one_are_returned_in_order(kafka_version: str) -> None:
     """BA-92."""
     state = new_state(kafka_version, settings={"log.retention.hours": "24"})
     assert change(state, "", ("log.retention.ms", SET, "100000"), ("log.segment.bytes", SET, "2000000")) == (0, None)
@@ -146,7 +146,7 @@ def test_only_lists_have_items(kafka_version: str) -> None:
     assert response == (42 if kafka_version == "2.8" else 40, returned)
 
 
-def test_a_value_has_to_be_told() -> None:
+def test_a_value_is_required() -> None:
     asked = ("log.retention.ms", SET, None)
     assert change(new_state("4.4"), "x", asked) == (42, "Null value not supported for : log.retention.ms")
     assert change(new_state("2.8"), "x", asked) == (42, "Null value not supported for : SET:log.retention.ms")

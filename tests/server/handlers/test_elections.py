@@ -42,7 +42,7 @@ def three_nodes(kafka_version: str = "latest") -> BrokerState:
 
 
 @pytest.mark.parametrize("election_type", [0, 1])
-def test_what_is_asked_for_by_name_is_told_of_one_by_one(election_type: int) -> None:
+def test_partitions_named_in_the_request_are_returned_one_by_one(election_type: int) -> None:
     asked = [("t", (0, 5)), ("nope", (0,)), ("t", (1,))]
     kraft = elect(new_state("4.4"), *asked, election_type=election_type)
     zookeeper = elect(new_state("2.8"), *asked, election_type=election_type)
@@ -73,7 +73,7 @@ def test_the_preferred_replica_leads_again() -> None:
 
 
 @pytest.mark.parametrize(("kafka_version", "others"), [("latest", 3), ("2.8", 0)])
-def test_of_all_partitions_those_are_told_that_had_to_change(kafka_version: str, others: int) -> None:
+def test_of_all_partitions_those_with_a_new_leader_are_returned(kafka_version: str, others: int) -> None:
     """A KRaft cluster names the other topics too, without partitions: t, u and the offsets topic."""
     state = three_nodes(kafka_version)
     error, returned = elect(state)

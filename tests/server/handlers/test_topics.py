@@ -146,7 +146,7 @@ class TestFetch:
         assert isinstance(response, DelayedOperation)
         assert response.deadline_ms == NOW_MS + 500
 
-    def test_tells_in_the_end_what_is_then_true(self) -> None:
+    def test_returns_the_state_at_its_end(self) -> None:
         state = new_state(node_count=2)
         state.cluster.topics["t"].partitions[0].leader = 1
         state.cluster.topics["t"].partitions[0].replicas = [1, 2]
@@ -154,7 +154,7 @@ class TestFetch:
         state.cluster.topics["t"].partitions[0].leader = 2
         assert waiting.respond().responses[0].partitions[0].error_code == 6
 
-    def test_an_error_is_told_at_once(self) -> None:
+    def test_an_error_is_returned_at_once(self) -> None:
         """BA-74."""
         state = new_state()
         response = ask(state, self.request(state, offset=1), 4)
@@ -238,7 +238,7 @@ class TestDescribeTopicPartitions:
         request = DescribeTopicPartitionsRequest(topics=(), cursor=Cursor(topic_name="b", partition_index=5))
         assert [(t.name, len(t.partitions)) for t in ask(state, request, 0).topics] == [("c", 2)]
 
-    def test_topics_that_are_asked_for_are_told_once_in_order(self) -> None:
+    def test_requested_topics_are_returned_once_in_order(self) -> None:
         state = new_state()
         request = DescribeTopicPartitionsRequest(topics=tuple(TopicRequest(name=name) for name in "utu"))
         assert [topic.name for topic in ask(state, request, 0).topics] == ["t", "u"]
@@ -270,7 +270,7 @@ class TestDescribeConfigs:
         resource = DescribeConfigsResource(resource_type=resource_type, resource_name=name, configuration_keys=None)
         return ask(state, DescribeConfigsRequest(resources=(resource,)), 4, node_id=node_id).results[0]
 
-    def test_a_broker_tells_what_it_was_started_with(self) -> None:
+    def test_a_broker_returns_the_settings_of_its_start(self) -> None:
         state = new_state(settings={"offsets.retention.minutes": "60"})
         configs = {config.name: config for config in self.described(state, 4, "1").configs}
         assert (configs["offsets.retention.minutes"].value, configs["offsets.retention.minutes"].config_source) == (
