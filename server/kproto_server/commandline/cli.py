@@ -161,34 +161,38 @@ def _scenario(words: list[str]) -> int:
 def _serve(words: list[str]) -> int:
     options = serve_options(words)
 
-    from kproto.errors import LogError
     from kproto_server.commandline.serve import serve
-    from kproto_server.network.listening import CannotListen
 
-    try:
-        return serve(options)
-    except CannotListen as error:
-        raise SERVE.error(str(error)) from None
-    except LogError as error:
-        raise SERVE.error(f"--data-dir: {error}") from None
+    return _with_one_line_errors(SERVE, lambda: serve(options))
 
 
 def _run(words: list[str]) -> int:
     options = run_options(words)
 
-    from kproto.errors import LogError
     from kproto_server.commandline.run import CannotRun, run
-    from kproto_server.network.listening import CannotListen
 
     try:
-        return run(options)
-    except CannotListen as error:
-        raise RUN.error(str(error)) from None
-    except LogError as error:
-        raise RUN.error(f"--data-dir: {error}") from None
+        return _with_one_line_errors(RUN, lambda: run(options))
     except CannotRun as error:
         write(sys.stderr, f"{RUN.error(str(error))}\n")
         return error.exit_code
+
+
+def _with_one_line_errors(command: Command, action: Callable[[], int]) -> int:
+    """Return the result of an action that starts a broker.
+
+    Raises:
+        CommandLineError: an address is in use, or the data directory cannot be used.
+    """
+    from kproto.errors import LogError
+    from kproto_server.network.listening import CannotListen
+
+    try:
+        return action()
+    except CannotListen as error:
+        raise command.error(str(error)) from None
+    except LogError as error:
+        raise command.error(f"--data-dir: {error}") from None
 
 
 def serve_options(words: Sequence[str]) -> ServeOptions:

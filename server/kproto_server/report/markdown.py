@@ -11,7 +11,8 @@ from kproto_server.report.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kproto_server.report.model import Report
+    from kproto_server.observation.observed import ClosedSeen, ErrorsSeen
+    from kproto_server.report.model import Client, Report
 
 WORDS = {
     Verdict.SERVED: "served",
@@ -79,37 +80,25 @@ def _commits(report: Report) -> Iterator[str]:
 
 
 def _errors(report: Report) -> Iterator[str]:
-    rows = [
-        (
-            phrases.who(client),
-            phrases.request_name(row.api_key, row.api_version),
-            f"{row.count:,}",
-            phrases.error(row.error_code),
-        )
-        for client in report.clients
-        for row in client.errors
-    ]
-    if rows:
-        yield "## Errors returned"
-        yield ""
-        yield from _table(("Client", "Request", "Count", "Error"), rows, right=2)
+    rows = [(client, row, phrases.error(row.error_code)) for client in report.clients for row in client.errors]
+    yield from _by_request("Errors returned", "Error", rows)
 
 
 def _closed(report: Report) -> Iterator[str]:
-    rows = [
-        (
-            phrases.who(client),
-            phrases.request_name(row.api_key, row.api_version),
-            f"{row.count:,}",
-            phrases.plain(row.reason),
-        )
-        for client in report.clients
-        for row in client.closed
-    ]
+    rows = [(client, row, phrases.plain(row.reason)) for client in report.clients for row in client.closed]
+    yield from _by_request("Connections that the broker closed", "Reason", rows)
+
+
+def _by_request(title: str, last: str, rows: Sequence[tuple[Client, ErrorsSeen | ClosedSeen, str]]) -> Iterator[str]:
+    """Yield a section with a row for each client and request; nothing if there is no row."""
     if rows:
-        yield "## Connections that the broker closed"
+        yield f"## {title}"
         yield ""
-        yield from _table(("Client", "Request", "Count", "Reason"), rows, right=2)
+        cells = [
+            (phrases.who(client), phrases.request_name(row.api_key, row.api_version), f"{row.count:,}", text)
+            for client, row, text in rows
+        ]
+        yield from _table(("Client", "Request", "Count", last), cells, right=2)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: int) -> Iterator[str]:
