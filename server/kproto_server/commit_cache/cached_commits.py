@@ -93,6 +93,8 @@ class CachedCommits:
     def apply(self, entry: CacheEntry) -> None:
         """Make an entry the latest commit of its group."""
         key = entry.frame[entry.template.group]
+        # Two members of a group, or two clients, have an entry each. The one that commits takes the place of the other,
+        # which its connection still has, and takes it back with its next commit.
         if self._entries.get(key) is not entry:
             self._put(key, entry)
         entry.store = self.coordinator.offsets
@@ -120,6 +122,7 @@ class CachedCommits:
         if not candidates[index]:
             self._note_candidate(index)
             return
+        # Checked in the order of their costs. Most candidates end here, as their commits come only once.
         if candidates[index] > UNUSED_MAX or not _is_accepted(request, response) or _depends_on_the_group(request):
             return
         before = self._entries.get(group)
@@ -128,10 +131,13 @@ class CachedCommits:
         template = self._template(frame, body_position, context, request, response_frame)
         if template is None:
             return
+        # An entry that was used before it was replaced shows that caching this commit is worth it: the count starts
+        # again.
         candidates[index] = 2 if before is not None and before.usage == USED else candidates[index] + 1
         self._put(group, CacheEntry(template, frame, context, request))
 
     def _note_candidate(self, index: int) -> None:
+        # Dropping all counters costs each group one more commit on the reference path.
         if self._candidates_in_use == CANDIDATES_MAX:
             self._candidates = bytearray(CANDIDATES_COUNT)
             self._candidates_in_use = 0

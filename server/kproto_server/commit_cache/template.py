@@ -19,6 +19,12 @@
 # comparing the results. So they follow from the codec, in all versions. A request whose frame is not what the codec
 # would encode (tagged fields, sizes in more bytes than needed, bytes after the body) gets no template.
 
+# Two other modules recognize bytes that repeat, and share no code with this one. `coordinator.loading.batch_templates`
+# also masks large integers, but by bits, with two masks, and makes them by reading a record batch field by field; what
+# both have in common is the comparison, one expression in a loop that a call would slow down by 3 %.
+# `storage.batch_layouts` has to find one of many layouts: a dictionary by the bytes between the values does so in
+# 0.16 us for a batch of one record and 0.6 us for ten; a dictionary by masked integers takes 0.3 and 1.1 us.
+
 from __future__ import annotations
 
 from struct import Struct

@@ -87,6 +87,7 @@ class EventLoop:
         """Called when everything else in an iteration is done."""
         self._owners: dict[int, ReadyOwner] = {}
         self._posted: deque[Callable[[], object]] = deque()
+        # The poller sleeps in the kernel: a byte in this pipe wakes it when another thread posts an action.
         self._wake_receive, self._wake_send = socket.socketpair()
         self._wake_receive.setblocking(False)
         self._wake_send.setblocking(False)
@@ -109,6 +110,7 @@ class EventLoop:
 
     def post(self, action: Callable[[], object]) -> None:
         """Run an action in the loop's thread, soon. May be called from any thread."""
+        # First the action, then the byte: the loop drains the pipe before it runs actions, so none is left over.
         self._posted.append(action)
         with self._wake_lock, contextlib.suppress(BlockingIOError):  # a full pipe wakes the loop, too
             if not self._is_closed:  # trio's thread may still post after the end
@@ -160,6 +162,7 @@ class EventLoop:
     def _iterate(self) -> None:
         """Run one iteration, as the theory of operation describes it."""
         clock = self.clock
+        # Timers set from here on have a higher number, and wait for the next iteration.
         delay_ms, timers_set = clock.delay_ms(), clock.timers_set
         self._poll_and_serve(None if delay_ms is None else delay_ms / 1000.0, self._owners)
         clock.run_due(timers_set)
@@ -172,15 +175,18 @@ class EventLoop:
         """Poll; serve the ready file descriptors that have owners, send responses, run what was posted."""
         ready = self.busy_poll.wait(0.0 if self._posted else timeout_s)
         clock = self.clock
+        # Time is read once for an iteration: all requests in it have the same timestamp.
         now_ms = clock.tick(real_ms())
         wake_ups = 0
         for fd, mask in ready:
+            # An owner served earlier in this iteration may have removed this one: then there is none any more.
             owner = owners.get(fd)
             if owner is not None:
                 owner.on_ready(mask, now_ms)
             elif fd == self._wake_receive.fileno():
                 wake_ups = 1
                 self._drain_wake_ups()
+        # A wake-up alone is no activity of a client: an automatic clock still counts the broker as idle.
         if len(ready) > wake_ups:
             clock.active()
         self.send_outgoing()
@@ -190,6 +196,7 @@ class EventLoop:
 
     def send_outgoing(self) -> None:
         """Send the responses that were made in this iteration."""
+        # Taken out first: what is called below must not change the list that is iterated.
         outgoing, self.outgoing = self.outgoing, []
         if outgoing and self.before_sending is not None:
             self.before_sending()

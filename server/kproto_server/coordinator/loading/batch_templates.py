@@ -15,6 +15,8 @@ records, and `entries` decodes it with one `Struct`. Two batches whose structure
 A template covers what the checksum covers: the batch from its attributes on (LF-1). `_TemplateReader` makes one from a
 batch. It accepts exactly what `replay` would read as an ordinary commit, and rejects everything unusual: compression,
 transactions, headers, tombstones, other record types, several groups, and text that is not ASCII.
+
+`kproto_server.commit_cache.template` says why the three modules that recognize repeated bytes share no code.
 """
 
 from __future__ import annotations
