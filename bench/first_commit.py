@@ -43,11 +43,7 @@ def first_commit(port: int) -> None:
 
 
 def _commit(stream: socket.socket, end: float) -> bool:
-    for request, succeeded in (
-        (METADATA, _has_leader),
-        (FIND_COORDINATOR, _found),
-        (OFFSET_COMMIT, _committed),
-    ):
+    for request, succeeded in ((METADATA, _has_leader), (FIND_COORDINATOR, _found), (OFFSET_COMMIT, _committed)):
         while not succeeded(ask(stream, *request)):
             if monotonic() > end:
                 return False

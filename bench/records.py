@@ -17,11 +17,7 @@ from bench.peers.server import HOST
 PATIENCE_SECONDS = 60.0
 WARNING = 4  # syslog's number; lower levels log the end of every client
 QUEUE_KB = 1 << 20
-PRODUCER = {
-    "linger.ms": 5,
-    "queue.buffering.max.kbytes": QUEUE_KB,
-    "queue.buffering.max.messages": 10_000_000,
-}
+PRODUCER = {"linger.ms": 5, "queue.buffering.max.kbytes": QUEUE_KB, "queue.buffering.max.messages": 10_000_000}
 CONSUMER = {
     "group.id": "bench",
     "enable.auto.commit": False,

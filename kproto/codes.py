@@ -44,10 +44,7 @@ class ErrorCode(enum.IntEnum):
 
     UNKNOWN_SERVER_ERROR = -1, "The server experienced an unexpected error when processing the request."
     NONE = 0, "NONE"
-    OFFSET_OUT_OF_RANGE = (
-        1,
-        "The requested offset is not within the range of offsets maintained by the server.",
-    )
+    OFFSET_OUT_OF_RANGE = (1, "The requested offset is not within the range of offsets maintained by the server.")
     CORRUPT_MESSAGE = (
         2,
         "This message has failed its CRC checksum, exceeds the valid size, has a null key for a "
@@ -77,18 +74,11 @@ class ErrorCode(enum.IntEnum):
         "if the broker is not a replica of the topic-partition.",
         RETRIABLE,
     )
-    MESSAGE_TOO_LARGE = (
-        10,
-        "The request included a message larger than the max message size the server will accept.",
-    )
+    MESSAGE_TOO_LARGE = (10, "The request included a message larger than the max message size the server will accept.")
     STALE_CONTROLLER_EPOCH = 11, "The controller moved to another broker."
     OFFSET_METADATA_TOO_LARGE = 12, "The metadata field of the offset request was too large."
     NETWORK_EXCEPTION = 13, "The server disconnected before a response was received.", RETRIABLE
-    COORDINATOR_LOAD_IN_PROGRESS = (
-        14,
-        "The coordinator is loading and hence can't process requests.",
-        RETRIABLE,
-    )
+    COORDINATOR_LOAD_IN_PROGRESS = (14, "The coordinator is loading and hence can't process requests.", RETRIABLE)
     COORDINATOR_NOT_AVAILABLE = 15, "The coordinator is not available.", RETRIABLE
     NOT_COORDINATOR = 16, "This is not the correct coordinator.", RETRIABLE
     INVALID_TOPIC_EXCEPTION = 17, "The request attempted to perform an operation on an invalid topic."
@@ -96,11 +86,7 @@ class ErrorCode(enum.IntEnum):
         18,
         "The request included message batch larger than the configured segment size on the server.",
     )
-    NOT_ENOUGH_REPLICAS = (
-        19,
-        "Messages are rejected since there are fewer in-sync replicas than required.",
-        RETRIABLE,
-    )
+    NOT_ENOUGH_REPLICAS = (19, "Messages are rejected since there are fewer in-sync replicas than required.", RETRIABLE)
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = (
         20,
         "Messages are written to the log, but to fewer in-sync replicas than required.",
@@ -131,10 +117,7 @@ class ErrorCode(enum.IntEnum):
     UNSUPPORTED_VERSION = 35, "The version of API is not supported."
     TOPIC_ALREADY_EXISTS = 36, "Topic with this name already exists."
     INVALID_PARTITIONS = 37, "Number of partitions is below 1."
-    INVALID_REPLICATION_FACTOR = (
-        38,
-        "Replication factor is below 1 or larger than the number of available brokers.",
-    )
+    INVALID_REPLICATION_FACTOR = (38, "Replication factor is below 1 or larger than the number of available brokers.")
     INVALID_REPLICA_ASSIGNMENT = 39, "Replica assignment is invalid."
     INVALID_CONFIG = 40, "Configuration is invalid."
     NOT_CONTROLLER = 41, "This is not the correct controller for this cluster.", RETRIABLE
@@ -143,10 +126,7 @@ class ErrorCode(enum.IntEnum):
         "This most likely occurs because of a request being malformed by the client library or the "
         "message was sent to an incompatible broker. See the broker logs for more details.",
     )
-    UNSUPPORTED_FOR_MESSAGE_FORMAT = (
-        43,
-        "The message format version on the broker does not support the request.",
-    )
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = (43, "The message format version on the broker does not support the request.")
     POLICY_VIOLATION = 44, "Request parameters do not satisfy the configured policy."
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45, "The broker received an out of order sequence number."
     DUPLICATE_SEQUENCE_NUMBER = 46, "The broker received a duplicate sequence number."
@@ -213,16 +193,8 @@ class ErrorCode(enum.IntEnum):
         RETRIABLE,
     )
     TOPIC_DELETION_DISABLED = 73, "Topic deletion is disabled."
-    FENCED_LEADER_EPOCH = (
-        74,
-        "The leader epoch in the request is older than the epoch on the broker.",
-        RETRIABLE,
-    )
-    UNKNOWN_LEADER_EPOCH = (
-        75,
-        "The leader epoch in the request is newer than the epoch on the broker.",
-        RETRIABLE,
-    )
+    FENCED_LEADER_EPOCH = (74, "The leader epoch in the request is older than the epoch on the broker.", RETRIABLE)
+    UNKNOWN_LEADER_EPOCH = (75, "The leader epoch in the request is newer than the epoch on the broker.", RETRIABLE)
     UNSUPPORTED_COMPRESSION_TYPE = (
         76,
         "The requesting client does not support the compression type of given partition.",
@@ -255,10 +227,7 @@ class ErrorCode(enum.IntEnum):
     INVALID_RECORD = 87, "This record has failed the validation on broker and hence will be rejected."
     UNSTABLE_OFFSET_COMMIT = 88, "There are unstable offsets that need to be cleared.", RETRIABLE
     THROTTLING_QUOTA_EXCEEDED = 89, "The throttling quota has been exceeded.", RETRIABLE
-    PRODUCER_FENCED = (
-        90,
-        "There is a newer producer with the same transactionalId which fences the current one.",
-    )
+    PRODUCER_FENCED = (90, "There is a newer producer with the same transactionalId which fences the current one.")
     RESOURCE_NOT_FOUND = 91, "A request illegally referred to a resource that does not exist."
     DUPLICATE_RESOURCE = 92, "A request illegally referred to the same resource twice."
     UNACCEPTABLE_CREDENTIAL = 93, "Requested credential would not meet criteria for acceptability."
@@ -284,11 +253,7 @@ class ErrorCode(enum.IntEnum):
     INCONSISTENT_TOPIC_ID = 103, "The log's topic ID did not match the topic ID in the request.", RETRIABLE
     INCONSISTENT_CLUSTER_ID = 104, "The clusterId in the request does not match that found on the server."
     TRANSACTIONAL_ID_NOT_FOUND = 105, "The transactionalId could not be found."
-    FETCH_SESSION_TOPIC_ID_ERROR = (
-        106,
-        "The fetch session encountered inconsistent topic ID usage.",
-        RETRIABLE,
-    )
+    FETCH_SESSION_TOPIC_ID_ERROR = (106, "The fetch session encountered inconsistent topic ID usage.", RETRIABLE)
     INELIGIBLE_REPLICA = 107, "The new ISR contains at least one ineligible replica."
     NEW_LEADER_ELECTED = (
         108,
@@ -312,10 +277,7 @@ class ErrorCode(enum.IntEnum):
     MISMATCHED_ENDPOINT_TYPE = 114, "The request was sent to an endpoint of the wrong type."
     UNSUPPORTED_ENDPOINT_TYPE = 115, "This endpoint type is not supported yet."
     UNKNOWN_CONTROLLER_ID = 116, "This controller ID is not known."
-    UNKNOWN_SUBSCRIPTION_ID = (
-        117,
-        "Client sent a push telemetry request with an invalid or outdated subscription ID.",
-    )
+    UNKNOWN_SUBSCRIPTION_ID = (117, "Client sent a push telemetry request with an invalid or outdated subscription ID.")
     TELEMETRY_TOO_LARGE = (
         118,
         "Client sent a push telemetry request larger than the maximum size the broker will accept.",
@@ -326,10 +288,7 @@ class ErrorCode(enum.IntEnum):
         "The server encountered an error with the transaction. The client can abort the "
         "transaction to continue using this transactional ID.",
     )
-    INVALID_RECORD_STATE = (
-        121,
-        "The record state is invalid. The acknowledgement of delivery could not be completed.",
-    )
+    INVALID_RECORD_STATE = (121, "The record state is invalid. The acknowledgement of delivery could not be completed.")
     SHARE_SESSION_NOT_FOUND = 122, "The share session was not found.", RETRIABLE
     INVALID_SHARE_SESSION_EPOCH = 123, "The share session epoch is invalid.", RETRIABLE
     FENCED_STATE_EPOCH = 124, "The coordinator rejected the request because the state epoch did not match."
@@ -337,10 +296,7 @@ class ErrorCode(enum.IntEnum):
     DUPLICATE_VOTER = 126, "The voter is already part of the set of voters."
     VOTER_NOT_FOUND = 127, "The voter is not part of the set of voters."
     INVALID_REGULAR_EXPRESSION = 128, "The regular expression is not valid."
-    REBOOTSTRAP_REQUIRED = (
-        129,
-        "Client metadata is stale. The client should rebootstrap to obtain new metadata.",
-    )
+    REBOOTSTRAP_REQUIRED = (129, "Client metadata is stale. The client should rebootstrap to obtain new metadata.")
     STREAMS_INVALID_TOPOLOGY = 130, "The supplied topology is invalid."
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131, "The supplied topology epoch is invalid."
     STREAMS_TOPOLOGY_FENCED = 132, "The supplied topology epoch is outdated."

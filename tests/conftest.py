@@ -16,11 +16,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile(
-    "exhaustive",
-    settings.get_profile("derandomized"),
-    derandomize=False,
-    max_examples=5000,
-    print_blob=True,
+    "exhaustive", settings.get_profile("derandomized"), derandomize=False, max_examples=5000, print_blob=True
 )
 settings.register_profile("few", settings.get_profile("derandomized"), max_examples=16)
 settings.load_profile(os.environ.get("KPROTO_HYPOTHESIS", "derandomized"))

@@ -29,11 +29,7 @@ def build(folder: str) -> Path:
     program = cache() / folder
     program.parent.mkdir(parents=True, exist_ok=True)
     built = subprocess.run(
-        [go, "build", "-o", str(program), "."],
-        cwd=BENCH / folder,
-        capture_output=True,
-        text=True,
-        check=False,
+        [go, "build", "-o", str(program), "."], cwd=BENCH / folder, capture_output=True, text=True, check=False
     )
     if built.returncode:
         last = (built.stderr.strip() or "no output").splitlines()[-1]

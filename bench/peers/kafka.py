@@ -34,10 +34,7 @@ class Kafka:
 
     @contextmanager
     def ready(
-        self,
-        partitions: Sequence[int],
-        durability: Durability = "os",
-        settings: Mapping[str, str] = DEFAULTS,
+        self, partitions: Sequence[int], durability: Durability = "os", settings: Mapping[str, str] = DEFAULTS
     ) -> Iterator[Launch]:
         for tool in ("java", "mvn"):
             if shutil.which(tool) is None:

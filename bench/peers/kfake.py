@@ -21,10 +21,7 @@ class Kfake:
 
     @contextmanager
     def ready(
-        self,
-        partitions: Sequence[int],
-        durability: Durability = "memory",
-        settings: Mapping[str, str] = DEFAULTS,
+        self, partitions: Sequence[int], durability: Durability = "memory", settings: Mapping[str, str] = DEFAULTS
     ) -> Iterator[Launch]:
         program = build("kfake")
         wanted = re.search(r"pkg/kfake (\S+)", (BENCH / "kfake/go.mod").read_text())

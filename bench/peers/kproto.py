@@ -32,10 +32,7 @@ class Kproto:
 
     @contextmanager
     def ready(
-        self,
-        partitions: Sequence[int],
-        durability: Durability = "memory",
-        settings: Mapping[str, str] = DEFAULTS,
+        self, partitions: Sequence[int], durability: Durability = "memory", settings: Mapping[str, str] = DEFAULTS
     ) -> Iterator[Launch]:
         script = self._script or shutil.which("kproto", path=str(Path(sys.executable).parent)) or shutil.which("kproto")
         if script is None:

@@ -76,10 +76,7 @@ class Librdkafka:
 
     @contextmanager
     def ready(
-        self,
-        partitions: Sequence[int],
-        durability: Durability = "memory",
-        settings: Mapping[str, str] = DEFAULTS,
+        self, partitions: Sequence[int], durability: Durability = "memory", settings: Mapping[str, str] = DEFAULTS
     ) -> Iterator[Launch]:
         _library()
         argv = [sys.executable, "-m", "bench.peers.librdkafka", *map(str, partitions)]

@@ -60,10 +60,7 @@ class Peer(Protocol):
         ...
 
     def ready(
-        self,
-        partitions: Sequence[int],
-        durability: Durability = "memory",
-        settings: Mapping[str, str] = DEFAULTS,
+        self, partitions: Sequence[int], durability: Durability = "memory", settings: Mapping[str, str] = DEFAULTS
     ) -> AbstractContextManager[Launch]:
         """Prepare a start; leaving the context removes the data directory.
 

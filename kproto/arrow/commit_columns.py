@@ -150,12 +150,7 @@ def _topic_id(buffer: Buffer, position: Ints, flexible: Flags) -> tuple[Spans, I
 
 
 def to_arrow(
-    records: RecordTable,
-    keys: KeyColumns,
-    values: ValueColumns,
-    log_partition: int | None,
-    producer: Ints,
-    state: Ints,
+    records: RecordTable, keys: KeyColumns, values: ValueColumns, log_partition: int | None, producer: Ints, state: Ints
 ) -> pa.RecordBatch:
     """Return rows of `COMMITS`. ``producer`` is -1 outside of transactions, ``state`` an index in `TXN_STATES`.
 

@@ -23,15 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from time import monotonic
 
-from confluent_kafka import (
-    OFFSET_END,
-    OFFSET_INVALID,
-    OFFSET_STORED,
-    Consumer,
-    KafkaError,
-    Message,
-    TopicPartition,
-)
+from confluent_kafka import OFFSET_END, OFFSET_INVALID, OFFSET_STORED, Consumer, KafkaError, Message, TopicPartition
 
 from kproto.client.assignment import Assignment
 from kproto.client.broker_queries import BrokerQueries

@@ -17,14 +17,7 @@ from construct import Construct
 
 from kproto.generate.emitter import Emitter
 from kproto.generate.tree import fixed_code, prefix_code
-from kproto.primitives import (
-    STRING_SIZE_MAX,
-    KafkaArray,
-    KafkaString,
-    NullableStruct,
-    Prefixed,
-    TypedStruct,
-)
+from kproto.primitives import STRING_SIZE_MAX, KafkaArray, KafkaString, NullableStruct, Prefixed, TypedStruct
 
 CHECKED = {"16s": "check_uuid({})", "?": "check_bool({})"}
 """Struct codes for which ``struct`` accepts wrong values -> the expression that refuses them."""

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING
 
 from kproto.errors import DecodeError
 from kproto.records import message_set
-from kproto.records.batch_header import (
-    LOG_OVERHEAD,
-    MAGIC,
-    MAGIC_POSITION,
-    SIZE_POSITION,
-    header_struct,
-)
+from kproto.records.batch_header import LOG_OVERHEAD, MAGIC, MAGIC_POSITION, SIZE_POSITION, header_struct
 from kproto.records.compression import CONTENT_SIZE_MAX
 from kproto.records.message_set import LegacyBatch, read_legacy_batch
 from kproto.records.record_batch import RecordBatch, read_record_batch

@@ -9,14 +9,7 @@ import re
 
 from kproto.errors import DecodeError
 from kproto.framing import FRAME_SIZE_MAX
-from kproto.records.batch_header import (
-    CHECKED_FROM,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC,
-    MAGIC_POSITION,
-    SIZE_POSITION,
-)
+from kproto.records.batch_header import CHECKED_FROM, HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_POSITION, SIZE_POSITION
 from kproto.records.batches import SIZE_MIN, batch_size, read_batch, stored_crc
 from kproto.records.checksum import crc32c
 

@@ -35,12 +35,7 @@ def connector_package(spark_version: str) -> str:
 
 
 def read_topic(
-    spark: SparkSession,
-    servers: str,
-    topic: str,
-    *,
-    streaming: bool = False,
-    options: Mapping[str, str] | None = None,
+    spark: SparkSession, servers: str, topic: str, *, streaming: bool = False, options: Mapping[str, str] | None = None
 ) -> DataFrame:
     """Return the connector's rows of a topic; by default from its beginning.
 

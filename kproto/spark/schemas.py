@@ -123,11 +123,7 @@ LAG = declare(
     *KEY,
     ("ts", Type.TIMESTAMP, "the time of the row"),
     ("committed_offset", Type.BIGINT, "the group's offset at that time"),
-    (
-        "log_end",
-        Type.BIGINT,
-        "the end of the topic's log at that time; null: that log is not in the directory",
-    ),
+    ("log_end", Type.BIGINT, "the end of the topic's log at that time; null: that log is not in the directory"),
     ("lag", Type.BIGINT, "the difference in offsets, at least 0; null as `log_end`"),
 )
 

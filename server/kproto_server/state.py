@@ -34,11 +34,7 @@ class BrokerState:
         self.cluster: Cluster = cluster
         self.settings: DynamicSettings = DynamicSettings(settings, cluster.changed)
         self.coordinator: GroupCoordinator = GroupCoordinator(
-            kafka_version.behavior(CoordinatorBehavior),
-            self.settings,
-            cluster.topics,
-            self.clock,
-            cluster.random_bytes,
+            kafka_version.behavior(CoordinatorBehavior), self.settings, cluster.topics, self.clock, cluster.random_bytes
         )
         self.log_manager: LogManager = LogManager(cluster.topics, self.settings, cluster.random_bytes)
 

@@ -102,11 +102,7 @@ def _commit_of_2(line: Line) -> Row | None:
         return row | _tombstone()
     value = TEXT_VALUE.fullmatch(line.payload or "")
     assert value is not None
-    return row | {
-        "tombstone": False,
-        "committed_offset": int(value["offset"]),
-        "metadata": value["metadata"] or "",
-    }
+    return row | {"tombstone": False, "committed_offset": int(value["offset"]), "metadata": value["metadata"] or ""}
 
 
 def groups(release: str) -> list[Row]:

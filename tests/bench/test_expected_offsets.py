@@ -28,16 +28,7 @@ def test_an_offset_identifies_its_commit(stored: list[int], found: int | Fault) 
 
 @pytest.mark.parametrize(
     ("found", "fault"),
-    [
-        (4, "lost"),
-        (5, "lost"),
-        (10, "invented"),
-        (11, "lost"),
-        (12, "lost"),
-        (13, None),
-        (15, None),
-        (16, "invented"),
-    ],
+    [(4, "lost"), (5, "lost"), (10, "invented"), (11, "lost"), (12, "lost"), (13, None), (15, None), (16, "invented")],
 )
 def test_an_acknowledged_commit_must_be_stored_and_a_sent_one_can_be(found: int, fault: Fault | None) -> None:
     group = ExpectedGroup(stored=5)

@@ -73,10 +73,7 @@ class Fake:
 
     @contextmanager
     def ready(
-        self,
-        partitions: Sequence[int],
-        durability: Durability = "memory",
-        settings: Mapping[str, str] = DEFAULTS,
+        self, partitions: Sequence[int], durability: Durability = "memory", settings: Mapping[str, str] = DEFAULTS
     ) -> Iterator[Launch]:
         if self.lacks:
             raise Missing(self.lacks)

@@ -48,19 +48,14 @@ CLIENTS = (
     RecordsClient(name="kafka-python", command=_python("records_kafka_python.py")),
     RecordsClient(name="aiokafka", command=_python("records_aiokafka.py")),
     RecordsClient(
-        name="confluent-kafka",
-        command=_python("records_confluent.py"),
-        compressions=("gzip", "snappy", "lz4", "zstd"),
+        name="confluent-kafka", command=_python("records_confluent.py"), compressions=("gzip", "snappy", "lz4", "zstd")
     ),
     *(
         RecordsClient(name=f"java-{version}", command=_java(version), needs_java=True)
         for version in ("0.9.0.1", "1.1.1", "2.0.1", "2.8.2")
     ),
     RecordsClient(
-        name=f"java-{NEWEST}",
-        command=_java(NEWEST),
-        compressions=("gzip", "snappy", "lz4", "zstd"),
-        needs_java=True,
+        name=f"java-{NEWEST}", command=_java(NEWEST), compressions=("gzip", "snappy", "lz4", "zstd"), needs_java=True
     ),
 )
 

@@ -41,10 +41,7 @@ def test_a_wrong_value_fails() -> None:
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        (
-            {"both": [[0, 1, 2], [3]], "again": [0, 1, 2]},
-            "`both` is [[0, 1, 2], [3]], not two partitions each",
-        ),
+        ({"both": [[0, 1, 2], [3]], "again": [0, 1, 2]}, "`both` is [[0, 1, 2], [3]], not two partitions each"),
         ({"both": [[0, 1], [1, 2]]}, "`both` is [[0, 1], [1, 2]], not two partitions each"),
         ({"again": [2, 3]}, "`again` is [2, 3], not the first member's partitions"),
     ],

@@ -12,16 +12,7 @@ import pytest
 from tests.clients.conftest import broker_under_test
 from tests.clients.tool_scripts import old
 from tests.clients.tool_steps import Action, run_script
-from tests.clients.tools import (
-    OLD_GROUPS,
-    OLD_OFFSETS,
-    OLD_TOPICS,
-    OLD_VERSIONS,
-    Pair,
-    ToolOutput,
-    rows,
-    running_tools,
-)
+from tests.clients.tools import OLD_GROUPS, OLD_OFFSETS, OLD_TOPICS, OLD_VERSIONS, Pair, ToolOutput, rows, running_tools
 from tests.oracle.cluster import AS_DELIVERED, real_kafka
 
 pytestmark = pytest.mark.oracle

@@ -219,19 +219,7 @@ def test_a_reset_creates_a_group(pair: Pair) -> None:
 
 @pytest.mark.parametrize(
     "time",
-    [
-        "-1",
-        "latest",
-        "-2",
-        "earliest",
-        "-3",
-        "max-timestamp",
-        "-4",
-        "earliest-local",
-        "-5",
-        "latest-tiered",
-        "1000",
-    ],
+    ["-1", "latest", "-2", "earliest", "-3", "max-timestamp", "-4", "earliest-local", "-5", "latest-tiered", "1000"],
 )
 def test_offsets_of_an_empty_topic_are_shown_for_each_time(pair: Pair, time: str) -> None:
     pair.create_topic(f"at.{time}", 2)

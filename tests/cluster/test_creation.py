@@ -96,10 +96,7 @@ def test_an_assignment_places_the_replicas() -> None:
 @pytest.mark.parametrize(
     ("assignments", "message"),
     [
-        (
-            [(0, [1, 2]), (1, [3])],
-            "with 1 replica(s), but this is not consistent with previous partitions",
-        ),
+        ([(0, [1, 2]), (1, [3])], "with 1 replica(s), but this is not consistent with previous partitions"),
         ([(0, [1]), (2, [1])], "consecutive 0-based integer sequence"),
         ([(0, [1]), (0, [2])], "multiple manual partition assignments for partition 0"),
         ([(0, [7])], "includes broker 7, but no such broker is registered"),

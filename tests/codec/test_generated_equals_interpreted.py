@@ -17,15 +17,7 @@ from kproto.message import Message
 from kproto.message_codec import message_codec
 from kproto.runtime import PACK_MAX, PACK_MIN
 from tests.codec.bodies import Source, each_source
-from tests.codec.strategies import (
-    EXAMPLES,
-    LAYOUTS,
-    Edges,
-    array_paths,
-    edges,
-    messages,
-    with_array_size,
-)
+from tests.codec.strategies import EXAMPLES, LAYOUTS, Edges, array_paths, edges, messages, with_array_size
 
 each_layout = pytest.mark.parametrize(
     ("cls", "version"), LAYOUTS, ids=[f"{cls.__name__} v{version}" for cls, version in LAYOUTS]

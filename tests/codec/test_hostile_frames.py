@@ -182,8 +182,7 @@ TAGS_WITHOUT_CONTENT = b"\2g" + bytes(8) + b"\1\0\1\1" + b"\x80\x80\x01" + b"\xf
 
 
 @pytest.mark.parametrize(
-    ("cls", "version", "body"),
-    [(MetadataRequest, 9, TOPICS_WITHOUT_NAME), (JoinGroupRequest, 6, TAGS_WITHOUT_CONTENT)],
+    ("cls", "version", "body"), [(MetadataRequest, 9, TOPICS_WITHOUT_NAME), (JoinGroupRequest, 6, TAGS_WITHOUT_CONTENT)]
 )
 def test_memory_is_a_small_multiple_of_the_frame(cls: type[Message], version: int, body: bytes) -> None:
     decode = message_codec(cls, version).decode

@@ -265,10 +265,7 @@ class TestNoFrameIsReadAsTheOtherLayout:
         self, member: tuple[int, str], commits: list[OffsetCommitRequestTopic], group_id: str
     ) -> None:
         request = OffsetCommitRequestKip211(
-            group_id=group_id,
-            generation_id_or_member_epoch=member[0],
-            member_id=member[1],
-            topics=tuple(commits),
+            group_id=group_id, generation_id_or_member_epoch=member[0], member_id=member[1], topics=tuple(commits)
         )
         body = request.encode(4)
         assert len(body) <= FRAME_MAX
@@ -287,10 +284,7 @@ class TestNoFrameIsReadAsTheOtherLayout:
         self, member: tuple[int, str], commits: list[OffsetCommitRequestTopic]
     ) -> None:
         request = OffsetCommitRequestKip211(
-            group_id="g1",
-            generation_id_or_member_epoch=member[0],
-            member_id=member[1],
-            topics=tuple(commits),
+            group_id="g1", generation_id_or_member_epoch=member[0], member_id=member[1], topics=tuple(commits)
         )
         body = request.encode(4)
         array = body[2 + 2 + 4 + 2 + len(member[1].encode()) :]

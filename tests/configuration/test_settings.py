@@ -154,10 +154,7 @@ def test_entries_are_kafkas_settings_in_order_of_name() -> None:
     assert "offsets.retention.override" not in entries
     entry = entries["offsets.topic.num.partitions"]
     assert (entry.value, entry.read_only) == ("5", True)
-    assert entry.sources == [
-        (entry.name, "5", ConfigSource.STATIC_BROKER),
-        (entry.name, "50", ConfigSource.DEFAULT),
-    ]
+    assert entry.sources == [(entry.name, "5", ConfigSource.STATIC_BROKER), (entry.name, "50", ConfigSource.DEFAULT)]
     assert entry.type is ConfigType.INT
     assert entries["broker.rack"].value is None
     assert not entries["max.connections"].read_only

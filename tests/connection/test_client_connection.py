@@ -105,8 +105,7 @@ def test_unsupported_version_of_api_versions_is_read_in_version_0() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "error"),
-    [("ffffffff", FrameTooLarge), ("00000000", DecodeError), ("00000003 000000", DecodeError)],
+    ("bad", "error"), [("ffffffff", FrameTooLarge), ("00000000", DecodeError), ("00000003 000000", DecodeError)]
 )
 def test_a_bad_frame_is_refused_after_the_responses_before_it(bad: str, error: type[Exception]) -> None:
     """BA-1, BA-6."""

@@ -85,10 +85,7 @@ def test_the_fast_reader_agrees_with_the_declaration_on_any_header(
     header_version = registry.header_versions(api_key, version)[0]
     unknown = tuple(TaggedField(number, tags[number]) for number in sorted(tags)) if header_version == 2 else ()
     header = RequestHeader(
-        request_api_key=api_key,
-        request_api_version=version,
-        correlation_id=correlation_id,
-        client_id=client_id,
+        request_api_key=api_key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
     )
     data = header.replace(unknown_tagged_fields=unknown).encode(header_version)
     expected = "" if header_version == 0 else client_id

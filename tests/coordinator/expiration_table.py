@@ -367,15 +367,7 @@ def t34c(timeline: Timeline) -> None:
     timeline.leave()
 
 
-@script(
-    "T34d",
-    until_s=84,
-    gone={"t-0": (61,), "t-1": (80,)},
-    dead=(80,),
-    releases=(OLD,),
-    down=UPGRADE,
-    needs=MEMBERS,
-)
+@script("T34d", until_s=84, gone={"t-0": (61,), "t-1": (80,)}, dead=(80,), releases=(OLD,), down=UPGRADE, needs=MEMBERS)
 def t34d(timeline: Timeline) -> None:
     """EX-52: 2.0 writes no time since when a group is Empty, so the commits decide after the upgrade."""
     timeline.join("t")

@@ -210,9 +210,7 @@ def _txn(offsets: Offsets) -> tuple[TxnOffsetCommitRequestTopic, ...]:
             name=topic,
             partitions=(
                 TxnOffsetCommitRequestPartition(
-                    partition_index=partition,
-                    committed_offset=committed.offset,
-                    committed_metadata=committed.metadata,
+                    partition_index=partition, committed_offset=committed.offset, committed_metadata=committed.metadata
                 ),
             ),
         )

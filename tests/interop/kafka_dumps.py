@@ -12,15 +12,7 @@ from kproto.records.group_records import GroupMetadataKey, GroupMetadataValue
 from kproto.records.offsets_topic import read_offsets_record
 from tests.oracle.java import JVM_FLAGS
 from tests.oracle.releases import classpath, fetch_tools, find_class, number
-from tests.records.dumps import (
-    as_json,
-    as_text_of_2_0,
-    as_text_of_2_8,
-    batch_fields,
-    decoded,
-    lines_of,
-    record_fields,
-)
+from tests.records.dumps import as_json, as_text_of_2_0, as_text_of_2_8, batch_fields, decoded, lines_of, record_fields
 from tests.requirements import need_java, need_maven
 
 LIMIT_S = 120.0
@@ -122,10 +114,6 @@ def _expected(release: str, found: CoordinatorRecord) -> tuple[Any, Any]:
         case _, None:  # these tools do not print the keys of tombstones
             return None, None
         case GroupMetadataKey() as key, GroupMetadataValue() as value:
-            group = {
-                "protocolType": value.protocol_type,
-                "protocol": value.protocol,
-                "generationId": value.generation,
-            }
+            group = {"protocolType": value.protocol_type, "protocol": value.protocol, "generationId": value.generation}
             return {"metadata": key.group}, group
     return as_text_of_2_0(found)

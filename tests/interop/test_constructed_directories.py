@@ -140,8 +140,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize(
-    ("release", "offset_version", "group_version"),
-    [("2.0.1", 1, 1), ("2.8.2", 3, 3), ("4.4.0", 4, 3)],
+    ("release", "offset_version", "group_version"), [("2.0.1", 1, 1), ("2.8.2", 3, 3), ("4.4.0", 4, 3)]
 )
 def test_a_real_broker_serves_a_compacted_and_torn_log(
     release: str, offset_version: int, group_version: int, tmp_path: Path

@@ -59,11 +59,7 @@ def change(filler: Filler) -> None:
 
 @pytest.mark.parametrize(
     ("release", "broker_end", "kproto_end"),
-    [
-        ("2.0.1", "stopped", "killed"),
-        ("2.8.2", "stopped", "stopped"),
-        ("4.4.0", "killed", "killed"),
-    ],
+    [("2.0.1", "stopped", "killed"), ("2.8.2", "stopped", "stopped"), ("4.4.0", "killed", "killed")],
 )
 def test_kproto_and_the_broker_serve_each_others_directory(release: str, broker_end: str, kproto_end: str) -> None:
     with real_broker(release, PARTITIONS) as theirs:

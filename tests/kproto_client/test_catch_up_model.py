@@ -81,10 +81,7 @@ class History:
 
 @settings(max_examples=HISTORIES)
 @given(
-    produced=st.integers(0, 40),
-    committed=st.integers(0, 40),
-    events=st.lists(EVENTS, max_size=40),
-    merge=st.booleans(),
+    produced=st.integers(0, 40), committed=st.integers(0, 40), events=st.lists(EVENTS, max_size=40), merge=st.booleans()
 )
 def test_every_retained_record_is_delivered_in_order(
     produced: int, committed: int, events: list[tuple[str, int, int]], merge: bool

@@ -13,10 +13,7 @@ PLAIN = {"enable.auto.commit": False, "auto.offset.reset": "earliest"}
 FEATURES: dict[str, dict[str, Any]] = {
     "off": {},
     "explicitly off": {"enable.parallel.rebalance": False, "auto.offset.reset.on.invalid.offset": "none"},
-    "KIP-842": {
-        "auto.offset.reset.on.no.initial.offset": "earliest",
-        "auto.offset.reset.on.invalid.offset": "nearest",
-    },
+    "KIP-842": {"auto.offset.reset.on.no.initial.offset": "earliest", "auto.offset.reset.on.invalid.offset": "nearest"},
     "KIP-333": {"enable.parallel.rebalance": True},
 }
 

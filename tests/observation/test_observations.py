@@ -148,10 +148,7 @@ def test_errors_are_counted_for_each_field_that_has_one(observations: Observatio
     observations.response(info, "app", OFFSET_COMMIT, 3, commit_response(0, 3, 3, 12))
     observations.response(info, "app", OFFSET_COMMIT, 3, commit_response(0, 0))
 
-    assert only_client(observations).errors == (
-        ErrorsSeen(OFFSET_COMMIT, 3, 3, 2),
-        ErrorsSeen(OFFSET_COMMIT, 3, 12, 1),
-    )
+    assert only_client(observations).errors == (ErrorsSeen(OFFSET_COMMIT, 3, 3, 2), ErrorsSeen(OFFSET_COMMIT, 3, 12, 1))
 
 
 def test_a_response_without_errors_adds_no_client(observations: Observations) -> None:

@@ -18,16 +18,7 @@ from typing import Any
 from tests.fixture_files import FIXTURES
 
 MESSAGE_KEYS = ("name", "apiKey", "type", "listeners", "validVersions", "flexibleVersions")
-FIELD_KEYS = (
-    "name",
-    "type",
-    "versions",
-    "nullableVersions",
-    "taggedVersions",
-    "tag",
-    "flexibleVersions",
-    "ignorable",
-)
+FIELD_KEYS = ("name", "type", "versions", "nullableVersions", "taggedVersions", "tag", "flexibleVersions", "ignorable")
 COMMENT = re.compile(r"^\s*//.*$|\s//\s.*$", flags=re.MULTILINE)
 
 

@@ -200,10 +200,7 @@ class WireTimeline(Timeline):
         version = ClassicMember.COMMIT_VERSION
         if member:
             assert self._member is not None
-            fields |= {
-                "generation_id_or_member_epoch": self._member.generation,
-                "member_id": self._member.member_id,
-            }
+            fields |= {"generation_id_or_member_epoch": self._member.generation, "member_id": self._member.member_id}
             version = self._member.COMMIT_VERSION
         self._commit(commit_request(self._group_id, {self._topic_name(topic): {partition: 7}}, **fields), version)
         self._committed(topic, partition)
@@ -274,9 +271,6 @@ class WireTimeline(Timeline):
     def end_transaction(self, *, committed: bool) -> None:
         producer_id, producer_epoch = self._producer
         request = EndTxnRequest(
-            transactional_id=self._group_id,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            committed=committed,
+            transactional_id=self._group_id, producer_id=producer_id, producer_epoch=producer_epoch, committed=committed
         )
         assert self._send(request, 0).error_code == 0

@@ -132,8 +132,7 @@ def test_lz4_of_magic_0_without_a_frame_header_is_refused(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "digest"),
-    [(b"", 0x02CC5D05), (b"a", 0x550D7456), (b"abc", 0x32D153FF), (b"Nobody inspects", 0x9759CD1A)],
+    ("data", "digest"), [(b"", 0x02CC5D05), (b"a", 0x550D7456), (b"abc", 0x32D153FF), (b"Nobody inspects", 0x9759CD1A)]
 )
 def test_xxh32_vectors(data: bytes, digest: int) -> None:
     assert len(data) < 16

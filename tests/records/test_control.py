@@ -32,13 +32,7 @@ def test_the_marker_of_lf_6() -> None:
 @pytest.mark.parametrize("outcome", [COMMIT, ABORT])
 def test_a_built_marker_is_read(outcome: ControlType) -> None:
     data = build_end_marker(
-        outcome,
-        offset=9,
-        timestamp=8,
-        producer_id=7,
-        producer_epoch=6,
-        coordinator_epoch=5,
-        partition_leader_epoch=4,
+        outcome, offset=9, timestamp=8, producer_id=7, producer_epoch=6, coordinator_epoch=5, partition_leader_epoch=4
     )
     batch, _ = read_record_batch(data)
     header = batch.header

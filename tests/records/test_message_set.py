@@ -84,9 +84,7 @@ def inner_of(data: bytes) -> list[LegacyMessage]:
 def test_inner_offsets_are_absolute_in_magic_0_and_relative_in_magic_1() -> None:
     old, new = (
         build_message_set(
-            [r._replace(timestamp=-1) if magic == 0 else r for r in RECORDS],
-            magic=magic,
-            compression=Compression.GZIP,
+            [r._replace(timestamp=-1) if magic == 0 else r for r in RECORDS], magic=magic, compression=Compression.GZIP
         )
         for magic in (0, 1)
     )

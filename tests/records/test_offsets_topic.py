@@ -4,13 +4,7 @@ import pytest
 
 from kproto.declaration import ZERO_UUID
 from kproto.errors import DecodeError, EncodeError, UnsupportedVersion
-from kproto.records.coordinator import (
-    CoordinatorKey,
-    CoordinatorRecord,
-    UnknownRecord,
-    encode_key,
-    encode_value,
-)
+from kproto.records.coordinator import CoordinatorKey, CoordinatorRecord, UnknownRecord, encode_key, encode_value
 from kproto.records.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kproto.records.offset_records import (
     LegacyOffsetCommitKey,
@@ -19,11 +13,7 @@ from kproto.records.offset_records import (
     OffsetCommitValue,
 )
 from kproto.records.offsets_topic import RECORD_TYPES, read_offsets_record
-from kproto.records.transaction_state import (
-    TransactionLogKey,
-    TransactionLogValue,
-    read_transaction_record,
-)
+from kproto.records.transaction_state import TransactionLogKey, TransactionLogValue, read_transaction_record
 
 COMMITTED, EXPIRES = 1700000000000, 1700000060000
 KEY = OffsetCommitKey(group="g1", topic="t1", partition=0)

@@ -89,10 +89,7 @@ def read_by_peer(batches: Any) -> list[Record]:
     return found
 
 
-PEERS = {
-    "kafka-python": (by_kafka_python, read_by_kafka_python),
-    "aiokafka": (by_aiokafka, read_by_aiokafka),
-}
+PEERS = {"kafka-python": (by_kafka_python, read_by_kafka_python), "aiokafka": (by_aiokafka, read_by_aiokafka)}
 CASES = [(magic, compression) for magic in range(3) for compression in (NONE, GZIP)]
 each_case = pytest.mark.parametrize(
     ("magic", "compression"), CASES, ids=[f"magic {magic} {c.name.lower()}" for magic, c in CASES]

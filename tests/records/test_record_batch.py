@@ -16,15 +16,7 @@ from kproto.records.compression import Compression
 from kproto.records.record import Record, RecordHeader, decode_records, encode_records
 from kproto.records.record_batch import build_record_batch, read_record_batch, seal
 from kproto.records.record_construct import RECORD
-from tests.records.made import (
-    COMMIT_BATCH,
-    COMMIT_KEY,
-    COMMIT_VALUE,
-    INT64_SAFE,
-    NOW,
-    TOMBSTONE_BATCH,
-    rising_records,
-)
+from tests.records.made import COMMIT_BATCH, COMMIT_KEY, COMMIT_VALUE, INT64_SAFE, NOW, TOMBSTONE_BATCH, rising_records
 
 FLAGS = st.sampled_from([0, TRANSACTIONAL, CONTROL | TRANSACTIONAL, DELETE_HORIZON])
 
@@ -200,8 +192,7 @@ def header(**changes: int) -> RecordBatchHeader:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [("magic", 1), ("magic", 3), ("record_count", -1), ("last_offset_delta", -1)],
+    ("field", "value"), [("magic", 1), ("magic", 3), ("record_count", -1), ("last_offset_delta", -1)]
 )
 def test_an_invalid_header_is_refused(field: str, value: int) -> None:
     with pytest.raises(DecodeError):

@@ -95,9 +95,7 @@ def test_the_transport_knows_what_to_watch_in_each_state() -> None:
 @pytest.mark.parametrize("caches_commits", [True, False])
 @settings(max_examples=50)
 @given(
-    kinds=st.lists(st.sampled_from(sorted(REQUESTS)), max_size=40),
-    last=st.sampled_from([None, *LAST]),
-    data=st.data(),
+    kinds=st.lists(st.sampled_from(sorted(REQUESTS)), max_size=40), last=st.sampled_from([None, *LAST]), data=st.data()
 )
 def test_queues_are_as_the_state_says_and_each_request_has_its_response_in_order(
     kinds: list[str], last: str | None, data: st.DataObject, caches_commits: bool

@@ -18,12 +18,7 @@ from tests.network.requests import committed, create_topic, find_coordinator
 RETENTION_MS = 1
 CORRELATION_ID = 7
 
-KINDS = {
-    "v3": (3, True),
-    "v4 as released": (4, True),
-    "v4 of KIP-211": (4, False),
-    "v5": (5, False),
-}
+KINDS = {"v3": (3, True), "v4 as released": (4, True), "v4 of KIP-211": (4, False), "v5": (5, False)}
 """The commits of the test: version, and whether the request has a retention_time."""
 TIMES = 4
 """The test sends each commit several times, because the commit cache responds to repeated commits (D13)."""

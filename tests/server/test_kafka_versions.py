@@ -198,8 +198,7 @@ def test_oc_21_error_of_a_generation_in_an_unknown_group(name: str, version: int
 
 
 @pytest.mark.parametrize(
-    ("name", "store"),
-    [("2.8", "zookeeper"), ("3.9-zookeeper", "zookeeper"), ("3.9", "unsupported"), ("4.0", "absent")],
+    ("name", "store"), [("2.8", "zookeeper"), ("3.9-zookeeper", "zookeeper"), ("3.9", "unsupported"), ("4.0", "absent")]
 )
 def test_oc_20_where_v0_offsets_go(name: str, store: str) -> None:
     assert KafkaVersion.named(name).behavior(OffsetsBehavior).v0_store == store

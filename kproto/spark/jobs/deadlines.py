@@ -67,8 +67,7 @@ def group_states(group_metadata: DataFrame) -> DataFrame:
     living = last.where(~F.col("tombstone")).drop("tombstone")
     # A converted group has records of both kinds; the tombstone of the old kind is written with the new record.
     living = living.groupBy("group_id").agg(
-        F.max("kind").alias("kind"),
-        *(F.max_by(name, "kind").alias(name) for name in names if name != "tombstone"),
+        F.max("kind").alias("kind"), *(F.max_by(name, "kind").alias(name) for name in names if name != "tombstone")
     )
     classic = F.col("kind") == "classic"
     members = living.join(_members(group_metadata), "group_id", "left")

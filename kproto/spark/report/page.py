@@ -128,11 +128,7 @@ def _expiry(report: Report) -> Iterator[str]:
     yield from _section("Expiring offsets", subtitle, lines)
 
 
-BASES = {
-    "group_metadata": "the group becoming empty",
-    "last_commit": "the commit",
-    "override": "a requested retention",
-}
+BASES = {"group_metadata": "the group becoming empty", "last_commit": "the commit", "override": "a requested retention"}
 """The event from which a deadline is counted, by `basis`."""
 
 

@@ -38,10 +38,7 @@ def _creation_error(cluster: Cluster, name: str, now_ms: int) -> ErrorCode:
     else:
         defaults = cluster.defaults
         made = cluster.create_topic(
-            name,
-            partition_count=defaults.num_partitions,
-            replication_factor=defaults.replication_factor,
-            now_ms=now_ms,
+            name, partition_count=defaults.num_partitions, replication_factor=defaults.replication_factor, now_ms=now_ms
         )
         if isinstance(made, Refusal):
             refusal = made.error

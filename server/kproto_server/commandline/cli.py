@@ -49,11 +49,7 @@ SERVE = Command(
     "",
     (
         Option("--host", "HOST", f"address to listen on (default {DEFAULT_HOST})"),
-        Option(
-            "--port",
-            "PORT",
-            f"port of the first broker; 0: a free port for each (default {DEFAULT_PORT})",
-        ),
+        Option("--port", "PORT", f"port of the first broker; 0: a free port for each (default {DEFAULT_PORT})"),
         Option("--port-file", "FILE", "write HOST:PORT here once listening, a line for each broker"),
         BROKERS,
         KAFKA_VERSION,

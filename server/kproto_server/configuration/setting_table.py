@@ -179,13 +179,7 @@ _TABLE = (
     # Groups with members.
     # DEVIATION: Kafka's default is 3 s; the server.properties that Kafka ships has 0, and so do most tests.
     Setting("group.initial.rebalance.delay.ms", INT, "0", low=0),
-    Setting(
-        "group.max.session.timeout.ms",
-        INT,
-        "30000",
-        changed=(((0, 10), "300000"), ((2, 3), "1800000")),
-        low=1,
-    ),
+    Setting("group.max.session.timeout.ms", INT, "30000", changed=(((0, 10), "300000"), ((2, 3), "1800000")), low=1),
     Setting("group.max.size", INT, "2147483647", low=1),
     Setting("group.min.session.timeout.ms", INT, "6000", low=1),
     # Transactions.

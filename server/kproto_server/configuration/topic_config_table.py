@@ -48,10 +48,7 @@ TABLE: tuple[tuple[str, ConfigType, str | None, tuple[Step, ...]], ...] = (
         "flush.messages",
         LONG,
         "log.flush.interval.messages",
-        (
-            ((0,), "9223372036854775807", 0, None),
-            ((3, 3), "9223372036854775807", 1, None),
-        ),
+        (((0,), "9223372036854775807", 0, None), ((3, 3), "9223372036854775807", 1, None)),
     ),
     ("flush.ms", LONG, None, (((0,), "9223372036854775807", 0, None),)),
     ("follower.replication.throttled.replicas", LIST, None, (((0, 10, 1), "", None, None),)),
@@ -64,29 +61,14 @@ TABLE: tuple[tuple[str, ConfigType, str | None, tuple[Step, ...]], ...] = (
         "max.decompressed.message.bytes",
         INT,
         "max.decompressed.message.bytes",
-        (
-            ((4, 2), "2147483639", 1, 2147483639),
-            ((4, 3), None, None, None),
-            ((4, 4), "2147483639", 1, 2147483639),
-        ),
+        (((4, 2), "2147483639", 1, 2147483639), ((4, 3), None, None, None), ((4, 4), "2147483639", 1, 2147483639)),
     ),
-    (
-        "max.message.bytes",
-        INT,
-        "message.max.bytes",
-        (
-            ((0,), "1000012", 0, None),
-            ((2, 5), "1048588", 0, None),
-        ),
-    ),
+    ("max.message.bytes", INT, "message.max.bytes", (((0,), "1000012", 0, None), ((2, 5), "1048588", 0, None))),
     (
         "message.downconversion.enable",
         BOOLEAN,
         "log.message.downconversion.enable",
-        (
-            ((2, 0), "true", None, None),
-            ((4, 0), None, None, None),
-        ),
+        (((2, 0), "true", None, None), ((4, 0), None, None, None)),
     ),
     (
         "message.format.version",
@@ -116,10 +98,7 @@ TABLE: tuple[tuple[str, ConfigType, str | None, tuple[Step, ...]], ...] = (
         "message.timestamp.after.max.ms",
         LONG,
         "log.message.timestamp.after.max.ms",
-        (
-            ((3, 6), "9223372036854775807", 0, None),
-            ((4, 0), "3600000", 0, None),
-        ),
+        (((3, 6), "9223372036854775807", 0, None), ((4, 0), "3600000", 0, None)),
     ),
     (
         "message.timestamp.before.max.ms",
@@ -131,10 +110,7 @@ TABLE: tuple[tuple[str, ConfigType, str | None, tuple[Step, ...]], ...] = (
         "message.timestamp.difference.max.ms",
         LONG,
         "log.message.timestamp.difference.max.ms",
-        (
-            ((0, 10, 0), "9223372036854775807", 0, None),
-            ((4, 0), None, None, None),
-        ),
+        (((0, 10, 0), "9223372036854775807", 0, None), ((4, 0), None, None, None)),
     ),
     ("message.timestamp.type", STRING, "log.message.timestamp.type", (((0, 10, 0), "CreateTime", None, None),)),
     ("min.cleanable.dirty.ratio", DOUBLE, "log.cleaner.min.cleanable.ratio", (((0,), "0.5", 0, 1),)),
@@ -147,50 +123,25 @@ TABLE: tuple[tuple[str, ConfigType, str | None, tuple[Step, ...]], ...] = (
     ("remote.log.delete.on.disable", BOOLEAN, None, (((3, 9), "false", None, None),)),
     ("remote.storage.enable", BOOLEAN, None, (((3, 6), "false", None, None),)),
     ("retention.bytes", LONG, "log.retention.bytes", (((0,), "-1", None, None),)),
-    (
-        "retention.ms",
-        LONG,
-        None,
-        (
-            ((0,), "604800000", None, None),
-            ((2, 2), "604800000", -1, None),
-        ),
-    ),
+    ("retention.ms", LONG, None, (((0,), "604800000", None, None), ((2, 2), "604800000", -1, None))),
     (
         "segment.bytes",
         INT,
         "log.segment.bytes",
-        (
-            ((0,), "1073741824", 14, None),
-            ((4, 1), "1073741824", 1048576, None),
-        ),
+        (((0,), "1073741824", 14, None), ((4, 1), "1073741824", 1048576, None)),
     ),
     (
         "segment.index.bytes",
         INT,
         "log.index.size.max.bytes",
-        (
-            ((0,), "10485760", 0, None),
-            ((3, 3), "10485760", 4, None),
-        ),
+        (((0,), "10485760", 0, None), ((3, 3), "10485760", 4, None)),
     ),
     ("segment.jitter.ms", LONG, None, (((0,), "0", 0, None),)),
-    (
-        "segment.ms",
-        LONG,
-        None,
-        (
-            ((0,), "604800000", 0, None),
-            ((2, 0), "604800000", 1, None),
-        ),
-    ),
+    ("segment.ms", LONG, None, (((0,), "604800000", 0, None), ((2, 0), "604800000", 1, None))),
     (
         "unclean.leader.election.enable",
         BOOLEAN,
         "unclean.leader.election.enable",
-        (
-            ((0,), "true", None, None),
-            ((0, 11, 0), "false", None, None),
-        ),
+        (((0,), "true", None, None), ((0, 11, 0), "false", None, None)),
     ),
 )

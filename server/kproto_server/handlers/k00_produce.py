@@ -243,11 +243,7 @@ def _append(
     if data.is_in_memory:
         context.log_manager.wrote_to_memory(len(accepted.batch))
     append = data.append(
-        accepted.batch,
-        accepted.last_offset_delta,
-        accepted.max_timestamp,
-        partition.leader_epoch,
-        accepted.producer_id,
+        accepted.batch, accepted.last_offset_delta, accepted.max_timestamp, partition.leader_epoch, accepted.producer_id
     )
     if accepted.producer_id != NO_PRODUCER_ID and not append.error:
         last_sequence = sequence_after(accepted.first_sequence, accepted.record_count - 1)

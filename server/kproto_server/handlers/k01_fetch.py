@@ -26,9 +26,7 @@ from kproto.messages.k01_fetch import (
     LeaderIdAndEpoch,
     NodeEndpoint,
 )
-from kproto.messages.k01_fetch import (
-    PartitionData as PartitionResponse,
-)
+from kproto.messages.k01_fetch import PartitionData as PartitionResponse
 from kproto_server.handlers._partitions import end_of_epoch, leader_error, nodes_with_ids, topic_to_read
 from kproto_server.partition_log.conversion import down_converted
 from kproto_server.partition_log.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, RequestedPartition

@@ -93,9 +93,7 @@ def _response(result: JoinResult, context: RequestContext) -> JoinGroupResponse:
         members=tuple(
             [
                 JoinGroupResponseMember(
-                    member_id=member.member_id,
-                    group_instance_id=member.group_instance_id,
-                    metadata=member.metadata,
+                    member_id=member.member_id, group_instance_id=member.group_instance_id, metadata=member.metadata
                 )
                 for member in result.members
             ]

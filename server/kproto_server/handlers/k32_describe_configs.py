@@ -83,8 +83,7 @@ def handle(request: DescribeConfigsRequest, context: RequestContext) -> Describe
     if unknown:
         return DescribeConfigsResponse(throttle_time_ms=0, results=_all_refused(resources, unknown[0], context))
     return DescribeConfigsResponse(
-        throttle_time_ms=0,
-        results=tuple(_result(one, request.include_synonyms, context) for one in resources),
+        throttle_time_ms=0, results=tuple(_result(one, request.include_synonyms, context) for one in resources)
     )
 
 

@@ -27,8 +27,7 @@ def handle(request: CreatePartitionsRequest, context: RequestContext) -> CreateP
             refusal: Refusal | None = Refusal(ErrorCode.NOT_CONTROLLER)
         elif name in duplicates:
             refusal = Refusal(
-                ErrorCode.INVALID_REQUEST,
-                context.behavior(DuplicateTopicsBehavior).create_partitions_message,
+                ErrorCode.INVALID_REQUEST, context.behavior(DuplicateTopicsBehavior).create_partitions_message
             )
         else:
             refusal = _add_partitions(topic, request.validate_only, context)

@@ -9,10 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto.messages.k44_incremental_alter_configs import (
-    AlterConfigsResourceResponse,
-    IncrementalAlterConfigsResponse,
-)
+from kproto.messages.k44_incremental_alter_configs import AlterConfigsResourceResponse, IncrementalAlterConfigsResponse
 from kproto_server.cluster.broker_config_changes import changed_settings
 from kproto_server.cluster.topic_config_changes import ConfigChange, changed, check_changes
 from kproto_server.cluster.topics import Refusal

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto.messages.k60_describe_cluster import (
-    DescribeClusterBroker,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
+from kproto.messages.k60_describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 from kproto_server.handlers import _operations
 
 if TYPE_CHECKING:
@@ -36,11 +32,7 @@ def handle(request: DescribeClusterRequest, context: RequestContext) -> Describe
         controller_id=cluster.controller_id,
         brokers=tuple(
             DescribeClusterBroker(
-                broker_id=node.node_id,
-                host=node.host,
-                port=node.port,
-                rack=node.rack,
-                is_fenced=not node.alive,
+                broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack, is_fenced=not node.alive
             )
             for node in nodes
         ),

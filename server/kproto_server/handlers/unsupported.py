@@ -52,10 +52,7 @@ _OF_SHARE_STATE = ErrorResponse(
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     items=(
         Items(
-            "results",
-            "topics",
-            {"topic_id": "topic_id"},
-            Items("partitions", "partitions", {"partition": "partition"}),
+            "results", "topics", {"topic_id": "topic_id"}, Items("partitions", "partitions", {"partition": "partition"})
         ),
     ),
 )

@@ -64,13 +64,7 @@ SIOCOUTQNSD = 0x894B
 
 NOTHING = 0
 
-INTEREST: dict[State, int] = {
-    READY: READ,
-    DEFERRED: READ,
-    BLOCKED: NOTHING,
-    DRAINING: NOTHING,
-    BACKLOGGED: WRITE,
-}
+INTEREST: dict[State, int] = {READY: READ, DEFERRED: READ, BLOCKED: NOTHING, DRAINING: NOTHING, BACKLOGGED: WRITE}
 """What the poller watches for in a state; DELAYED and CLOSING need more than that."""
 
 
@@ -83,11 +77,7 @@ class Transport:
     )  # fmt: skip
 
     def __init__(
-        self,
-        loop: EventLoop,
-        sock: socket.socket,
-        connection: Connection,
-        on_closed: Callable[[Transport], None],
+        self, loop: EventLoop, sock: socket.socket, connection: Connection, on_closed: Callable[[Transport], None]
     ) -> None:
         self._loop = loop
         self._socket = sock

@@ -187,12 +187,7 @@ class Observations:
             tally.errors[client_id, api_key, api_version, int(code)] += 1
 
     def commit_layout(
-        self,
-        connection: ConnectionInfo,
-        client_id: str,
-        api_version: int,
-        layout: str,
-        retention_time_ms: int,
+        self, connection: ConnectionInfo, client_id: str, api_version: int, layout: str, retention_time_ms: int
     ) -> None:
         """Count an OffsetCommit of v2 to v4: the layout received (D1) and the retention override (D2)."""
         tally = self._live.get(id(connection)) or self._new_tally(connection)

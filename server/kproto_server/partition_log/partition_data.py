@@ -72,12 +72,7 @@ class PartitionData:
         """Index of the first batch that is not dropped."""
 
     def append(
-        self,
-        batch: bytes,
-        last_offset_delta: int,
-        max_timestamp: int,
-        epoch: int,
-        producer_id: int = NO_PRODUCER_ID,
+        self, batch: bytes, last_offset_delta: int, max_timestamp: int, epoch: int, producer_id: int = NO_PRODUCER_ID
     ) -> Append:
         """Append a whole batch of magic 2 with the next offset and this leader epoch."""
         base_offset = self.next_offset

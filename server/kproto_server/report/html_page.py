@@ -68,11 +68,7 @@ def _cards(report: Report) -> Iterator[str]:
         f"{len(breaking):,}", f"{_noun('client', len(breaking))} would break on {target}", "bad" if breaking else "good"
     )
     yield _card(f"{errors:,}", f"{_noun('error', errors)} returned", "warn" if errors else "")
-    yield _card(
-        f"{closed:,}",
-        f"{_noun('connection', closed)} closed by the broker",
-        "bad" if closed else "",
-    )
+    yield _card(f"{closed:,}", f"{_noun('connection', closed)} closed by the broker", "bad" if closed else "")
     if report.retention is not None:
         asked = phrases.duration(report.retention.largest_override_ms)
         yield _card(asked, "longest retention requested", "" if report.retention.is_covered else "warn")

@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 
 UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
 
-LAYOUTS = {
-    "v4 as released": "as released, with retention_time",
-    "v4 of KIP-211": "of KIP-211, without retention_time",
-}
+LAYOUTS = {"v4 as released": "as released, with retention_time", "v4 of KIP-211": "of KIP-211, without retention_time"}
 
 MEANING = (
     "A client that negotiates (it sends ApiVersions) chooses the highest version that it shares with the broker. "

@@ -34,13 +34,7 @@ from kproto.errors import DecodeError, FrameTooLarge
 from kproto.framing import FrameReader
 from kproto.headers import read_request_header, response_frame
 from kproto_server.commit_cache.cache import CommitCache
-from kproto_server.requests.connection_state import (
-    DEFERRED,
-    READY,
-    TRANSITIONS,
-    Event,
-    State,
-)
+from kproto_server.requests.connection_state import DEFERRED, READY, TRANSITIONS, Event, State
 from kproto_server.requests.context import ConnectionInfo, RequestContext
 from kproto_server.requests.deferred import CloseConnection, DeferredResponse, DelayedOperation, NoResponse
 

@@ -107,12 +107,7 @@ TRANSITIONS: Final[dict[State, dict[Event, State]]] = {
         Event.FAIL: CLOSING,
         **_ALWAYS,
     },
-    DELAYED: {
-        Event.COMPLETE: READY,
-        Event.PROCEED: DELAYED,
-        Event.FAIL: CLOSING,
-        **_ALWAYS,
-    },
+    DELAYED: {Event.COMPLETE: READY, Event.PROCEED: DELAYED, Event.FAIL: CLOSING, **_ALWAYS},
     DEFERRED: {
         Event.DEFER: DEFERRED,
         Event.BLOCK: BLOCKED,
@@ -128,22 +123,9 @@ TRANSITIONS: Final[dict[State, dict[Event, State]]] = {
         Event.FAIL: DRAINING,
         **_ALWAYS,
     },
-    BACKLOGGED: {
-        Event.PROCEED: READY,
-        Event.FAIL: CLOSING,
-        **_ALWAYS,
-    },
-    DRAINING: {
-        Event.RELEASE: CLOSING,
-        Event.PROCEED: DRAINING,
-        Event.FAIL: DRAINING,
-        **_ALWAYS,
-    },
-    CLOSING: {
-        Event.PROCEED: CLOSING,
-        Event.FAIL: CLOSING,
-        **_ALWAYS,
-    },
+    BACKLOGGED: {Event.PROCEED: READY, Event.FAIL: CLOSING, **_ALWAYS},
+    DRAINING: {Event.RELEASE: CLOSING, Event.PROCEED: DRAINING, Event.FAIL: DRAINING, **_ALWAYS},
+    CLOSING: {Event.PROCEED: CLOSING, Event.FAIL: CLOSING, **_ALWAYS},
     CLOSED: {
         # A deferred response may still be made, and fail, after the socket is closed.
         Event.FAIL: CLOSED,

@@ -144,10 +144,7 @@ class LogDir:
             LogWriter(self.disk, None, self.logs, points, **limits).sync_everything()
         if durability == "fsync":
             self._wal = WriteAheadLog(
-                self.disk,
-                cycle=content.next_cycle,
-                file_number=content.next_file_number,
-                size_bytes=wal_size_bytes,
+                self.disk, cycle=content.next_cycle, file_number=content.next_file_number, size_bytes=wal_size_bytes
             )
         else:
             remove_write_ahead_log(self.disk)

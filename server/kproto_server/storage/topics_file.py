@@ -119,8 +119,7 @@ def _merged(from_file: list[StoredTopic], from_directories: list[StoredTopic]) -
     for topic in from_directories:
         known = by_name.setdefault(topic.name, topic)
         by_name[topic.name] = known._replace(
-            topic_id=topic.topic_id or known.topic_id,
-            partition_count=max(known.partition_count, topic.partition_count),
+            topic_id=topic.topic_id or known.topic_id, partition_count=max(known.partition_count, topic.partition_count)
         )
     return list(by_name.values())
 

@@ -45,25 +45,15 @@ DIVIDED = Matching("two partitions each", _is_divided)
 NOTE = [7, '"zweite" Notiz - ü']
 
 SCENARIOS = (
-    Scenario(
-        name="create-topic",
-        partitions=None,
-        results={"partitions": 3, "again": ErrorCode.TOPIC_ALREADY_EXISTS},
-    ),
+    Scenario(name="create-topic", partitions=None, results={"partitions": 3, "again": ErrorCode.TOPIC_ALREADY_EXISTS}),
     Scenario(
         name="produce-100",
         partitions=2,
-        results={
-            "acknowledged": 100,
-            "last": [49, 49],
-            "read": [records(range(0, 100, 2)), records(range(1, 100, 2))],
-        },
+        results={"acknowledged": 100, "last": [49, 49], "read": [records(range(0, 100, 2)), records(range(1, 100, 2))]},
     ),
     Scenario(name="consume-and-commit", partitions=1, results={"read": records(range(10)), "committed": [5, 10]}),
     Scenario(
-        name="restart-and-continue",
-        partitions=1,
-        results={"first": records(range(4)), "second": records(range(4, 10))},
+        name="restart-and-continue", partitions=1, results={"first": records(range(4)), "second": records(range(4, 10))}
     ),
     Scenario(name="two-members", partitions=4, results={"both": DIVIDED, "alone": ALL}),
     Scenario(
@@ -87,9 +77,7 @@ SCENARIOS = (
         },
     ),
     Scenario(
-        name="rewind",
-        partitions=1,
-        results={"after_seek": "3=value 3", "committed": 2, "after_commit": "2=value 2"},
+        name="rewind", partitions=1, results={"after_seek": "3=value 3", "committed": 2, "after_commit": "2=value 2"}
     ),
     Scenario(
         name="commit-with-metadata",

@@ -20,13 +20,7 @@ ONE = {"t": {0: 42}}
 COMMON = {"ret-v3": ONE, "ret-v4": ONE, "v3": WHOLE, "v4": WHOLE, "tx": {"t": {0: 501}}}
 AT_THE_END = {
     "2.0.1": {**COMMON, "ret-v2": ONE, "v1": {"t": {0: 1}}},
-    "2.1.1": {
-        **COMMON,
-        "ret-v2": ONE,
-        "v1": {"t": {0: 1}},
-        "v5": WHOLE,
-        "v6": {**WHOLE, "t": {0: 43, 1: 7, 2: 0}},
-    },
+    "2.1.1": {**COMMON, "ret-v2": ONE, "v1": {"t": {0: 1}}, "v5": WHOLE, "v6": {**WHOLE, "t": {0: 43, 1: 7, 2: 0}}},
     "4.4.0": {
         **COMMON,
         "ret-v2": ONE,

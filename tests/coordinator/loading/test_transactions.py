@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kproto.records.control import ControlType
-from kproto.records.offset_records import (
-    OffsetCommitKey,
-)
+from kproto.records.offset_records import OffsetCommitKey
 from kproto_server.coordinator.version_behavior import CoordinatorBehavior
 from kproto_server.releases.kafka_version import KafkaVersion
 from tests.coordinator.loading.logs import Log, both_ways, loaded, numbers, offset, stored

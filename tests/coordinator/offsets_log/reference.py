@@ -38,9 +38,7 @@ PARTITIONS = st.integers(0, 2**31 - 1)
 
 @st.composite
 def offsets_and_metadata(
-    draw: st.DrawFn,
-    commit_ms: st.SearchStrategy[int] = INT64,
-    expire_ms: st.SearchStrategy[int | None] = EXPIRY,
+    draw: st.DrawFn, commit_ms: st.SearchStrategy[int] = INT64, expire_ms: st.SearchStrategy[int | None] = EXPIRY
 ) -> OffsetAndMetadata:
     return OffsetAndMetadata(
         offset=draw(INT64),

@@ -75,10 +75,7 @@ def test_unknown_group_is_an_error_from_v6_on() -> None:
     state = new_state("4.4")
     state.coordinator.groups.create("modern", 0, "consumer")
     returned = [(g.error_code, g.error_message, g.group_state) for g in describe(state, "unknown", "modern", version=6)]
-    assert returned == [
-        (69, "Group unknown not found.", "Dead"),
-        (69, "Group modern is not a classic group.", "Dead"),
-    ]
+    assert returned == [(69, "Group unknown not found.", "Dead"), (69, "Group modern is not a classic group.", "Dead")]
     assert [(g.error_code, g.group_state) for g in describe(state, "modern", version=5)] == [(0, "Dead")]
 
 
@@ -105,11 +102,7 @@ def test_authorized_operations_are_returned_on_request(kafka_version: str, opera
 
 @pytest.mark.parametrize(
     ("state_of_group", "shows_protocol"),
-    [
-        (GroupState.STABLE, True),
-        (GroupState.PREPARING_REBALANCE, False),
-        (GroupState.COMPLETING_REBALANCE, False),
-    ],
+    [(GroupState.STABLE, True), (GroupState.PREPARING_REBALANCE, False), (GroupState.COMPLETING_REBALANCE, False)],
 )
 def test_only_stable_groups_have_metadata(state_of_group: GroupState, shows_protocol: bool) -> None:
     """GP-40: the assignment is always returned."""

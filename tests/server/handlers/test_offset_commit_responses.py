@@ -115,10 +115,7 @@ def test_unknown_partition_named_twice(kafka_version: str, responses: int) -> No
 def test_topic_without_partitions_is_left_out(kafka_version: str) -> None:
     """OC-16 has partitions in mind; measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0."""
     state = new_state(kafka_version)
-    topics = (
-        OffsetCommitRequestTopic(name="u", partitions=()),
-        *commit_request("g", {"t": {0: 1}}).topics,
-    )
+    topics = (OffsetCommitRequestTopic(name="u", partitions=()), *commit_request("g", {"t": {0: 1}}).topics)
     assert [topic.name for topic in ask(state, OffsetCommitRequest(group_id="g", topics=topics), 5).topics] == ["t"]
 
 
@@ -130,10 +127,7 @@ def test_topic_without_partitions_is_left_out(kafka_version: str) -> None:
 )
 def test_unknown_topic_without_partitions(kafka_version: str, expected: list[str]) -> None:
     """Measured on 2.8.2, 3.2.3, 3.9.2 and 4.4.0."""
-    topics = (
-        OffsetCommitRequestTopic(name="nope", partitions=()),
-        *commit_request("g", {"t": {0: 1}}).topics,
-    )
+    topics = (OffsetCommitRequestTopic(name="nope", partitions=()), *commit_request("g", {"t": {0: 1}}).topics)
     response = ask(new_state(kafka_version), OffsetCommitRequest(group_id="g", topics=topics), 5)
     assert [topic.name for topic in response.topics] == expected
 

@@ -91,11 +91,7 @@ def test_too_few_brokers_for_the_offsets_topic_and_nothing_allowed(broker: str) 
 
 
 IN_DEPTH = ("2.1.1", "2.8.2", "3.9.2", "4.4.0")
-IN_DEPTH_SETTINGS = {
-    **SETTINGS,
-    "offsets.topic.num.partitions": "2",
-    "transaction.state.log.num.partitions": "2",
-}
+IN_DEPTH_SETTINGS = {**SETTINGS, "offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
 
 REASONS = {
     ("Fetch", "session opened"): "session ids are random: see tests/partition_log/test_recorded_records.py",

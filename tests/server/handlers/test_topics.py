@@ -12,11 +12,7 @@ from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from kproto.messages.k75_describe_topic_partitions import (
-    Cursor,
-    DescribeTopicPartitionsRequest,
-    TopicRequest,
-)
+from kproto.messages.k75_describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
 from kproto_server.configuration.topic_configs import describe_topic
 from kproto_server.handlers import k18_api_versions
 from kproto_server.handlers._hash_order import in_hash_order
@@ -95,21 +91,10 @@ class TestMetadata:
 
         assert {
             kafka_version: error(kafka_version, allow=False) for kafka_version in ("1.0", "2.7", "2.8", "3.9", "4.4")
-        } == {
-            "1.0": 38,
-            "2.7": 38,
-            "2.8": 3,
-            "3.9": 3,
-            "4.4": 3,
-        }
+        } == {"1.0": 38, "2.7": 38, "2.8": 3, "3.9": 3, "4.4": 3}
         assert {
             kafka_version: error(kafka_version, allow=True) for kafka_version in ("1.0", "2.8", "3.9-zookeeper", "3.9")
-        } == {
-            "1.0": 38,
-            "2.8": 38,
-            "3.9-zookeeper": 38,
-            "3.9": 3,
-        }
+        } == {"1.0": 38, "2.8": 38, "3.9-zookeeper": 38, "3.9": 3}
 
     def test_fetching_all_makes_nothing(self) -> None:
         """BA-33, BA-50."""

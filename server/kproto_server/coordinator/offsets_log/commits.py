@@ -86,16 +86,7 @@ class CommitTemplate:
     Many commits come in the same millisecond, so the timestamps are part of the constant bytes until the clock moves.
     """
 
-    __slots__ = (
-        "_expires_after_ms",
-        "_group",
-        "_now_ms",
-        "_offsets_of",
-        "_pack",
-        "_parts",
-        "_records",
-        "record_count",
-    )
+    __slots__ = ("_expires_after_ms", "_group", "_now_ms", "_offsets_of", "_pack", "_parts", "_records", "record_count")
 
     def __init__(
         self,
