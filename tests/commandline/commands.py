@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -25,11 +25,16 @@ def kproto(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
+def kproto_started(*words: str) -> AbstractContextManager[Process]:
+    """Start kproto without a terminal; at the end, kill it and its command if they still run."""
+    return process_started(*KPROTO, *words)
+
+
 @contextmanager
-def kproto_started(*words: str) -> Iterator[Process]:
-    """Start kproto without a terminal and yield the process; at the end, kill it and its command if they still run."""
+def process_started(*command: str) -> Iterator[Process]:
+    """Start a program without a terminal and yield the process; at the end, kill it and its children."""
     process = subprocess.Popen(
-        [*KPROTO, *words],
+        [*command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
