@@ -68,10 +68,6 @@ class PendingResets:
         """Whether the next poll has something to decide, to commit or to raise."""
         return bool(self._initializing or self._awaiting_reset or self._to_commit or self._errors)
 
-    @property
-    def awaiting_reset(self) -> Collection[PartitionKey]:
-        return self._awaiting_reset.keys()
-
     def decide_start(self, partitions: Collection[PartitionKey]) -> StartPositions:
         """Return the start positions of assigned partitions; all are undecided if a query fails."""
         if not partitions:

@@ -9,16 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.cluster.rules import (
-    BROKER_DEFAULT,
-    check_configs,
-    check_new_partition_count,
-    check_nulls,
-    colliding,
-    exists_already,
-    invalid_assignment,
-    invalid_partitions,
-)
+from kproto_server.cluster import rules
 from kproto_server.cluster.topics import Refusal, name_problem
 
 if TYPE_CHECKING:
@@ -32,8 +23,8 @@ class KRaftRules:
     def check_new(self, cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
         refusal = (
             _check_name(cluster, topic.name)
-            or check_nulls(cluster, topic.configs)
-            or check_configs(cluster, topic.configs)
+            or rules.check_nulls(cluster, topic.configs)
+            or rules.check_configs(cluster, topic.configs)
         )
         if refusal is not None:
             return refusal
@@ -44,18 +35,18 @@ class KRaftRules:
     ) -> Placement | Refusal:
         present = len(topic.partitions)
         if count == present:
-            return invalid_partitions(f"Topic already has {present} partition(s).")
+            return rules.invalid_partitions(f"Topic already has {present} partition(s).")
         if count < present:
-            return invalid_partitions(
+            return rules.invalid_partitions(
                 f"The topic {topic.name} currently has {present} partition(s); {count} would not be an increase."
             )
         if assignments is None:
             factor = topic.replication_factor
-            excess = check_new_partition_count(count - present, cluster.behavior.added_partitions_adjective)
+            excess = rules.check_new_partition_count(count - present, cluster.behavior.added_partitions_adjective)
             refusal = excess or _check_factor(cluster, factor)
             return refusal or cluster.stripe(count - present, factor, first_partition=present)
         if len(assignments) != count - present:
-            return invalid_assignment(
+            return rules.invalid_assignment(
                 f"Attempted to add {count - present} additional partition(s), but only {len(assignments)} "
                 "assignment(s) were specified."
             )
@@ -67,24 +58,24 @@ def _check_name(cluster: ClusterQueries, name: str) -> Refusal | None:
     if problem is not None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if name in cluster.topics:
-        return exists_already(name)
-    if others := colliding(cluster, name):
+        return rules.exists_already(name)
+    if others := rules.colliding(cluster, name):
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {others[0]}")
     return None
 
 
 def _place_by_count(cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
     count, factor = topic.partition_count, topic.replication_factor
-    if factor < BROKER_DEFAULT or factor == 0:
+    if factor < rules.BROKER_DEFAULT or factor == 0:
         return Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             "Replication factor must be larger than 0, or -1 to use the default value.",
         )
-    if count < BROKER_DEFAULT or count == 0:
-        return invalid_partitions("Number of partitions was set to an invalid non-positive value.")
-    count = cluster.defaults.num_partitions if count == BROKER_DEFAULT else count
-    factor = cluster.defaults.replication_factor if factor == BROKER_DEFAULT else factor
-    return check_new_partition_count(count) or _check_factor(cluster, factor) or cluster.stripe(count, factor)
+    if count < rules.BROKER_DEFAULT or count == 0:
+        return rules.invalid_partitions("Number of partitions was set to an invalid non-positive value.")
+    count = cluster.defaults.num_partitions if count == rules.BROKER_DEFAULT else count
+    factor = cluster.defaults.replication_factor if factor == rules.BROKER_DEFAULT else factor
+    return rules.check_new_partition_count(count) or _check_factor(cluster, factor) or cluster.stripe(count, factor)
 
 
 def _check_factor(cluster: ClusterQueries, factor: int) -> Refusal | None:
@@ -109,7 +100,7 @@ def _check_factor(cluster: ClusterQueries, factor: int) -> Refusal | None:
 
 def _place_as_assigned(cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
     for field, value in (("replication factor", topic.replication_factor), ("numPartitions", topic.partition_count)):
-        if value != BROKER_DEFAULT:
+        if value != rules.BROKER_DEFAULT:
             return Refusal(
                 ErrorCode.INVALID_REQUEST,
                 f"A manual partition assignment was specified, but {field} was not set to -1.",
@@ -117,13 +108,13 @@ def _place_as_assigned(cluster: ClusterQueries, topic: NewTopic) -> Placement | 
     placed: dict[int, Sequence[int]] = {}
     for index, replicas in topic.assignments:
         if index in placed:
-            return invalid_assignment(f"Found multiple manual partition assignments for partition {index}")
+            return rules.invalid_assignment(f"Found multiple manual partition assignments for partition {index}")
         placed[index] = replicas
     checked = _check_all_assignments(cluster, topic.assignments, len(topic.assignments[0][1]))
     if isinstance(checked, Refusal):
         return checked
     if sorted(placed) != list(range(len(placed))):
-        return invalid_assignment("partitions should be a consecutive 0-based integer sequence")
+        return rules.invalid_assignment("partitions should be a consecutive 0-based integer sequence")
     return [list(placed[index]) for index in range(len(placed))]
 
 
@@ -133,7 +124,7 @@ def _check_all_assignments(
     for index, replicas in assignments:
         problem = _assignment_problem(cluster, index, replicas, factor)
         if problem is not None:
-            return invalid_assignment(problem)
+            return rules.invalid_assignment(problem)
     return [list(replicas) for _, replicas in assignments]
 
 

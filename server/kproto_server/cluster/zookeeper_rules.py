@@ -9,16 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
-from kproto_server.cluster.rules import (
-    BROKER_DEFAULT,
-    check_configs,
-    check_new_partition_count,
-    check_nulls,
-    colliding,
-    exists_already,
-    invalid_assignment,
-    invalid_partitions,
-)
+from kproto_server.cluster import rules
 from kproto_server.cluster.topics import Refusal, name_problem
 
 if TYPE_CHECKING:
@@ -31,11 +22,11 @@ if TYPE_CHECKING:
 class ZooKeeperRules:
     def check_new(self, cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
         behavior = cluster.behavior
-        exists = exists_already(topic.name) if topic.name in cluster.topics else None
+        exists = rules.exists_already(topic.name) if topic.name in cluster.topics else None
         if exists is not None and behavior.checks_topic_exists_first:
             return exists
-        of_configs = check_configs(cluster, topic.configs)
-        refusal = check_nulls(cluster, topic.configs) or (
+        of_configs = rules.check_configs(cluster, topic.configs)
+        refusal = rules.check_nulls(cluster, topic.configs) or (
             of_configs if behavior.checks_configs_before_partitions else None
         )
         if refusal is not None:
@@ -51,20 +42,20 @@ class ZooKeeperRules:
     ) -> Placement | Refusal:
         present = len(topic.partitions)
         if count == present:
-            return invalid_partitions(f"Topic already has {present} partitions.")
+            return rules.invalid_partitions(f"Topic already has {present} partitions.")
         if count < present:
-            return invalid_partitions(
+            return rules.invalid_partitions(
                 f"Topic currently has {present} partitions, which is higher than the requested {count}."
             )
         if assignments is None:
             factor = topic.replication_factor
-            refusal = check_new_partition_count(count - present) or _check_factor(cluster, factor)
+            refusal = rules.check_new_partition_count(count - present) or _check_factor(cluster, factor)
             return refusal or cluster.stripe(count - present, factor, first_partition=present)
         unknown = _check_unknown(cluster, assignments)
         if unknown is not None:
             return unknown
         if len(assignments) != count - present:
-            return invalid_assignment(
+            return rules.invalid_assignment(
                 f"Increasing the number of partitions by {count - present} but {len(assignments)} assignments provided."
             )
         return _check_new_partitions(topic, assignments)
@@ -72,7 +63,7 @@ class ZooKeeperRules:
 
 def _check_name(cluster: ClusterQueries, name: str) -> Refusal | None:
     problem = name_problem(name, cluster.kafka_version)
-    if problem is None and (others := colliding(cluster, name)):
+    if problem is None and (others := rules.colliding(cluster, name)):
         problem = f"Topic '{name}' collides with existing topics: {', '.join(others)}"
     return None if problem is None else Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
 
@@ -80,11 +71,11 @@ def _check_name(cluster: ClusterQueries, name: str) -> Refusal | None:
 def _place_by_count(cluster: ClusterQueries, topic: NewTopic) -> Placement | Refusal:
     count, factor = topic.partition_count, topic.replication_factor
     if cluster.behavior.creates_topics_with_defaults:
-        count = cluster.defaults.num_partitions if count == BROKER_DEFAULT else count
-        factor = cluster.defaults.replication_factor if factor == BROKER_DEFAULT else factor
+        count = cluster.defaults.num_partitions if count == rules.BROKER_DEFAULT else count
+        factor = cluster.defaults.replication_factor if factor == rules.BROKER_DEFAULT else factor
     if count <= 0:
-        return invalid_partitions("Number of partitions must be larger than 0.")
-    return check_new_partition_count(count) or _check_factor(cluster, factor) or cluster.stripe(count, factor)
+        return rules.invalid_partitions("Number of partitions must be larger than 0.")
+    return rules.check_new_partition_count(count) or _check_factor(cluster, factor) or cluster.stripe(count, factor)
 
 
 def _check_factor(cluster: ClusterQueries, factor: int) -> Refusal | None:
@@ -100,7 +91,7 @@ def _check_factor(cluster: ClusterQueries, factor: int) -> Refusal | None:
 
 
 def _place_as_assigned(topic: NewTopic) -> Placement | Refusal:
-    if topic.partition_count != BROKER_DEFAULT or topic.replication_factor != BROKER_DEFAULT:
+    if topic.partition_count != rules.BROKER_DEFAULT or topic.replication_factor != rules.BROKER_DEFAULT:
         return Refusal(
             ErrorCode.INVALID_REQUEST,
             "Both numPartitions or replicationFactor and replicasAssignments were set. "
@@ -113,13 +104,13 @@ def _place_as_assigned(topic: NewTopic) -> Placement | Refusal:
 
 def _check_even(cluster: ClusterQueries, placed: Mapping[int, Sequence[int]]) -> Refusal | None:
     if len({len(replicas) for replicas in placed.values()}) != 1:
-        return invalid_assignment("All partitions should have the same number of replicas")
+        return rules.invalid_assignment("All partitions should have the same number of replicas")
     if any(len(set(replicas)) < len(replicas) for replicas in placed.values()):
         pairs = ", ".join(f"{index} -> ArrayBuffer({', '.join(map(str, r))})" for index, r in placed.items())
-        return invalid_assignment(f"Duplicate replica assignment found: Map({pairs})")
+        return rules.invalid_assignment(f"Duplicate replica assignment found: Map({pairs})")
     # DEVIATION: before 2.4 partition indexes may have gaps; in kproto they have none.
     if cluster.behavior.creates_topics_with_defaults and sorted(placed) != list(range(len(placed))):
-        return invalid_assignment("partitions should be a consecutive 0-based integer sequence")
+        return rules.invalid_assignment("partitions should be a consecutive 0-based integer sequence")
     return None
 
 
@@ -128,22 +119,22 @@ def _check_unknown(cluster: ClusterQueries, assignments: Iterable[Sequence[int]]
     unknown = sorted({replica for replicas in assignments for replica in replicas} - available)
     if not unknown:
         return None
-    return invalid_assignment(f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}.")
+    return rules.invalid_assignment(f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}.")
 
 
 def _check_new_partitions(topic: Topic, assignments: Sequence[Sequence[int]]) -> Placement | Refusal:
     first, factor = len(topic.partitions), topic.replication_factor
     for index, replicas in enumerate(assignments, start=first):
         if not replicas:
-            return invalid_assignment(f"Cannot have replication factor of 0 for partition id {index}.")
+            return rules.invalid_assignment(f"Cannot have replication factor of 0 for partition id {index}.")
         if len(set(replicas)) < len(replicas):
             listed = ", ".join(map(str, replicas))
-            return invalid_assignment(
+            return rules.invalid_assignment(
                 f"Duplicate brokers not allowed in replica assignment: {listed} for partition id {index}."
             )
     uneven = {index: len(r) for index, r in enumerate(assignments, start=first) if len(r) != factor}
     if uneven:
-        return invalid_assignment(
+        return rules.invalid_assignment(
             f"Inconsistent replication factor between partitions, partition 0 has {factor} while partitions "
             f"[{', '.join(map(str, uneven))}] have replication factors "
             f"[{', '.join(map(str, uneven.values()))}], respectively."

@@ -78,30 +78,6 @@ def make_template(
 class RequestTemplate:
     """What commits of the same partitions by clients with the same client id have in common."""
 
-    __slots__ = (
-        "_behavior",
-        "_client_id",
-        "_expires_after_ms",
-        "_layout",
-        "_offsets_in",
-        "_retention_time_ms",
-        "api_version",
-        "batch_template",
-        "cluster_version",
-        "constant",
-        "expires_early",
-        "frame_size",
-        "group",
-        "is_simple",
-        "mask",
-        "node",
-        "record_count",
-        "response_head",
-        "response_tail",
-        "sender",
-        "stored",
-    )
-
     def __init__(
         self,
         frame: bytes,

@@ -35,21 +35,6 @@ UUID_BYTES = 16
 class GroupCoordinator:
     """Groups, offsets, and the log of their changes."""
 
-    __slots__ = (
-        "_random_bytes",
-        "_topics",
-        "behavior",
-        "clock",
-        "groups",
-        "log",
-        "offsets",
-        "pending_offsets",
-        "prepare_v0_log",
-        "settings",
-        "unavailable",
-        "v0_offsets",
-    )
-
     def __init__(
         self,
         behavior: CoordinatorBehavior,

@@ -13,6 +13,7 @@ This module holds the data of a group. `membership` has the transitions, `regist
 from __future__ import annotations
 
 import enum
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -43,66 +44,35 @@ STATES_WITH_HEARTBEAT_BY_COMMIT = (GroupState.STABLE, GroupState.PREPARING_REBAL
 """The states in which a commit extends the member's session."""
 
 
+@dataclass(slots=True, eq=False)
 class Member:
     """One member of a group."""
 
-    __slots__ = (
-        "assignment",
-        "client_host",
-        "client_id",
-        "epoch",
-        "group_instance_id",
-        "is_new",
-        "member_id",
-        "metadata",
-        "pending_join",
-        "pending_sync",
-        "protocols",
-        "rebalance_timeout_ms",
-        "session_deadline_ms",
-        "session_timeout_ms",
-        "speaks_classic",
-    )
-
-    def __init__(
-        self,
-        member_id: str,
-        *,
-        group_instance_id: str | None = None,
-        client_id: str = "",
-        client_host: str = "",
-        session_timeout_ms: int = 0,
-        rebalance_timeout_ms: int = 0,
-        protocols: Protocols = (),
-        metadata: bytes = b"",
-        assignment: bytes = b"",
-        epoch: int = NO_GENERATION,
-        speaks_classic: bool = True,
-    ) -> None:
-        self.member_id: str = member_id
-        self.group_instance_id: str | None = group_instance_id
-        """Set for a static member (KIP-345)."""
-        self.client_id: str = client_id
-        self.client_host: str = client_host
-        self.session_timeout_ms: int = session_timeout_ms
-        self.rebalance_timeout_ms: int = rebalance_timeout_ms
-        self.protocols: Protocols = protocols
-        """Supported protocols, most preferred first."""
-        self.metadata: bytes = metadata
-        """The member's metadata for the protocol that the group has selected."""
-        self.assignment: bytes = assignment
-        self.epoch: int = epoch
-        """The epoch of a consumer group's member; a classic group has one generation for all members."""
-        self.speaks_classic: bool = speaks_classic
-        """Whether the member of a consumer group still uses the classic protocol (GP-57)."""
-        self.session_deadline_ms: int = 0
-        """When the member's session expires."""
-        self.is_new: bool = False
-        """Whether its first JoinGroup is pending: the member can't send heartbeats yet (GP-16)."""
-        self.pending_join: PendingResponse[JoinResult] | None = None
-        """Its JoinGroup, until all members have joined."""
-        self.pending_sync: PendingResponse[SyncResult] | None = None
-        """Its SyncGroup, until the leader has sent the assignments."""
+    member_id: str
+    _: KW_ONLY
+    group_instance_id: str | None = None
+    """Set for a static member (KIP-345)."""
+    client_id: str = ""
+    client_host: str = ""
+    session_timeout_ms: int = 0
+    rebalance_timeout_ms: int = 0
+    protocols: Protocols = ()
+    """Supported protocols, most preferred first."""
+    metadata: bytes = b""
+    """The member's metadata for the protocol that the group has selected."""
+    assignment: bytes = b""
+    epoch: int = NO_GENERATION
+    """The epoch of a consumer group's member; a classic group has one generation for all members."""
+    speaks_classic: bool = True
+    """Whether the member of a consumer group still uses the classic protocol (GP-57)."""
+    session_deadline_ms: int = 0
+    """When the member's session expires."""
+    is_new: bool = False
+    """Whether its first JoinGroup is pending: the member can't send heartbeats yet (GP-16)."""
+    pending_join: PendingResponse[JoinResult] | None = None
+    """Its JoinGroup, until all members have joined."""
+    pending_sync: PendingResponse[SyncResult] | None = None
+    """Its SyncGroup, until the leader has sent the assignments."""
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
         """Return the member's metadata for a protocol; empty if the member does not support it."""
@@ -112,75 +82,48 @@ class Member:
         return b""
 
 
+@dataclass(slots=True, eq=False)
 class Group:
     """One group."""
 
-    __slots__ = (
-        "_subscribed_topics",
-        "_touched",
-        "generation",
-        "group_id",
-        "kind",
-        "leader_id",
-        "members",
-        "new_member_added",
-        "next_check_number",
-        "next_member_check_ms",
-        "pending_join_count",
-        "pending_members",
-        "pending_sync_members",
-        "phase",
-        "phase_timer",
-        "protocol_counts",
-        "protocol_name",
-        "protocol_type",
-        "session_timer",
-        "state",
-        "state_timestamp_ms",
-        "static_members",
-    )
+    group_id: str
+    state_timestamp_ms: int | None
+    """When the group entered its state (EX-11); None if the log does not have the time (EX-16)."""
+    kind: Kind = "classic"
+    _touched: dict[str, None] | None = None
+    """`GroupRegistry.touched` of the group's registry; None: the group is in no registry."""
+    state: GroupState = GroupState.EMPTY
+    protocol_type: str | None = None
+    """Set by the first member; None: a simple group (EX-14)."""
+    protocol_name: str | None = None
+    generation: int = 0
+    leader_id: str | None = None
+    members: dict[str, Member] = field(default_factory=dict)
+    """Members by id, in the order in which they joined."""
+    static_members: dict[str, str] = field(default_factory=dict)
+    """Member ids by group instance id."""
+    _subscribed_topics: frozenset[str] | None = None
+    next_check_number: int = 0
+    """The number of the expiration run that checks the group next, unless the group is touched before."""
 
-    def __init__(
-        self, group_id: str, now_ms: int, kind: Kind = "classic", touched: dict[str, None] | None = None
-    ) -> None:
-        self.group_id: str = group_id
-        self._touched = touched
-        """`GroupRegistry.touched` of the group's registry; None: the group is in no registry."""
-        self.kind = kind
-        self.state: GroupState = GroupState.EMPTY
-        self.state_timestamp_ms: int | None = now_ms
-        """When the group entered its state (EX-11); None if the log does not have the time (EX-16)."""
-        self.protocol_type: str | None = None
-        """Set by the first member; None: a simple group (EX-14)."""
-        self.protocol_name: str | None = None
-        self.generation: int = 0
-        self.leader_id: str | None = None
-        self.members: dict[str, Member] = {}
-        """Members by id, in the order in which they joined."""
-        self.static_members: dict[str, str] = {}
-        """Member ids by group instance id."""
-        self._subscribed_topics: frozenset[str] | None = None
-        self.next_check_number: int = 0
-        """The number of the expiration run that checks the group next, unless the group is touched before."""
-
-        # State of `membership` while members join and sync. It is not written to the log.
-        self.pending_members: dict[str, int] = {}
-        """Member ids that no JoinGroup has used yet, with their deadlines (GP-14)."""
-        self.pending_sync_members: set[str] = set()
-        """Ids of members of this generation that have not sent SyncGroup."""
-        self.protocol_counts: dict[str, int] = {}
-        """The number of members that support each protocol."""
-        self.pending_join_count: int = 0
-        """The number of members whose JoinGroup is pending."""
-        self.new_member_added: bool = False
-        """Whether a member has joined during the initial rebalance delay (GP-20)."""
-        self.phase: Phase | None = None
-        """The delayed operation of the group as a whole, with its deadline."""
-        self.phase_timer: Timer | None = None
-        """The timer of this phase, once it is scheduled."""
-        self.next_member_check_ms: int | None = None
-        """When the sessions are checked: no later than the first deadline of a member or of a pending member id."""
-        self.session_timer: Timer | None = None
+    # State of `membership` while members join and sync. It is not written to the log.
+    pending_members: dict[str, int] = field(default_factory=dict)
+    """Member ids that no JoinGroup has used yet, with their deadlines (GP-14)."""
+    pending_sync_members: set[str] = field(default_factory=set)
+    """Ids of members of this generation that have not sent SyncGroup."""
+    protocol_counts: dict[str, int] = field(default_factory=dict)
+    """The number of members that support each protocol."""
+    pending_join_count: int = 0
+    """The number of members whose JoinGroup is pending."""
+    new_member_added: bool = False
+    """Whether a member has joined during the initial rebalance delay (GP-20)."""
+    phase: Phase | None = None
+    """The delayed operation of the group as a whole, with its deadline."""
+    phase_timer: Timer | None = None
+    """The timer of this phase, once it is scheduled."""
+    next_member_check_ms: int | None = None
+    """When the sessions are checked: no later than the first deadline of a member or of a pending member id."""
+    session_timer: Timer | None = None
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
         """Enter a state, or the same state again: the retention time of the offsets starts over (EX-11)."""

@@ -72,23 +72,6 @@ _new: Any = tuple.__new__
 class BatchTemplate:
     """The common structure of commit batches."""
 
-    __slots__ = (
-        "_fields",
-        "_group_bits",
-        "_group_factor",
-        "_group_mask",
-        "_group_shift",
-        "_has_epoch",
-        "_has_expiry",
-        "_has_topic_id",
-        "_structure",
-        "_structure_mask",
-        "group",
-        "identity_mask",
-        "record_count",
-        "size",
-    )
-
     def __init__(self, reader: _TemplateReader) -> None:
         data = reader.data
         self.size: int = len(data)
