@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import statistics
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -14,6 +16,7 @@ import pytest
 import trio
 import trio.testing
 
+from kproto.errors import UsageError
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server.broker.broker import Broker
@@ -243,21 +246,24 @@ def test_a_node_can_be_stopped_right_after_its_start() -> None:
             assert topic_names(client) == set()
 
 
-def test_a_node_that_does_not_exist_raises_key_error(broker: Broker) -> None:
-    with pytest.raises(KeyError):
-        broker.start_node(2)
-    with pytest.raises(KeyError):
-        broker.stop_node(2)
+@pytest.mark.parametrize("node_id", [0, 2, 7, -1, "1", None])
+def test_a_node_that_does_not_exist_is_an_error_that_names_all_nodes(broker: Broker, node_id: Any) -> None:
+    expected = re.escape(f"node {node_id!r} does not exist: node 1 is running")
+    for refused in (broker.start_node, broker.stop_node):
+        with pytest.raises(UsageError, match=f"^{expected}$"):
+            refused(node_id)
     broker.start_node(1)  # does nothing: the node is up
     with RawClient(broker.bootstrap_servers) as client:
         assert topic_names(client) == set()
 
 
-def test_stopping_a_stopped_node_raises_key_error() -> None:
-    with Broker(brokers=2) as broker:
+def test_stopping_a_stopped_node_is_an_error_that_names_all_nodes() -> None:
+    with Broker(brokers=3, started=2) as broker:
         broker.stop_node(2)
-        with pytest.raises(KeyError):
-            broker.stop_node(2)
+        for node_id in (2, 3):
+            text = f"^node {node_id} is stopped already: node 1 is running, node 2 is stopped, node 3 is stopped$"
+            with pytest.raises(UsageError, match=text):
+                broker.stop_node(node_id)
 
 
 # Clock.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from typing import TYPE_CHECKING
 
-from kproto.errors import LogError, ProtocolError
+from kproto.errors import LogError, ProtocolError, UsageError
 from kproto_server import Broker
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.configuration.settings import SettingError, Settings
@@ -72,8 +72,8 @@ BROKER_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[Broker],
         ("Broker.start", CannotListen, start_on_the_port_of),
         ("Broker.start", LogError, start_in_a_used_directory),
         ("Broker.stop", RuntimeError, stop_after_a_failure),
-        ("Broker.stop_node", KeyError, lambda broker: broker.stop_node(2)),
-        ("Broker.start_node", KeyError, lambda broker: broker.start_node(2)),
+        ("Broker.stop_node", UsageError, lambda broker: broker.stop_node(2)),
+        ("Broker.start_node", UsageError, lambda broker: broker.start_node(2)),
     ),
     "kproto_server.broker.clock": (("BrokerClock.advance", ValueError, lambda broker: broker.clock.advance(days=-1)),),
     "kproto_server.broker.groups": (

@@ -184,14 +184,24 @@ def test_a_client_that_reads_its_responses_slowly_is_not_idle(wired: Wired, monk
 
 
 def test_a_half_closed_connection_closes_after_all_responses(wired: Wired) -> None:
+    """A real broker responds to the long poll at its deadline; here the client's end is the deadline."""
     wired.client.sendall(b"".join(request_frame(*r, correlation_id=i) for i, r in enumerate((GROUPS, POLL, GROUPS), 1)))
     wired.client.shutdown(socket.SHUT_WR)
     wired.turn()
     assert wired.ids() == [1]
-    wired.advance(500)
-    assert wired.ids() == [2, 3]
+    assert wired.ids_until_closed() == [2, 3]
+    assert wired.loop.clock.delay_ms() is None
+
+
+def test_requests_behind_a_delayed_one_are_read_before_a_response_is_sent(wired: Wired) -> None:
+    """They get their responses although the client had sent them, and its end, before the broker looked again."""
+    wired.send(POLL)
+    wired.client.sendall(request_frame(*POLL, correlation_id=2) + request_frame(*GROUPS, correlation_id=3))
+    wired.client.shutdown(socket.SHUT_WR)
     assert wired.turn() == READ
-    assert wired.closed == 1
+    assert wired.turn() == select.EPOLLRDHUP
+    assert wired.ids() == [1]
+    assert wired.ids_until_closed() == [2, 3]
 
 
 def test_a_failed_send_closes_the_connection_and_leaves_no_timer(wired: Wired) -> None:

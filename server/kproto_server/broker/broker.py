@@ -280,7 +280,7 @@ class Broker:
         """Stop one node: its connections are closed, and its partitions get other leaders.
 
         Raises:
-            KeyError: the node does not exist or is stopped.
+            UsageError: the node does not exist or is stopped; the text has all nodes with their states.
         """
         self._call(lambda server: server.stop_node(node_id))
 
@@ -288,7 +288,7 @@ class Broker:
         """Start a node on its address; nothing happens if it runs.
 
         Raises:
-            KeyError: the node does not exist.
+            UsageError: the node does not exist; the text has all nodes with their states.
         """
         self._call(lambda server: server.start_node(node_id))
 

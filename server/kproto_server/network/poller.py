@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 READ, WRITE = 1, 4
 """Interest and readiness bits, on every platform those of epoll."""
+HANGUP: int = getattr(select, "EPOLLRDHUP", 0)
+"""The peer has closed its side, or both; reported with unread bytes before it, too. 0 where no poller reports it."""
 
 if hasattr(select, "epoll"):
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kproto.errors import UsageError
 from kproto_server.network.event_loop import real_ms
 from kproto_server.network.listening import BACKLOG, reserve
 from kproto_server.network.transport import Transport
@@ -190,12 +191,14 @@ class Server:
         """Stop a node: close its listener and its connections; other nodes become the leaders of its partitions.
 
         Raises:
-            KeyError: no such node, or it is stopped.
+            UsageError: the node does not exist or is stopped.
         """
         from kproto_server.coordinator.membership.unloading import unload  # not at the start
 
+        node = self._node(node_id)
+        if node_id not in self.listeners:
+            raise UsageError(f"node {node_id} is stopped already: {self._node_states()}")
         self.listeners.pop(node_id).close()
-        node = self.state.cluster.nodes[node_id]
         unload(self.state.coordinator, node)
         self.state.cluster.stop_node(node_id)
         self._reserved[node_id] = reserve(node.host, node.port)
@@ -204,14 +207,27 @@ class Server:
         """Start a stopped node on its address; do nothing if it runs.
 
         Raises:
-            KeyError: no such node.
+            UsageError: the node does not exist.
         """
-        node = self.state.cluster.nodes[node_id]
+        node = self._node(node_id)
         if node_id in self.listeners:
             return
         self._reserved[node_id].listen(BACKLOG)
         self._open(node)
         self.state.cluster.start_node(node_id)
+
+    def _node(self, node_id: int) -> Node:
+        node = self.state.cluster.nodes.get(node_id)
+        if node is None:
+            raise UsageError(f"node {node_id!r} does not exist: {self._node_states()}")
+        return node
+
+    def _node_states(self) -> str:
+        """Return each node with its state, for errors: ``node 1 is running, node 2 is stopped``."""
+        return ", ".join(
+            f"node {node_id} is {'running' if node_id in self.listeners else 'stopped'}"
+            for node_id in sorted(self.state.cluster.nodes)
+        )
 
     def _open(self, node: Node) -> None:
         assert self._nursery is not None, "main runs"

@@ -9,7 +9,7 @@
 # of the connection:
 #
 #     READY, DEFERRED      watch for reading
-#     DELAYED              watch for reading until something arrives, then not at all; set a timer for the deadline
+#     DELAYED              watch for reading until something arrives, then for a hangup; set a timer for the deadline
 #     BLOCKED, DRAINING    do not watch; the connection becomes runnable when the log is synced
 #     BACKLOGGED           watch for writing: the connection proceeds in the next iteration, after all others
 #     CLOSING              close, after all responses are sent
@@ -21,6 +21,10 @@
 # hold, an incomplete request or an unsent response, is counted in the buffer quotas of the loop (`buffer_quota`), which
 # close the slowest connections when all together hold too much.
 #
+# A client that ends while its request waits gives up its connection at once, and not when the operation ends. It has
+# sent its FIN, which says only that it sends no more: `_on_hangup` makes the responses that the client could still
+# read. Without a poller that reports a hangup (elsewhere than on Linux) the connection stays until the operation ends.
+#
 # Shutdown must not lose responses. Closing a socket that has unread bytes makes the kernel reset the connection, and
 # the client loses what it has not received yet. So `finish` handles what was read and then leaves the socket open
 # without reading, until `close_if_delivered` finds that the client's kernel has acknowledged everything.
@@ -31,7 +35,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from kproto_server.network.event_loop import real_ms
-from kproto_server.network.poller import READ, WRITE
+from kproto_server.network.poller import HANGUP, READ, WRITE
 from kproto_server.requests.connection_state import (
     BACKLOGGED,
     BLOCKED,
@@ -109,11 +113,13 @@ class Transport:
         if mask & WRITE:
             self._proceed()
             return
-        if connection.state is DELAYED and mask == READ:
-            # Most clients send nothing behind a request that waits. Ending the watch only now, instead of when the
-            # operation begins, saves two system calls for each member of a group in each rebalance. A mask with an
-            # error or a hangup goes on: the read below finds the end of the connection.
-            self._watch(NOTHING)
+        if connection.state is DELAYED:
+            if mask == READ:
+                # Most clients send nothing behind a request that waits. Ending the watch only now, instead of when the
+                # operation begins, saves two system calls for each member of a group in each rebalance.
+                self._watch(HANGUP)
+            else:
+                self._on_hangup(now_ms)
             return
         try:
             data = self._socket.recv(READ_SIZE_BYTES)
@@ -139,6 +145,30 @@ class Transport:
             self._count_incomplete()
             if connection.state is not READY or self._is_finishing:
                 self._update()
+
+    def _on_hangup(self, now_ms: int) -> None:
+        """End the delayed operation of a client that sends no more, and handle what it has sent behind it.
+
+        An operation with a deadline ends as at the deadline, since the client may read on. An operation that waits for
+        other clients has no response yet: the client gets none.
+        """
+        connection = self._connection
+        try:
+            # Before anything is sent: if the client has closed its socket, the response makes its kernel reset the
+            # connection, and unread requests are lost.
+            data = self._socket.recv(READ_SIZE_BYTES)
+        except OSError:
+            self.close()
+            return
+        if data:
+            connection.receive(data, now_ms)
+        if connection.deadline_ms is None:
+            connection.skip_delayed(now_ms)
+            self.close()
+            return
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._end_delay()
 
     def _count_incomplete(self) -> None:
         """Count what a read has left of an incomplete request."""
@@ -212,7 +242,7 @@ class Transport:
 
     def _watch_delayed(self) -> None:
         if self._interest != READ:
-            self._watch(NOTHING)
+            self._watch(HANGUP)
         clock = self._loop.clock
         deadline_ms = clock.now_ms() if self._is_finishing else self._connection.deadline_ms
         # The timer of this operation may be set already: `_update` is called more than once for a state.

@@ -209,11 +209,25 @@ class Connection:
         self.on_runnable = None
         self.backlog.clear()
         self.pending.clear()
+        self._abandon_delayed()
+
+    def skip_delayed(self, now_ms: int) -> None:
+        """Abandon the delayed operation, and handle the requests behind it; drop their responses.
+
+        The transport calls `abandon` next.
+        """
+        self._abandon_delayed()
+        self._enter(Event.COMPLETE)
+        self._handle_backlog(now_ms, [])
+
+    def _abandon_delayed(self) -> None:
         delayed, self.delayed = self.delayed, None
         if delayed is not None:
             completion = delayed.operation.completion
-            if completion is not None and completion.on_abandoned is not None:
-                completion.on_abandoned()
+            if completion is not None:
+                completion.on_complete = None
+                if completion.on_abandoned is not None:
+                    completion.on_abandoned()
 
     @property
     def deadline_ms(self) -> int | None:
