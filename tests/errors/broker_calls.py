@@ -81,9 +81,9 @@ BROKER_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[Broker],
     ),
     "kproto_server.broker.requests": (
         ("BrokerRequests", RuntimeError, requests_of_a_broker_without_log),
-        ("BrokerRequests.where", ValueError, lambda broker: broker.requests.where(api="Metaphor")),
+        ("BrokerRequests.where", UsageError, lambda broker: broker.requests.where(api="Metaphor")),
         ("BrokerRequests.wait", TimeoutError, lambda broker: broker.requests.wait(timeout_s=0.0)),
-        ("BrokerRequests.wait", ValueError, lambda broker: broker.requests.wait(error="NO_SUCH_ERROR")),
+        ("BrokerRequests.wait", UsageError, lambda broker: broker.requests.wait(error="NO_SUCH_ERROR")),
     ),
     "kproto_server.observation.logged": (
         ("LoggedRequest.request", NotKept, lambda _: logged(is_whole=False).request),

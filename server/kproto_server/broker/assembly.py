@@ -68,4 +68,5 @@ def assemble(
         from kproto_server.observation.request_log import RequestLog
 
         request_log = RequestLog(requests_kept)
+        cluster.on_topic_deleted = request_log.topic_deleted
     return loop, Server(loop, state, Observations(), expiration_task, persistence, request_log)

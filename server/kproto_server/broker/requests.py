@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from kproto.codes import ErrorCode
-from kproto.messages import APIS
+from kproto.errors import UsageError
+from kproto_server.broker.request_filter import Subjects, request_filter
 from kproto_server.observation.logged import LoggedRequest, logged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from kproto_server.broker.request_filter import RequestFilter
     from kproto_server.broker.thread import RunInBrokerThread
     from kproto_server.network.server import Server
     from kproto_server.observation.request_log import Entry, RequestLog
 
 CHECK_S = 0.005
 """How often `wait` looks at the request log."""
-KEYS = {name: key for key, name in APIS.items()}
-
-
-class RequestFilter(TypedDict, total=False):
-    """Conditions on a request; a request has to meet all that are given."""
-
-    api: str | int
-    """Kafka's name of an API, or its key: ``"OffsetCommit"``."""
-    version: int
-    client_id: str
-    group: str
-    """A group id that the request names."""
-    error: str | int
-    """An error code in the response, by number or by Kafka's name; 0: a response without error codes."""
-    node_id: int
 
 
 class BrokerRequests:
@@ -62,9 +48,9 @@ class BrokerRequests:
         """Return the requests that meet the conditions.
 
         Raises:
-            ValueError: no API or no error has the given name.
+            UsageError: there is no such filter, API, error or node, or no request of the API can meet the conditions.
         """
-        return tuple(_chosen(self, wanted))
+        return self._found(wanted, ())
 
     def wait(
         self, *, count: int = 1, timeout_s: float = 10.0, **wanted: Unpack[RequestFilter]
@@ -73,11 +59,15 @@ class BrokerRequests:
 
         Raises:
             TimeoutError: fewer requests meet them after ``timeout_s`` of real time.
-            ValueError: no API or no error has the given name.
+            UsageError: as for `where`, or ``count`` or ``timeout_s`` is no number from 0 on.
         """
+        if type(count) is not int or count < 0:
+            raise UsageError(f"count is a number from 0 on, not {count!r}")
+        if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not timeout_s >= 0:
+            raise UsageError(f"timeout_s is a number of seconds from 0 on, not {timeout_s!r}")
         deadline = time.monotonic() + timeout_s
         pause = threading.Event()
-        while len(found := self.where(**wanted)) < count:
+        while len(found := self._found(wanted, ("count", "timeout_s"))) < count:
             if time.monotonic() > deadline:
                 asked = ", ".join(f"{name}={value!r}" for name, value in wanted.items())
                 raise TimeoutError(f"{len(found)} requests with {asked or 'anything'}, not {count}")
@@ -87,6 +77,10 @@ class BrokerRequests:
     def clear(self) -> None:
         """Delete the requests received so far."""
         self._run(lambda server: _log_of(server).clear())
+
+    def _found(self, wanted: Mapping[str, Any], others: tuple[str, ...]) -> tuple[LoggedRequest, ...]:
+        is_met = request_filter(wanted, self._run(_subjects), others)
+        return tuple(filter(is_met, self))
 
     def _entries(self) -> list[Entry]:
         return self._run(lambda server: _log_of(server).entries())
@@ -98,39 +92,7 @@ def _log_of(server: Server) -> RequestLog:
     return server.request_log
 
 
-def _chosen(requests: BrokerRequests, wanted: RequestFilter) -> Iterator[LoggedRequest]:
-    key = _api_key(wanted["api"]) if "api" in wanted else None
-    error = _error_code(wanted["error"]) if "error" in wanted else None
-    for request in requests:
-        if (
-            key in (None, request.api_key)
-            and wanted.get("version", request.api_version) == request.api_version
-            and wanted.get("client_id", request.client_id) == request.client_id
-            and wanted.get("node_id", request.node_id) == request.node_id
-            and ("group" not in wanted or wanted["group"] in request.group_ids)
-            and (error is None or _has(request, error))
-        ):
-            yield request
-
-
-def _has(request: LoggedRequest, error: int) -> bool:
-    if error:
-        return error in request.error_codes
-    return request.responded_ms is not None and not request.error_codes
-
-
-def _api_key(api: str | int) -> int:
-    if isinstance(api, int):
-        return api
-    if api not in KEYS:
-        raise ValueError(f"there is no API {api!r}")
-    return KEYS[api]
-
-
-def _error_code(error: str | int) -> int:
-    if isinstance(error, int):
-        return int(error)
-    try:
-        return int(ErrorCode[error])
-    except KeyError:
-        raise ValueError(f"there is no error {error!r}") from None
+def _subjects(server: Server) -> Subjects:
+    cluster, log = server.state.cluster, _log_of(server)
+    existing = {topic.topic_id: topic.name for topic in cluster.topics.values()}
+    return Subjects(tuple(cluster.nodes), {**log.deleted_topics, **existing})

@@ -65,6 +65,8 @@ class Cluster:
         self.last_producer_id: int = 0
         """The newest id that `new_producer_id` has returned."""
         self._topics_by_id: dict[bytes, Topic] = {}
+        self.on_topic_deleted: Callable[[bytes, str], object] = lambda topic_id, name: None
+        """Called with the id and the name of each topic that is deleted. Default callback: does nothing."""
         self.cluster_id: str = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
         self._elect_controller()
 
@@ -247,6 +249,7 @@ class Cluster:
         if topic is not None:
             self.version += 1
             del self._topics_by_id[topic.topic_id]
+            self.on_topic_deleted(topic.topic_id, name)
         return topic
 
     def stripe(self, partition_count: int, replication_factor: int, *, first_partition: int = 0) -> list[list[int]]:

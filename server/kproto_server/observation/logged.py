@@ -12,14 +12,13 @@ from kproto.headers import read_request_header
 from kproto.messages import APIS
 from kproto.offset_commit_v4 import decode_v4
 from kproto_server.observation.error_codes import error_codes
+from kproto_server.observation.named import names_in
 
 if TYPE_CHECKING:
     from kproto.message import Request, Response
     from kproto_server.observation.request_log import Entry
 
-OFFSET_COMMIT, FIND_COORDINATOR, API_VERSIONS = 8, 10, 18
-GROUP_KEY = 0
-"""FindCoordinator's key type of groups."""
+OFFSET_COMMIT, API_VERSIONS = 8, 18
 NO_HEADER = -1
 
 
@@ -111,7 +110,7 @@ class LoggedRequest:
     def group_ids(self) -> tuple[str, ...]:
         """Return the ids of the groups that the request names."""
         try:
-            return tuple(_group_ids(self.request))
+            return tuple(names_in(self.request).groups)
         except (ProtocolError, NotKept):
             return ()
 
@@ -141,14 +140,3 @@ def logged(entry: Entry) -> LoggedRequest:
         is_whole=entry.is_whole,
         has_whole_response=entry.has_whole_response,
     )
-
-
-def _group_ids(request: Any) -> list[str]:
-    """Return the group ids of a request, from the field names that any API has for them."""
-    if type(request)._api_key == FIND_COORDINATOR:
-        keys = [*request.coordinator_keys, *([request.key] if request.key else [])]
-        return keys if request.key_type == GROUP_KEY else []
-    found = [getattr(request, "group_id", None)]
-    for name in ("groups", "groups_names", "group_ids"):
-        found += [getattr(one, "group_id", one) for one in getattr(request, name, ())]
-    return [group_id for group_id in found if isinstance(group_id, str) and group_id]

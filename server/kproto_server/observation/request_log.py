@@ -20,6 +20,8 @@ FRAME_KEPT_MAX_BYTES = 1 << 20
 """The log keeps only the beginning of a larger frame: the header; its records are in the topic."""
 HEAD_SIZE_BYTES = 1024
 """Size of that beginning: longer than any real client id."""
+DELETED_TOPICS_MAX = 1000
+"""Deleted topics whose names the log keeps, the newest ones: requests name topics by id."""
 OVERHEAD_BYTES = 400
 """Approximate memory of an entry beside its frames."""
 
@@ -60,6 +62,8 @@ class RequestLog:
         self._taken = 0
         self.dropped: int = 0
         """Number of requests dropped because of the limits."""
+        self.deleted_topics: dict[bytes, str] = {}
+        """Topic id -> name of the topics that were deleted, for requests that have their ids."""
 
     def entries(self) -> list[Entry]:
         """Return the entries, oldest first."""
@@ -83,11 +87,18 @@ class RequestLog:
             self._size_bytes += len(entry.response)
             self._drop_oldest()
 
+    def topic_deleted(self, topic_id: bytes, name: str) -> None:
+        """Keep the name of a deleted topic."""
+        self.deleted_topics[topic_id] = name
+        if len(self.deleted_topics) > DELETED_TOPICS_MAX:
+            del self.deleted_topics[next(iter(self.deleted_topics))]
+
     def clear(self) -> None:
         """Delete all entries and reset `dropped`."""
         for entry in self._entries:
             entry.is_kept = False
         self._entries.clear()
+        self.deleted_topics.clear()
         self._size_bytes = self.dropped = 0
 
     def _drop_oldest(self) -> None:
