@@ -57,6 +57,12 @@ def line_of(process: Process) -> str:
     return line.rstrip("\n")
 
 
+def is_running(pid: int) -> bool:
+    """Return whether a process runs; a zombie does not."""
+    done = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return done.stdout.strip()[:1] not in ("", "Z")
+
+
 def python(program: str) -> tuple[str, ...]:
     """Return the command that runs a Python program, given as text."""
     return (sys.executable, "-c", program)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from kproto_server.clock import ClockMode
-from kproto_server.commandline import cli
+from kproto_server.commandline import cli, parsing
+from kproto_server.commandline.commands import COMMANDS
 from kproto_server.releases.kafka_version import kafka_version_names
 
 CONFIG = "# ours\noffsets.retention.minutes = 60\nnum.partitions: 3\n"
@@ -29,7 +30,7 @@ def error_line(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 class TestServe:
     def test_the_defaults_are_loopback_and_kafkas_port(self) -> None:
-        options = cli.serve_options([])
+        options = parsing.serve_options([])
         assert (options.host, options.ports, options.port_file) == ("127.0.0.1", (9092,), None)
         assert options.kafka_version.is_latest
         assert options.clock == ClockMode()
@@ -38,7 +39,7 @@ class TestServe:
     def test_every_option_is_read(self, tmp_path: Path) -> None:
         config, port_file = tmp_path / "server.properties", tmp_path / "ports"
         config.write_text(CONFIG)
-        options = cli.serve_options(
+        options = parsing.serve_options(
             [
                 *("--host", "192.0.2.7", "--port", "1000", "--port-file", str(port_file), "--brokers", "3"),
                 *("--kafka-version", "2.0", "--set", "offsets.retention.minutes=7", "--config", str(config)),
@@ -53,7 +54,7 @@ class TestServe:
         assert not port_file.exists()
 
     def test_port_0_is_a_free_port_for_each_broker(self) -> None:
-        assert cli.serve_options(["--port", "0", "--brokers", "2"]).ports == (0, 0)
+        assert parsing.serve_options(["--port", "0", "--brokers", "2"]).ports == (0, 0)
 
     @pytest.mark.parametrize(
         ("words", "line"),
@@ -116,7 +117,7 @@ class TestServe:
 
 class TestRun:
     def test_the_defaults_are_one_broker_on_a_free_port(self) -> None:
-        options = cli.run_options(["--", "pytest", "-q"])
+        options = parsing.run_options(["--", "pytest", "-q"])
         assert options.command == ("pytest", "-q")
         assert options.kafka_version.is_latest
         assert options.target.name == kafka_version_names()[-1]
@@ -125,7 +126,7 @@ class TestRun:
     def test_every_option_is_read(self, tmp_path: Path) -> None:
         config, report = tmp_path / "server.properties", str(tmp_path / "r.json")
         config.write_text(CONFIG)
-        options = cli.run_options(
+        options = parsing.run_options(
             [
                 *("--target", "4.0", "--fail-on-removed", "--report", report, "--report=r.md", "--brokers", "3"),
                 *("--port", "9092", "--kafka-version", "3.9-zookeeper", "--set", "num.partitions=5"),
@@ -144,7 +145,7 @@ class TestRun:
     def test_the_check_of_a_report_file_does_not_change_the_file(self, tmp_path: Path) -> None:
         absent, present = tmp_path / "absent.json", tmp_path / "present.json"
         present.write_text("earlier")
-        cli.run_options(["--report", str(absent), "--report", str(present), "--", "true"])
+        parsing.run_options(["--report", str(absent), "--report", str(present), "--", "true"])
         assert not absent.exists()
         assert present.read_text() == "earlier"
 
@@ -210,15 +211,18 @@ class TestKproto:
     ) -> None:
         assert cli.main([word.format(name) for word in words]) == 0
         help_text = capsys.readouterr().out
-        assert re.findall(r"^  (--[a-z-]+)", help_text, re.M) == list(cli.COMMANDS[name].options)
+        assert re.findall(r"^  (--[a-z-]+)", help_text, re.M) == list(COMMANDS[name].options)
 
     def test_help_is_at_most_100_columns_wide(self) -> None:
-        for text in (cli.HELP, *(command.help() for command in cli.COMMANDS.values())):
+        for text in (cli.HELP, *(command.help() for command in COMMANDS.values())):
             assert max(map(len, text.splitlines())) <= 100
 
     def test_the_command_line_imports_only_what_serve_needs(self) -> None:
         """`kproto serve` starts fast: it imports no argparse, report, trio, asyncio, json or construct."""
-        program = "import sys; from kproto_server.commandline import cli as c; c.serve_options([]); print(*sys.modules)"
+        program = (
+            "import sys; from kproto_server.commandline import cli, parsing; parsing.serve_options([]); "
+            "print(*sys.modules)"
+        )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         heavy = {
             "argparse",

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 README = (ROOT / "README.md").read_text()
 OWN_PROCESS_S = 60
@@ -72,10 +74,11 @@ def test_each_command_of_the_readme_works(command: str, tmp_path: Path) -> None:
         process = subprocess.Popen(words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         assert process.stdout.readline().startswith("kproto: listening on ")
+        brokers = 3 if "--brokers 3" in command else 1
+        wait_until(lambda: (tmp_path / "brokers.txt").exists(), "the port file")
+        assert len((tmp_path / "brokers.txt").read_text().splitlines()) == brokers
         process.send_signal(signal.SIGTERM)
         assert process.wait(OWN_PROCESS_S) == 0
-        brokers = 3 if "--brokers 3" in command else 1
-        assert len((tmp_path / "brokers.txt").read_text().splitlines()) == brokers
     else:
         done = subprocess.run(
             words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=OWN_PROCESS_S

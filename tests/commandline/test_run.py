@@ -19,7 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.commandline.commands import KPROTO, LIMIT_S, OLD_CLIENT, kproto, kproto_started, line_of, python
+from tests.commandline.commands import KPROTO, LIMIT_S, OLD_CLIENT, is_running, kproto, kproto_started, line_of, python
+from tests.waiting import wait_until
 
 SHOW_ADDRESS = python("import os; print(os.environ['KAFKA_BOOTSTRAP_SERVERS'])")
 
@@ -144,6 +145,47 @@ signal.pause()
         command = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *KPROTO, "run", "--", *python(program)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True)
         assert done.stdout == "True\n"
+
+
+class TestEnd:
+    """Nothing that `kproto run` has started stays behind when it is killed."""
+
+    GRANDCHILD = """
+import subprocess, sys
+sleeper = "import signal; signal.signal(15, signal.SIG_IGN); print('up', flush=True); signal.pause()"
+child = subprocess.Popen([sys.executable, "-c", sleeper])
+print(child.pid, flush=True)
+child.wait()
+"""
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
+    def test_the_command_and_what_it_has_started_end_too(self, number: signal.Signals) -> None:
+        """Method. The command has a child that ignores SIGTERM."""
+        with kproto_started("run", "--", *python(self.GRANDCHILD)) as process:
+            pid = int(next(line for line in (line_of(process), line_of(process)) if line != "up"))
+            command = next(child for child in children_of(process.pid) if pid in children_of(child))
+            watcher = next(child for child in children_of(process.pid) if child != command)
+            process.send_signal(number)
+            process.wait(LIMIT_S)
+            for one in (pid, command, watcher):
+                wait_until(lambda one=one: not is_running(one), f"the end of process {one}")  # type: ignore[misc]
+
+    def test_a_command_that_ends_leaves_its_daemons(self) -> None:
+        """A daemon outlives its parent on purpose."""
+        program = """
+import subprocess, sys
+sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+print(subprocess.Popen(sleeper, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True).pid)
+"""
+        done = kproto("run", "--", *python(program))
+        pid = int(done.stdout)
+        assert is_running(pid)
+        os.kill(pid, signal.SIGKILL)
+
+
+def children_of(pid: int) -> list[int]:
+    done = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, text=True, check=True)
+    return [int(row.split()[0]) for row in done.stdout.splitlines() if int(row.split()[1]) == pid]
 
 
 @contextmanager

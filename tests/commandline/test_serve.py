@@ -8,11 +8,16 @@ from __future__ import annotations
 import re
 import signal
 import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.commandline.commands import LIMIT_S, kproto, kproto_started, line_of
+from tests.commandline.commands import LIMIT_S, is_running, kproto, kproto_started, line_of
+from tests.waiting import wait_until
 
 LISTENING = re.compile(r"kproto: listening on (127\.0\.0\.1):([0-9]+)")
 
@@ -36,9 +41,95 @@ def test_each_broker_has_a_line_in_the_output_and_in_the_port_file(tmp_path: Pat
         lines = [LISTENING.fullmatch(line_of(process)) for _ in range(3)]
         addresses = [f"{found[1]}:{found[2]}" for found in lines if found]
         assert len(set(addresses)) == 3
+        wait_until(port_file.exists, "the port file")
+        assert port_file.read_text().split() == addresses
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=LIMIT_S)
-    assert port_file.read_text().split() == addresses
+    assert not port_file.exists()
+
+
+def test_the_port_file_is_there_only_while_the_broker_serves(tmp_path: Path) -> None:
+    """Method. A thread reads the file all the time, over several starts: it has an address, or is absent."""
+    port_file, seen, is_over = tmp_path / "ports", set[str](), threading.Event()
+
+    def watch() -> None:
+        while not is_over.is_set():
+            with suppress(FileNotFoundError):
+                seen.add(port_file.read_text())
+
+    watcher = threading.Thread(target=watch)
+    port_file.write_text("127.0.0.1:1\n")  # of an earlier broker
+    watcher.start()
+    addresses = ["127.0.0.1:1"]
+    try:
+        for _ in range(5):
+            with kproto_started("serve", "--port", "0", "--port-file", str(port_file)) as process:
+                addresses.append(line_of(process).removeprefix("kproto: listening on "))
+                wait_until(port_file.exists, "the port file")
+                process.send_signal(signal.SIGTERM)
+                process.communicate(timeout=LIMIT_S)
+    finally:
+        is_over.set()
+        watcher.join()
+    assert seen <= {f"{address}\n" for address in addresses}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_broker_that_fails_to_start_leaves_no_port_file_and_removes_a_stale_one(tmp_path: Path) -> None:
+    port_file = tmp_path / "ports"
+    damaged = tmp_path / "data"
+    damaged.mkdir()
+    (damaged / "topics.json").write_text("[[[")
+    for words in (["--data-dir", str(damaged)], ["--host", "192.0.2.7"], ["--brokers", "none"]):
+        port_file.write_text("127.0.0.1:1\n")
+        done = kproto("serve", "--port", "0", "--port-file", str(port_file), *words)
+        assert (done.returncode, done.stdout, port_file.exists()) == (2, "", False), done.stderr
+
+
+def test_a_port_file_of_another_broker_stays(tmp_path: Path) -> None:
+    port_file = tmp_path / "ports"
+    with kproto_started("serve", "--port", "0", "--port-file", str(port_file)) as process:
+        line_of(process)
+        wait_until(port_file.exists, "the port file")
+        port_file.write_text("127.0.0.1:2\n")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=LIMIT_S)
+    assert port_file.read_text() == "127.0.0.1:2\n"
+
+
+def test_a_port_file_that_cannot_be_written_ends_the_broker_with_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    hook = f"""
+import os, sys
+from kproto_server.commandline import cli, output_file
+write = output_file.write
+def write_without_folder(path, text):
+    os.rmdir({str(folder)!r})
+    write(path, text)
+output_file.write = write_without_folder
+sys.exit(cli.main(["serve", "--port", "0", "--port-file", {str(folder / "ports")!r}]))
+"""
+    done = subprocess.run([sys.executable, "-c", hook], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    line = f"kproto serve: --port-file: can't write {str(folder / 'ports')!r}: No such file or directory"
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, line)
+
+
+def test_serve_ends_with_its_parent() -> None:
+    """Method. The parent is killed, so that it can't end the broker itself."""
+    program = """
+import subprocess, sys, time
+broker = subprocess.Popen([sys.executable, "-m", "kproto_server", "serve", "--port", "0", "--exit-with-parent"])
+print(broker.pid, flush=True)
+time.sleep(600)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert parent.stdout.readline().startswith("kproto: listening on ")
+        parent.kill()
+        assert parent.stdout.read() == ""  # the broker has closed its end too
+    wait_until(lambda: not is_running(pid), "the end of the broker")
 
 
 def test_a_taken_port_is_one_line() -> None:

@@ -21,7 +21,9 @@ PORT_MAX = 65535
 class ServeOptions:
     """The options of `kproto serve`: addresses, Kafka version, settings and clock."""
 
-    __slots__ = ("brokers", "clock", "data", "host", "kafka_version", "port", "port_file", "settings")
+    __slots__ = (
+        "brokers", "clock", "data", "exit_with_parent", "host", "kafka_version", "port", "port_file", "settings",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -32,6 +34,7 @@ class ServeOptions:
         host: str = DEFAULT_HOST,
         port: int = DEFAULT_PORT,
         port_file: str | None = None,
+        exit_with_parent: bool = False,
         brokers: int = 1,
         data: DataDirectory | None = None,
     ) -> None:
@@ -44,7 +47,8 @@ class ServeOptions:
         self.port: int = port
         """Port of the first broker; each further broker has the next one. 0: a free port for each."""
         self.port_file: str | None = port_file
-        """File to write when all brokers listen: one ``HOST:PORT`` a line, in the order of node ids."""
+        """File that exists while the brokers serve: one ``HOST:PORT`` a line, in the order of node ids."""
+        self.exit_with_parent: bool = exit_with_parent
         self.brokers: int = brokers
 
     @property

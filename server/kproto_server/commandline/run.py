@@ -3,6 +3,9 @@
 The command inherits standard input, output and error, and receives every signal that is meant for it. The report goes
 to standard error after the command has ended, so that a pipe behind ``kproto run -- COMMAND`` receives only the output
 of the command.
+
+A signal that asks the command to end (SIGTERM, SIGHUP) also ends the processes that the command has started. If this
+process is killed, its watcher ends them all (`process_tree`).
 """
 
 from __future__ import annotations
@@ -11,17 +14,21 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from kproto.errors import KprotoError
 from kproto_server.broker.broker import Broker
+from kproto_server.commandline import output_file
 from kproto_server.commandline.output import write
+from kproto_server.commandline.process_tree import ProcessTree, Watcher
 from kproto_server.report import files, text
 from kproto_server.report.model import Run, build
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, Self, TextIO
 
     from kproto_server.commandline.options import RunOptions
@@ -31,7 +38,8 @@ BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
 """The environment variable that gives the command the address of the broker."""
 
 KEYBOARD_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
-FORWARDED = (*KEYBOARD_SIGNALS, signal.SIGTERM, signal.SIGHUP)
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+FORWARDED = (*KEYBOARD_SIGNALS, *ENDING_SIGNALS)
 
 REMOVED = 1
 """Exit code of ``--fail-on-removed``."""
@@ -79,7 +87,7 @@ def run(options: RunOptions) -> int:
     _print(report, options.reports)
     for path in options.reports:
         try:
-            files.write(report, path)
+            output_file.write(path, files.render(report, path))
         except OSError as error:  # the file was writable before the command ran
             write(sys.stderr, f"kproto run: --report: can't write {path!r}: {error.strerror}\n")
             exit_code = exit_code or NOT_WRITTEN
@@ -88,16 +96,28 @@ def run(options: RunOptions) -> int:
 
 def _run_command(command: tuple[str, ...], bootstrap_servers: str) -> int:
     environment = os.environ | {BOOTSTRAP_SERVERS: bootstrap_servers}
-    with _Forwarding() as forwarding:
+    with _watcher() as watcher, _Forwarding() as forwarding:
         try:
             process = subprocess.Popen(command, env=environment)
         except FileNotFoundError:
             raise CannotRun(f"no command {command[0]!r}: check its name and PATH", NOT_FOUND) from None
         except OSError as error:
             raise CannotRun(f"can't run {command[0]!r}: {error.strerror}", NOT_EXECUTABLE) from None
+        watcher.watch(process.pid)
         forwarding.to(process)
         code = process.wait()
+        forwarding.end_descendants()
     return SIGNALED - code if code < 0 else code
+
+
+@contextmanager
+def _watcher() -> Iterator[Watcher]:
+    """Yield a watcher that ends the command if this process is killed in the block."""
+    watcher = Watcher()
+    try:
+        yield watcher
+    finally:
+        watcher.done()
 
 
 class _Forwarding:
@@ -112,6 +132,8 @@ class _Forwarding:
         self._waiting: list[int] = []
         """Signals that arrived before the command was started."""
         self._before: dict[int, Any] = {}
+        self._trees: list[ProcessTree] = []
+        """The command and its descendants when a signal asked them to end."""
 
     def __enter__(self) -> Self:
         for number in FORWARDED:
@@ -129,10 +151,18 @@ class _Forwarding:
         while self._waiting:
             process.send_signal(self._waiting.pop(0))
 
+    def end_descendants(self) -> None:
+        """After the command has ended: end what it has started, if a signal has asked for the end."""
+        for tree in self._trees:
+            tree.end()
+
     def _forward(self, number: int, _frame: object) -> None:
         if self._process is None:
             self._waiting.append(number)
-        elif not (number in KEYBOARD_SIGNALS and _in_foreground()):
+            return
+        if number in ENDING_SIGNALS:
+            self._trees.append(ProcessTree(self._process.pid))
+        if not (number in KEYBOARD_SIGNALS and _in_foreground()):
             self._process.send_signal(number)
 
 

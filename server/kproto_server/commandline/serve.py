@@ -7,36 +7,38 @@ that every shutdown is clean: the broker responds to the requests that it has re
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kproto_server.commandline import output_file
 from kproto_server.commandline.output import write
 from kproto_server.network.listening import bracketed, open_sockets
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
 
     from kproto_server.commandline.options import ServeOptions
     from kproto_server.network.server import Server
 
 SHUTDOWN_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+PARENT_CHECK_S = 0.2
+NOT_WRITTEN = 2
+"""Exit code if the port file could not be written."""
 
 
 def serve(options: ServeOptions) -> int:
-    """Run a broker until SIGTERM or SIGINT; return the exit code.
+    """Run a broker until SIGTERM, SIGINT or the end of the parent; return the exit code.
 
     Raises:
         CannotListen: an address is in use.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, SHUTDOWN_SIGNALS)
+    parent = os.getppid()
     sockets = open_sockets(options.host, options.ports)
     addresses = [f"{bracketed(options.host)}:{sock.getsockname()[1]}" for sock in sockets]
-    for address in addresses:
-        write(sys.stdout, f"kproto: listening on {address}\n")
-    if options.port_file is not None:
-        _write_atomically(Path(options.port_file), "".join(f"{address}\n" for address in addresses))
 
     if options.data is not None:
         _log_progress()
@@ -57,8 +59,44 @@ def serve(options: ServeOptions) -> int:
     _freeze_garbage_collector()
     loop.busy_poll.polls = useful_polls()
     node_sockets = dict(zip(server.state.cluster.nodes, sockets, strict=True))
-    loop.run(lambda: _serve_until_signal(server, node_sockets))
-    return 0
+    port_file = PortFile(options.port_file, "".join(f"{address}\n" for address in addresses))
+
+    def ready() -> None:
+        for address in addresses:
+            write(sys.stdout, f"kproto: listening on {address}\n")
+        if not port_file.write():
+            server.stop()
+
+    try:
+        loop.run(lambda: _serve_until_end(server, node_sockets, ready, parent if options.exit_with_parent else None))
+    finally:
+        port_file.remove()
+    return port_file.exit_code
+
+
+class PortFile:
+    """The file that has the addresses of a broker while it serves."""
+
+    def __init__(self, path: str | None, content: str) -> None:
+        self._path = path
+        self._content = content
+        self.exit_code: int = 0
+        """`NOT_WRITTEN` if it could not be written."""
+
+    def write(self) -> bool:
+        """Write the file in one rename; print the reason and return False if that is not possible."""
+        try:
+            if self._path is not None:
+                output_file.write(self._path, self._content)
+        except OSError as error:
+            write(sys.stderr, f"kproto serve: --port-file: can't write {self._path!r}: {error.strerror}\n")
+            self.exit_code = NOT_WRITTEN
+        return not self.exit_code
+
+    def remove(self) -> None:
+        """Remove the file, unless another broker has written it since."""
+        if self._path is not None:
+            output_file.remove(self._path, self._content)
 
 
 def _freeze_garbage_collector() -> None:
@@ -85,18 +123,12 @@ def _log_progress() -> None:
     log.propagate = False
 
 
-def _write_atomically(path: Path, text: str) -> None:
-    """Write a file by renaming, because a program that waits for it reads it as soon as it exists."""
-    if path.exists() and not path.is_file():  # a pipe or a device cannot be renamed over
-        path.write_text(text)
-        return
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_text(text)
-    partial.replace(path)
+async def _serve_until_end(
+    server: Server, sockets: dict[int, socket.socket], ready: Callable[[], None], parent: int | None
+) -> None:
+    """Serve until a signal arrives, or until the parent process has ended if ``parent`` is its id.
 
-
-async def _serve_until_signal(server: Server, sockets: dict[int, socket.socket]) -> None:
-    """Serve until a signal arrives; later signals change nothing, because wrappers forward Ctrl-C a second time.
+    Later signals change nothing, because wrappers forward Ctrl-C a second time.
 
     Cancellation: connections are closed without a clean shutdown.
     """
@@ -109,8 +141,17 @@ async def _serve_until_signal(server: Server, sockets: dict[int, socket.socket])
             async for _ in signals:
                 server.stop()
 
+        async def stop_with_parent() -> None:
+            # The kernel's death signal (PR_SET_PDEATHSIG) is Linux's alone, and comes too early: when the thread that
+            # has started this process ends.
+            while os.getppid() == parent:
+                await trio.sleep(PARENT_CHECK_S)
+            server.stop()
+
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stop_on_signal)
-            await server.main(sockets, lambda: None)
+            if parent is not None:
+                nursery.start_soon(stop_with_parent)
+            await server.main(sockets, ready)
             signal.pthread_sigmask(signal.SIG_BLOCK, SHUTDOWN_SIGNALS)
             nursery.cancel_scope.cancel()

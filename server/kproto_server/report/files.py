@@ -1,8 +1,8 @@
-"""Write a report to a file, in the format of the file's suffix."""
+"""Render a report in the format of a file's suffix."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,22 +11,13 @@ if TYPE_CHECKING:
 SUFFIXES = (".json", ".md", ".html")
 
 
-def write(report: Report, path: str) -> None:
-    """Write the whole report; replace an existing file.
-
-    Raises:
-        OSError: the file cannot be written.
-        ValueError: the suffix is not one of `SUFFIXES`.
-    """
-    Path(path).write_text(render(report, Path(path).suffix), encoding="utf-8")
-
-
-def render(report: Report, suffix: str) -> str:
-    """Return the text of a report file.
+def render(report: Report, path: str) -> str:
+    """Return the text of a report file, in the format of the suffix of its name.
 
     Raises:
         ValueError: the suffix is not one of `SUFFIXES`.
     """
+    suffix = PurePath(path).suffix
     match suffix:
         case ".json":
             from kproto_server.report import json_file

@@ -1,0 +1,58 @@
+"""The options of `kproto serve` and `kproto run`, from which the help, the parser and shell completion are made."""
+
+from __future__ import annotations
+
+from kproto_server.commandline.arguments import Command, Option
+from kproto_server.commandline.options import DEFAULT_HOST, DEFAULT_PORT
+
+KAFKA_VERSION = Option(
+    "--kafka-version", "RELEASE", "behave as this release, 0.8.2 to 4.4 (default: latest, all at once)"
+)
+BROKERS = Option("--brokers", "N", "this many brokers, each with a port of its own (default 1)")
+SET = Option("--set", "NAME=VALUE", "a broker setting by Kafka's name; may be repeated", repeats=True)
+CONFIG = Option("--config", "FILE", "broker settings from a file like server.properties; --set goes on top")
+CLOCK = Option("--clock", "CLOCK", "real, scaled:N (N times as fast), manual, or auto (jumps when idle)")
+DATA_DIR = Option("--data-dir", "DIR", "keep offsets and records here, in Kafka's format (default: in memory)")
+DURABILITY = Option("--durability", "MODE", "survive power loss (fsync; default with --data-dir) or only kills (os)")
+REPAIR = Option("--repair", "", "truncate damaged logs where the damage begins instead of refusing them")
+
+SERVE = Command(
+    "serve",
+    "Run a broker until Ctrl-C or SIGTERM.",
+    "",
+    (
+        Option("--host", "HOST", f"address to listen on (default {DEFAULT_HOST})"),
+        Option("--port", "PORT", f"port of the first broker; 0: a free port for each (default {DEFAULT_PORT})"),
+        Option("--port-file", "FILE", "while the broker serves, has its HOST:PORT, a line for each broker"),
+        Option("--exit-with-parent", "", "end when the process that has started this one ends"),
+        BROKERS,
+        KAFKA_VERSION,
+        SET,
+        CONFIG,
+        CLOCK,
+        DATA_DIR,
+        DURABILITY,
+        REPAIR,
+    ),
+)
+RUN = Command(
+    "run",
+    "Run a command with KAFKA_BOOTSTRAP_SERVERS set to a broker of its own, exit with its exit code, and\n"
+    "report what its Kafka clients sent: on standard error, so that the command's output can be piped.",
+    "-- COMMAND [ARGUMENT ...]",
+    (
+        Option("--target", "RELEASE", "report what would break on this Kafka release (default: the newest)"),
+        Option("--fail-on-removed", "", "exit with 1 if something would break there"),
+        Option("--report", "FILE", "write the whole report: .json, .md or .html; may be repeated", repeats=True),
+        BROKERS,
+        Option("--port", "PORT", "port of the first broker (default: a free port for each)"),
+        KAFKA_VERSION,
+        SET,
+        CONFIG,
+        CLOCK,
+        DATA_DIR,
+        DURABILITY,
+        REPAIR,
+    ),
+)
+COMMANDS = {"serve": SERVE, "run": RUN}

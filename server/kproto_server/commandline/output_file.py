@@ -1,0 +1,85 @@
+"""Files that a command writes for other programs: a reader finds the whole content or no file.
+
+A program that waits for a file reads it as soon as it exists. So a file gets its name when its content is complete, and
+the check that it can be written, before an hour's run, never makes a file of that name.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NOT_REPLACEABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
+"""A file in a folder that can't be written, or one that is mounted into a container."""
+
+
+def check_writable(path: str) -> None:
+    """Check that `write` would succeed now; no program can see the check under the file's name.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    if not os.path.exists(path):
+        _with_partial(path, "", os.remove)
+    elif not _is_pipe(path):  # opening a pipe would wait for its reader
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
+
+
+def write(path: str, text: str) -> None:
+    """Write a file in one rename; a pipe or a device is written in place.
+
+    Raises:
+        OSError: the file can't be written; a file of that name is unchanged.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        _write_in_place(path, text)
+        return
+    target = os.path.realpath(path)  # a symbolic link stays one
+    try:
+        _with_partial(target, text, lambda partial: os.replace(partial, target))
+    except OSError as error:
+        if error.errno not in NOT_REPLACEABLE or not os.path.exists(target):
+            raise
+        _write_in_place(target, text)
+
+
+def remove(path: str, content: str | None = None) -> None:
+    """Remove a regular file, if it exists and, unless ``content`` is None, has this content."""
+    try:
+        if not os.path.isfile(path):
+            return
+        if content is not None:
+            with open(path, encoding="utf-8") as file:
+                if file.read() != content:
+                    return
+        os.remove(path)
+    except (OSError, UnicodeDecodeError):  # not ours to remove: the write, if one follows, reports it
+        pass
+
+
+def _write_in_place(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _with_partial(path: str, text: str, finish: Callable[[str], object]) -> None:
+    """Write a file with a name of its own beside ``path``, then finish with it; it never stays behind."""
+    folder, name = os.path.split(path)
+    partial = os.path.join(folder, f".{name}.{os.getpid()}.partial")
+    try:
+        _write_in_place(partial, text)
+        finish(partial)
+    except OSError:
+        if os.path.exists(partial):
+            os.remove(partial)
+        raise
+
+
+def _is_pipe(path: str) -> bool:
+    import stat
+
+    return stat.S_ISFIFO(os.stat(path).st_mode)
