@@ -12,8 +12,10 @@ from kproto.records.record_batch import read_record_batch
 from kproto_server import Broker
 from kproto_server.configuration.data_directory import DataDirectory
 from kproto_server.storage.errors import DirectoryInUse
+from tests.coordinator.broker_state import commit_request
 from tests.network.raw_client import RawClient
 from tests.network.requests import commit_offset, committed, find_coordinator, topic_names
+from tests.robustness.changes import create_topic as create_request
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,3 +94,13 @@ def test_describe_log_dirs_returns_the_sizes_of_the_files(durability: Durability
         assert described.log_dir == str(tmp_path)
         assert max(sizes.values()) > 300
         assert sizes == {name: sum(f.stat().st_size for f in (tmp_path / name).glob("*.log")) for name in sizes}
+
+
+def test_a_topic_is_saved_before_a_response_behind_a_commit(tmp_path: Path) -> None:
+    """The request behind a commit is handled when the commit is synced, after the other responses are sent."""
+    with Broker.running(data=str(tmp_path)) as broker, RawClient(broker.bootstrap_servers) as client:
+        assert commit_offset(client) == 0
+        for number in range(30):
+            client.send((commit_request("g", {"t": {0: number}}), 2), create_request(f"new-{number}"))
+            client.read_ids(2)
+            assert f'"new-{number}"' in (tmp_path / "topics.json").read_text()

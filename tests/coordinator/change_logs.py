@@ -50,6 +50,9 @@ class RecordingLog:
     def write_now(self, partition: int, checked: bytes, record_count: int) -> None:
         return None
 
+    def without_topic(self) -> RecordingLog:
+        return self
+
     def then(self, respond: Callable[[], ResponseT]) -> ResponseT | DeferredResponse:
         if not self._changes:
             return respond()

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from kproto.codes import ErrorCode
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from kproto.message import Response
     from kproto_server.coordinator.offsets import CommitEntries
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     Batch = tuple[bytes, int]
     """A record batch with base offset 0, and the number of its records."""
 
+STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
 NO_BATCH = (b"", 0)
 """The batch for a log that stores nothing."""
 
@@ -78,6 +81,10 @@ class ChangeLog(Protocol):
         """Return the changes that are appended and not settled, in the log's order (EX-23)."""
         ...
 
+    def without_topic(self) -> ChangeLog:
+        """Return the log for the next offsets topic: the present one was deleted."""
+        ...
+
 
 class MemoryChangeLog:
     """A log that stores nothing: each write succeeds immediately."""
@@ -96,22 +103,52 @@ class MemoryChangeLog:
     def in_flight(self) -> Iterable[Change]:
         return ()
 
+    def without_topic(self) -> MemoryChangeLog:
+        return MemoryChangeLog()
 
-class UnsyncedChangeLog:
+
+class OffsetsLogs:
+    """The logs of the offsets partitions in a data directory.
+
+    A request can create the offsets topic, or partitions of it, and the next request of the same iteration can append
+    to them, before the topics are saved. So a log that is missing is created by its first append. Appends look into
+    `partitions` themselves: a call would cost more than the look-up.
+    """
+
+    def __init__(self) -> None:
+        self.partitions: dict[int, PartitionLog] = {}
+        """The logs that exist, by number; `Persistence` sets it."""
+        self.create_missing: Callable[[], object] = lambda: None
+        """Saves the topics and adds their logs to `partitions`, as far as the disk allows; `Persistence` sets it."""
+
+    def created(self, partition: int) -> PartitionLog | None:
+        """Return a log that was missing; None if it cannot be created."""
+        self.create_missing()
+        return self.partitions.get(partition)
+
+
+class UnsyncedChangeLog(OffsetsLogs):
     """A log that is written and not synced: changes survive the end of this process, but not a power loss."""
 
     keeps = True
 
     def __init__(self, writer: LogWriter[object]) -> None:
+        super().__init__()
         self.writer = writer
-        self.partitions: Mapping[int, PartitionLog] = {}
-        """The logs of the offsets partitions, by number."""
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
-        change.settle(self.writer.write(self.partitions[partition], batch, record_count))
+        try:
+            log: PartitionLog | None = self.partitions[partition]
+        except KeyError:
+            log = self.created(partition)
+        change.settle(STORAGE_ERROR if log is None else self.writer.write(log, batch, record_count))
 
     def write_now(self, partition: int, checked: bytes, record_count: int) -> int:
-        return self.writer.write_checked(self.partitions[partition], checked, record_count)
+        try:
+            log: PartitionLog | None = self.partitions[partition]
+        except KeyError:
+            log = self.created(partition)
+        return STORAGE_ERROR if log is None else self.writer.write_checked(log, checked, record_count)
 
     def append_to(self, log: PartitionLog, item: PendingAppend, batch: bytes, record_count: int) -> None:
         """Write a batch to the log of another topic."""
@@ -122,3 +159,7 @@ class UnsyncedChangeLog:
 
     def in_flight(self) -> Iterable[Change]:
         return ()
+
+    def without_topic(self) -> UnsyncedChangeLog:
+        self.partitions.clear()
+        return self

@@ -123,12 +123,11 @@ class GroupCoordinator:
 
     def forget_groups(self) -> None:
         """Drop all groups and their offsets, as the offsets topic was deleted."""
+        self.log = self.log.without_topic()
         self.groups = GroupRegistry()
         self.offsets = OffsetStore()
 
     def reset(self) -> None:
         """Drop all groups and offsets, those of OffsetCommit v0 too; a log on disk stays the log."""
-        if isinstance(self.log, MemoryChangeLog):
-            self.log = MemoryChangeLog()
         self.forget_groups()
         self.v0_offsets = OffsetStore()

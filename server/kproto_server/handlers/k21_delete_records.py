@@ -34,16 +34,22 @@ class DeleteRecordsBehavior(VersionBehavior):
 
 
 def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
-        throttle_time_ms=0,
-        topics=tuple(
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=tuple(_partition(topic, partition, context) for partition in topic.partitions),
-            )
-            for topic in request.topics
-        ),
+    topics = tuple(
+        DeleteRecordsTopicResult(
+            name=topic.name, partitions=tuple(_partition(topic, partition, context) for partition in topic.partitions)
+        )
+        for topic in request.topics
     )
+    if not context.log_manager.save_start_offsets():
+        topics = tuple(topic.replace(partitions=tuple(map(_not_saved, topic.partitions))) for topic in topics)
+    return DeleteRecordsResponse(throttle_time_ms=0, topics=topics)
+
+
+def _not_saved(result: DeleteRecordsPartitionResult) -> DeleteRecordsPartitionResult:
+    """Return the result of a partition whose start offset is not on disk."""
+    if result.error_code:
+        return result
+    return result.replace(error_code=ErrorCode.KAFKA_STORAGE_ERROR, low_watermark=NO_OFFSET)
 
 
 def _partition(

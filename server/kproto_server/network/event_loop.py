@@ -83,6 +83,8 @@ class EventLoop:
         """Responses that were made in this iteration and are sent when all sockets are read."""
         self.before_sending: Callable[[], object] | None = None
         """Called before responses are sent: what they report is made durable first."""
+        self.save_changes: Callable[[], object] | None = None
+        """Called before responses are sent that are not among `outgoing`."""
         self.at_iteration_end: Callable[[], object] | None = None
         """Called when everything else in an iteration is done."""
         self._owners: dict[int, ReadyOwner] = {}

@@ -207,7 +207,11 @@ class Transport:
     def _proceed(self) -> None:
         """Send what is left; after that, what the connection has to send by now."""
         self.active_ms = real_ms()
-        data = self._unsent or self._connection.proceed(self._loop.clock.now_ms())
+        data = self._unsent
+        if not data:
+            data = self._connection.proceed(self._loop.clock.now_ms())
+            if data and self._loop.save_changes is not None:  # requests behind the deferred one are handled by now
+                self._loop.save_changes()
         if data:
             self.send(data)
         else:

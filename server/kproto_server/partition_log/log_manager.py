@@ -21,7 +21,10 @@ SESSION_ID_MAX = 2**31 - 1
 class LogManager:
     """The partitions of all topics, for the handlers that read and write records."""
 
-    __slots__ = ("_fetch_sessions", "_memory", "_random_bytes", "_settings", "_topics", "data_of", "directory")
+    __slots__ = (
+        "_fetch_sessions", "_memory", "_random_bytes", "_settings", "_topics", "data_of", "directory",
+        "save_start_offsets",
+    )  # fmt: skip
 
     def __init__(
         self, topics: Mapping[str, Topic], settings: DynamicSettings, random_bytes: Callable[[int], bytes]
@@ -35,6 +38,9 @@ class LogManager:
         self.data_of: Callable[[Topic, Partition], PartitionData] = lambda _, partition: partition.make_data()
         """Returns the data of a partition for an append. With a data directory, `persistence` sets a function that
         creates the log, and raises OSError if that fails."""
+        self.save_start_offsets: Callable[[], bool] = lambda: True
+        """Saves the log start offsets that were raised; returns whether they are saved. With a data directory,
+        `persistence` sets it."""
         self.directory: str | None = None
         """The path of the data directory; None: all logs are in memory."""
 

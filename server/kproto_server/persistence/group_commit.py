@@ -13,11 +13,11 @@ import itertools
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from kproto_server.coordinator.change_log import Change
+from kproto_server.coordinator.change_log import STORAGE_ERROR, Change, OffsetsLogs
 from kproto_server.requests.deferred import DeferredResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from kproto.message import Response
     from kproto_server.partition_log.stored_data import PendingAppend
@@ -31,15 +31,14 @@ if TYPE_CHECKING:
 AnyResponse = TypeVar("AnyResponse", bound="Response | DeferredResponse")
 
 
-class GroupCommitLog:
+class GroupCommitLog(OffsetsLogs):
     """The `ChangeLog` of ``fsync`` mode. The event loop calls `flush` at the end of each iteration."""
 
     keeps = True
 
     def __init__(self, writer: LogWriter[Item], sync_thread: WorkerThread) -> None:
+        super().__init__()
         self.writer = writer
-        self.partitions: Mapping[int, PartitionLog] = {}
-        """The logs of the offsets partitions by number; `Persistence` sets it."""
         self._sync_thread = sync_thread
         self._queued_responses: list[DeferredResponse] = []
         """Responses that wait for queued batches."""
@@ -50,7 +49,11 @@ class GroupCommitLog:
 
     def append(self, partition: int, change: Change, batch: bytes, record_count: int) -> None:
         """Queue a change of an offsets partition; settle it now if the writer refuses it."""
-        error = self.writer.append(self.partitions[partition], batch, record_count, change)
+        try:
+            log: PartitionLog | None = self.partitions[partition]
+        except KeyError:
+            log = self.created(partition)
+        error = STORAGE_ERROR if log is None else self.writer.append(log, batch, record_count, change)
         if error:
             change.settle(error)
 
@@ -80,6 +83,10 @@ class GroupCommitLog:
         in_flight = () if self._group_commit is None else self._group_commit.entries
         entries = itertools.chain(in_flight, self.writer.queued)
         return (item for _, item in entries if isinstance(item, Change))
+
+    def without_topic(self) -> GroupCommitLog:
+        self.partitions.clear()
+        return self
 
     def flush(self) -> None:
         """Begin a group commit of the queued batches, unless one is in flight; its end calls this again."""

@@ -19,6 +19,8 @@ from kproto.codes import ErrorCode
 from kproto.errors import LogError
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.cluster.topics import TRANSACTION_TOPIC
+from kproto_server.configuration.dynamic_settings import ALL_NODES
+from kproto_server.configuration.settings import first_dynamic_configs
 from kproto_server.coordinator.change_log import UnsyncedChangeLog
 from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.persistence.compaction_task import CompactionTask
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from kproto_server.configuration.data_directory import DataDirectory
     from kproto_server.persistence.worker_thread import Post
     from kproto_server.state import BrokerState
+    from kproto_server.storage.disk import Disk
 
 V0_LOG = "__zookeeper_offsets"
 """The log of offsets committed with OffsetCommit v0, which real brokers stored in ZooKeeper."""
@@ -47,17 +50,18 @@ logger = logging.getLogger("kproto.log")
 class Persistence:
     """The data directory of one broker process. The server owns it and calls `close`."""
 
-    def __init__(self, data: DataDirectory, state: BrokerState, post: Post) -> None:
+    def __init__(self, data: DataDirectory, state: BrokerState, post: Post, disk: Disk | None = None) -> None:
         """Open the directory, restore its topics, and begin to load offsets and groups.
 
         Args:
             post: runs a function in the event loop.
+            disk: the disk with the directory; None: that of the operating system.
 
         Raises:
             LogError: the directory is in use, damaged, or not accessible; one line of text with what to do.
         """
         self._cluster = state.cluster
-        disk = RealDisk(data.path)
+        disk = disk or RealDisk(data.path)
         try:
             disk.make_directory("")
             disk.lock()
@@ -84,15 +88,20 @@ class Persistence:
         else:
             self._log = UnsyncedChangeLog(self.log_dir.writer)
         state.coordinator.log = self._log
+        self._settings = state.settings
+        self._log.create_missing = self._create_missing_logs
         self._restore_topics()
+        self._save_failure = ""
+        """Why the topics could not be saved; empty if they were."""
         self._saved_version = -1 if self.log_dir.was_used_by_kafka else state.cluster.version
         state.log_manager.directory = str(Path(data.path).absolute())
         state.cluster.last_producer_id = int(time.time() * 1000) << PRODUCER_ID_BITS
         self._background = WorkerThread(post)
         self.topic_logs: TopicLogs = TopicLogs(
-            state.cluster, state.settings, self.log_dir, self._log, self._save_changed_topics, self._background.run
+            state.cluster, state.settings, self.log_dir, self._log, self.save_changed_topics, self._background.run
         )
         state.log_manager.data_of = self.topic_logs.data_of
+        state.log_manager.save_start_offsets = self.topic_logs.save_start_offsets
         self._attach_logs()
         self._compaction_task = CompactionTask(
             state.cluster, state.settings, state.clock, post, self._background, self.log_dir
@@ -102,18 +111,31 @@ class Persistence:
         partitions = dict(self._log.partitions)
         OffsetsLoading(state.coordinator, post, disk, partitions, self._compaction_task.start).start()
 
+    def _changed_broker_configs(self) -> dict[str, dict[str, str]]:
+        """Return the dynamic configs of the brokers; none if they are those of a new cluster."""
+        configs, settings = self._settings.configs, self._settings.current
+        return {} if configs == {ALL_NODES: first_dynamic_configs(settings.kafka_version)} else configs
+
     def _restore_topics(self) -> None:
+        for name, configs in self.log_dir.broker_configs.items():
+            self._settings.change(name, configs)
         cluster = self._cluster
         for topic in self.log_dir.topics:
             cluster.restore_topic(topic.name, topic.topic_id, topic.partition_count, topic.replicas, topic.configs)
 
     def _attach_logs(self) -> None:
         logs = self.log_dir.logs
-        partitions = {number: log for (topic, number), log in logs.items() if topic == OFFSETS_TOPIC}
+        # The logs of a deleted offsets topic stay until they can be removed: nothing more is appended to them.
+        name = None if OFFSETS_TOPIC in self.topic_logs.deleted_topics() else OFFSETS_TOPIC
+        partitions = {number: log for (topic, number), log in logs.items() if topic == name}
         if (V0_LOG, 0) in logs:
             partitions[V0_PARTITION] = logs[V0_LOG, 0]
         self._log.partitions = partitions
         self.topic_logs.attach_offsets_topic()
+
+    def _create_missing_logs(self) -> None:
+        self.save_topics()
+        self._attach_logs()
 
     def _prepare_v0_log(self) -> int:
         if (V0_LOG, 0) not in self.log_dir.logs:
@@ -122,19 +144,20 @@ class Persistence:
             except OSError as error:
                 logger.error("the log of OffsetCommit v0 can't be created: %s", error)
                 return ErrorCode.KAFKA_STORAGE_ERROR
-            self._attach_logs()
+            self._create_missing_logs()
         return 0
 
     def flush(self) -> None:
         """Save changed topics, begin a group commit and a background sync; called at the end of each iteration."""
-        self._save_changed_topics()
+        self.save_changed_topics()
         if isinstance(self._log, GroupCommitLog):
             self._log.flush()
         segment_sync = self.log_dir.writer.begin_background_sync()
         if segment_sync is not None:
             self._background.run(segment_sync.run, self.log_dir.writer.end_background_sync)
 
-    def _save_changed_topics(self) -> None:
+    def save_changed_topics(self) -> None:
+        """Save topics and broker configs if they have changed."""
         if self._cluster.version != self._saved_version:
             self.save_topics()
 
@@ -144,9 +167,11 @@ class Persistence:
             self._log.drain()
 
     def save_topics(self) -> None:
-        """Save the topics; create logs of the offsets topic, and remove logs of deleted topics."""
-        cluster = self._cluster
-        self._saved_version = cluster.version
+        """Save topics and broker configs; create logs of the offsets topic, and remove logs of deleted topics.
+
+        After a failure the next iteration of the event loop repeats this: the changes were acknowledged.
+        """
+        cluster, version = self._cluster, self._cluster.version
         stored = [
             StoredTopic(
                 topic.name,
@@ -157,7 +182,9 @@ class Persistence:
             )
             for topic in cluster.topics.values()
         ]
-        if stored == self.log_dir.topics:
+        broker_configs = self._changed_broker_configs()
+        if stored == self.log_dir.topics and broker_configs == self.log_dir.broker_configs:
+            self._saved_version = version
             return
         try:
             deleted = self.topic_logs.deleted_topics()
@@ -169,23 +196,20 @@ class Persistence:
             offsets = cluster.topics.get(OFFSETS_TOPIC)
             if offsets is not None:
                 self.log_dir.create_logs(OFFSETS_TOPIC, len(offsets.partitions))
-            elif self._log.partitions:
-                self.drain()
-                self.log_dir.remove_logs(OFFSETS_TOPIC)
-            self.log_dir.save_topics(stored)
+            self.log_dir.save_topics(stored, broker_configs)
         except OSError as error:
-            logger.error("topics can't be saved: %s", error)
+            if str(error) != self._save_failure:
+                logger.error("topics can't be saved: %s", error)
+            self._save_failure = str(error)
         else:
-            self.log_dir.topics = stored
+            self._saved_version, self._save_failure = version, ""
         self._attach_logs()
 
     def reset(self) -> None:
         """Remove all logs, and create empty logs for the topics that the cluster has now."""
         self.drain()
         self.topic_logs.remove(self.topic_logs.topics())
-        for topic in (OFFSETS_TOPIC, V0_LOG):
-            self.log_dir.remove_logs(topic)
-        self._log.partitions = {}
+        self.log_dir.remove_logs(V0_LOG)
         self.log_dir.topics = []
         self._saved_version = -1
         self.save_topics()

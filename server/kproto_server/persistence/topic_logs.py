@@ -7,7 +7,6 @@ or of an earlier topic of the same name, is removed before the response to the r
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -114,7 +113,7 @@ class TopicLogs:
         return [
             name
             for name, topic_id in self._topic_ids.items()
-            if name != OFFSETS_TOPIC and (name not in topics or topics[name].topic_id != topic_id)
+            if name not in topics or topics[name].topic_id != topic_id
         ]
 
     def remove(self, names: Iterable[str]) -> None:
@@ -130,8 +129,8 @@ class TopicLogs:
             self.save_start_offsets()
 
     def topics(self) -> list[str]:
-        """Return the names of all topics with logs, without the offsets topic."""
-        return [name for name in self._topic_ids if name != OFFSETS_TOPIC]
+        """Return the names of all topics with logs."""
+        return list(self._topic_ids)
 
     def _stored(self) -> list[tuple[Topic, Partition, StoredData]]:
         return [
@@ -180,17 +179,26 @@ class TopicLogs:
         data.keep_index()
         self.save_start_offsets()
 
-    def save_start_offsets(self) -> None:
-        """Save the start offsets of logs that begin within a segment."""
+    def save_start_offsets(self) -> bool:
+        """Save the start offsets of logs that begin within a segment; return whether that succeeded.
+
+        A log that was in the file once stays there: its oldest segments can come back after a power loss, because
+        their removal is not synced.
+        """
         start_offsets = {
-            (data.log.topic, data.log.partition): data.start_offset
+            data.log.key: data.start_offset
             for _, _, data in self._stored()
-            if data.start_offset > data.log.start_offset
+            if data.start_offset > data.log.start_offset or data.log.key in self._start_offsets
         }
         if start_offsets != self._start_offsets:
-            with suppress(OSError):  # deleted records are readable again after the next start
-                replace_file(self._log_dir.disk, START_OFFSETS, write_offset_checkpoint(start_offsets))
-                self._start_offsets = start_offsets
+            content = write_offset_checkpoint(start_offsets)
+            try:
+                replace_file(self._log_dir.disk, START_OFFSETS, content, syncs=self._log_dir.syncs)
+            except OSError as error:
+                logger.error("the start offsets can't be saved: %s; deleted records can come back", error)
+                return False
+            self._start_offsets = start_offsets
+        return True
 
     def _read_start_offsets(self) -> PartitionOffsets:
         disk = self._log_dir.disk

@@ -88,6 +88,14 @@ class Disk(Protocol):
 
     def size_of(self, path: str) -> int: ...
 
+    def lock(self) -> None:
+        """Lock the directory against other brokers."""
+        ...
+
+    def unlock(self) -> None:
+        """Release the lock, if this disk has it."""
+        ...
+
 
 def read_all(disk: Disk, path: str) -> bytes:
     """Return the content of a file."""
@@ -98,22 +106,24 @@ def read_all(disk: Disk, path: str) -> bytes:
         file.close()
 
 
-def replace_file(disk: Disk, path: str, data: bytes) -> None:
+def replace_file(disk: Disk, path: str, data: bytes, *, syncs: bool = True) -> None:
     """Replace the content of a file; after a crash the file has its old or its new content.
 
     The new content is durable before the rename, since the name can reach the disk before the content. The sync of the
-    directory makes the rename durable.
+    directory makes the rename durable. Without ``syncs`` this holds for a crash of the process only.
     """
     temporary = f"{path}.tmp"
     file = disk.open(temporary, create=True)
     try:
         file.truncate(0)
         file.write_at(0, data)
-        file.sync()
+        if syncs:
+            file.sync()
     finally:
         file.close()
     disk.rename(temporary, path)
-    disk.sync_directory(directory_of(path))
+    if syncs:
+        disk.sync_directory(directory_of(path))
 
 
 def directory_of(path: str) -> str:

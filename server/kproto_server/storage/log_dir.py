@@ -44,12 +44,18 @@ from kproto_server.storage.kafka_files import kafka_recovery_points, require_kaf
 from kproto_server.storage.log_writer import UNSYNCED_MAX_BYTES, LogWriter
 from kproto_server.storage.recovery import Recovery, RecoveryInputs
 from kproto_server.storage.segment_sync import LOG_START, RecoveryPoints
-from kproto_server.storage.topics_file import partition_directories, read_topics, write_topics
+from kproto_server.storage.topics_file import (
+    NO_CONFIGS,
+    partition_directories,
+    read_broker_configs,
+    read_topics,
+    write_topics,
+)
 from kproto_server.storage.write_ahead_log import NAMES, SIZE_BYTES, WriteAheadLog, remove_write_ahead_log
 from kproto_server.storage.write_ahead_log_reader import read_write_ahead_log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from kproto_server.storage.checkpoints import PartitionOffsets
     from kproto_server.storage.disk import Disk
@@ -94,6 +100,8 @@ class LogDir:
             OSError: a file cannot be read or written.
         """
         self.disk = disk
+        self.syncs: bool = durability == "fsync"
+        """Whether a change is durable before it is acknowledged."""
         self._recovery = Recovery(disk, segment_bytes=segment_bytes, repair=repair)
         self.on_roll: Callable[[], object] | None = None
         """Called when a segment of a log was closed."""
@@ -107,6 +115,8 @@ class LogDir:
             # The broker has decided what the logs contain, and kproto's files about their ends are out of date.
             self._remove(CLEAN_SHUTDOWN, RECOVERY_POINTS, *NAMES)
         self.topics: list[StoredTopic] = [topic for topic in topics if topic.name not in extra_logs]
+        self.broker_configs: dict[str, dict[str, str]] = read_broker_configs(disk)
+        """The dynamic configs by node id; those of all nodes have an empty one."""
         content = read_write_ahead_log(disk)
         existing = {*disk.names(""), *(batch.directory for batch in content.batches)}
         keys = [
@@ -115,7 +125,7 @@ class LogDir:
             for number in range(topic.partition_count)
             if opens(topic.name) or (opens_existing(topic.name) and f"{topic.name}-{number}" in existing)
         ]
-        keys += [(name, 0) for name in extra_logs if disk.names(f"{name}-0")]
+        keys += [(name, 0) for name in extra_logs if f"{name}-0" in existing]
         inputs = self._recovery_inputs(keys, content)
         require_kafka_recovery(disk, keys)
         self._remove(CLEAN_SHUTDOWN)
@@ -239,13 +249,17 @@ class LogDir:
             self.disk.remove(log.directory)
         self.recovery_points.forget(topic)
 
-    def save_topics(self, topics: Iterable[StoredTopic]) -> None:
+    def save_topics(
+        self, topics: Sequence[StoredTopic], broker_configs: Mapping[str, Mapping[str, str]] = NO_CONFIGS
+    ) -> None:
         """Write ``topics.json``; return when it is durable.
 
         Raises:
             OSError: the file has its old content.
         """
-        write_topics(self.disk, topics)
+        write_topics(self.disk, topics, broker_configs)
+        self.topics = list(topics)
+        self.broker_configs = {name: dict(configs) for name, configs in broker_configs.items()}
 
     def _load_cleaner_points(self) -> None:
         cleaned = self._read_cleaner_points()

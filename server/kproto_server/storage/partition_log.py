@@ -145,6 +145,11 @@ class PartitionLog:
         """Whether a failed write left bytes after the end of the active segment."""
 
     @property
+    def key(self) -> tuple[str, int]:
+        """Topic and partition."""
+        return self.topic, self.partition
+
+    @property
     def active_path(self) -> str:
         return self._segment_path(self.base_offset)
 

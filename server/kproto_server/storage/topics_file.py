@@ -9,23 +9,27 @@ import base64
 import binascii
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kproto.errors import LogError
 from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX
 from kproto_server.storage.disk import read_all, replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from kproto_server.storage.disk import Disk
+
+T = TypeVar("T")
 
 NAME = "topics.json"
 VERSION = 1
 """Version of all files of kproto in the directory: an older kproto refuses a directory with a higher one."""
 PARTITION_METADATA = "partition.metadata"
+TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 PARTITION_DIRECTORY = re.compile(r"(.{1,249})-(0|[1-9][0-9]{0,9})")
 CLUSTER_METADATA = "__cluster_metadata"
+NO_CONFIGS: Mapping[str, Mapping[str, str]] = {}
 TOPIC_ID = re.compile(r"topic_id: ([A-Za-z0-9_-]{22})")
 
 
@@ -53,30 +57,81 @@ def read_topics(disk: Disk, *, include_directories: bool = False) -> list[Stored
     """
     if not disk.exists(NAME):
         return _read_directories(disk)
-    try:
-        content = json.loads(read_all(disk, NAME))
-        version = content["version"]
-        topics = [_topic(fields) for fields in content["topics"]] if version == VERSION else []
-    except (ValueError, KeyError, TypeError) as error:
-        raise LogError(f"{NAME} is damaged ({error}); remove it to take the topics from the directories") from None
-    if version != VERSION:
-        raise LogError(f"{NAME} has version {version}, this kproto reads version {VERSION}")
+    topics = _read(disk, lambda content: _distinct([_topic(fields) for fields in content["topics"]]))
     return _merged(topics, _read_directories(disk)) if include_directories else topics
 
 
+def read_broker_configs(disk: Disk) -> dict[str, dict[str, str]]:
+    """Return the dynamic configs of the file by node id; those of all nodes have an empty one.
+
+    Raises:
+        LogError: the file is damaged, or has another version.
+        OSError: the file cannot be read.
+    """
+    if not disk.exists(NAME):
+        return {}
+    return _read(disk, lambda content: {_node(name): _configs(one) for name, one in content.get("brokers", {}).items()})
+
+
+def _read(disk: Disk, parse: Callable[[dict[str, Any]], T]) -> T:
+    """Return what ``parse`` makes of the content of the file; whatever it raises is damage."""
+    try:
+        content = json.loads(read_all(disk, NAME))
+        version = content["version"]
+        if version == VERSION:
+            return parse(content)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError | RecursionError) else error
+        raise LogError(f"{NAME} is damaged ({reason}); remove it to take the topics from the directories") from None
+    raise LogError(f"{NAME} has version {version!r}, this kproto reads version {VERSION}")
+
+
 def _topic(fields: dict[str, Any]) -> StoredTopic:
-    replicas = tuple(tuple(int(node) for node in partition) for partition in fields["replicas"])
-    configs = {str(name): str(value) for name, value in fields["configs"].items()}
-    return StoredTopic(str(fields["name"]), parse_topic_id(fields["id"]), replicas, configs, len(replicas))
+    name = fields["name"]
+    if not (isinstance(name, str) and TOPIC_NAME.fullmatch(name)) or name in (".", ".."):
+        raise ValueError(f"topic name {name!r:.300}")
+    replicas = tuple(tuple(map(_replica, partition)) for partition in fields["replicas"])
+    if not replicas or not all(replicas):
+        raise ValueError(f"topic {name} has no partitions, or one without replicas")
+    return StoredTopic(name, parse_topic_id(fields["id"]), replicas, _configs(fields["configs"]), len(replicas))
 
 
-def write_topics(disk: Disk, topics: Iterable[StoredTopic]) -> None:
-    """Write the file with all of these topics; return when it is durable.
+def _replica(node: Any) -> int:
+    if not isinstance(node, int) or not 0 <= node < 1 << 31:
+        raise ValueError(f"replica {node!r:.50}")
+    return int(node)
+
+
+def _node(name: str) -> str:
+    if name and not (name.isascii() and name.isdigit()):
+        raise ValueError(f"broker {name!r:.50}")
+    return name
+
+
+def _configs(configs: dict[str, Any]) -> dict[str, str]:
+    return {str(name): str(value) for name, value in configs.items()}
+
+
+def _distinct(topics: list[StoredTopic]) -> list[StoredTopic]:
+    """Return the topics; no two have one name, or one id."""
+    seen: set[str | bytes] = set()
+    for topic in topics:
+        ids = {topic.name, topic.topic_id} - {bytes(16), None}
+        if ids & seen:
+            raise ValueError(f"two topics {topic.name}, or with its id")
+        seen |= {one for one in ids if one is not None}
+    return topics
+
+
+def write_topics(
+    disk: Disk, topics: Iterable[StoredTopic], broker_configs: Mapping[str, Mapping[str, str]] = NO_CONFIGS
+) -> None:
+    """Write the file with all of these topics, and the dynamic configs by node id; return when it is durable.
 
     Raises:
         OSError: the file has its old content.
     """
-    content = {
+    content: dict[str, Any] = {
         "version": VERSION,
         "topics": [
             {
@@ -88,6 +143,8 @@ def write_topics(disk: Disk, topics: Iterable[StoredTopic]) -> None:
             for topic in topics
         ],
     }
+    if broker_configs:
+        content["brokers"] = {name: dict(configs) for name, configs in broker_configs.items()}
     replace_file(disk, NAME, json.dumps(content, indent=1).encode())
 
 
@@ -136,6 +193,9 @@ def parse_topic_id(text: str) -> bytes:
         ValueError: the characters are not base64url.
     """
     try:
-        return base64.urlsafe_b64decode(text + "==")
+        topic_id = base64.urlsafe_b64decode(text + "==")
     except binascii.Error as error:
-        raise ValueError(f"no topic id {text!r}") from error
+        raise ValueError(f"no topic id {text!r:.50}") from error
+    if len(topic_id) != 16:
+        raise ValueError(f"no topic id {text!r:.50}")
+    return topic_id

@@ -163,6 +163,12 @@ class SimulatedDisk:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return len(found.content)
 
+    def lock(self) -> None:
+        """Do nothing: no other process can use this disk."""
+
+    def unlock(self) -> None:
+        """Do nothing."""
+
     # Failures of the machine and of the process.
 
     def crash(self, chance: random.Random | None) -> SimulatedDisk:

@@ -1,0 +1,70 @@
+"""A broker in this thread with a data directory on a simulated disk, killed or without power whenever a test wants."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kproto_server.configuration.data_directory import DataDirectory, Durability
+from kproto_server.persistence.persistence import Persistence
+from kproto_server.testing import InMemoryBroker, SimulatedDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kproto.message import Request
+    from kproto_server.testing.in_memory import ConnectedPair
+
+KAFKA_VERSION = "2.8"
+"""With OffsetCommit v0 and with small segments."""
+SETTINGS = {"offsets.topic.num.partitions": "2", "group.initial.rebalance.delay.ms": "0"}
+
+
+class DiskBroker:
+    """One process at a time on one disk; `restart` begins the next. It is a client of its own broker (`ask`)."""
+
+    def __init__(self, durability: Durability, settings: Mapping[str, str] | None = None, seed: int = 0) -> None:
+        self.disk = SimulatedDisk(seed=seed)
+        self._data = DataDirectory("", durability)
+        self._settings = {**SETTINGS, **(settings or {})}
+        self._chance = random.Random(seed)  # noqa: S311 - reproducible
+        self._start()
+
+    def _start(self) -> None:
+        self._posted: deque[Callable[[], object]] = deque()
+        broker = self.broker = InMemoryBroker(kafka_version=KAFKA_VERSION, settings=self._settings)
+        self.persistence = Persistence(self._data, broker.state, self._posted.append, self.disk)
+        self.client: ConnectedPair = broker.connect()
+        self._run_posted()
+
+    def _run_posted(self) -> None:
+        while self._posted:
+            self._posted.popleft()()
+
+    def ask(self, request: Request, version: int) -> Any:
+        """Send one request, run the event loop's iterations until its response is sent, and return it."""
+        self.client.send(request, version)
+        self.persistence.flush()
+        self.persistence.drain()
+        self._run_posted()
+        self.broker.deliver()
+        if not self.client.responses:  # a rebalance begins in the next iteration
+            self.advance(1)
+        return self.client.responses.pop()
+
+    def advance(self, milliseconds: float) -> None:
+        self.broker.advance(milliseconds=milliseconds)
+        self.persistence.drain()
+        self._run_posted()
+
+    def kill(self) -> None:
+        """Kill the process and start the next one."""
+        self.disk = self.disk.kill()
+        self._start()
+
+    def lose_power(self, *, loses_all: bool) -> None:
+        """Let the power fail, and start again; all changes that are not synced are lost, or any of them."""
+        self.disk = self.disk.crash(None if loses_all else self._chance)
+        self._start()

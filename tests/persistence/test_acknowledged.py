@@ -1,0 +1,158 @@
+"""What was acknowledged holds after a kill with durability ``os``, and after a power loss too with ``fsync``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.persistence.disk_broker import DiskBroker
+from tests.robustness.changes import (
+    BROKER,
+    TOPIC,
+    State,
+    broker_configs,
+    commit,
+    create_partitions,
+    create_topic,
+    delete_group,
+    delete_offset,
+    delete_records,
+    delete_topic,
+    errors_of,
+    join,
+    leave,
+    new_producer_id,
+    produce,
+    set_config,
+    sync,
+    view,
+    zookeeper_offset,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.robustness.changes import Sent
+
+GROUPS = ("g", "h", "members")
+
+
+def do(broker: DiskBroker, *requests: Sent) -> Any:
+    """Send requests one after the other; each succeeds. Return the last response."""
+    response: Any = None
+    for request, version in requests:
+        response = broker.ask(request, version)
+        assert not errors_of(response), response
+    return response
+
+
+def joined(broker: DiskBroker) -> Any:
+    member = do(broker, join("members", "i"))
+    do(broker, sync("members", member, "i", b"assigned"))
+    return member
+
+
+CHANGES: dict[str, Callable[[DiskBroker], object]] = {
+    "CreateTopics": lambda broker: do(broker, create_topic("new", 3, retention_ms="7")),
+    "DeleteTopics": lambda broker: do(broker, delete_topic("t")),
+    "DeleteTopics, and again": lambda broker: do(
+        broker, delete_topic("t"), create_topic("t"), produce("t", [b"new"]), delete_topic("t"), create_topic("t")
+    ),
+    "CreatePartitions": lambda broker: do(broker, create_partitions("t", 4), produce("t", [b"x"], 3)),
+    "topic config": lambda broker: do(broker, set_config(TOPIC, "t", "retention.ms", "99")),
+    "topic config, deleted": lambda broker: do(broker, set_config(TOPIC, "t", "segment.bytes", None)),
+    "config of all brokers": lambda broker: do(broker, set_config(BROKER, "", "log.retention.ms", "98")),
+    "config of a broker": lambda broker: do(broker, set_config(BROKER, "1", "message.max.bytes", "9797")),
+    "config of a broker, deleted": lambda broker: do(
+        broker, set_config(BROKER, "1", "message.max.bytes", "9797"), set_config(BROKER, "1", "message.max.bytes", None)
+    ),
+    "Produce": lambda broker: do(broker, produce("t", [b"a", b"b"]), produce("t", [b"c"])),
+    "DeleteRecords": lambda broker: do(broker, delete_records("t", 5)),
+    "DeleteRecords to the end": lambda broker: do(broker, delete_records("t", -1)),
+    "DeleteRecords, twice": lambda broker: do(broker, delete_records("t", 3), delete_records("t", 7)),
+    "DeleteRecords, and retention": lambda broker: (
+        do(broker, delete_records("t", 5), set_config(TOPIC, "t", "retention.bytes", "300")),
+        broker.advance(600_000),
+    ),
+    "OffsetCommit": lambda broker: do(broker, commit("g", {"t": {0: 77}})),
+    "OffsetCommit v0": lambda broker: do(broker, commit("g", {"t": {0: 78}}, 0)),
+    "OffsetDelete": lambda broker: do(broker, delete_offset("g", "t")),
+    "DeleteGroups": lambda broker: do(broker, delete_group("h")),
+    "JoinGroup and SyncGroup": joined,
+    "LeaveGroup": lambda broker: (joined(broker), do(broker, leave("members", "i"))),
+}
+
+
+def shown(broker: DiskBroker) -> State:
+    return {**view(broker, GROUPS), **broker_configs(broker), **zookeeper_offset(broker, "g", "t")}
+
+
+def prepared(durability: Any) -> DiskBroker:
+    """Return a broker with a topic of small segments, records, and two groups with offsets."""
+    broker = DiskBroker(durability)
+    do(broker, create_topic("t", segment_bytes="200"))
+    broker.ask(*commit("g", {"t": {0: 1}}))  # the offsets topic does not exist yet
+    for number in range(10):
+        do(broker, produce("t", [b"%d" % number]))
+    broker.broker.state.cluster.ensure_offsets_topic(0)
+    do(broker, commit("g", {"t": {0: 3}}), commit("h", {"t": {0: 4}}))
+    return broker
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_was_acknowledged_holds_after_a_kill(change: str) -> None:
+    broker = prepared("os")
+    before = shown(broker)
+    CHANGES[change](broker)
+    found = shown(broker)
+    assert found != before or "deleted" in change or change == "LeaveGroup"
+    for _ in range(2):
+        broker.kill()
+        assert shown(broker) == found
+
+
+@pytest.mark.parametrize("loses_all", [True, False], ids=["all unsynced changes", "any of them"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_was_acknowledged_holds_after_a_power_loss(change: str, loses_all: bool) -> None:
+    broker = prepared("fsync")
+    CHANGES[change](broker)
+    found = shown(broker)
+    for _ in range(2):
+        broker.lose_power(loses_all=loses_all)
+        assert shown(broker) == found
+        broker.kill()
+        assert shown(broker) == found
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_producer_ids_are_never_used_twice(durability: Any) -> None:
+    """Ids begin with the time of the start, in its milliseconds."""
+    broker = DiskBroker(durability)
+    ids = [do(broker, new_producer_id()).producer_id for _ in range(3)]
+    broker.kill()
+    ids += [do(broker, new_producer_id()).producer_id for _ in range(3)]
+    assert len(set(ids)) == 6
+
+
+def test_deleted_records_that_are_not_saved_are_an_error() -> None:
+    """The response has KAFKA_STORAGE_ERROR: the records can be back after the next start."""
+    broker = prepared("fsync")
+    broker.disk.fails = lambda operation: "log-start-offset" in operation.path
+    response = broker.ask(*delete_records("t", 5))
+    assert errors_of(response) == [56]
+    broker.disk.fails = lambda operation: False
+    do(broker, delete_records("t", 6))
+    found = shown(broker)
+    broker.lose_power(loses_all=True)
+    assert shown(broker) == found
+
+
+def test_topics_that_could_not_be_saved_are_saved_as_soon_as_the_disk_allows() -> None:
+    broker = prepared("os")
+    broker.disk.fails = lambda operation: "topics.json" in operation.path
+    do(broker, create_topic("late"))
+    broker.disk.fails = lambda operation: False
+    found = shown(broker)
+    broker.kill()
+    assert shown(broker) == found
