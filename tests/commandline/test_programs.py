@@ -54,7 +54,8 @@ def test_the_report_lists_the_versions_of_java_0_9_that_4_0_does_not_serve(tmp_p
     command = driver(java("0.9.0.1")(), "restart-and-continue")
     done = kproto("run", *TWO_PARTITIONS, "--target", "4.0", "--fail-on-removed", f"--report={report}", "--", *command)
     assert done.returncode == 1, done.stderr
-    assert "would break on Kafka 4.0:\n" in done.stderr
+    assert "would break on Kafka 4.0\n" in done.stderr
+    assert "Java client 0.9.0: use 2.1.0 or newer\n" in done.stderr
     assert "  ListOffsets v0 " in done.stderr
 
     breaks = {(row["api"], row["api_version"]) for row in json.loads(report.read_text())["breaks"]}

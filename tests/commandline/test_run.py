@@ -216,12 +216,31 @@ class TestReport:
         done = kproto("run", "--target", "4.0", "--", *OLD_CLIENT)
         assert (done.returncode, done.stdout) == (0, "2\n")
         assert done.stderr == (
-            "kproto: 1 client sent 2 requests\n"
+            "kproto: 1 of 1 client would break on Kafka 4.0\n"
+            "  ListOffsets v0  1x  last served by 3.9; 4.0 serves v1-v10  consumer-1\n"
+            "  consumer-1: Java client: use 2.1.0 or newer\n"
+            "  Kafka 4.0.0 does not serve JoinGroup v0 and v1 (--target 4.0.0)\n"
+            "1 client sent 2 requests:\n"
             "  consumer-1: 2 requests\n"
             "    ListOffsets v0, Metadata v0\n"
-            "would break on Kafka 4.0:\n"
-            "  ListOffsets v0  1x  last served by 3.9; 4.0 serves v1-v10  consumer-1\n"
         )
+
+    def test_fail_on_protocol_error_sets_the_exit_code(self, tmp_path: Path) -> None:
+        report = tmp_path / "r.json"
+        program = """
+import os, socket
+host, _, port = os.environ["KAFKA_BOOTSTRAP_SERVERS"].rpartition(":")
+with socket.create_connection((host, int(port))) as connection:
+    connection.sendall(bytes(4))
+    assert connection.recv(1) == b""
+"""
+        words = ("--report", str(report), "--fail-on-protocol-error")
+        done = kproto("run", *words, "--", *python(program))
+        assert done.returncode == 3
+        assert done.stderr.startswith("kproto: no client sent a request\nkproto: 1 connection broke: protocol errors\n")
+        assert json.loads(report.read_text())["protocol_errors"] == 1
+        assert kproto("run", "--", *python(program)).returncode == 0
+        assert kproto("run", "--fail-on-protocol-error", "--target", "3.9", "--", *OLD_CLIENT).returncode == 0
 
     def test_fail_on_removed_sets_the_exit_code(self) -> None:
         assert kproto("run", "--target", "4.0", "--fail-on-removed", "--", *OLD_CLIENT).returncode == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kproto_server.observation.observe import Observations
-from kproto_server.report import files, html_page, json_file, markdown, text
+from kproto_server.report import files, html_page, json_file, markdown, phrases, text
 from kproto_server.report.model import Report
 from kproto_server.requests.context import ConnectionInfo
 from tests.report.samples import FINISHED, conversation, everything, old_consumer, report_of
@@ -37,15 +37,19 @@ def hostile() -> Report:
 class TestTerminal:
     def test_a_report_with_all_its_sections(self, full: Report) -> None:
         assert text.render(full, width=100, saved_as=["out.json", "out.html"]) == (
-            "kproto: 3 clients sent 28 requests\n"
-            "  (no client id): 0 requests\n"
+            "kproto: 1 of 2 clients would break on Kafka 4.0\n"
+            "kproto: 1 connection broke: protocol errors\n"
+            "  Fetch v1        12x  last served by 3.9; 4.0 serves v4-v17  consumer-1\n"
+            "  ListOffsets v0   2x  last served by 3.9; 4.0 serves v1-v10  consumer-1\n"
+            "  consumer-1: Java client 0.9.0: use 2.1.0 or newer\n"
+            "  Kafka 4.0.0 does not serve JoinGroup v0 and v1 (--target 4.0.0)\n"
+            "connections that the broker closed:\n"
+            "  not a request  1x  a frame of 3 bytes is too short for a request header  (no client id)\n"
+            "2 clients sent 28 requests:\n"
             "  billing (apache-kafka-java 4.3.1): 4 requests\n"
             "    Metadata v13, OffsetCommit v10, OffsetFetch v10, ApiVersions v4\n"
             "  consumer-1: 24 requests\n"
             "    Fetch v1, ListOffsets v0, Metadata v0, OffsetCommit v2, OffsetFetch v1, FindCoordinator v0\n"
-            "would break on Kafka 4.0:\n"
-            "  Fetch v1        12x  last served by 3.9; 4.0 serves v4-v17  consumer-1\n"
-            "  ListOffsets v0   2x  last served by 3.9; 4.0 serves v1-v10  consumer-1\n"
             "newer than 4.0, clients that negotiate step down where they can: OffsetCommit v10, OffsetFetch v10\n"
             "OffsetCommit v2 with retention_time, 4x, 3 overrides\n"
             "  longest retention requested: 8 d 1 ms\n"
@@ -53,19 +57,17 @@ class TestTerminal:
             "errors returned:\n"
             "  OffsetCommit  2x  UNKNOWN_TOPIC_OR_PARTITION (retriable)\n"
             "  OffsetCommit  1x  OFFSET_METADATA_TOO_LARGE\n"
-            "connections that the broker closed:\n"
-            "  not a request  1x  a frame of 3 bytes is too short for a request header  (no client id)\n"
             "whole report: out.json\n"
             "whole report: out.html\n"
         )
 
     def test_a_report_without_problems(self) -> None:
         assert text.render(report_of(conversation("4.4.0-java-1.1.1-consumer"), target="4.4"), width=80) == (
-            "kproto: 1 client sent 13 requests\n"
+            "kproto: nothing would break on Kafka 4.4\n"
+            "1 client sent 13 requests:\n"
             "  consumer-1: 13 requests\n"
             "    Fetch v7, ListOffsets v2, Metadata v5, OffsetCommit v3, OffsetFetch v3,\n"
             "    FindCoordinator v1, JoinGroup v2, LeaveGroup v1, SyncGroup v1, and 1 more\n"
-            "nothing would break on Kafka 4.4\n"
         )
 
     def test_a_report_without_clients_names_the_environment_variable(self) -> None:
@@ -80,10 +82,11 @@ class TestTerminal:
         observations.request(info, "app", 2, 0)
 
         assert text.render(report_of(observations, kafka_version="0.10.0", target="4.0")) == (
-            "kproto: 1 client sent 2 requests to a broker of Kafka 0.10.0\n"
+            "kproto: no request seen that would break on Kafka 4.0; some are undecided\n"
+            "  Kafka 4.0.0 does not serve JoinGroup v0 and v1 (--target 4.0.0)\n"
+            "1 client sent 2 requests to a broker of Kafka 0.10.0:\n"
             "  app: 2 requests\n"
             "    ListOffsets v0, ApiVersions v0\n"
-            "no request seen that would break on Kafka 4.0, but some are undecided\n"
             "not decided, since Kafka version 0.10.0 was the limit: ListOffsets v0\n"
             "  run again with --kafka-version latest\n"
         )
@@ -110,20 +113,62 @@ class TestTerminal:
         assert "OffsetCommit v4 as released, with retention_time, 1x, all with an override\n" in rendered
         assert "OffsetCommit v4 of KIP-211, without retention_time, 1x, no override\n" in rendered
 
-    def test_rows_above_the_limit_are_only_counted(self) -> None:
+    def test_rows_that_break_are_never_hidden_and_clients_above_the_limit_are_counted(self) -> None:
         observations, info = Observations(), ConnectionInfo("/127.0.0.1")
         for number in range(40):
             observations.request(info, f"app-{number:02}", 1, 1)
 
         rendered = text.render(report_of(observations, target="4.0"))
+        assert "kproto: 40 of 40 clients would break on Kafka 4.0\n" in rendered
         assert "  and 34 more clients (--report FILE has all)\n" in rendered
-        assert "  and 34 more rows (--report FILE has all)\n" in rendered
-        assert len(rendered.splitlines()) <= 24
+        rows = re.findall(r"^  Fetch v1  1x  .*  (app-\d\d)$", rendered, re.M)
+        assert rows == [f"app-{number:02}" for number in range(40)]
+
+    @pytest.mark.parametrize("where", [0, 100, 199])
+    def test_long_client_ids_are_never_cut_where_they_differ(self, where: int) -> None:
+        observations, info = Observations(), ConnectionInfo("/127.0.0.1")
+        ids = [f"{'x' * where}{letter}{'x' * (199 - where)}" for letter in "ab"]
+        for client_id in ids:
+            observations.request(info, client_id, 1, 1)
+
+        rendered = text.render(report_of(observations, target="4.0"))
+        names = phrases.short_names(ids)
+        assert names[ids[0]] != names[ids[1]]
+        unwrapped = re.sub(r"\s", "", rendered)
+        assert all(name in unwrapped for name in names.values())
+
+    def test_all_reasons_of_closed_connections_are_listed(self) -> None:
+        observations, info = Observations(), ConnectionInfo("/127.0.0.1")
+        for number in range(30):
+            observations.closed(info, "app", 3, 1, f"reason {number}.")
+
+        rendered = text.render(report_of(observations))
+        assert rendered.startswith("kproto: nothing would break on Kafka 4.4\nkproto: 30 connections broke: protocol")
+        assert all(f"reason {number}." in rendered for number in range(30))
+
+    def test_broken_connections_are_not_green(self) -> None:
+        observations = conversation("4.4.0-java-1.1.1-consumer")
+        assert text.render(report_of(observations), color=True).startswith("\x1b[32mkproto: nothing would break")
+        observations.closed(ConnectionInfo("/127.0.0.1"), "", -1, -1, "a frame of 3 bytes")
+        rendered = text.render(report_of(observations), color=True)
+        assert "\x1b[32m" not in rendered
+        assert "\x1b[31mkproto: 1 connection broke: protocol errors\x1b[0m\n" in rendered
+        page = html_page.render(report_of(observations))
+        assert 'class="banner good"' not in page
+        assert '<div class="banner bad" role="status">1 connection broke: protocol errors</div>' in page
+
+    def test_steps_of_the_protocol_are_no_errors(self) -> None:
+        observations, info = Observations(), ConnectionInfo("/127.0.0.1")
+        observations.request(info, "app", 11, 5)
+        observations.errors(info, "app", 11, 5, [79, 25])
+        observations.errors(info, "app", 18, 4, [35])
+        (client,) = report_of(observations).clients
+        assert [row.error_code for row in client.errors] == [25]
 
     def test_colors_are_used_only_on_request(self, full: Report) -> None:
         plain, colored = text.render(full), text.render(full, color=True)
         assert "\x1b" not in plain
-        assert "\x1b[31mwould break on Kafka 4.0:\x1b[0m" in colored
+        assert "\x1b[31mkproto: 1 of 2 clients would break on Kafka 4.0\x1b[0m" in colored
         assert re.sub(r"\x1b\[\d+m", "", colored) == plain
 
     def test_a_clients_name_cannot_control_the_terminal(self, hostile: Report) -> None:
@@ -154,7 +199,12 @@ class TestJson:
             "client_id": "consumer-1",
             "software_name": None,
             "software_version": None,
+            "library": "Java client",
+            "library_version": "0.9.0",
+            "library_first_release": "2.1.0",
         }
+        assert (found["breaking_clients"], found["protocol_errors"]) == (1, 1)
+        assert found["other_patch_releases"] == "Kafka 4.0.0 does not serve JoinGroup v0 and v1 (--target 4.0.0)"
 
     def test_the_run_and_the_advice_are_in_the_file(self, full: Report) -> None:
         found = json.loads(json_file.render(full))
@@ -224,9 +274,10 @@ class TestMarkdown:
     def test_versions_that_break_are_a_table(self, full: Report) -> None:
         assert (
             "## Would break on Kafka 4.0\n\n"
-            "| Request | Count | Why | Client |\n"
-            "| --- | --: | --- | --- |\n"
-            "| Fetch v1 | 12 | last served by 3.9; 4.0 serves v4-v17 | consumer-1 |\n"
+            "| Client | Request | Count | Why | Library |\n"
+            "| --- | --- | --: | --- | --- |\n"
+            "| consumer-1 | Fetch v1 | 12 | last served by 3.9; 4.0 serves v4-v17 "
+            "| Java client 0.9.0: use 2.1.0 or newer |\n"
         ) in markdown.render(full)
 
     def test_all_sections_are_there(self, full: Report) -> None:
@@ -252,7 +303,7 @@ class TestMarkdown:
         assert "<script>" not in rendered.replace("\\<script", "")
         assert not re.search(r"^# head", rendered, re.M)
         cells = [len(re.findall(r"(?<!\\)\|", line)) for line in rendered.splitlines() if line.startswith("|")]
-        assert set(cells) == {5}
+        assert set(cells) <= {5, 6}
 
     def test_a_command_with_backticks_is_quoted_as_code(self) -> None:
         run = type(FINISHED)(("sh", "-c", "echo ``"), 0, "2026-11-01T12:00:00+01:00", 1.0)
@@ -302,7 +353,7 @@ class TestHtml:
         for part in (
             "Kafka clients and Kafka 4.0",
             "java -jar 'an app.jar'",
-            "2 request versions would break on Kafka 4.0",
+            "1 of 2 clients would break on Kafka 4.0",
             "last served by 3.9; 4.0 serves v4-v17",
             "apache-kafka-java 4.3.1",
             "does not negotiate versions",
@@ -336,10 +387,7 @@ class TestHtml:
 
     @pytest.mark.parametrize(
         ("observations", "target", "banner"),
-        [
-            (old_consumer(), "3.9", "No request seen would break on Kafka 3.9"),
-            (Observations(), None, "No client connected"),
-        ],
+        [(old_consumer(), "3.9", "Nothing would break on Kafka 3.9"), (Observations(), None, "No client connected")],
     )
     def test_the_banner_states_the_result(self, observations: Observations, target: str | None, banner: str) -> None:
         assert f'role="status">{banner}</div>' in html_page.render(report_of(observations, target=target))

@@ -43,6 +43,7 @@ RUN = Command(
     (
         Option("--target", "RELEASE", "report what would break on this Kafka release (default: the newest)"),
         Option("--fail-on-removed", "", "exit with 1 if something would break there"),
+        Option("--fail-on-protocol-error", "", "exit with 3 if the broker closed a connection for what a client sent"),
         Option("--report", "FILE", "write the whole report: .json, .md or .html; may be repeated", repeats=True),
         BROKERS,
         Option("--port", "PORT", "port of the first broker (default: a free port for each)"),

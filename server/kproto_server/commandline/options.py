@@ -67,6 +67,7 @@ class RunOptions:
         "clock",
         "command",
         "data",
+        "fail_on_protocol_error",
         "fail_on_removed",
         "kafka_version",
         "port",
@@ -87,6 +88,7 @@ class RunOptions:
         port: int = 0,
         reports: tuple[str, ...] = (),
         fail_on_removed: bool = False,
+        fail_on_protocol_error: bool = False,
         data: DataDirectory | None = None,
     ) -> None:
         self.command: tuple[str, ...] = command
@@ -101,5 +103,6 @@ class RunOptions:
         self.reports: tuple[str, ...] = reports
         """Files to write; the suffix of each name selects the format."""
         self.fail_on_removed: bool = fail_on_removed
+        self.fail_on_protocol_error: bool = fail_on_protocol_error
         self.data: DataDirectory | None = data
         """The data directory; None: offsets and records stay in memory."""

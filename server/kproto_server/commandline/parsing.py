@@ -87,6 +87,7 @@ def run_options(words: Sequence[str]) -> RunOptions:
         port=_port(RUN, given, brokers, 0),
         reports=tuple(reports),
         fail_on_removed="--fail-on-removed" in given,
+        fail_on_protocol_error="--fail-on-protocol-error" in given,
         data=_data(RUN, given),
     )
 

@@ -43,6 +43,8 @@ FORWARDED = (*KEYBOARD_SIGNALS, *ENDING_SIGNALS)
 
 REMOVED = 1
 """Exit code of ``--fail-on-removed``."""
+PROTOCOL_ERROR = 3
+"""Exit code of ``--fail-on-protocol-error``."""
 NOT_WRITTEN = 2
 """Exit code if the command succeeded and a report could not be written."""
 NOT_EXECUTABLE = 126
@@ -91,7 +93,14 @@ def run(options: RunOptions) -> int:
         except OSError as error:  # the file was writable before the command ran
             write(sys.stderr, f"kproto run: --report: can't write {path!r}: {error.strerror}\n")
             exit_code = exit_code or NOT_WRITTEN
-    return REMOVED if exit_code == 0 and options.fail_on_removed and report.would_break else exit_code
+    return exit_code or _verdict(report, options)
+
+
+def _verdict(report: Report, options: RunOptions) -> int:
+    """Return the exit code that the options ask for; what would break comes first."""
+    if options.fail_on_removed and report.would_break:
+        return REMOVED
+    return PROTOCOL_ERROR if options.fail_on_protocol_error and report.protocol_errors else 0
 
 
 def _run_command(command: tuple[str, ...], bootstrap_servers: str) -> int:

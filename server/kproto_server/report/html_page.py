@@ -43,17 +43,15 @@ def _head(report: Report, title: str) -> Iterator[str]:
 
 
 def _banner(report: Report) -> Iterator[str]:
-    target = report.target.name
-    count = len(list(report.with_verdict(Verdict.BREAKS)))
-    if count:
-        kind, text = "bad", f"{phrases.plural(count, 'request version')} would break on Kafka {target}"
-    elif not report.clients:
-        kind, text = "", "No client connected"
+    if report.would_break:
+        kind = "bad"
     elif any(report.with_verdict(Verdict.UNDECIDED)):
-        kind, text = "warn", f"No request seen that would break on Kafka {target}; some are undecided"
+        kind = "warn"
     else:
-        kind, text = "good", f"No request seen would break on Kafka {target}"
-    yield f'<div class="banner {kind}" role="status">{text}</div>'
+        kind = "" if not report.requesting or report.protocol_errors else "good"
+    yield f'<div class="banner {kind}" role="status">{escape(phrases.headline(report))}</div>'
+    if report.protocol_errors:
+        yield f'<div class="banner bad" role="status">{escape(phrases.protocol_errors(report))}</div>'
 
 
 def _cards(report: Report) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from kproto_server.report import phrases
 from kproto_server.report.model import api_name, error_name, is_retriable
 from kproto_server.report.verdict import Verdict
 
@@ -27,8 +28,13 @@ def as_object(report: Report) -> dict[str, Any]:
         "schema": SCHEMA,
         "kafka_version": report.kafka_version.name,
         "target": report.target.name,
+        "other_patch_releases": phrases.patch_releases(report) or None,
         "would_break": report.would_break,
-        "breaks": [_named(sent) | _who(client) for client, sent in report.with_verdict(Verdict.BREAKS)],
+        "breaking_clients": len(report.breaking),
+        "protocol_errors": report.protocol_errors,
+        "breaks": [
+            _named(sent) | _who(client) | _library(client) for client, sent in report.with_verdict(Verdict.BREAKS)
+        ],
         "run": _run(report),
         "retention": _retention(report),
         "clients": [_client(client) for client in report.clients],
@@ -64,29 +70,43 @@ def _who(client: Client) -> dict[str, Any]:
     }
 
 
-def _client(client: Client) -> dict[str, Any]:
-    return _who(client) | {
-        "negotiates": client.negotiates,
-        "requests": [_sent(sent) for sent in client.sent],
-        "offset_commits": [
-            {"api_version": row.api_version, "layout": row.layout, "count": row.count, "overrides": row.overrides}
-            for row in client.commits
-        ],
-        "largest_retention_ms": client.largest_retention_ms,
-        "errors": [
-            _api(row.api_key, row.api_version)
-            | {
-                "error_code": row.error_code,
-                "error": error_name(row.error_code),
-                "retriable": is_retriable(row.error_code),
-                "count": row.count,
-            }
-            for row in client.errors
-        ],
-        "closed": [
-            _api(row.api_key, row.api_version) | {"reason": row.reason, "count": row.count} for row in client.closed
-        ],
+def _library(client: Client) -> dict[str, Any]:
+    found = client.library
+    return {
+        "library": found and found.library.name,
+        "library_version": found and found.version,
+        "library_first_release": found and found.library.first_release,
     }
+
+
+def _client(client: Client) -> dict[str, Any]:
+    return (
+        _who(client)
+        | _library(client)
+        | {
+            "would_break": client.would_break,
+            "negotiates": client.negotiates,
+            "requests": [_sent(sent) for sent in client.sent],
+            "offset_commits": [
+                {"api_version": row.api_version, "layout": row.layout, "count": row.count, "overrides": row.overrides}
+                for row in client.commits
+            ],
+            "largest_retention_ms": client.largest_retention_ms,
+            "errors": [
+                _api(row.api_key, row.api_version)
+                | {
+                    "error_code": row.error_code,
+                    "error": error_name(row.error_code),
+                    "retriable": is_retriable(row.error_code),
+                    "count": row.count,
+                }
+                for row in client.errors
+            ],
+            "closed": [
+                _api(row.api_key, row.api_version) | {"reason": row.reason, "count": row.count} for row in client.closed
+            ],
+        }
+    )
 
 
 def _sent(sent: Sent) -> dict[str, Any]:

@@ -23,14 +23,16 @@ WORDS = {
 
 
 def render(report: Report) -> str:
-    sections = [_head(report), _breaks(report), _requests(report), _commits(report), _errors(report), _closed(report)]
+    sections = [_head(report), _breaks(report), _closed(report), _requests(report), _commits(report), _errors(report)]
     return "\n".join(line for section in sections for line in section) + f"\n{phrases.MEANING}\n"
 
 
 def _head(report: Report) -> Iterator[str]:
-    target = report.target.name
-    yield f"# What clients sent, checked against Kafka {target}"
+    yield f"# {phrases.headline(report)}"
     yield ""
+    if report.protocol_errors:
+        yield f"**{phrases.protocol_errors(report)}.**"
+        yield ""
     if report.run is not None:
         yield f"- command: {_code(phrases.command(report.run))}"
         yield f"- {phrases.ended(report.run)}"
@@ -43,12 +45,22 @@ def _head(report: Report) -> Iterator[str]:
 def _breaks(report: Report) -> Iterator[str]:
     target = report.target.name
     rows = [
-        (sent.name, f"{sent.count:,}", phrases.why(sent, client, target), phrases.who(client))
+        (
+            phrases.who(client),
+            sent.name,
+            f"{sent.count:,}",
+            phrases.why(sent, client, target),
+            phrases.library(client, report.target) or "unknown",
+        )
         for client, sent in report.with_verdict(Verdict.BREAKS)
     ]
     yield f"## Would break on Kafka {target}"
     yield ""
-    yield from _table(("Request", "Count", "Why", "Client"), rows, right=1) if rows else ("No request seen.", "")
+    heads = ("Client", "Request", "Count", "Why", "Library")
+    yield from _table(heads, rows, right=2) if rows else ("No request seen.", "")
+    if note := phrases.patch_releases(report):
+        yield f"{note}."
+        yield ""
 
 
 def _requests(report: Report) -> Iterator[str]:

@@ -8,13 +8,24 @@ from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
 from kproto.messages import APIS
-from kproto_server.report.verdict import Releases, Verdict, releases, served_versions, verdict
+from kproto_server.report.libraries import recognize
+from kproto_server.report.verdict import (
+    API_VERSIONS,
+    OtherPatchReleases,
+    Releases,
+    Verdict,
+    other_patch_releases,
+    releases,
+    served_versions,
+    verdict,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from kproto_server.observation.observed import ClientSeen, ClosedSeen, CommitsSeen, ErrorsSeen, Snapshot
     from kproto_server.releases.kafka_version import KafkaVersion
+    from kproto_server.report.libraries import Recognized
 
 MINUTE_MS = 60_000
 
@@ -72,6 +83,8 @@ class Client:
     errors: tuple[ErrorsSeen, ...]
     closed: tuple[ClosedSeen, ...]
     largest_retention_ms: int | None
+    library: Recognized | None
+    """None: nothing that it sent shows it."""
 
     @property
     def software(self) -> str:
@@ -81,6 +94,15 @@ class Client:
     @property
     def request_count(self) -> int:
         return sum(sent.count for sent in self.sent)
+
+    @property
+    def would_break(self) -> bool:
+        return any(self.with_verdict(Verdict.BREAKS))
+
+    @property
+    def closed_count(self) -> int:
+        """Return how many of its connections the broker closed."""
+        return sum(row.count for row in self.closed)
 
     def with_verdict(self, wanted: Verdict) -> tuple[Sent, ...]:
         return tuple(sent for sent in self.sent if sent.verdict is wanted)
@@ -110,6 +132,8 @@ class Report:
     clients: tuple[Client, ...]
     retention: Retention | None
     """None: no client sent a retention override."""
+    other_patch_releases: OtherPatchReleases | None = None
+    """The patch releases of the target's line that serve other versions; None: there are none."""
     run: Run | None = None
 
     @cached_property
@@ -117,8 +141,23 @@ class Report:
         return sum(client.request_count for client in self.clients)
 
     @cached_property
+    def requesting(self) -> tuple[Client, ...]:
+        """Return the clients that sent a request; others only opened a connection, or sent what is no request."""
+        return tuple(client for client in self.clients if client.sent)
+
+    @cached_property
+    def breaking(self) -> tuple[Client, ...]:
+        """Return the clients that would break."""
+        return tuple(client for client in self.clients if client.would_break)
+
+    @property
     def would_break(self) -> bool:
-        return any(self.with_verdict(Verdict.BREAKS))
+        return bool(self.breaking)
+
+    @cached_property
+    def protocol_errors(self) -> int:
+        """Return how many connections the broker closed because of what the client sent."""
+        return sum(client.closed_count for client in self.clients)
 
     def with_verdict(self, wanted: Verdict) -> Iterator[tuple[Client, Sent]]:
         return ((client, sent) for client in self.clients for sent in client.with_verdict(wanted))
@@ -146,6 +185,7 @@ def build(
         kafka_version=kafka_version,
         clients=tuple(_client(seen, kafka_version, target) for seen in snapshot.clients),
         retention=_retention(snapshot.largest_retention_ms, offsets_retention_minutes),
+        other_patch_releases=other_patch_releases(target),
         run=run,
     )
 
@@ -173,6 +213,8 @@ def is_retriable(error_code: int) -> bool:
 
 
 def _client(seen: ClientSeen, kafka_version: KafkaVersion, target: KafkaVersion) -> Client:
+    counts = _counts(seen)
+
     def checked(api_key: int, api_version: int, count: int) -> Sent:
         return Sent(
             api_key=api_key,
@@ -190,12 +232,26 @@ def _client(seen: ClientSeen, kafka_version: KafkaVersion, target: KafkaVersion)
         software_name=seen.software_name,
         software_version=seen.software_version,
         negotiates=seen.negotiates,
-        sent=tuple(checked(*key, count) for key, count in sorted(_counts(seen).items())),
+        sent=tuple(checked(*key, count) for key, count in sorted(counts.items())),
         commits=seen.commits,
-        errors=seen.errors,
+        errors=tuple(row for row in seen.errors if not _is_protocol(row)),
         closed=seen.closed,
         largest_retention_ms=seen.largest_retention_ms,
+        library=recognize(
+            seen.client_id, seen.software_name, seen.software_version, counts, negotiates=seen.negotiates
+        ),
     )
+
+
+def _is_protocol(row: ErrorsSeen) -> bool:
+    """Return whether an error code is a step of the protocol, which every client takes, and no failure.
+
+    A new member receives its id with MEMBER_ID_REQUIRED (KIP-394), and a client that is newer than the broker receives
+    the broker's versions with UNSUPPORTED_VERSION (KIP-511).
+    """
+    if row.api_key == API_VERSIONS:
+        return row.error_code == ErrorCode.UNSUPPORTED_VERSION
+    return row.error_code == ErrorCode.MEMBER_ID_REQUIRED
 
 
 def _counts(seen: ClientSeen) -> dict[tuple[int, int], int]:

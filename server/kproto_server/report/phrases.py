@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from kproto_server.report.model import api_name, error_name, is_retriable
+from kproto_server.report.verdict import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.report.model import Client, Report, Retention, Run, Sent
 
 UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
@@ -60,6 +65,66 @@ def who(client: Client) -> str:
     """Return a client's id, and its software if known."""
     name = plain(client.client_id) or "(no client id)"
     return f"{name} ({plain(client.software)})" if client.software else name
+
+
+LONG_NAME = 60
+"""A longer client id is abbreviated on a terminal, unless that makes it equal to another one."""
+
+
+def short_names(names: Collection[str]) -> dict[str, str]:
+    """Return each name as a terminal shows it: a long one loses its middle, but never where two names differ."""
+    short = {name: name if len(name) <= LONG_NAME else f"{name[:28]}...{name[-28:]}" for name in names}
+    counts = Counter(short.values())
+    return {name: shown if counts[shown] == 1 else name for name, shown in short.items()}
+
+
+def headline(report: Report) -> str:
+    """Return how many clients would break, one sentence."""
+    target = report.target.name
+    if not report.requesting:
+        return "No client sent a request" if report.clients else "No client connected"
+    if report.would_break:
+        return f"{len(report.breaking):,} of {plural(len(report.requesting), 'client')} would break on Kafka {target}"
+    if any(report.with_verdict(Verdict.UNDECIDED)):
+        return f"No request seen that would break on Kafka {target}; some are undecided"
+    return f"Nothing would break on Kafka {target}"
+
+
+def protocol_errors(report: Report) -> str:
+    """Return how many connections broke, one sentence; empty if none did."""
+    count = report.protocol_errors
+    return f"{plural(count, 'connection')} broke: protocol errors" if count else ""
+
+
+def library(client: Client, target: KafkaVersion) -> str:
+    """Return the library of a client that would break and the release to use; empty if the library is unknown."""
+    if client.library is None:
+        return ""
+    # The advice is that of KIP-896, whose versions Kafka 4.0 removed.
+    return f"{client.library.name}: {client.library.advice}" if target.at_least(4, 0) else client.library.name
+
+
+def patch_releases(report: Report) -> str:
+    """Return how other patch releases of the target's line differ from it, one sentence; empty if they do not."""
+    other = report.other_patch_releases
+    if other is None:
+        return ""
+    is_one = other.name.count(".") > 1  # else the rest of the line
+    releases, verbs = (
+        (other.name, ("also serves", "does not serve"))
+        if is_one
+        else (f"{other.name}.1 and newer", ("also serve", "do not serve"))
+    )
+    versions = (other.served, other.not_served)
+    differs = [f"{verb} {_version_names(found)}" for verb, found in zip(verbs, versions, strict=True) if found]
+    return f"Kafka {releases} {' and '.join(differs)} (--target {other.name})"
+
+
+def _version_names(versions: Iterable[tuple[int, int]]) -> str:
+    found: dict[int, list[str]] = {}
+    for api_key, api_version in versions:
+        found.setdefault(api_key, []).append(f"v{api_version}")
+    return ", ".join(f"{api_name(api_key)} {' and '.join(names)}" for api_key, names in found.items())
 
 
 def command(run: Run) -> str:

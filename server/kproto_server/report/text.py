@@ -1,4 +1,4 @@
-"""The report for a terminal: the most important lines first, about twenty at most; report files have everything."""
+"""The report for a terminal: the verdicts first, with every row that breaks; report files have everything."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kproto_server.report.model import api_name
 from kproto_server.report.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kproto_server.report.model import Client, Report, Sent
 
@@ -26,33 +26,37 @@ RED, GREEN, YELLOW, BOLD, PLAIN = "31", "32", "33", "1", ""
 
 
 class Line(NamedTuple):
-    """One line before it is shortened to the terminal's width, and the code of its color."""
+    """One line before it is wrapped at the terminal's width, and the code of its color."""
 
     text: str
     style: str = PLAIN
 
 
 def render(report: Report, *, width: int = WIDTH_MAX, color: bool = False, saved_as: Sequence[str] = ()) -> str:
-    """Return the report's lines.
+    """Return the report's lines. Nothing is cut: a line that is too long goes on in the next one.
 
     Args:
         width: the columns of the terminal; lines have between 40 and 100. Only file names may be longer.
     """
     width = min(max(width, WIDTH_MIN), WIDTH_MAX)
+    names = phrases.short_names({phrases.who(client) for client in report.clients})
     lines = [
         *_headline(report),
-        *_clients(report, width),
-        *_verdict(report),
+        *_breaks(report, names),
+        *_closed(report, names),
+        *_clients(report, names, width),
+        *_other_verdicts(report),
         *_commits(report),
         *_errors(report),
-        *_closed(report),
     ]
-    shown = [_painted(_shortened(text, width), style if color else PLAIN) for text, style in lines]
+    shown = [_painted(part, style if color else PLAIN) for text, style in lines for part in _wrapped(text, width)]
     return "".join(f"{line}\n" for line in (*shown, *(f"whole report: {path}" for path in saved_as)))
 
 
-def _shortened(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 3] + "..."
+def _wrapped(text: str, width: int) -> list[str]:
+    if len(text) <= width:
+        return [text]
+    return textwrap.wrap(text, width, subsequent_indent="      ", break_on_hyphens=False)
 
 
 def _painted(text: str, style: str) -> str:
@@ -60,19 +64,50 @@ def _painted(text: str, style: str) -> str:
 
 
 def _headline(report: Report) -> Iterator[Line]:
-    clients, requests = phrases.plural(len(report.clients), "client"), phrases.plural(report.request_count, "request")
-    to_whom = "" if report.kafka_version.is_latest else f" to a broker of Kafka {report.kafka_version.name}"
-    yield Line(f"kproto: {clients} sent {requests}{to_whom}" if report.clients else "kproto: no client connected", BOLD)
+    """Yield the verdicts: of the target, and of broken connections."""
+    sentence, broken = phrases.headline(report), phrases.protocol_errors(report)
+    style = RED if report.would_break else BOLD if not report.requesting else _style_without_breaks(report)
+    sentence = sentence if sentence[0].isdigit() else sentence[0].lower() + sentence[1:]
+    yield Line(f"kproto: {sentence}", style)
+    if broken:
+        yield Line(f"kproto: {broken}", RED)
     if not report.clients:
         yield Line("  the command finds the broker's address in KAFKA_BOOTSTRAP_SERVERS")
 
 
-def _clients(report: Report, width: int) -> Iterator[Line]:
-    lines_max = API_LINES_MAX if len(report.clients) <= FEW_CLIENTS else 1
-    for client in report.clients[:ROWS_MAX]:
-        yield Line(f"  {phrases.who(client)}: {phrases.plural(client.request_count, 'request')}")
+def _style_without_breaks(report: Report) -> str:
+    is_undecided = any(report.with_verdict(Verdict.UNDECIDED))
+    return YELLOW if is_undecided else PLAIN if report.protocol_errors else GREEN
+
+
+def _breaks(report: Report, names: Mapping[str, str]) -> Iterator[Line]:
+    """Yield every request that would break, and for each such client the library and its advice."""
+    target = report.target.name
+    rows = [
+        (sent.name, phrases.times(sent.count), phrases.why(sent, client, target), names[phrases.who(client)])
+        for client, sent in report.with_verdict(Verdict.BREAKS)
+    ]
+    if rows:
+        yield from _table(rows, limit=len(rows))
+    for client in report.breaking:
+        if library := phrases.library(client, report.target):
+            yield Line(f"  {names[phrases.who(client)]}: {library}")
+    if note := phrases.patch_releases(report):
+        yield Line(f"  {note}")
+
+
+def _clients(report: Report, names: Mapping[str, str], width: int) -> Iterator[Line]:
+    clients = report.requesting
+    if not clients:
+        return
+    count, requests = phrases.plural(len(clients), "client"), phrases.plural(report.request_count, "request")
+    to_whom = "" if report.kafka_version.is_latest else f" to a broker of Kafka {report.kafka_version.name}"
+    yield Line(f"{count} sent {requests}{to_whom}:", BOLD)
+    lines_max = API_LINES_MAX if len(clients) <= FEW_CLIENTS else 1
+    for client in clients[:ROWS_MAX]:
+        yield Line(f"  {names[phrases.who(client)]}: {phrases.plural(client.request_count, 'request')}")
         yield from (Line(f"    {line}") for line in _names_in(lines_max, _names_by_api(client), width - 4))
-    yield from _rest(report.clients, "client")
+    yield from _rest(clients, "client", ROWS_MAX)
 
 
 def _names_by_api(client: Client) -> list[str]:
@@ -94,20 +129,11 @@ def _names_in(lines_max: int, names: Sequence[str], width: int) -> list[str]:
     return []
 
 
-def _verdict(report: Report) -> Iterator[Line]:
-    target = report.target.name
-    breaks = list(report.with_verdict(Verdict.BREAKS))
+def _other_verdicts(report: Report) -> Iterator[Line]:
     undecided = list(report.with_verdict(Verdict.UNDECIDED))
     newer = list(report.with_verdict(Verdict.NEWER))
-    if breaks:
-        yield Line(f"would break on Kafka {target}:", RED)
-        rows = [(s.name, phrases.times(s.count), phrases.why(s, c, target), phrases.who(c)) for c, s in breaks]
-        yield from _table(rows)
-    elif undecided:
-        yield Line(f"no request seen that would break on Kafka {target}, but some are undecided", YELLOW)
-    elif report.clients:
-        yield Line(f"nothing would break on Kafka {target}", GREEN)
     if newer:
+        target = report.target.name
         yield Line(f"newer than {target}, clients that negotiate step down where they can: {_names(newer)}")
     if undecided:
         yield Line(f"not decided, since Kafka version {report.kafka_version.name} was the limit: {_names(undecided)}")
@@ -132,37 +158,38 @@ def _errors(report: Report) -> Iterator[Line]:
         yield from _table([(api, phrases.times(count), error) for api, error, count in rows])
 
 
-def _closed(report: Report) -> Iterator[Line]:
+def _closed(report: Report, names: Mapping[str, str]) -> Iterator[Line]:
+    """Yield every reason for which the broker closed connections."""
     rows = [
         (
             phrases.request_name(row.api_key, row.api_version),
             phrases.times(row.count),
             phrases.plain(row.reason),
-            phrases.who(client),
+            names[phrases.who(client)],
         )
         for client in report.clients
         for row in client.closed
     ]
     if rows:
         yield Line("connections that the broker closed:", YELLOW)
-        yield from _table(rows)
+        yield from _table(rows, limit=len(rows))
 
 
 def _names(rows: Sequence[tuple[Client, Sent]]) -> str:
     return ", ".join(dict.fromkeys(sent.name for _, sent in rows))
 
 
-def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[Line]:
+def _table(rows: Sequence[tuple[str, ...]], limit: int = ROWS_MAX) -> Iterator[Line]:
     """Yield rows in aligned columns; the second column holds counts, aligned right."""
-    shown = rows[:ROWS_MAX]
+    shown = rows[:limit]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     for row in shown:
         cells = [cell.ljust(size) for cell, size in zip(row, widths, strict=True)]
         cells[1] = row[1].rjust(widths[1])
         yield Line(f"  {'  '.join(cells)}".rstrip())
-    yield from _rest(rows, "row")
+    yield from _rest(rows, "row", limit)
 
 
-def _rest(rows: Sequence[object], noun: str) -> Iterator[Line]:
-    if len(rows) > ROWS_MAX:
-        yield Line(f"  and {phrases.plural(len(rows) - ROWS_MAX, f'more {noun}')} (--report FILE has all)")
+def _rest(rows: Sequence[object], noun: str, limit: int) -> Iterator[Line]:
+    if len(rows) > limit:
+        yield Line(f"  and {phrases.plural(len(rows) - limit, f'more {noun}')} (--report FILE has all)")

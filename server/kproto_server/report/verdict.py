@@ -44,6 +44,17 @@ class Releases(NamedTuple):
     """The newest such release before the target; None: there is none."""
 
 
+class OtherPatchReleases(NamedTuple):
+    """Patch releases of the target's line that serve other versions than the target."""
+
+    name: str
+    """The release or line that has them: ``4.0.0`` beside the line 4.0, ``4.0`` beside 4.0.0."""
+    served: tuple[tuple[int, int], ...]
+    """(API key, version) that they serve and the target does not."""
+    not_served: tuple[tuple[int, int], ...]
+    """(API key, version) that the target serves and they do not."""
+
+
 def target_named(name: str | None) -> KafkaVersion:
     """Return the release to check against: by default, and for ``latest``, the newest one.
 
@@ -81,6 +92,27 @@ def releases(api_key: int, api_version: int, target: KafkaVersion) -> Releases:
     serving = releases_serving(api_key, api_version)
     older = [line for line in serving if line in before]
     return Releases(serving[0] if serving else None, older[-1] if older else None)
+
+
+def other_patch_releases(target: KafkaVersion) -> OtherPatchReleases | None:
+    """Return the patch releases of the target's line that serve other versions; None: there are none."""
+    line = line_of(target)
+    names = kafka_version_names()
+    related = [name for name in names if name.startswith(f"{line}.") or line.startswith(f"{name}.")]
+    for other in map(KafkaVersion.named, related):
+        here, there = _served(target), _served(other)
+        if here != there:
+            return OtherPatchReleases(other.name, tuple(sorted(there - here)), tuple(sorted(here - there)))
+    return None
+
+
+def _served(release: KafkaVersion) -> set[tuple[int, int]]:
+    return {
+        (api_key, api_version)
+        for api_key, (low, high) in release.api_versions.items()
+        for api_version in range(low, high + 1)
+        if release.serves(api_key, api_version)
+    }
 
 
 def served_versions(api_key: int, target: KafkaVersion) -> tuple[int, int] | None:
