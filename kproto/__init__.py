@@ -16,6 +16,7 @@ from kproto.errors import (
     NoLog,
     ProtocolError,
     RemoteProtocolError,
+    StringTooLong,
     UnsupportedVersion,
     UsageError,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "NoLog",
     "ProtocolError",
     "RemoteProtocolError",
+    "StringTooLong",
     "UnsupportedVersion",
     "UsageError",
 ]

@@ -153,6 +153,10 @@ DEFAULTS: dict[str, Any] = {
 }  # fmt: skip
 
 
+STRING_SIZE_MAX = 0x7FFF
+"""Bytes of the longest string: the largest int16, which Kafka checks for compact strings too."""
+
+
 class TaggedField(NamedTuple):
     """A tagged field that is not declared; ``data`` is its content without tag and size."""
 

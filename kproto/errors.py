@@ -7,6 +7,7 @@ that a caller asked for something that does not exist, or that a log cannot be r
     ├── ProtocolError            the wire protocol
     │   ├── LocalProtocolError   our side asked for bytes that the protocol cannot express
     │   │   └── EncodeError
+    │   │       └── StringTooLong
     │   ├── RemoteProtocolError  the peer sent bytes that are not what they claim to be
     │   │   ├── DecodeError
     │   │   │   └── CorruptBatch
@@ -75,6 +76,10 @@ class EncodeError(LocalProtocolError):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class StringTooLong(EncodeError):
+    """A string has more bytes than the protocol can express; a broker responds UNKNOWN_SERVER_ERROR then."""
 
 
 class UnsupportedVersion(ProtocolError):

@@ -27,7 +27,6 @@ from construct import (
     Int32ub,
     Int64sb,
     StreamError,
-    StringError,
     Struct,
     ValidationError,
     stream_read,
@@ -35,15 +34,14 @@ from construct import (
     stream_write,
 )
 
-from kproto.declaration import TaggedField
+from kproto.declaration import STRING_SIZE_MAX, TaggedField
+from kproto.java_text import text_of
 
 INTEGERS: dict[str, Construct] = {
     "int8": Int8sb, "int16": Int16sb, "uint16": Int16ub, "int32": Int32sb, "uint32": Int32ub, "int64": Int64sb,
     "float64": Float64b,
 }  # fmt: skip
 
-STRING_SIZE_MAX = 0x7FFF
-"""Bytes of the longest string: the largest int16, which Kafka checks for compact strings too."""
 UVARINT_MAX = 0xFFFFFFFF
 UVARINT_BYTES_MAX = 5
 """Bytes of the longest unsigned varint: 32 bits, seven in each byte."""
@@ -152,10 +150,7 @@ class KafkaString(Prefixed):
             return None
         if length > STRING_SIZE_MAX:
             raise ValidationError(f"string of {length} bytes, the most is {STRING_SIZE_MAX}", path=path)
-        try:
-            return read_exactly(stream, length, path).decode()
-        except UnicodeDecodeError as error:
-            raise StringError(f"not UTF-8: {error.reason}", path=path) from None
+        return text_of(read_exactly(stream, length, path))
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         data = None if obj is None else obj.encode()

@@ -10,8 +10,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kproto.declaration import TaggedField
-from kproto.errors import DecodeError, EncodeError, KprotoError
+from kproto.declaration import STRING_SIZE_MAX, TaggedField
+from kproto.errors import DecodeError, EncodeError, KprotoError, StringTooLong
+from kproto.java_text import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -167,7 +168,7 @@ class UniformArray:
     The plan for the last string is kept: the metadata of commits is mostly the same in commit after commit.
     """
 
-    STRING_SIZE_MAX = 40
+    COMPARED_SIZE_MAX = 40
     """Bytes of the longest string that is compared byte by byte; beyond that, the loop is faster."""
 
     def __init__(self, before: str, prefix: str, kind: str, after: str, zeros: tuple[int, ...], nullable: bool) -> None:
@@ -207,10 +208,10 @@ class UniformArray:
         """Return the plan for the string that is encoded at this position; None if it is null, too long or cut."""
         size = struct.calcsize(">" + self.prefix)
         (length,) = struct.unpack_from(">" + self.prefix, data, position)
-        length -= self.prefix == "B"  # a compact length is one more; one above 127 exceeds STRING_SIZE_MAX anyway
+        length -= self.prefix == "B"  # a compact length is one more; one above 127 exceeds COMPARED_SIZE_MAX anyway
         if length < 0:
             return self._make_plan(data[position : position + size], None) if self.nullable else None
-        if size + length > self.STRING_SIZE_MAX or position + size + length > len(data):
+        if size + length > self.COMPARED_SIZE_MAX or position + size + length > len(data):
             return None
         end = position + size + length
         return self._make_plan(data[position:end], data[position + size : end])
@@ -221,11 +222,43 @@ class UniformArray:
         checked += [(zero % stride, 0) for zero in self.zeros]
         return _Plan(
             string=string,
-            value=content.decode() if self.is_text and content is not None else content,
+            value=None if content is None else content.decode() if self.is_text else bytes(content),
             stride=stride,
             checks=tuple((slice(position, None, stride), byte) for position, byte in checked),
             rows=struct.Struct(f">{self.codes[0]}{len(string)}x{self.codes[1]}").iter_unpack,
         )
+
+
+class ReplacingBytes(bytes):
+    """Bytes of which each slice is decoded as text by `text_of`, so that generated code accepts malformed text."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        found: Any = super().__getitem__(key)
+        return ReplacingBytes(found) if type(key) is slice else found
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return text_of(bytes(self))
+
+
+def decode_malformed_text(
+    decode: Callable[[bytes, int], tuple[Any, int]], data: bytes, position: int
+) -> tuple[Any, int]:
+    """Return what a generated decoder returns for bytes whose text is not UTF-8, with replacement characters in it.
+
+    Theory of operation. Generated code decodes text strictly, the fastest way. When that fails, which no correct client
+    causes, the same code runs again on bytes that replace malformed text: it takes several times longer.
+    """
+    value, end = decode(ReplacingBytes(data), position)
+    return _with_plain_bytes(value), end
+
+
+def _with_plain_bytes(value: Any) -> Any:
+    """Return a value with `bytes` in the place of `ReplacingBytes`."""
+    if type(value) is ReplacingBytes:
+        return bytes(value)
+    return new(type(value), map(_with_plain_bytes, value)) if isinstance(value, tuple) else value
 
 
 def decode_failed(cls: type[VersionedStruct], version: int, data: bytes, position: int) -> DecodeError:
@@ -243,6 +276,9 @@ def decode_failed(cls: type[VersionedStruct], version: int, data: bytes, positio
 
 def encode_failed(cls: type[VersionedStruct], version: int, value: Any, cause: Exception) -> EncodeError:
     """Return the error that names what is wrong with a value that the generated encoder refused."""
+    too_long = _too_long(value, cls.__name__)
+    if too_long is not None:
+        return too_long
     from kproto.interpret import InterpretedCodec
 
     try:
@@ -250,3 +286,19 @@ def encode_failed(cls: type[VersionedStruct], version: int, value: Any, cause: E
     except EncodeError as error:
         return error
     return EncodeError(cls.__name__, str(cause) or "refused")
+
+
+def _too_long(value: Any, path: str) -> StringTooLong | None:
+    """Return the error for the first string within a value that is too long; None if there is none."""
+    if isinstance(value, str):
+        size = len(value.encode("utf-8", "replace"))
+        reason = f"string of {size} bytes, the most is {STRING_SIZE_MAX}"
+        return StringTooLong(path, reason) if size > STRING_SIZE_MAX else None
+    if not isinstance(value, tuple):
+        return None
+    names = getattr(value, "_fields", None)
+    for index, item in enumerate(value):
+        found = _too_long(item, f"{path}[{index}]" if names is None else f"{path}.{names[index]}")
+        if found is not None:
+            return found
+    return None

@@ -22,11 +22,12 @@ from typing import NamedTuple
 
 from construct import Construct
 
+from kproto.declaration import STRING_SIZE_MAX
 from kproto.generate.constants import ModuleConstants
 from kproto.generate.emitter import Emitter
 from kproto.generate.rows import Row
 from kproto.generate.tree import codes_size, default_length, fixed_code, prefix_code, size_min
-from kproto.primitives import STRING_SIZE_MAX, KafkaArray, KafkaString, NullableStruct, Prefixed, TypedStruct
+from kproto.primitives import KafkaArray, KafkaString, NullableStruct, Prefixed, TypedStruct
 
 
 class NullGuess(NamedTuple):

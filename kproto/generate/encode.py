@@ -15,9 +15,10 @@ import struct
 
 from construct import Construct
 
+from kproto.declaration import STRING_SIZE_MAX
 from kproto.generate.emitter import Emitter
 from kproto.generate.tree import fixed_code, prefix_code
-from kproto.primitives import STRING_SIZE_MAX, KafkaArray, KafkaString, NullableStruct, Prefixed, TypedStruct
+from kproto.primitives import KafkaArray, KafkaString, NullableStruct, Prefixed, TypedStruct
 
 CHECKED = {"16s": "check_uuid({})", "?": "check_bool({})"}
 """Struct codes for which ``struct`` accepts wrong values -> the expression that refuses them."""

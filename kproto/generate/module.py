@@ -19,8 +19,8 @@ PREAMBLE = """\
 import struct
 from kproto.declaration import TaggedField
 from kproto.runtime import (BULK_READ_MIN, FAILURES, PACK_MAX, PACK_MIN, Packers, UVARINTS, UniformArray, check_bool,
-    check_uuid, decode_failed, encode_failed, join, malformed, more_uvarint, new, read_uvarint, tag_section,
-    unknown_tags, uvarint)
+    check_uuid, decode_failed, decode_malformed_text, encode_failed, join, malformed, more_uvarint, new, read_uvarint,
+    tag_section, unknown_tags, uvarint)
 """
 
 
@@ -53,6 +53,7 @@ class Module:
             f"        value = {expression}",
             "        if p > size: malformed()",
             "        return value, p",
+            f"    except UnicodeDecodeError: return decode_malformed_text(decode_{name}_{version}, b, start)",
             "    except FAILURES: pass",
             f"    raise decode_failed({name}, {version}, b, start)",
         ])  # fmt: skip
@@ -76,7 +77,7 @@ class Module:
         """
         name = f"{verb}_{cls}_{version}"
         text = "\n".join(body)
-        without_version = text.replace(f"{cls}, {version},", f"{cls},")
+        without_version = text.replace(f"{cls}, {version},", f"{cls},").replace(name, verb)
         if (earlier := self.bodies.get(without_version)) is not None:
             self.functions.append(f"{name} = {earlier}\n")
             return

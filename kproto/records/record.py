@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.errors import DecodeError, EncodeError
+from kproto.java_text import text_of
 from kproto.records.varint import more_varlong, varint, varlong
 from kproto.runtime import FAILURES, malformed, more_uvarint
 
@@ -132,7 +133,7 @@ def _headers(data: bytes, p: int, count: int) -> tuple[tuple[RecordHeader, ...],
         if key is None:
             malformed()
         else:
-            name = key.decode()
+            name = text_of(key)
             value, p = _nullable_bytes(data, p)
             headers.append(RecordHeader(name, value))
     return tuple(headers), p

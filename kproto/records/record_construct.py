@@ -11,6 +11,7 @@ from typing import Any
 from construct import Construct, Struct, ValidationError, stream_tell, stream_write
 
 from kproto.errors import EncodeError
+from kproto.java_text import text_of
 from kproto.primitives import INTEGERS, bytes_left, read_exactly
 from kproto.records.varint import varint, varlong
 
@@ -69,10 +70,7 @@ class VarintString(VarintBytes):
         encoded = super()._parse(stream, context, path)
         if encoded is None:
             raise ValidationError("null, but a header has a key", path=path)
-        try:
-            return encoded.decode()
-        except UnicodeDecodeError as error:
-            raise ValidationError(str(error), path=path) from None
+        return text_of(encoded)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         super()._build(obj.encode(), stream, context, path)

@@ -7,7 +7,7 @@ Each hostile number replaces each size field of valid bodies of every layout; Hy
 from __future__ import annotations
 
 import tracemalloc
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from kproto.declaration import Array, Field, Int8, Struct, TaggedField, fields_of, since
 from kproto.errors import DecodeError
+from kproto.java_text import text_of
 from kproto.message import Message
 from kproto.message_codec import message_codec
 from kproto.messages.k03_metadata import MetadataRequest
 from kproto.messages.k08_offset_commit import OffsetCommitRequest
 from kproto.messages.k11_join_group import JoinGroupRequest
-from kproto.runtime import BULK_READ_MIN, DIAGNOSIS_SIZE_MAX
+from kproto.runtime import BULK_READ_MIN, DIAGNOSIS_SIZE_MAX, ReplacingBytes
 from tests.codec.bodies import SOURCES, SizeField, Source, decode_with_both, each_source, size_fields
 from tests.codec.strategies import EXAMPLES, TEXT_SIZE_MAX, Edges, array_paths, messages, with_array_size
 
@@ -79,13 +80,55 @@ def test_hostile_lengths_counts_and_tags_give_the_same_result(source: Source, mo
             assert decode_with_both(source, hostile) is None or number not in TOO_LONG
 
 
+MALFORMED = {
+    "c328": "\ufffd(",
+    "eda0": "\ufffd",  # the beginning of a surrogate
+    "eda080": "\ufffd",
+    "eda07f": "\ufffd\x7f",
+    "edbfbf41": "\ufffdA",
+    "ed9f": "\ufffd",  # the beginning of a character
+    "e08080": "\ufffd\ufffd\ufffd",  # a character in more bytes than it needs
+    "e1eda080": "\ufffd\ufffd",
+    "f0808080": "\ufffd\ufffd\ufffd\ufffd",
+    "f09f98": "\ufffd",
+    "f4908080": "\ufffd\ufffd\ufffd\ufffd",
+    "ff": "\ufffd",
+    "c080": "\ufffd\ufffd",
+    "80bf": "\ufffd\ufffd",
+    "ffc328eda080": "\ufffd\ufffd(\ufffd",  # measured on 0.10.2.2, 2.8.2 and 4.4.0
+}
+"""Bytes, and the text that Java decodes them as (java.lang.String of OpenJDK 17)."""
+
+
+@pytest.mark.parametrize("malformed", MALFORMED)
+def test_malformed_text_is_replaced_as_in_java(malformed: str) -> None:
+    assert text_of(bytes.fromhex(malformed)) == MALFORMED[malformed]
+    assert text_of(b"a" + bytes.fromhex(malformed) + b"z") == f"a{MALFORMED[malformed]}z"
+
+
 @each_source
-def test_text_that_is_not_utf_8_is_refused(source: Source) -> None:
+def test_text_that_is_not_utf_8_is_decoded_with_replacement_characters(source: Source) -> None:
+    """Both codecs accept it; a value of bytes stays as it is."""
     body = message_codec(source.cls, source.version).encode(Edges(size=1, text=2).of(source.cls, source.version))
     for position in range(len(body) - 1):
         if body[position : position + 2] == b"ss":
-            assert decode_with_both(source, body[:position] + b"\xc3\x28" + body[position + 2 :]) is None
-            assert decode_with_both(source, body[:position] + b"\xed\xa0" + body[position + 2 :]) is None
+            for hexadecimal in ("c328", "eda0", "bbbb"):
+                hostile = body[:position] + bytes.fromhex(hexadecimal) + body[position + 2 :]
+                found = decode_with_both(source, hostile)
+                assert found is not None
+                assert text_of(bytes.fromhex(hexadecimal)) in strings_of(found[0])
+                assert ReplacingBytes not in types_of(found[0])
+
+
+def strings_of(value: Any) -> list[str]:
+    if isinstance(value, tuple):
+        return [found for item in value for found in strings_of(item)]
+    return [value] if isinstance(value, str) else []
+
+
+def types_of(value: Any) -> set[type]:
+    inner = (types_of(item) for item in value) if isinstance(value, tuple) else ()
+    return {type(value)}.union(*inner)
 
 
 LONGEST = b"\x80\x80\x02" + b"s" * TEXT_SIZE_MAX

@@ -16,6 +16,8 @@ from kproto.messages import APIS, module_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kproto.errors import StringTooLong
+    from kproto.message import Request, Response
     from kproto_server.observation.observe import Observations
     from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.requests.endpoint import Endpoint
@@ -40,6 +42,17 @@ def handler(api_key: int) -> Callable[[Any, Any], Any]:
     from kproto_server.handlers import unsupported
 
     return unsupported.handler(APIS[api_key])
+
+
+def failure(request: Request, api_version: int, error: StringTooLong) -> Response:
+    """Return the response to a request whose result cannot be encoded.
+
+    Raises:
+        StringTooLong: the error, if the API has no such response.
+    """
+    from kproto_server.handlers import failed
+
+    return failed.respond(request, api_version, error)
 
 
 def own_endpoint(

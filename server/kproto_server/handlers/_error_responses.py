@@ -1,7 +1,8 @@
 """Error responses built from the declaration of an API: where its error goes, and which request fields it repeats.
 
 A response has all fields of its declaration. A field without a given value is null where the declaration allows null,
-otherwise empty, 0, or its default. Only APIs that do nothing in kproto use this module, so it need not be fast.
+otherwise empty, 0, or its default. Only APIs that do nothing in kproto, and requests that fail, use this module, so it
+need not be fast.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from kproto.errors import DecodeError, FrameTooLarge
+from kproto.errors import DecodeError, FrameTooLarge, StringTooLong
 from kproto.framing import FrameReader
 from kproto.headers import read_request_header, response_frame
 from kproto_server.commit_cache.cache import CommitCache
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kproto")
 
+REFUSED = (DecodeError, CloseConnection, StringTooLong)
+"""What clients can cause; any other exception is a defect."""
 DEFECT = "API key %d version %d from %r"
 DEFECT_OF_CACHE = "commit cache, request from %r"
 CLOSED_BY_DEFECT = "the broker failed on this request; its log says how"
@@ -192,6 +194,9 @@ class Connection:
                 responses = self._defer(self._deferred(result, exchange), 0)
             else:
                 responses = [self._encode(*exchange, result)]
+        except REFUSED as error:
+            self._fail(str(error), exchange.context.api_key, exchange.context.api_version)
+            return b""
         except Exception:
             logger.exception(DEFECT, exchange.context.api_key, exchange.context.api_version, self._client_id)
             self._fail(CLOSED_BY_DEFECT, exchange.context.api_key, exchange.context.api_version)
@@ -370,12 +375,15 @@ class Connection:
             )
             dispatcher.observations.request(self.info, client_id, api_key, api_version)
             request = endpoint.decode(frame, body_position, context)
-            result = endpoint.handle(request, context)
+            try:
+                result = endpoint.handle(request, context)
+            except StringTooLong as error:  # in a record of the offsets log
+                result = endpoint.fail(request, error)
             if isinstance(result, (DelayedOperation, DeferredResponse)):
                 exchange = Exchange(frame, body_position, correlation_id, endpoint, context, request)
                 return self._wait(result, exchange)
             return self._encode(frame, body_position, correlation_id, endpoint, context, request, result)
-        except (DecodeError, CloseConnection) as error:
+        except REFUSED as error:
             self._fail(str(error), api_key, api_version)
         except Exception:
             logger.exception(DEFECT, api_key, api_version, self._client_id)
@@ -404,6 +412,9 @@ class Connection:
                 return
             try:
                 place.response = self._encode(*exchange, result)
+            except REFUSED as error:
+                place.response = b""
+                self._fail(str(error), exchange.context.api_key, exchange.context.api_version)
             except Exception:
                 place.response = b""
                 logger.exception(DEFECT, exchange.context.api_key, exchange.context.api_version, self._client_id)
@@ -427,11 +438,16 @@ class Connection:
         """Return the frame of a response; the commit cache may learn from it."""
         if isinstance(response, NoResponse):
             return b""
+        try:
+            body = endpoint.encode(response)
+        except StringTooLong as error:
+            response = endpoint.fail(request, error)
+            body = endpoint.encode(response)
         if endpoint.reports_errors:
             self.dispatcher.observations.response(
                 self.info, context.client_id, context.api_key, context.api_version, response
             )
-        encoded = response_frame(correlation_id, endpoint.response_header_version, endpoint.encode(response))
+        encoded = response_frame(correlation_id, endpoint.response_header_version, body)
         self._learn(frame, body_position, context, request, response, encoded)
         return encoded
 

@@ -84,6 +84,7 @@ class Dispatcher:
             handle=handlers.handler(api_key),
             encode=codec.encode_response,
             response_header_version=codec.response_header_version,
+            fail=lambda request, error: handlers.failure(request, api_version, error),
         )
 
     def _make_unchecked(self, api_key: int, api_version: int) -> Endpoint:

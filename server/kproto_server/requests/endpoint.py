@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kproto.errors import StringTooLong
     from kproto.message import Response
     from kproto_server.requests.context import RequestContext
     from kproto_server.requests.deferred import DeferredResponse, DelayedOperation, NoResponse
+
+
+def _no_response(request: Any, error: StringTooLong) -> Response:
+    raise error
 
 
 class Endpoint(NamedTuple):
@@ -29,3 +34,5 @@ class Endpoint(NamedTuple):
     response_header_version: int
     reports_errors: bool = True
     """Whether error codes in responses are reported (`Observations`)."""
+    fail: Callable[[Any, StringTooLong], Response] = _no_response
+    """Returns the response to a request whose result cannot be encoded; raises the error if there is none."""

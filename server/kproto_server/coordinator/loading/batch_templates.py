@@ -24,7 +24,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from kproto.declaration import ZERO_UUID
+from kproto.declaration import STRING_SIZE_MAX, ZERO_UUID
 from kproto.records.batch_header import CHECKED, CHECKED_FROM, CONTROL, TRANSACTIONAL, position_of
 from kproto.records.offset_records import (
     FLEXIBLE_SINCE,
@@ -39,7 +39,6 @@ from kproto.records.offset_records import (
 from kproto.records.varint import more_varlong
 from kproto.runtime import FAILURES, malformed, more_uvarint
 from kproto_server.coordinator.offsets import OffsetAndMetadata
-from kproto_server.coordinator.offsets_log.batches import STRING_SIZE_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from kproto.errors import EncodeError
+from kproto.declaration import STRING_SIZE_MAX
+from kproto.errors import StringTooLong
 from kproto.records.batch_header import (
     CHECKED,
     CHECKED_FROM,
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from kproto_server.configuration.settings import Settings
 
 COMMITS_BASE_SEQUENCE = 0
-
-STRING_SIZE_MAX = 2**15 - 1
-"""In bytes; readers have this limit in flexible versions too."""
 NO_ATTRIBUTES_NO_TIMESTAMP_DELTA = b"\0\0"
 NULL_VALUE_NO_HEADERS = b"\1\0"
 COMPRESSIONS = tuple(Compression)
@@ -72,7 +70,7 @@ def string(value: str) -> bytes:
     """Return a string with its size, as in keys.
 
     Raises:
-        EncodeError: the string is longer than readers accept.
+        StringTooLong: the string is longer than readers accept.
     """
     data = string_bytes(value)
     return len(data).to_bytes(2, "big") + data
@@ -82,11 +80,11 @@ def string_bytes(value: str) -> bytes:
     """Return a string without its size.
 
     Raises:
-        EncodeError: the string is longer than readers accept.
+        StringTooLong: the string is longer than readers accept.
     """
     data = value.encode()
     if len(data) > STRING_SIZE_MAX:
-        raise EncodeError("string", f"{len(data)} bytes, {STRING_SIZE_MAX} is the most")
+        raise StringTooLong("string", f"{len(data)} bytes, {STRING_SIZE_MAX} is the most")
     return data
 
 
