@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from kproto_server.clock import AUTO_IDLE_MS, Clock, ClockMode
+from kproto.errors import UsageError
+from kproto_server import Broker
+from kproto_server.clock import AUTO_IDLE_MS, LATEST_MS, SLEEP_MAX_MS, Clock, ClockMode
 
 DAY_MS = 86_400_000
 
@@ -147,7 +151,114 @@ def test_time_does_not_go_back() -> None:
         clock("manual").advance(-1)
 
 
-@pytest.mark.parametrize("text", ["", "scaled", "scaled:0", "scaled:x", "slow", "scaled:-1"])
-def test_an_unknown_clock_is_refused_in_one_line(text: str) -> None:
+REFUSED = [
+    "", "scaled", "scaled:0", "scaled:x", "slow", "scaled:-1", "scaled:nan", "scaled:inf", "scaled:-inf", "scaled:1e10",
+    "scaled:", "scaled:1:2", None, 5, b"real",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_an_unknown_clock_is_refused_in_one_line(text: Any) -> None:
     with pytest.raises(ValueError, match="use real, manual, auto, or scaled:N"):
         ClockMode.parse(text)
+
+
+@pytest.mark.parametrize(
+    "rate", [-1, -0.5, float("nan"), float("inf"), float("-inf"), True, False, "1", None, 1e10, 10**400]
+)
+def test_a_rate_is_a_number(rate: Any) -> None:
+    with pytest.raises(UsageError, match=r"^the rate of a clock is a number from 0 to 1e\+09, not "):
+        ClockMode(rate=rate)
+
+
+@pytest.mark.parametrize("auto", [1, "yes", None])
+def test_automatic_is_a_truth_value(auto: Any) -> None:
+    with pytest.raises(UsageError, match=f"^a clock is automatic or not: True or False, not {auto!r}$"):
+        ClockMode(auto=auto)
+
+
+NO_DURATIONS: list[tuple[Any, str]] = [
+    (float("nan"), "advances by a finite number of milliseconds, not by nan$"),
+    (float("inf"), "advances by a finite number of milliseconds, not by inf$"),
+    (float("-inf"), "advances by a finite number"),
+    (10**400, "advances by a finite number"),
+    (True, "not by True$"),
+    ("5", "not by '5'$"),
+    (None, "not by None$"),
+    (-1, "can't go back by 1 ms$"),
+    (-0.5, "can't go back by 0.5 ms$"),
+    (2**63, "can't advance by 9223372036854775808 ms: its time ends with the year 9999$"),
+    (1e300, "its time ends with the year 9999$"),
+    (LATEST_MS, "its time ends with the year 9999$"),
+]
+
+
+@pytest.mark.parametrize(("duration_ms", "text"), NO_DURATIONS)
+def test_other_durations_are_refused_and_change_nothing(duration_ms: Any, text: str) -> None:
+    manual = clock("manual")
+    fired: list[int] = []
+    manual.call_at(1_000_000, lambda: fired.append(1))
+    with pytest.raises(UsageError, match=text):
+        manual.advance(duration_ms)
+    assert (manual.now_ms(), fired) == (1_000_000, [])
+
+
+@pytest.mark.parametrize("part", ["days", "hours", "minutes", "seconds", "milliseconds"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "8", None, True, 10**400])
+def test_a_broker_names_the_part_of_a_duration_that_is_no_number(part: str, value: Any) -> None:
+    broker = Broker()  # not started: the check comes first
+    with pytest.raises(UsageError, match=f"^{part} is a finite number, not "):
+        broker.clock.advance(**{part: value})
+
+
+def test_a_broker_advances_to_its_last_day_and_no_further() -> None:
+    with Broker.running(clock="manual") as broker:
+        broker.clock.advance(milliseconds=LATEST_MS - broker.clock.now_ms() - 1000)
+        with pytest.raises(UsageError, match="year 9999"):
+            broker.clock.advance(days=1)
+        broker.clock.advance(days=1, hours=-24, milliseconds=1)
+        assert LATEST_MS - broker.clock.now_ms() < 1000
+
+
+def test_real_time_does_not_pass_the_last_day() -> None:
+    scaled = clock("scaled:1e9")
+    scaled.call_at(LATEST_MS + 1, lambda: None)
+    assert scaled.tick(1e9) == scaled.tick(1e9 + 1) == LATEST_MS
+    assert scaled.delay_ms() is None, "a timer that never fires is no reason to look at the timers"
+
+
+@pytest.mark.parametrize("mode", ["real", "scaled:0.0001", "scaled:1e-300", "auto"])
+def test_the_delay_until_a_far_timer_is_one_that_a_poller_takes(mode: str) -> None:
+    made = clock(mode)
+    made.call_at(LATEST_MS, lambda: None)
+    made.call_at(2**63 - 1, lambda: None, in_background=True)
+    delay_ms = made.delay_ms()
+    assert delay_ms is not None
+    assert 0 < delay_ms <= SLEEP_MAX_MS
+
+
+def test_a_periodic_timer_fires_only_when_it_has_an_effect() -> None:
+    """At 1,005,000 and at 2,000,000; other timers fire between."""
+    manual = clock("manual")
+    runs: list[int] = []
+
+    def set_timer(due_ms: int) -> None:
+        manual.call_at(due_ms, run, in_background=True, next_run_ms=next_run_ms)
+
+    def run() -> None:
+        runs.append(manual.now_ms())
+        set_timer(manual.now_ms() + 100)
+
+    def next_run_ms(due_ms: int, quiet_until_ms: int) -> int:
+        has_effect_ms = 1_005_000 if due_ms <= 1_005_000 else 2_000_000
+        return max(due_ms, min(-(-has_effect_ms // 100), -(-quiet_until_ms // 100)) * 100)
+
+    set_timer(1_000_100)
+    manual.call_at(1_001_020, lambda: None)
+    manual.call_at(1_007_000, lambda: None, in_background=True)
+    manual.advance(9_950)
+    assert runs == [1_005_000]
+    manual.advance(100)
+    assert runs == [1_005_000]
+    manual.advance(990_000)
+    assert runs == [1_005_000, 2_000_000]

@@ -12,13 +12,20 @@ An automatic clock runs in real time and jumps to its next timer when the broker
 tasks such as offset expiration) are in a heap of their own, because the clock does not jump to them: an idle broker
 would otherwise expire all offsets at once. A jump to another timer fires the background timers that it passes.
 
+An advance costs by what happens in it and not by its length: ten years have a million runs of the periodic tasks. The
+timer of such a task has a function that says which run is the next one with an effect (`call_at`), and `advance` asks
+it, as long as nothing else happens that could give a run something to do.
+
 The clock reads no real time itself. The event loop passes it to `tick` and sleeps for at most `delay_ms`.
 """
 
 from __future__ import annotations
 
 import heapq
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from kproto.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,35 +37,70 @@ AUTO_IDLE_MS = 10
 """Real milliseconds without activity after which an automatic clock jumps to its next timer."""
 
 
-class ClockMode(NamedTuple):
-    """``rate``: broker milliseconds per real millisecond; ``auto``: jump to the next timer when idle."""
+LATEST_MS = 253_402_300_799_999
+"""The end of the year 9999, where the broker's time ends: dates and int64 timestamps reach so far, with any retention.
+"""
+RATE_MAX = 1e9
+SLEEP_MAX_MS = 86_400_000.0
+"""The longest delay until the next look at the timers; the poller takes no more than 24 days."""
 
+
+class _ModeFields(NamedTuple):
     rate: float = 1.0
     auto: bool = False
+
+
+class ClockMode(_ModeFields):
+    """``rate``: broker milliseconds per real millisecond; ``auto``: jump to the next timer when idle.
+
+    Raises:
+        UsageError: the rate is no number from 0 to 1e9, or ``auto`` is no truth value.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, rate: float = 1.0, auto: bool = False) -> ClockMode:
+        if not is_number(rate) or not 0 <= rate <= RATE_MAX:
+            raise UsageError(f"the rate of a clock is a number from 0 to {RATE_MAX:.0e}, not {rate!r}")
+        if not isinstance(auto, bool):
+            raise UsageError(f"a clock is automatic or not: True or False, not {auto!r}")
+        return super().__new__(cls, float(rate), auto)
 
     @classmethod
     def parse(cls, text: str) -> ClockMode:
         """Return the mode that ``real``, ``manual``, ``auto`` or ``scaled:N`` names.
 
         Raises:
-            ValueError: the text is none of these; the message lists them.
+            UsageError: the text is none of these; the message lists them.
         """
-        match text.split(":"):
+        match text.split(":") if isinstance(text, str) else text:
             case ["real"]:
                 return cls()
             case ["manual"]:
                 return cls(rate=0.0)
             case ["auto"]:
                 return cls(rate=1.0, auto=True)
-            case ["scaled", factor] if _positive(factor):
+            case ["scaled", factor] if _is_rate(factor):
                 return cls(rate=float(factor))
-        raise ValueError(f"clock {text!r} is not known: use real, manual, auto, or scaled:N with N above 0")
+        raise UsageError(
+            f"clock {text!r} is not known: use real, manual, auto, or scaled:N with N above 0, at most 1e9"
+        )
 
 
-def _positive(text: str) -> bool:
+def _is_rate(text: str) -> bool:
     try:
-        return 0 < float(text) < 1e9
+        return 0 < float(text) <= RATE_MAX
     except ValueError:
+        return False
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a finite int or float, and no truth value."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return isfinite(value)
+    except OverflowError:  # an int that no float can hold
         return False
 
 
@@ -68,12 +110,20 @@ class Timer:
     `call_at` creates timers. A timer without an action was canceled or has fired.
     """
 
-    __slots__ = ("action", "due_ms", "real_due_ms")
+    __slots__ = ("action", "due_ms", "next_run_ms", "real_due_ms")
 
-    def __init__(self, due_ms: int, real_due_ms: float | None, action: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        due_ms: int,
+        real_due_ms: float | None,
+        action: Callable[[], None],
+        next_run_ms: Callable[[int, int], int] | None = None,
+    ) -> None:
         self.due_ms: int = due_ms
         self.real_due_ms: float | None = real_due_ms
         self.action: Callable[[], None] | None = action
+        self.next_run_ms: Callable[[int, int], int] | None = next_run_ms
+        """As for `Clock.call_at`."""
 
     def cancel(self) -> None:
         """Remove the action; the timer stays in its heaps until it is their first."""
@@ -92,10 +142,15 @@ class Clock:
         self._active_ms = real_ms
         self.timers_set: int = 0
         """Number of timers set so far, which is also the number of the newest timer."""
+        self.event_count: int = 0
+        """Number of calls of `advance` and of timers fired, except those of periodic tasks: what may have happened
+        between two runs of such a task in one advance."""
         # Entries of the heaps are (due time, timer number, timer): timers with the same due time fire in the order in
         # which they were set.
         self._by_broker: list[tuple[int, int, Timer]] = []
         self._in_background: list[tuple[int, int, Timer]] = []
+        self._periodic: list[tuple[int, int, Timer]] = []
+        """In the background, too: timers of periodic tasks, whose runs `advance` may skip."""
         self._by_real: list[tuple[float, int, Timer]] = []
         self._quiet_until_ms: float | None = None
         """Cached real time before which no timer is due; None: not computed since a timer was set or has fired."""
@@ -105,9 +160,11 @@ class Clock:
         return int(self._broker_ms)
 
     def tick(self, real_ms: float) -> int:
-        """Set real time; return broker time."""
+        """Set real time; return broker time, which ends at `LATEST_MS`."""
         self._broker_ms += (real_ms - self.real_ms) * self.mode.rate
         self.real_ms = real_ms
+        if self._broker_ms > LATEST_MS:
+            self._broker_ms = float(LATEST_MS)
         return int(self._broker_ms)
 
     def active(self) -> int:
@@ -120,26 +177,40 @@ class Clock:
         """Real milliseconds since the last activity."""
         return self.real_ms - self._active_ms
 
-    def advance(self, duration_ms: float) -> None:
+    def advance(self, duration_ms: float, before_periodic: Callable[[], object] | None = None) -> None:
         """Advance broker time and fire the due timers in the order of their due times.
 
-        Broker time is a timer's due time while its action runs.
+        Broker time is a timer's due time while its action runs. ``before_periodic`` is called before each run of a
+        periodic task: what earlier timers have begun, and what takes no broker time, is over by then.
 
         Raises:
-            ValueError: the duration is negative.
+            UsageError: the duration is no finite number, negative, or ends after the year 9999.
         """
+        if not is_number(duration_ms):
+            raise UsageError(f"the clock advances by a finite number of milliseconds, not by {duration_ms!r}")
         if duration_ms < 0:
-            raise ValueError(f"the clock can't go back by {-duration_ms} ms")
-        self._quiet_until_ms = None
+            raise UsageError(f"the clock can't go back by {-duration_ms} ms")
         target = self._broker_ms + duration_ms
-        while (timer := self._pop_broker(target)) is not None:
+        if target > LATEST_MS:
+            raise UsageError(f"the clock can't advance by {duration_ms} ms: its time ends with the year 9999")
+        self._quiet_until_ms = None
+        self.event_count += 1
+        while (timer := self._pop_next(target)) is not None:
             # An overdue timer must not turn time back; an action may have called `advance` itself.
             self._broker_ms = max(self._broker_ms, timer.due_ms)
+            if before_periodic is not None and timer.next_run_ms is not None:
+                before_periodic()
             self._run(timer)
         self._broker_ms = max(self._broker_ms, target)
 
     def call_at(
-        self, due_ms: int, action: Callable[[], None], *, for_client: bool = False, in_background: bool = False
+        self,
+        due_ms: int,
+        action: Callable[[], None],
+        *,
+        for_client: bool = False,
+        in_background: bool = False,
+        next_run_ms: Callable[[int, int], int] | None = None,
     ) -> Timer:
         """Call an action at a broker time; return its timer.
 
@@ -148,12 +219,16 @@ class Clock:
             action: called once, by `run_due` or `advance`.
             for_client: call the action also when the same duration has passed in real time.
             in_background: an automatic clock does not jump to this timer.
+            next_run_ms: for a periodic task, in the background: `advance` calls it with the due time and a later time,
+                until which no other timer fires, and fires the timer at the time that it returns. Runs between the two
+                have no effect, as long as nothing else happens.
         """
         self._quiet_until_ms = None
         real = self.real_ms + max(0.0, due_ms - self._broker_ms) if for_client else None
-        timer = Timer(due_ms, real, action)
+        timer = Timer(due_ms, real, action, next_run_ms)
         order = self.timers_set = self.timers_set + 1
-        heapq.heappush(self._in_background if in_background else self._by_broker, (due_ms, order, timer))
+        background = self._in_background if next_run_ms is None else self._periodic
+        heapq.heappush(background if in_background else self._by_broker, (due_ms, order, timer))
         # At rate 1 the real deadline is never before the due time, so the second heap is not needed.
         if real is not None and self.mode.rate != 1.0:
             heapq.heappush(self._by_real, (real, order, timer))
@@ -176,7 +251,7 @@ class Clock:
         if self.mode.auto and self.quiet_ms >= AUTO_IDLE_MS:
             next_due = _first(self._by_broker)
             if next_due is not None:
-                self.advance(max(0.0, next_due[0] - self._broker_ms))
+                self.advance(max(0.0, min(next_due[0], LATEST_MS) - self._broker_ms))
                 self.active()
 
     def delay_ms(self) -> float | None:
@@ -193,21 +268,39 @@ class Clock:
         due = self._next_heap()
         if due and due[0][0] <= self._broker_ms:
             return 0.0
-        if due and self.mode.rate > 0:
+        if due and self.mode.rate > 0 and due[0][0] <= LATEST_MS:
             delays.append((due[0][0] - self._broker_ms) / self.mode.rate)
         if self.mode.auto and _first(self._by_broker) is not None:
             delays.append(AUTO_IDLE_MS - self.quiet_ms)
         real_due = _first(self._by_real)
         if real_due is not None:
             delays.append(real_due[0] - self.real_ms)
-        return max(0.0, min(delays)) if delays else None
+        return max(0.0, min(*delays, SLEEP_MAX_MS)) if delays else None
 
     def _next_heap(self) -> list[tuple[int, int, Timer]]:
         """Return the broker-time heap with the earliest timer; an empty heap if no timer is set."""
-        first, background = _first(self._by_broker), _first(self._in_background)
-        if first is None or (background is not None and background < first):
-            return self._in_background
-        return self._by_broker
+        heap, earliest = self._by_broker, _first(self._by_broker)
+        for background in (self._in_background, self._periodic):
+            first = _first(background)
+            if first is not None and (earliest is None or first < earliest):
+                heap, earliest = background, first
+        return heap
+
+    def _pop_next(self, until_ms: float) -> Timer | None:
+        """Remove and return the earliest timer of an advance; runs of periodic tasks without an effect are skipped."""
+        periodic = self._periodic
+        while (first := _first(periodic)) is not None:
+            due_ms, order, timer = first
+            others = [other[0] for heap in (self._by_broker, self._in_background) if (other := _first(heap))]
+            quiet_until_ms = min(int(until_ms), *others) if others else int(until_ms)
+            if due_ms > quiet_until_ms or timer.next_run_ms is None:
+                break
+            run_ms = timer.next_run_ms(due_ms, quiet_until_ms)
+            if run_ms <= due_ms:
+                break
+            timer.due_ms = run_ms
+            heapq.heapreplace(periodic, (run_ms, order, timer))
+        return self._pop_broker(until_ms)
 
     def _pop_broker(self, until_ms: float, first_timers: float = NEVER) -> Timer | None:
         """Remove and return the earliest timer that is due by broker time ``until_ms``; None: there is none."""
@@ -219,6 +312,8 @@ class Clock:
         # A client's timer is in two heaps. Without its action, it does not fire a second time from the other heap.
         action, timer.action = timer.action, None
         if action is not None:
+            if timer.next_run_ms is None:
+                self.event_count += 1
             action()
 
 

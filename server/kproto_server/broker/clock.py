@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto.errors import UsageError
+from kproto_server.clock import is_number
+
 if TYPE_CHECKING:
     from kproto_server.broker.thread import RunInBrokerThread
 
@@ -26,7 +29,11 @@ class BrokerClock:
         The log then contains all records that the timers wrote.
 
         Raises:
-            ValueError: the duration is negative.
+            UsageError: a part is no finite number, the duration is negative, or it ends after the year 9999.
         """
+        parts = {"days": days, "hours": hours, "minutes": minutes, "seconds": seconds, "milliseconds": milliseconds}
+        for name, value in parts.items():
+            if not is_number(value):
+                raise UsageError(f"{name} is a finite number, not {value!r}")
         total_ms = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + milliseconds
         self._run(lambda server: server.advance(total_ms))

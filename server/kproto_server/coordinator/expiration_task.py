@@ -73,13 +73,15 @@ class ExpirationTask:
         self._numbers: list[int] = []
         """A heap of the numbers that have a bucket."""
         self._postponed: dict[str, None] = {}
-        """Registered groups that the last run had to leave to the next."""
+        """Groups that the last run had to leave to the next."""
+        self._events_seen = -1
+        """`Clock.event_count` at the last run."""
         self._to_check: dict[str, None] = {}
         """Groups that this run has to check, besides those that the table names."""
         self._steps: Iterator[None] = iter(())
         """The remaining steps of this run."""
         if self._coordinator.behavior.is_new_coordinator:
-            self._timer = self._clock.call_at(self._start_ms + self._interval_ms, self._run, in_background=True)
+            self._set_timer(self._start_ms + self._interval_ms)
         else:  # without a timer: on a clock that stands still, a timer comes after the first requests
             self._run()
 
@@ -87,10 +89,30 @@ class ExpirationTask:
         now_ms = self._clock.now_ms()
         # A clock that is late has one run for all that it has missed.
         next_ms = now_ms + self._interval_ms - (now_ms - self._start_ms) % self._interval_ms
-        self._timer = self._clock.call_at(next_ms, self._run, in_background=True)
+        self._set_timer(next_ms)
+        self._events_seen = self._clock.event_count
         self._collect_groups((now_ms - self._start_ms) // self._interval_ms)
         self._steps = self._all_steps(now_ms)
         self._continue(self._steps)
+
+    def _set_timer(self, due_ms: int) -> None:
+        self._timer = self._clock.call_at(due_ms, self._run, in_background=True, next_run_ms=self._next_run_ms)
+
+    def _next_run_ms(self, due_ms: int, quiet_until_ms: int) -> int:
+        """Return when the first run is that has something to do, or that is not before ``quiet_until_ms``.
+
+        A group that was postponed waits for an event other than time.
+        """
+        coordinator = self._coordinator
+        if self._to_check or coordinator.groups.touched or coordinator.offsets.touched:
+            return due_ms
+        if self._postponed and self._events_seen != self._clock.event_count:
+            return due_ms
+        has_work_ms = coordinator.offsets.oldest_ms + self._retention_ms
+        if self._numbers:
+            has_work_ms = min(has_work_ms, self._start_ms + self._numbers[0] * self._interval_ms)
+        since_start_ms = min(has_work_ms, quiet_until_ms) - self._start_ms
+        return self._start_ms - (-since_start_ms // self._interval_ms) * self._interval_ms  # rounded up
 
     def _continue(self, steps: Iterator[None]) -> None:
         """Do one step, and schedule the next; a run that is not over when the next one begins is continued by that."""
@@ -159,15 +181,16 @@ class ExpirationTask:
                 checked = self._simple if group is None else group
                 expiration = expiration_of(checked, stored, now_ms, retention_ms, behavior)
             if group_id in in_flight:  # EX-23
-                self._postpone(group_id, group, now_ms)
+                self._postpone(group_id)
                 continue
             if not expiration.expired and not expiration.removes_group:
                 self._check_again(group_id, group, expiration.next_ms, now_ms)
                 continue
             partition = partition_for(group_id, len(partitions)) if partitions else NO_PARTITION
             pending = coordinator.pending_offsets.get(partition)
-            if pending is not None:
-                expiration = _without_pending(expiration, group_id, pending, now_ms, behavior)
+            if pending is not None and pending.has_group(group_id):
+                self._postpone(group_id)
+                expiration = _without_pending(expiration, group_id, pending, behavior)
                 if not expiration.expired and not expiration.removes_group:
                     self._check_again(group_id, group, expiration.next_ms, now_ms)
                     continue
@@ -176,7 +199,7 @@ class ExpirationTask:
                 or partitions[partition].leader == NO_LEADER
                 or partition in coordinator.unavailable
             ):
-                self._postpone(group_id, group, now_ms)
+                self._postpone(group_id)
                 continue
             self._delete(group_id, group, expiration, partition, now_ms)
 
@@ -198,7 +221,7 @@ class ExpirationTask:
     def _apply(self, group_id: str, group: Group | None, expiration: Expiration, now_ms: int, log_error: int) -> None:
         """Apply a deletion that the log has; if the write failed, leave the group to the next run."""
         if log_error:
-            self._postpone(group_id, group, now_ms)
+            self._postpone(group_id)
             return
         coordinator = self._coordinator
         offsets = coordinator.offsets
@@ -214,12 +237,9 @@ class ExpirationTask:
                 coordinator.groups.touched.pop(group_id, None)
             offsets.touched.pop(group_id, None)  # nothing of the group is left to check
 
-    def _postpone(self, group_id: str, group: Group | None, now_ms: int) -> None:
+    def _postpone(self, group_id: str) -> None:
         """Have the next run check a group."""
-        if group is None:
-            self._coordinator.offsets.check_again(group_id, now_ms - self._retention_ms)
-        else:
-            self._postponed[group_id] = None
+        self._postponed[group_id] = None
 
     def _check_again(self, group_id: str, group: Group | None, next_ms: int, now_ms: int) -> None:
         """Have the first run at or after ``next_ms`` check a group, unless an earlier run will."""
@@ -239,19 +259,17 @@ class ExpirationTask:
 
 
 def _without_pending(
-    expiration: Expiration, group_id: str, pending: PendingOffsets, now_ms: int, behavior: CoordinatorBehavior
+    expiration: Expiration, group_id: str, pending: PendingOffsets, behavior: CoordinatorBehavior
 ) -> Expiration:
     """Return what expires of a group with offsets of an open transaction: the group stays (EX-23, OC-57).
 
     In the new coordinator the visible offset of the same partition stays too; the old one deletes it (measured on 1.1.1
     to 3.9.2).
     """
-    if not pending.has_group(group_id):
-        return expiration
     expired = expiration.expired
     if behavior.is_new_coordinator:
         kept = (
             (topic, [p for p in partitions if (group_id, topic, p) not in pending]) for topic, partitions in expired
         )
         expired = [(topic, partitions) for topic, partitions in kept if partitions]
-    return Expiration(expired, removes_group=False, next_ms=now_ms)
+    return Expiration(expired, removes_group=False, next_ms=expiration.next_ms)

@@ -113,6 +113,11 @@ class OffsetStore:
         for groups in self._table.groups_to_check(until_ms):
             yield [(group_id, None if group_id in self._lazy else offsets) for group_id, offsets in groups]
 
+    @property
+    def oldest_ms(self) -> int:
+        """The time from which on `groups_to_check` may yield a group; no group is earlier."""
+        return self._table.oldest_ms
+
     def check_again(self, group_id: str, min_commit_ms: int) -> None:
         """Have `groups_to_check` yield a group again, which it has yielded, for times from ``min_commit_ms`` on."""
         self._table.check_again(group_id, min_commit_ms)

@@ -136,10 +136,15 @@ class Server:
                     connection.on_runnable()
 
     def advance(self, duration_ms: float) -> None:
-        """Move broker time forward. When this returns, the log has all changes that the timers have made."""
-        self.loop.clock.advance(duration_ms)
-        if self._persistence is not None:
-            self._persistence.drain()
+        """Move broker time forward. When this returns, the log has all changes that the timers have made.
+
+        Raises:
+            UsageError: as for `Clock.advance`.
+        """
+        persistence = self._persistence
+        self.loop.clock.advance(duration_ms, None if persistence is None else persistence.drain)
+        if persistence is not None:
+            persistence.drain()
 
     async def main(self, sockets: dict[int, socket.socket], ready: Callable[[], object]) -> None:
         """Serve the nodes on these sockets (node id -> socket) until `stop`, then shut down cleanly.

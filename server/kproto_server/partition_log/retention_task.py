@@ -47,7 +47,12 @@ class RetentionTask:
     def start(self) -> None:
         """Start the timer of the next check."""
         clock = self._clock
-        self._timer = clock.call_at(clock.now_ms() + self._interval_ms, self._run, in_background=True)
+        due_ms = clock.now_ms() + self._interval_ms
+        self._timer = clock.call_at(due_ms, self._run, in_background=True, next_run_ms=self._next_run_ms)
+
+    def _next_run_ms(self, due_ms: int, quiet_until_ms: int) -> int:
+        """Return the last of the runs until a time: it deletes what those before it would have deleted."""
+        return quiet_until_ms - (quiet_until_ms - due_ms) % self._interval_ms
 
     def _run(self) -> None:
         self.check_all(self._clock.now_ms())

@@ -49,7 +49,7 @@ SMALL_AGAIN_MAX = 32
 class OffsetTable:
     """Offsets by group, topic and partition."""
 
-    __slots__ = ("_count", "_large", "_layouts", "_oldest_ms", "_small", "_topics")
+    __slots__ = ("_count", "_large", "_layouts", "_small", "_topics", "oldest_ms")
 
     def __init__(self) -> None:
         self._topics = TopicNumbers()
@@ -57,7 +57,7 @@ class OffsetTable:
         self._small = SmallGroups(self._layouts)
         self._large: dict[str, LargeGroup] = {}
         self._count = 0
-        self._oldest_ms = CHECK_NEVER
+        self.oldest_ms = CHECK_NEVER
         """A lower bound of the minimum commit timestamps of all buckets and large groups."""
 
     def __len__(self) -> int:
@@ -264,15 +264,15 @@ class OffsetTable:
             self._lower(large, min_commit_ms)
         else:
             self._small.check_from(group_id, min_commit_ms)
-            self._oldest_ms = min(self._oldest_ms, min_commit_ms)
+            self.oldest_ms = min(self.oldest_ms, min_commit_ms)
 
     def _lower(self, group: Block | LargeGroup, min_commit_ms: int) -> None:
         if isinstance(group, LargeGroup):
             group.min_commit_ms = min(group.min_commit_ms, min_commit_ms)
         else:
             self._small.lower_bucket(group[0], min_commit_ms)
-        if min_commit_ms < self._oldest_ms:
-            self._oldest_ms = min_commit_ms
+        if min_commit_ms < self.oldest_ms:
+            self.oldest_ms = min_commit_ms
 
     def check_again(self, group_id: str, min_commit_ms: int) -> None:
         """Have `groups_to_check` yield a group again, which it has yielded, from this time on."""
@@ -281,7 +281,7 @@ class OffsetTable:
             self._lower(large, min_commit_ms)
         else:
             self._small.check_again(group_id, min_commit_ms)
-            self._oldest_ms = min(self._oldest_ms, min_commit_ms)
+            self.oldest_ms = min(self.oldest_ms, min_commit_ms)
 
     def groups_to_check(self, until_ms: int) -> Iterator[list[GroupToCheck]]:
         """Yield groups that may have offsets committed until this time, or offsets with an expire timestamp.
@@ -290,7 +290,7 @@ class OffsetTable:
         groups. Yields empty lists from time to time, so that the caller can end a step. The table may change during the
         iteration.
         """
-        if self._oldest_ms > until_ms:
+        if self.oldest_ms > until_ms:
             return
         for group_id in list(self._large):
             large = self._large.get(group_id)
@@ -299,7 +299,7 @@ class OffsetTable:
                 yield [(group_id, None)]
         yield from self._small.groups_to_check(until_ms)
         larges = min((large.min_commit_ms for large in self._large.values()), default=CHECK_NEVER)
-        self._oldest_ms = min(larges, self._small.oldest_ms())
+        self.oldest_ms = min(larges, self._small.oldest_ms())
 
 
 def _min_commit_ms(columns: Columns, expires_early: bool) -> int:
