@@ -1,6 +1,7 @@
 """Each failure scenario with a real consumer, the recorded results of all clients, and the command line."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -41,10 +42,11 @@ def test_the_report_has_the_last_error_line_of_a_client_that_exits() -> None:
     result = run("deleted-offsets", "none")
     (partition,) = result.partitions
     assert partition.actual_start is None
-    assert partition.skipped == 400
+    assert (partition.skipped, partition.crashed) == (0, True), "the group has not moved"
     assert result.exit_code == 1
     assert "_AUTO_OFFSET_RESET" in result.last_error_line
-    assert "the client exited with code 1" in text_report.render([result])
+    assert "the client crashed: exit code 1: " in text_report.render([result])
+    assert "The client crashed in 1 of 1 scenarios; No record skipped" in html_report.render([result])
 
 
 def test_a_missing_command_raises() -> None:
@@ -69,8 +71,36 @@ def test_run_prints_a_table_and_writes_a_page(tmp_path: Path) -> None:
     report = tmp_path / "resets.html"
     done = kproto("scenario", "run", "new-partition", "--client", client, "--report", str(report), "--fail-on-skipped")
     assert done.returncode == 1, done.stderr
-    assert done.stdout.splitlines()[3].split() == ["new-partition", "1", "0", "50", "(the", "end)", "50", "-"]
-    assert "<svg" in report.read_text()
+    assert done.stdout.splitlines()[3].split() == [
+        "new-partition",
+        "1",
+        "0",
+        "50",
+        "(the",
+        "end)",
+        "50",
+        "-",
+        "skipped",
+    ]
+    page = report.read_text()
+    assert "<figcaption>Partition 0: nothing lost</figcaption>" in page
+    assert "<figcaption>Partition 1: skipped</figcaption>" in page
+
+
+@pytest.mark.parametrize(
+    ("program", "ending"),
+    [
+        ("raise SystemExit('no broker for me')", "the client crashed: exit code 1: no broker for me"),
+        ("import os; os.kill(os.getpid(), 11)", "the client crashed: signal 11"),
+    ],
+)
+def test_a_client_that_crashes_has_a_verdict_and_an_exit_code_of_its_own(program: str, ending: str) -> None:
+    client = shlex.join([sys.executable, "-c", program])
+    done = kproto("scenario", "run", "deleted-offsets", "--client", client, "--fail-on-skipped")
+    assert done.returncode == 3, done.stderr
+    row = next(line for line in done.stdout.splitlines() if line.startswith("deleted-offsets  "))
+    assert row.split()[-3:] == ["-", "-", "crashed"]
+    assert ending in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -78,6 +108,7 @@ def test_run_prints_a_table_and_writes_a_page(tmp_path: Path) -> None:
     [
         ([], "kproto scenario: no command given: use list or run, see kproto scenario --help"),
         (["walk"], "kproto scenario: no command 'walk': use list or run, see kproto scenario --help"),
+        (["list", "all"], "kproto scenario list: unexpected argument 'all': this command takes no arguments"),
         (["run"], "kproto scenario run: give one NAME, see kproto scenario list"),
         (["run", "all"], "kproto scenario run: give the consumer's command: --client CMD"),
         (["run", "all", "--client", " "], "kproto scenario run: --client is empty: give a command"),

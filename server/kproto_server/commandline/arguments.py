@@ -48,8 +48,9 @@ class Command:
 
     def help(self) -> str:
         """Return the text of ``--help``."""
-        width = max(len(option.head) for option in self.options.values())
-        lines = [f"usage: kproto {self.name} [options] {self.rest}".rstrip(), "", self.summary, "", "options:"]
+        width = max((len(option.head) for option in self.options.values()), default=0)
+        usage = f"usage: kproto {self.name}{' [options]' if self.options else ''} {self.rest}".rstrip()
+        lines = [usage, "", self.summary, *(("", "options:") if self.options else ())]
         for option in self.options.values():
             first, *more = option.help.splitlines()
             lines.append(f"  {option.head.ljust(width)}  {first}")
@@ -86,7 +87,8 @@ class Command:
                 values.clear()
             values.append(value)
         if rest and not self.rest:
-            raise self.error(f"unexpected argument {rest[0]!r}: this command takes options only")
+            takes = "options only" if self.options else "no arguments"
+            raise self.error(f"unexpected argument {rest[0]!r}: this command takes {takes}")
         return given, rest
 
     def error(self, text: str) -> CommandLineError:

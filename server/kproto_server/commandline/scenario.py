@@ -1,6 +1,7 @@
 """`kproto scenario`: its command lines and exit codes.
 
-Exit codes: 0; 1 if --fail-on-skipped is given and a record was skipped; 2 for an error on the command line.
+Exit codes: 0; 1 if --fail-on-skipped is given and a record was skipped; 2 for an error on the command line; 3 if the
+client crashed, so that nothing is known about its start position.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import sys
 
 from kproto.errors import CommandLineError
+from kproto_server.commandline import output_file
 from kproto_server.commandline.arguments import Command, HelpRequested, Option, whole_number
 from kproto_server.commandline.output import write
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from kproto_server.scenarios.runner import ScenarioResult
 
 SKIPPED = 1
+CRASHED = 3
 TIMEOUT_S = 30
 TIMEOUT_MAX_S = 3600
 ALL = "all"
@@ -38,9 +41,12 @@ RUN = Command(
         Option("--kafka-version", "RELEASE", "behave as this release, 0.8.2 to 4.4 (default: latest)"),
         Option("--report", "FILE", "write a page with a picture of each log: .html"),
         Option("--timeout", "SECONDS", f"stop the client after this time, per scenario (default {TIMEOUT_S})"),
-        Option("--fail-on-skipped", "", "exit with 1 if a record was skipped"),
+        Option("--fail-on-skipped", "", "exit with 1 if a record was skipped (3: the client crashed)"),
     ),
 )
+
+LIST = Command("scenario list", "List the failure scenarios.", "", ())
+COMMANDS = {"list": LIST, "run": RUN}
 
 HELP = """usage: kproto scenario COMMAND
 
@@ -64,11 +70,10 @@ def scenario(arguments: Sequence[str]) -> int:
     match list(arguments):
         case ["-h" | "--help" | "help"]:
             raise HelpRequested(HELP)
-        case ["help", "run"]:
-            raise HelpRequested(RUN.help())
-        case ["help", "list"] | ["list", "-h" | "--help"]:
-            raise HelpRequested("usage: kproto scenario list\n\nList the failure scenarios.\n")
-        case ["list"]:
+        case ["help", name] if name in COMMANDS:
+            raise HelpRequested(COMMANDS[name].help())
+        case ["list", *rest]:
+            LIST.parse(rest)
             return _list()
         case ["run", *rest]:
             return _run(rest)
@@ -99,6 +104,8 @@ def _run(arguments: Sequence[str]) -> int:
     path = given["--report"][-1] if "--report" in given else None
     if path is not None and not path.endswith(".html"):
         raise RUN.error(f"--report can't be {path!r}: its name has to end with .html")
+    if path is not None:
+        _check_writable(path)
 
     results = [_run_one(each, command, kafka_version, timeout_s) for each in scenarios]
     from kproto_server.scenarios import text_report
@@ -106,8 +113,9 @@ def _run(arguments: Sequence[str]) -> int:
     write(sys.stdout, text_report.render(results))
     if path is not None:
         _write_page(results, path)
-    skipped = any(partition.skipped for result in results for partition in result.partitions)
-    return SKIPPED if skipped and "--fail-on-skipped" in given else 0
+    if "--fail-on-skipped" in given and any(result.skipped for result in results):
+        return SKIPPED
+    return CRASHED if any(result.has_crashed for result in results) else 0
 
 
 def _run_one(each: FailureScenario, command: list[str], kafka_version: str, timeout_s: int) -> ScenarioResult:
@@ -165,7 +173,17 @@ def _write_page(results: list[ScenarioResult], path: str) -> None:
     from kproto_server.scenarios import html_report
 
     try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(html_report.render(results))
+        output_file.write(path, html_report.render(results))
     except OSError as error:
-        raise RUN.error(f"--report: can't write {path!r}: {error.strerror}") from None
+        raise _not_writable(path, error) from None
+
+
+def _check_writable(path: str) -> None:
+    try:
+        output_file.check_writable(path)
+    except OSError as error:
+        raise _not_writable(path, error) from None
+
+
+def _not_writable(path: str, error: OSError) -> CommandLineError:
+    return RUN.error(f"--report: can't write {path!r}: {error.strerror}")

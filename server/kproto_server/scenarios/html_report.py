@@ -6,55 +6,49 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from kproto_server.scenarios.text_report import format_ending, format_start
+from kproto.html_page import html_page
+from kproto_server.scenarios.text_report import format_ending, format_start, format_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kproto_server.scenarios.runner import PartitionResult, ScenarioResult
 
-WIDTH, MARGIN, BAR_TOP, BAR_HEIGHT, HEIGHT = 640, 30, 34, 22, 84
-
 STYLE = """
-svg text { font: 12px system-ui, sans-serif; fill: var(--ink); }
-.log { fill: var(--cell); stroke: var(--line); }
-.skipped { fill: var(--bad); }
-.again { fill: var(--warn); }
-.mark { stroke: var(--ink); stroke-width: 1.5; }
+.track { position: relative; height: 2.6rem; }
+.track i { position: absolute; top: .6rem; height: 1.4rem; }
+.track .log { background: var(--cell); border: 1px solid var(--line); border-radius: 3px; }
+.track .skipped, .swatch.skipped { background: var(--bad); }
+.track .again, .swatch.again { background: var(--warn); }
+.track .expected, .track .actual { width: 0; top: 0; height: 2.6rem; border-left: 2px solid var(--ink); }
+.track .expected { border-left-style: dashed; }
+.positions { margin: 0 0 .5rem; padding: 0; list-style: none; }
+.positions b { font-variant-numeric: tabular-nums; }
 .swatch { display: inline-block; width: .8em; height: .8em; border-radius: 2px; }
+figure { margin: .75rem 0; }
+figcaption { font-weight: 600; }
 """
 
 
 def render(all_results: Iterable[ScenarioResult]) -> str:
     """Return the page."""
     results = list(all_results)
-    client = escape(results[0].client) if results else ""
+    client = results[0].client if results else ""
     style = files("kproto_server.report").joinpath("report.css").read_text(encoding="utf-8") + STYLE
-    skipped = sum(partition.skipped for result in results for partition in result.partitions)
-    read_again = sum(partition.read_again for result in results for partition in result.partitions)
-    kind, text = ("bad", f"{skipped} records skipped") if skipped else ("good", "No record skipped")
-    body = "\n".join(line for result in results for line in _section(result))
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Reset scenarios: {client}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<main>
-<header><h1>Reset scenarios: {client}</h1>
+    body = "\n".join(line for part in (_head(results, client), *map(_section, results)) for line in part)
+    return html_page(f"Reset scenarios: {client}", style, body)
+
+
+def _head(results: list[ScenarioResult], client: str) -> Iterator[str]:
+    skipped, read_again = sum(result.skipped for result in results), sum(result.read_again for result in results)
+    crashed = sum(result.has_crashed for result in results)
+    sentences = [f"{skipped:,} records skipped" if skipped else "No record skipped", f"{read_again:,} read again"]
+    if crashed:
+        sentences.insert(0, f"The client crashed in {crashed} of {len(results)} scenarios")
+    yield f"""<header><h1>Reset scenarios: {escape(client)}</h1>
 <p class="soft small">The start position of the consumer when its committed offset is missing or invalid, derived from
-its requests. <span class="swatch" style="background: var(--bad)"></span> skipped
-<span class="swatch" style="background: var(--warn)"></span> read again</p></header>
-<div class="banner {kind}" role="status">{text}; {read_again} read again</div>
-{body}
-</main>
-</body>
-</html>
-"""
+its requests. <span class="swatch skipped"></span> skipped <span class="swatch again"></span> read again</p></header>
+<div class="banner {"bad" if skipped or crashed else "good"}" role="status">{"; ".join(sentences)}</div>"""
 
 
 def _section(result: ScenarioResult) -> Iterator[str]:
@@ -71,36 +65,30 @@ def _section(result: ScenarioResult) -> Iterator[str]:
 def _picture(partition: PartitionResult) -> str:
     """Return a bar for the log, with marks at the expected and the actual start position."""
     expected, actual = partition.expected_start, partition.actual_start
-    scale = (WIDTH - 2 * MARGIN) / max(1, partition.log_end, expected, actual or 0)
+    largest = max(1, partition.log_end, expected, actual or 0)
 
-    def x(offset: int) -> float:
-        return round(MARGIN + offset * scale, 1)
+    def place(offset: int) -> str:
+        return f"{100 * offset / largest:.2f}%"
 
     def bar(start: int, end: int, kind: str) -> str:
-        size = f'width="{round(x(end) - x(start), 1)}" height="{BAR_HEIGHT}"'
-        return f'<rect x="{x(start)}" y="{BAR_TOP}" {size} class="{kind}"/>' if end > start else ""
-
-    def mark(offset: int, y: int, label: str) -> str:
-        anchor = "end" if x(offset) > WIDTH * 0.6 else "start"
-        line = (
-            f'<line x1="{x(offset)}" x2="{x(offset)}" y1="{BAR_TOP - 6}" y2="{BAR_TOP + BAR_HEIGHT + 6}" class="mark"/>'
+        return (
+            f'<i class="{kind}" style="left: {place(start)}; width: {place(end - start)}"></i>' if end > start else ""
         )
-        return f'{line}<text x="{x(offset)}" y="{y}" text-anchor="{anchor}">{escape(label)}</text>'
+
+    def mark(offset: int, kind: str) -> str:
+        return f'<i class="{kind}" style="left: min({place(offset)}, 100% - 2px)"></i>'
 
     end = partition.log_end if actual is None else actual
-    title = f"partition {partition.partition}: {partition.skipped} skipped, {partition.read_again} read again"
-    parts = [
+    started = "no successful Fetch" if actual is None else format_start(partition)
+    bars = (
         bar(partition.log_start, partition.log_end, "log"),
-        bar(expected, end, "skipped"),
+        bar(expected, end, "skipped") if partition.skipped else "",
         bar(end, expected, "again") if partition.read_again else "",
-        mark(expected, BAR_TOP - 12, f"expected start: {expected}"),
-    ]
-    below = BAR_TOP + BAR_HEIGHT + 22
-    if actual is None:
-        parts.append(f'<text x="{MARGIN}" y="{below}">no successful fetch</text>')
-    else:
-        parts.append(mark(actual, below, f"actual start: {format_start(partition)}"))
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="100%" style="max-width: {WIDTH}px" role="img" '
-        f'aria-label="{escape(title)}"><title>{escape(title)}</title>{"".join(parts)}</svg>'
+        mark(expected, "expected"),
+        "" if actual is None else mark(actual, "actual"),
     )
+    return f"""<figure><figcaption>Partition {partition.partition}: {escape(format_verdict(partition))}</figcaption>
+<div class="track">{"".join(bars)}</div>
+<ul class="positions small"><li>log: <b>{partition.log_start:,}</b> to <b>{partition.log_end:,}</b></li>
+<li>expected start (dashed): <b>{expected:,}</b></li><li>actual start: <b>{escape(started)}</b></li>
+<li>skipped: <b>{partition.skipped:,}</b>, read again: <b>{partition.read_again:,}</b></li></ul></figure>"""

@@ -40,10 +40,14 @@ class PartitionResult:
     actual_start: int | None
     """None: no Fetch succeeded."""
     steps: tuple[str, ...]
+    crashed: bool
+    """Whether the client crashed before a Fetch succeeded: where it would start is unknown."""
 
     @property
     def skipped(self) -> int:
         """Number of records that the group never reads; without a successful Fetch, all unread records."""
+        if self.crashed:
+            return 0
         return max(0, (self.log_end if self.actual_start is None else self.actual_start) - self.expected_start)
 
     @property
@@ -65,6 +69,21 @@ class ScenarioResult:
     timed_out: bool
     last_error_line: str
     """The last line of standard error, if the client exited by itself."""
+
+    @property
+    def has_crashed(self) -> bool:
+        """Whether the client exited with an error, or by a signal, before it had read all records."""
+        return bool(self.exit_code)
+
+    @property
+    def skipped(self) -> int:
+        """Number of records that the group never reads, in all partitions."""
+        return sum(partition.skipped for partition in self.partitions)
+
+    @property
+    def read_again(self) -> int:
+        """Number of offsets that the group reads a second time, in all partitions."""
+        return sum(partition.read_again for partition in self.partitions)
 
 
 class ClientNotStarted(KprotoError):
@@ -111,7 +130,7 @@ def run_scenario(
         lines = errors.read().decode(errors="replace").strip().splitlines()
         return ScenarioResult(
             scenario=scenario,
-            partitions=tuple(_partition_results(scenario, topic, traces)),
+            partitions=tuple(_partition_results(scenario, topic, traces, has_crashed=bool(exit_code))),
             client=_software(broker) or command[0],
             exit_code=exit_code,
             timed_out=timed_out,
@@ -146,7 +165,7 @@ def _terminate(process: subprocess.Popen[bytes]) -> None:
 
 
 def _partition_results(
-    scenario: FailureScenario, topic: ScenarioTopic, traces: Mapping[int, PartitionTrace]
+    scenario: FailureScenario, topic: ScenarioTopic, traces: Mapping[int, PartitionTrace], *, has_crashed: bool
 ) -> list[PartitionResult]:
     return [
         PartitionResult(
@@ -156,6 +175,7 @@ def _partition_results(
             expected_start=scenario.expected_start[partition],
             actual_start=traces[partition].start if partition in traces else None,
             steps=tuple(traces[partition].steps) if partition in traces else (),
+            crashed=has_crashed and (partition not in traces or traces[partition].start is None),
         )
         for partition, (start, end) in sorted(topic.log_bounds().items())
     ]

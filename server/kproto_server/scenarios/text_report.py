@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from kproto_server.scenarios.runner import PartitionResult, ScenarioResult
 
-HEADINGS = ("scenario", "partition", "expected start", "actual start", "skipped", "read again")
+HEADINGS = ("scenario", "partition", "expected start", "actual start", "skipped", "read again", "result")
 
 
 def render(all_results: Iterable[ScenarioResult]) -> str:
@@ -33,7 +33,17 @@ def _rows(result: ScenarioResult) -> Iterator[tuple[str, ...]]:
             format_start(partition),
             str(partition.skipped or "-"),
             str(partition.read_again or "-"),
+            format_verdict(partition),
         )
+
+
+def format_verdict(partition: PartitionResult) -> str:
+    """Return the result of one partition in a word or two."""
+    if partition.crashed:
+        return "crashed"
+    if partition.actual_start is None:
+        return "not read"
+    return "skipped" if partition.skipped else "read again" if partition.read_again else "nothing lost"
 
 
 def format_start(partition: PartitionResult) -> str:
@@ -62,4 +72,7 @@ def format_ending(result: ScenarioResult) -> str:
     if result.exit_code is None:
         return ""
     last_line = f": {result.last_error_line}" if result.last_error_line else ""
-    return f"the client exited with code {result.exit_code}{last_line}"
+    if result.exit_code < 0:
+        return f"the client crashed: signal {-result.exit_code}{last_line}"
+    verb = "crashed: exit code" if result.has_crashed else "exited with code"
+    return f"the client {verb} {result.exit_code}{last_line}"
