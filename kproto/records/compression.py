@@ -26,6 +26,8 @@ CONTENT_SIZE_MAX = FRAME_SIZE_MAX
 PACKAGE = "cramjam"
 GZIP_WINDOW = 31
 """zlib's ``wbits`` for gzip: a window of 15 bits, plus 16 for gzip's header and trailer."""
+GZIP_MEMBER = b"\x1f\x8b\x08"
+"""How each member begins."""
 FIRST_GUESS = 16
 """Bytes of content for each compressed byte in the first buffer."""
 SNAPPY_FRAME = b"\x82SNAPPY\x00" + bytes.fromhex("00000001 00000001")
@@ -122,19 +124,40 @@ def _too_large(compression: Compression, limit: int) -> DecodeError:
 
 
 def _gunzip(data: bytes, limit: int) -> bytes:
-    content = b""
-    while data:  # a gzip file is one or more members
-        unpacker = zlib.decompressobj(wbits=GZIP_WINDOW)
+    """Unpack the members of a gzip file; as in Java, bytes behind them that begin no further member are ignored."""
+    content, position = _gunzip_member(data, 0, len(data), limit, limit)
+    if position == len(data):
+        return content
+    parts, room, size = [content], limit - len(content), position
+    while data.startswith(GZIP_MEMBER, position):
+        content, end = _gunzip_member(data, position, size, room, limit)
+        parts.append(content)
+        room -= len(content)
+        position, size = end, end - position
+    return b"".join(parts)
+
+
+def _gunzip_member(data: bytes, position: int, size: int, room: int, limit: int) -> tuple[bytes, int]:
+    """Unpack the member at a position, with at most ``room`` bytes of content; return it and the position after it.
+
+    zlib gets ``size`` bytes first and more if these do not suffice: it copies what it has been given too much.
+    """
+    unpacker = zlib.decompressobj(wbits=GZIP_WINDOW)
+    parts: list[bytes] = []
+    while not unpacker.eof:
+        given = data[position : position + size]
+        if not given:
+            raise _refuse(Compression.GZIP, "truncated")
         try:
-            content += unpacker.decompress(data, limit + 1 - len(content))
+            parts.append(unpacker.decompress(given, room + 1))
         except zlib.error as error:
             raise _refuse(Compression.GZIP, str(error)) from None
-        if len(content) > limit:
+        room -= len(parts[-1])
+        if room < 0:
             raise _too_large(Compression.GZIP, limit)
-        if not unpacker.eof:
-            raise _refuse(Compression.GZIP, "truncated")
-        data = unpacker.unused_data
-    return content
+        position += len(given) - len(unpacker.unused_data)
+        size *= 2
+    return parts[0] if len(parts) == 1 else b"".join(parts), position
 
 
 def _unpack(compression: Compression, unpack_into: Callable[[bytes, bytearray], int], data: bytes, limit: int) -> bytes:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.errors import DecodeError, EncodeError
+from kproto.java_arithmetic import wrapped
 from kproto.java_text import text_of
 from kproto.records.varint import more_varlong, varint, varlong
 from kproto.runtime import FAILURES, malformed, more_uvarint
@@ -20,6 +21,7 @@ from kproto.runtime import FAILURES, malformed, more_uvarint
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 RECORD_SIZE_MIN = 7
 """Bytes of the smallest record: each of its seven parts has at least one."""
 NO_TIMESTAMP = -1
@@ -103,6 +105,8 @@ def _decode_record(
     if p != end:
         malformed()
     record_timestamp = base_timestamp + ((timestamp >> 1) ^ -(timestamp & 1)) if append_time is None else append_time
+    if not INT64_MIN <= record_timestamp <= INT64_MAX:
+        record_timestamp = wrapped(record_timestamp)
     record_offset = base_offset + ((offset >> 1) ^ -(offset & 1))
     records.append(_new(Record, (key, value, headers, record_timestamp, record_offset)))
     return p
@@ -157,7 +161,10 @@ def encode_records(records: Iterable[Record], *, base_offset: int = 0, base_time
 
 def _encode_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
     key, value, headers, timestamp, offset = record
-    parts = [b"\0", varlong(timestamp - base_timestamp), varint(offset - base_offset)]
+    delta = timestamp - base_timestamp
+    if not INT64_MIN <= delta <= INT64_MAX:
+        delta = wrapped(delta)
+    parts = [b"\0", varlong(delta), varint(offset - base_offset)]
     _put_bytes(parts, key)
     _put_bytes(parts, value)
     parts.append(varint(len(headers)))

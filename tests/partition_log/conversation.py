@@ -1,8 +1,8 @@
 """The recorder of requests about records, and of the responses of a real broker (fixtures/golden/records).
 
-`python -m tests.partition_log.conversation HOST:PORT RELEASE OUT.jsonl` records a broker that is fresh and alone.
-Requests are built by our codec; what is wrong with some is made by hand. The fast tests put the same bytes to our
-broker.
+`python -m tests.partition_log.conversation HOST:PORT RELEASE OUT.jsonl [contents]` records a broker that is fresh and
+alone; ``contents``: batches with wrong contents, in a recording of their own. Requests are built by our codec; what is
+wrong with some is made by hand. The fast tests put the same bytes to our broker.
 """
 
 from __future__ import annotations
@@ -177,11 +177,12 @@ class Talk:
 Chapter = Callable[[Talk], None]
 
 
-def main(address: str, release: str, out: str) -> None:
-    from tests.partition_log import conversation_chapters, conversation_mistakes
+def main(address: str, release: str, out: str, part: str = "") -> None:
+    from tests.partition_log import conversation_chapters, conversation_contents, conversation_mistakes
 
     talk = Talk(address)
-    for chapter in (*conversation_chapters.CHAPTERS, *conversation_mistakes.CHAPTERS):
+    chapters = (*conversation_chapters.CHAPTERS, *conversation_mistakes.CHAPTERS)
+    for chapter in conversation_contents.CHAPTERS if part == "contents" else chapters:
         chapter(talk)
     Path(out).write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in talk.rows))
     print(f"{release}: {len(talk.rows)} rows")

@@ -94,17 +94,19 @@ class Difference(NamedTuple):
 class Replay:
     """A kproto broker that receives the requests of a recording."""
 
-    def __init__(self, release: str) -> None:
+    def __init__(self, recording: str, release: str | None = None) -> None:
+        """``release``: of the recording, if that is not its name."""
+        release = release or recording
         settings = {"offsets.topic.num.partitions": "1"}
         self.state = new_state(release, topics={"only": 1}, settings=settings, with_offsets_topic=False)
         self.state.cluster.delete_topic("only")
-        self._release = release
+        self._recording = recording
         self._dispatcher = Dispatcher(self.state, Observations())
         self._sessions: dict[int, int] = {}
         """Session ids of the recording, and ours in their places."""
 
     def differences(self) -> Iterator[Difference]:
-        for row in recorded(self._release):
+        for row in recorded(self._recording):
             if isinstance(row, MadeTopic):
                 make_topic(self.state, row)
             else:

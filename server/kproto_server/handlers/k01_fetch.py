@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
+from kproto.errors import DecodeError, MissingPackage
 from kproto.messages.k01_fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -96,9 +97,8 @@ class FetchBehavior(VersionBehavior):
         return () if self.at_least(3, 0) else None
 
     @cached_property
-    def records_beside_unsupported_compression(self) -> bytes | None:
-        """The records field beside UNSUPPORTED_COMPRESSION_TYPE: null from 3.0 on, before empty (measured on 2.8.2 and
-        3.0.2)."""
+    def records_beside_error(self) -> bytes | None:
+        """The records if they cannot be converted: null from 3.0 on, before empty (measured on 2.8.2 and 3.0.2)."""
         return None if self.at_least(3, 0) else b""
 
     @cached_property
@@ -276,13 +276,13 @@ def _partition(
     if error:
         return Read(_failed(partition, fetch, error, context), is_missing=False)
     diverging = _diverging(partition, fetch, context)
-    records = _records(partition, fetch, budget, context) if diverging == NO_DIVERGENCE else b""
+    try:
+        records = _records(partition, fetch, budget, context) if diverging == NO_DIVERGENCE else b""
+    except (DecodeError, MissingPackage):  # a batch that cannot be converted
+        records, error = None, ErrorCode.UNKNOWN_SERVER_ERROR
     if records is None:
-        failed = _failed(partition, fetch, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, context)
-        return Read(
-            failed.replace(records=context.behavior(FetchBehavior).records_beside_unsupported_compression),
-            is_missing=False,
-        )
+        failed = _failed(partition, fetch, error or ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, context)
+        return Read(failed.replace(records=context.behavior(FetchBehavior).records_beside_error), is_missing=False)
     has_stable_offset = request.isolation_level or context.behavior(FetchBehavior).returns_last_stable_offset_to_all
     return Read(
         PartitionResponse(
@@ -303,6 +303,10 @@ def _records(partition: Partition, fetch: FetchPartition, budget: Budget, contex
     """Return the records within the limits; the first batch of a response whatever its size (BA-72).
 
     None: the version does not support their compression.
+
+    Raises:
+        DecodeError: a batch cannot be converted for the version.
+        MissingPackage: the compression needs a package that is not installed.
     """
     min_one_batch = budget.is_unused and context.api_version >= MAX_BYTES_SINCE
     limit = min(fetch.partition_max_bytes, budget.left)

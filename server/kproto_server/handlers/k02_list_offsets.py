@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
+from kproto.errors import DecodeError, MissingPackage
 from kproto.messages.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -124,7 +125,10 @@ def _partition(
         return _refused(requested.partition_index, error)
     if context.api_version == 0:
         return _v0_response(requested, partition, context)
-    found = _find_offset(partition, requested.timestamp, context)
+    try:
+        found = _find_offset(partition, requested.timestamp, context)
+    except (DecodeError, MissingPackage):  # a batch that cannot be read
+        return _refused(requested.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
     return ListOffsetsPartitionResponse(
         partition_index=requested.partition_index,
         error_code=error,
@@ -171,7 +175,8 @@ def _of_record(partition: Partition, encoded: bytes | None, timestamp: int | Non
     """Return the first record of a batch with this timestamp or a later one; None: with the greatest timestamp."""
     if encoded is None:
         return FoundOffset()
-    records = [record for record in read_records(encoded) if record.offset >= partition.log_start_offset]
+    offsets = range(partition.log_start_offset, partition.high_watermark)
+    records = [record for record in read_records(encoded) if record.offset in offsets]
     if timestamp is None:
         timestamp = max((record.timestamp for record in records), default=0)
     for record in records:

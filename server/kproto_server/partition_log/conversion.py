@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from kproto.errors import DecodeError
 from kproto.records.batches import read_batches
 from kproto.records.compression import Compression
 from kproto.records.message_set import build_message_set
 from kproto.records.record import NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from kproto.records.record import Record
 
 
 def down_converted(batches: bytes, offset: int, *, magic: int) -> bytes | None:
@@ -15,7 +21,7 @@ def down_converted(batches: bytes, offset: int, *, magic: int) -> bytes | None:
     Uncompressed records below ``offset`` are left out; a compressed batch stays whole, as in real brokers.
 
     Raises:
-        DecodeError: a batch cannot be read.
+        DecodeError: a batch cannot be read, or converted.
         MissingPackage: the compression of a batch needs a package that is not installed.
     """
     converted: list[bytes] = []
@@ -25,6 +31,7 @@ def down_converted(batches: bytes, offset: int, *, magic: int) -> bytes | None:
         if batch.is_control:
             continue
         all_records = batch.records()
+        _check(all_records)
         records = [
             record._replace(headers=(), timestamp=record.timestamp if magic else NO_TIMESTAMP)
             for record in all_records
@@ -35,3 +42,12 @@ def down_converted(batches: bytes, offset: int, *, magic: int) -> bytes | None:
             build_message_set(records, magic=magic, compression=batch.compression, append_time=append_time)
         )
     return b"".join(converted)
+
+
+def _check(records: list[Record]) -> None:
+    """Refuse records that message sets cannot have, as Kafka does: their offsets must rise."""
+    offset = -1
+    for index, record in enumerate(records):
+        if record.offset <= offset or record.timestamp < NO_TIMESTAMP:
+            raise DecodeError(f"records[{index}]", 0, f"offset {record.offset}, timestamp {record.timestamp}")
+        offset = record.offset

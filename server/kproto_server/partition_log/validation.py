@@ -1,9 +1,10 @@
 """Validation of the records of a Produce request, and their conversion to the batch that the log stores (BA-61, BA-62).
 
 Theory of operation. `precheck` has looked at the first bytes before. From Produce v3 on, a partition's records are
-exactly one batch of magic 2; a truncated batch behind it is dropped. The batch is stored as the producer sent it: the
-checksum is verified, and compressed records stay compressed unless the topic's configs require a look at each record.
-Before v3, records are a message set, which is decoded and rebuilt as one batch, as every broker since 0.11 does.
+exactly one batch of magic 2; a truncated batch behind it is dropped. The batch is stored as the producer sent it, once
+its checksum and the layout of its records are verified: what was accepted can be read. Records are only decoded if the
+topic's configs require a look at each of them. Before v3, records are a message set, which is decoded and rebuilt as
+one batch, as every broker since 0.11 does.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from kproto.records.batch_header import (
     NO_SEQUENCE,
 )
 from kproto.records.batches import read_batches
-from kproto.records.compression import COMPRESSION_MASK, Compression
+from kproto.records.compression import COMPRESSION_MASK, Compression, decompress
 from kproto.records.record import NO_TIMESTAMP
 from kproto.records.record_batch import build_record_batch, read_record_batch, seal
+from kproto.records.record_layout import RecordLayout, record_layout
 from kproto_server.partition_log.precheck import Finding
 
 if TYPE_CHECKING:
@@ -125,12 +127,20 @@ class Validation(NamedTuple):
         codec = header.attributes & COMPRESSION_MASK
         if codec not in CODECS or (codec == Compression.ZSTD and not behavior.supports_zstd):
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
+        layout = self._layout(batch)
+        if layout is RecordLayout.INVALID:
+            return refused
+        if layout is RecordLayout.LONG_VARINT:
+            return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
         if self._must_check_records(header):
             refusal = self._check_records(batch.records())
             if refusal is not None:
                 return refusal
+        converted = self._converted(batch, encoded, layout)
+        if converted is None:
+            return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
         return Accepted(
-            self._converted(batch, encoded),
+            converted,
             header.record_count,
             header.last_offset_delta,
             self.now_ms if self.config.has_append_time else header.max_timestamp,
@@ -138,6 +148,16 @@ class Validation(NamedTuple):
             header.producer_epoch,
             header.base_sequence,
         )
+
+    def _layout(self, batch: RecordBatch) -> RecordLayout:
+        """Return the layout of the batch's records. Without the package of its compression, it is taken for right."""
+        try:
+            content = decompress(batch.compression, batch.payload)
+        except MissingPackage:
+            return RecordLayout.NUMBERED
+        except DecodeError:
+            return RecordLayout.LONG_VARINT
+        return record_layout(content, batch.header.record_count)
 
     def _accept_message_set(self, records: bytes) -> Accepted | Refused:
         """Build one batch from a message set. A truncated message at the end is left out: clients may send one."""
@@ -179,7 +199,8 @@ class Validation(NamedTuple):
             return True
         if config.has_append_time:
             return False
-        return config.timestamp_before_max_ms is not None or self._is_too_late(header.max_timestamp)
+        is_late = self._is_too_late(header.max_timestamp) or self._is_too_late(header.base_timestamp)
+        return is_late or config.timestamp_before_max_ms is not None
 
     def _check_records(self, records: list[Record]) -> Refused | None:
         """Refuse the whole batch if one record is invalid, with an error for each invalid record."""
@@ -214,31 +235,41 @@ class Validation(NamedTuple):
 
     def _is_too_late(self, timestamp: int) -> bool:
         limit = self.config.timestamp_after_max_ms
-        return limit is not None and timestamp != NO_TIMESTAMP and timestamp - self.now_ms > limit
+        return limit is not None and timestamp != NO_TIMESTAMP and -wrapped(self.now_ms - timestamp) > limit
 
     def _is_too_early(self, timestamp: int) -> bool:
         limit = self.config.timestamp_before_max_ms
-        return limit is not None and timestamp != NO_TIMESTAMP and self.now_ms - timestamp > limit
+        return limit is not None and timestamp != NO_TIMESTAMP and wrapped(self.now_ms - timestamp) > limit
 
-    def _converted(self, batch: RecordBatch, encoded: bytes) -> bytes:
-        """Return the batch with the timestamp type and the compression of its topic; usually the same object."""
+    def _converted(self, batch: RecordBatch, encoded: bytes, layout: RecordLayout) -> bytes | None:
+        """Return the batch with the timestamp type and the compression of its topic; usually the same object.
+
+        None: the batch must be rebuilt, and cannot be.
+        """
         config, header = self.config, batch.header
-        if config.compression is not None and config.compression is not batch.compression:
-            return build_record_batch(
-                batch.records(),
-                base_offset=0,
-                base_timestamp=header.base_timestamp,
-                max_timestamp=self.now_ms if config.has_append_time else header.max_timestamp,
-                producer_id=header.producer_id,
-                producer_epoch=header.producer_epoch,
-                base_sequence=header.base_sequence,
-                compression=config.compression,
-                flags=header.attributes & ~COMPRESSION_MASK | (APPEND_TIME if config.has_append_time else 0),
-            )
-        if config.has_append_time:
-            stamped = header.replace(max_timestamp=self.now_ms, attributes=header.attributes | APPEND_TIME)
-            return seal(stamped, batch.payload)
-        return encoded
+        codec = batch.compression if config.compression is None else config.compression
+        has_wrong_offsets = layout is RecordLayout.UNNUMBERED and batch.compression is not Compression.NONE
+        if codec is batch.compression and not has_wrong_offsets:
+            if config.has_append_time:
+                stamped = header.replace(max_timestamp=self.now_ms, attributes=header.attributes | APPEND_TIME)
+                return seal(stamped, batch.payload)
+            return encoded
+        records = [record._replace(offset=index) for index, record in enumerate(batch.records())]
+        if codec is batch.compression and not self.behavior.renumbers_compressed_records:
+            return None
+        if any(record.timestamp < NO_TIMESTAMP for record in records):
+            return None
+        return build_record_batch(
+            records,
+            base_offset=0,
+            base_timestamp=header.base_timestamp,
+            max_timestamp=self.now_ms if config.has_append_time else header.max_timestamp,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+            compression=codec,
+            flags=header.attributes & ~COMPRESSION_MASK | (APPEND_TIME if config.has_append_time else 0),
+        )
 
 
 def _has_wrong_sequence(header: RecordBatchHeader) -> bool:

@@ -64,6 +64,12 @@ class ProduceBehavior(VersionBehavior):
         return self.at_least(2, 1)
 
     @cached_property
+    def renumbers_compressed_records(self) -> bool:
+        """Whether a compressed batch whose offset deltas do not count from 0 is accepted and rebuilt, instead of
+        UNKNOWN_SERVER_ERROR (measured on 2.3.1 and 2.8.2)."""
+        return not self.at_least(2, 4)
+
+    @cached_property
     def refuses_mixed_message_sets(self) -> bool:
         """Whether a message set of two magics is refused, and one of several messages of which one is compressed
         (measured on 2.3.1 and 2.4.1)."""

@@ -1,0 +1,70 @@
+"""Batches that cannot be read: without the package of their compression, or in a log of another program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kproto.records import compression
+from kproto.records.compression import Compression
+from tests.coordinator.broker_state import ask, new_state
+from tests.partition_log.conversation_chapters import T0, batch
+from tests.partition_log.conversation_contents import contents, sealed
+
+if TYPE_CHECKING:
+    from kproto_server.state import BrokerState
+
+UNKNOWN_SERVER_ERROR = -1
+
+
+def state_with(encoded: bytes) -> BrokerState:
+    """Return a broker with a batch that no Produce has checked."""
+    state = new_state("3.9")
+    partition = state.cluster.topics["t"].partition(0)
+    assert partition is not None
+    partition.make_data().append(encoded, 1, T0, 0)
+    return state
+
+
+def produced(state: BrokerState, encoded: bytes) -> int:
+    data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=encoded),))
+    response = ask(state, ProduceRequest(acks=1, timeout_ms=1000, topic_data=(data,)), 9)
+    return int(response.responses[0].partition_responses[0].error_code)
+
+
+def fetched(state: BrokerState, version: int) -> Any:
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topic = FetchTopic(topic="t", partitions=(partition,))
+    request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, topics=(topic,))
+    return ask(state, request, version).responses[0].partitions[0]
+
+
+def offset_at(state: BrokerState, timestamp: int) -> Any:
+    asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    topic = ListOffsetsTopic(name="t", partitions=(asked,))
+    return ask(state, ListOffsetsRequest(replica_id=-1, topics=(topic,)), 7).topics[0].partitions[0]
+
+
+@pytest.mark.parametrize("kind", ["bytes behind", "fewer records", "size too large", "header key null"])
+def test_a_batch_that_cannot_be_read_is_an_error_of_its_partition(kind: str) -> None:
+    payload, fields = contents()[kind]
+    state = state_with(sealed(payload, **fields))
+    for version in range(4):
+        assert fetched(state, version).error_code == UNKNOWN_SERVER_ERROR
+    assert fetched(state, 4).error_code == 0, "batches are returned as they are"
+    for timestamp in (T0, -3):
+        assert offset_at(state, timestamp).error_code == UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize("codec", [Compression.SNAPPY, Compression.LZ4, Compression.ZSTD])
+def test_batches_that_cannot_be_opened_are_accepted(codec: Compression, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = batch(2, compression=codec)
+    monkeypatch.setattr(compression, "PACKAGE", "no_such_package")
+    state = new_state("3.9")
+    assert produced(state, encoded) == 0
+    assert fetched(state, 4).records
+    assert offset_at(state, T0).error_code == UNKNOWN_SERVER_ERROR
