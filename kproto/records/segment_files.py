@@ -42,7 +42,7 @@ def segment_name(base_offset: int, suffix: str = LOG_SUFFIX) -> str:
 def segment_base_offset(name: str) -> int | None:
     """Return the base offset in the name of a ``.log`` file; None if the name is not that of a segment."""
     found = re.fullmatch(rf"([0-9]{{{NAME_DIGITS}}}){re.escape(LOG_SUFFIX)}", name)
-    return int(found[1]) if found else None
+    return int(found[1]) if found and int(found[1]) < 1 << 63 else None
 
 
 def index_entry(data: bytes) -> IndexEntry:

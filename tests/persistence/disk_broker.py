@@ -27,7 +27,7 @@ class DiskBroker:
 
     def __init__(self, durability: Durability, settings: Mapping[str, str] | None = None, seed: int = 0) -> None:
         self.disk = SimulatedDisk(seed=seed)
-        self._data = DataDirectory("", durability)
+        self._data = DataDirectory("simulated", durability)
         self._settings = {**SETTINGS, **(settings or {})}
         self._chance = random.Random(seed)  # noqa: S311 - reproducible
         self._start()

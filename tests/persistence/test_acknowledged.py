@@ -53,6 +53,11 @@ def joined(broker: DiskBroker) -> Any:
     return member
 
 
+def delete_and_expire(broker: DiskBroker) -> None:
+    do(broker, delete_records("t", 5), set_config(TOPIC, "t", "retention.bytes", "300"))
+    broker.advance(600_000)
+
+
 CHANGES: dict[str, Callable[[DiskBroker], object]] = {
     "CreateTopics": lambda broker: do(broker, create_topic("new", 3, retention_ms="7")),
     "DeleteTopics": lambda broker: do(broker, delete_topic("t")),
@@ -71,10 +76,7 @@ CHANGES: dict[str, Callable[[DiskBroker], object]] = {
     "DeleteRecords": lambda broker: do(broker, delete_records("t", 5)),
     "DeleteRecords to the end": lambda broker: do(broker, delete_records("t", -1)),
     "DeleteRecords, twice": lambda broker: do(broker, delete_records("t", 3), delete_records("t", 7)),
-    "DeleteRecords, and retention": lambda broker: (
-        do(broker, delete_records("t", 5), set_config(TOPIC, "t", "retention.bytes", "300")),
-        broker.advance(600_000),
-    ),
+    "DeleteRecords, and retention": delete_and_expire,
     "OffsetCommit": lambda broker: do(broker, commit("g", {"t": {0: 77}})),
     "OffsetCommit v0": lambda broker: do(broker, commit("g", {"t": {0: 78}}, 0)),
     "OffsetDelete": lambda broker: do(broker, delete_offset("g", "t")),

@@ -101,7 +101,7 @@ def delete_records(topic: str, offset: int, partition: int = 0) -> Sent:
 
 
 def commit(group_id: str, offsets: Mapping[str, Mapping[int, int]], version: int = 2) -> Sent:
-    return commit_request(group_id, offsets), version
+    return commit_request(group_id, {topic: dict(of_topic) for topic, of_topic in offsets.items()}), version
 
 
 def delete_offset(group_id: str, topic: str, partition: int = 0) -> Sent:

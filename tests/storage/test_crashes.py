@@ -96,7 +96,7 @@ SABOTAGE: dict[str, list[tuple[object, str, object]]] = {
         (compaction, "remove_segments", do_nothing),
         (interrupted_compaction, "remove_segments", do_nothing),
     ],
-    "interrupted compactions are not finished": [(recovery, "finish_compaction", do_nothing)],
+    "interrupted compactions are not finished": [(recovery, "finish_compaction", lambda *_, repair: [])],
     "compaction keeps the oldest record": [
         (FastRetainedRecords, "keep", take_no_batches),
         (RetainedRecords, "_is_newest", lambda self, key, offset: self.offset_map.get(key, 0) >= offset),

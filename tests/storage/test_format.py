@@ -10,6 +10,7 @@ import pytest
 
 from kproto.records.batches import read_batch
 from kproto_server.storage.checkpoints import LogPosition, read_log_positions, write_log_positions
+from kproto_server.storage.clean_shutdown import CleanEnd, read_clean_ends, write_clean_ends
 from kproto_server.storage.disk import read_all
 from kproto_server.storage.partition_log import PartitionLog
 from kproto_server.storage.topics_file import NAME, VERSION, StoredTopic, read_topics, write_topics
@@ -19,6 +20,7 @@ from kproto_server.testing.simulated_disk import SimulatedDisk
 from tests.storage.log_data import write_file
 
 PAGE = (Path(__file__).parents[2] / "server" / "FORMAT.md").read_text(encoding="utf-8")
+CLEAN_SEGMENTS = (((0, 70),), ((0, 104857590), (1000, 52311)))
 POSITIONS = {("__consumer_offsets", 3): LogPosition(43, 0, 70), ("orders", 0): LogPosition(1500, 1000, 52311)}
 TOPICS = [StoredTopic("orders", bytes(range(16)), ((1,), (2,)), {"cleanup.policy": "compact"}, 2)]
 SIZE_BYTES = 1000
@@ -84,6 +86,18 @@ def test_log_positions_are_read_and_written_as_described() -> None:
     data = example("kproto.recovery").encode()
     assert read_log_positions(data) == POSITIONS
     assert write_log_positions(POSITIONS) == data
+
+
+def test_clean_ends_are_read_and_written_as_described() -> None:
+    data = example("kproto.clean").encode()
+    ends = {
+        key: CleanEnd(end, segments) for (key, end), segments in zip(POSITIONS.items(), CLEAN_SEGMENTS, strict=True)
+    }
+    assert read_clean_ends(data) == ends
+    assert write_clean_ends(ends) == data
+    assert read_clean_ends(b"0\n3\nt 0 1 2 3\nt 1 1 2 3 4\nt 2 1 2 3 4:x\n") == {
+        ("t", 0): CleanEnd(LogPosition(1, 2, 3))
+    }
 
 
 @pytest.mark.parametrize("data", [b"", b"1\n1\nt 0 1 2 3\n", b"0\n", b"0\n1\nt 0 1 2\n", b"0\n1\nt 0 -1 2 3\n"])

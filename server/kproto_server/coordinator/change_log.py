@@ -145,10 +145,11 @@ class UnsyncedChangeLog(OffsetsLogs):
 
     def write_now(self, partition: int, checked: bytes, record_count: int) -> int:
         try:
-            log: PartitionLog | None = self.partitions[partition]
+            log = self.partitions[partition]
         except KeyError:
-            log = self.created(partition)
-        return STORAGE_ERROR if log is None else self.writer.write_checked(log, checked, record_count)
+            created = self.created(partition)
+            return STORAGE_ERROR if created is None else self.writer.write_checked(created, checked, record_count)
+        return self.writer.write_checked(log, checked, record_count)
 
     def append_to(self, log: PartitionLog, item: PendingAppend, batch: bytes, record_count: int) -> None:
         """Write a batch to the log of another topic."""

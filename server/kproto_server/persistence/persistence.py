@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,8 @@ from kproto.errors import LogError
 from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.cluster.topics import TRANSACTION_TOPIC
 from kproto_server.configuration.dynamic_settings import ALL_NODES
-from kproto_server.configuration.settings import first_dynamic_configs
+from kproto_server.configuration.settings import SETTINGS, SettingError, first_dynamic_configs
+from kproto_server.configuration.topic_configs import config_problem, topic_configs
 from kproto_server.coordinator.change_log import UnsyncedChangeLog
 from kproto_server.coordinator.coordinator import V0_PARTITION
 from kproto_server.persistence.compaction_task import CompactionTask
@@ -30,11 +32,12 @@ from kproto_server.persistence.topic_logs import TopicLogs
 from kproto_server.persistence.worker_thread import WorkerThread
 from kproto_server.storage.disk import RealDisk
 from kproto_server.storage.log_dir import LogDir
-from kproto_server.storage.topics_file import StoredTopic
+from kproto_server.storage.topics_file import StoredTopic, read_broker_configs, read_topics
 
 if TYPE_CHECKING:
     from kproto_server.configuration.data_directory import DataDirectory
     from kproto_server.persistence.worker_thread import Post
+    from kproto_server.releases.kafka_version import KafkaVersion
     from kproto_server.state import BrokerState
     from kproto_server.storage.disk import Disk
 
@@ -61,10 +64,14 @@ class Persistence:
             LogError: the directory is in use, damaged, or not accessible; one line of text with what to do.
         """
         self._cluster = state.cluster
-        disk = disk or RealDisk(data.path)
+        disk = disk or real_disk(data.path)
         try:
             disk.make_directory("")
             disk.lock()
+        except OSError as error:
+            raise _unusable(data.path, error) from None
+        try:
+            _check_configs(disk, state.kafka_version)
             self.log_dir: LogDir = LogDir(
                 disk,
                 durability=data.durability,
@@ -76,7 +83,11 @@ class Persistence:
                 extra_logs=(V0_LOG,),
             )
         except OSError as error:
-            raise LogError(f"can't use {data.path!r}: {error.strerror or error}") from None
+            disk.unlock()
+            raise _unusable(data.path, error) from None
+        except BaseException:
+            disk.unlock()
+            raise
         self._disk = disk
         self.log_dir.writer.on_failure = _log_failure
         for line in self.log_dir.report:
@@ -117,9 +128,9 @@ class Persistence:
         return {} if configs == {ALL_NODES: first_dynamic_configs(settings.kafka_version)} else configs
 
     def _restore_topics(self) -> None:
-        for name, configs in self.log_dir.broker_configs.items():
-            self._settings.change(name, configs)
         cluster = self._cluster
+        for name, configs in self.log_dir.broker_configs.items():
+            self._settings.change(name, _known_settings(configs))
         for topic in self.log_dir.topics:
             cluster.restore_topic(topic.name, topic.topic_id, topic.partition_count, topic.replicas, topic.configs)
 
@@ -226,6 +237,43 @@ class Persistence:
         except OSError as error:
             logger.error("the data directory can't be shut down cleanly: %s", error)
         self._disk.unlock()
+
+
+def _check_configs(disk: Disk, kafka_version: KafkaVersion) -> None:
+    """Refuse invalid values of configs in ``topics.json``; configs that only other releases have do nothing."""
+    known = topic_configs(kafka_version)
+    for topic in read_topics(disk):
+        given = {name: value for name, value in topic.configs.items() if name in known}
+        problem = config_problem(kafka_version, given)
+        if problem is not None:
+            raise LogError(f"topics.json: topic {topic.name}: {problem}")
+    for name, configs in read_broker_configs(disk).items():
+        try:
+            _known_settings(configs)
+        except SettingError as error:
+            raise LogError(f"topics.json: broker {name!r}: {error}") from None
+
+
+def _known_settings(configs: dict[str, str]) -> dict[str, str]:
+    return {one: SETTINGS[one].check(value) for one, value in configs.items() if one in SETTINGS}
+
+
+def real_disk(path: str) -> RealDisk:
+    """Return the disk of a data directory.
+
+    Raises:
+        LogError: the path cannot be that of a directory.
+    """
+    if not path or "\0" in path:
+        raise LogError(f"{path!r} is no path of a directory")
+    return RealDisk(path)
+
+
+def _unusable(path: str, error: OSError) -> LogError:
+    """Return the error for a directory in which a file cannot be used; it names the file."""
+    name = os.path.relpath(error.filename, path) if isinstance(error.filename, str) else "."
+    where = "" if name == "." else f"{name}: "
+    return LogError(f"can't use {path!r}: {where}{error.strerror or error}")
 
 
 def _log_failure(reason: str) -> None:

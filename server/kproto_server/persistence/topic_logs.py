@@ -14,8 +14,9 @@ from kproto.records.partitioning import OFFSETS_TOPIC
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.partition_log.retention import expired_count
 from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
-from kproto_server.storage.checkpoints import read_offset_checkpoint, write_offset_checkpoint
-from kproto_server.storage.disk import read_all, replace_file
+from kproto_server.storage.checkpoints import write_offset_checkpoint
+from kproto_server.storage.disk import replace_file
+from kproto_server.storage.log_dir import START_OFFSETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,13 +27,9 @@ if TYPE_CHECKING:
     from kproto_server.partition_log.partition_data import PartitionData
     from kproto_server.partition_log.retention import RetentionConfig
     from kproto_server.partition_log.stored_data import BatchWriter
-    from kproto_server.storage.checkpoints import PartitionOffsets
     from kproto_server.storage.log_dir import LogDir
     from kproto_server.storage.partition_log import PartitionLog
     from kproto_server.storage.segment_sync import SegmentSync
-
-START_OFFSETS = "log-start-offset-checkpoint"
-"""Kafka's file (LF-55): the start offset of each log that begins within a segment."""
 
 logger = logging.getLogger("kproto.log")
 
@@ -58,7 +55,7 @@ class TopicLogs:
         self._save_topics = save_topics
         self._topic_ids: dict[str, bytes] = {}
         """Topic ids of the topics with logs."""
-        self._start_offsets = self._read_start_offsets()
+        self._start_offsets = log_dir.start_offsets
         for (name, number), log in log_dir.logs.items():
             topic = cluster.topic(name)
             partition = topic and topic.partition(number)
@@ -199,7 +196,3 @@ class TopicLogs:
                 return False
             self._start_offsets = start_offsets
         return True
-
-    def _read_start_offsets(self) -> PartitionOffsets:
-        disk = self._log_dir.disk
-        return read_offset_checkpoint(read_all(disk, START_OFFSETS)) if disk.exists(START_OFFSETS) else {}

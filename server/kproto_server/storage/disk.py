@@ -6,16 +6,20 @@ operations and fills up. Paths are relative to the data directory, with ``/`` be
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from kproto.errors import LogError
 from kproto_server.storage.errors import DirectoryInUse
 
 LOCK_NAME = ".lock"
 """Kafka's lock file, so that a real broker and kproto exclude each other."""
 IN_USE = "{} is in use by another broker; stop it, or use another directory"
+SYMBOLIC_LINK = "is a symbolic link, and nothing outside the data directory is written"
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _LOCKED: set[tuple[int, int]] = set()
 """Lock files locked by this process, by device and inode number."""
 
@@ -86,6 +90,8 @@ class Disk(Protocol):
 
     def exists(self, path: str) -> bool: ...
 
+    def is_file(self, path: str) -> bool: ...
+
     def size_of(self, path: str) -> int: ...
 
     def lock(self) -> None:
@@ -129,6 +135,27 @@ def replace_file(disk: Disk, path: str, data: bytes, *, syncs: bool = True) -> N
 def directory_of(path: str) -> str:
     """Return the directory of a path; an empty string is the data directory itself."""
     return path.rpartition("/")[0]
+
+
+def require_file(disk: Disk, path: str) -> bool:
+    """Return True if a path is that of a file.
+
+    Raises:
+        LogError: it is that of a directory.
+    """
+    if not disk.is_file(path):
+        raise LogError(f"{path} is no file; move it out of the data directory")
+    return True
+
+
+def require_directory(disk: Disk, path: str) -> None:
+    """Do nothing if a path is that of a directory, or of nothing.
+
+    Raises:
+        LogError: it is that of a file.
+    """
+    if disk.is_file(path):
+        raise LogError(f"{path} is no directory; move it out of the data directory")
 
 
 class RealFile:
@@ -186,10 +213,14 @@ class RealDisk:
         return []
 
     def make_directory(self, directory: str) -> None:
-        os.makedirs(self._path(directory), exist_ok=True)
+        path = self._path(directory)
+        if directory and os.path.islink(path):
+            raise OSError(errno.ELOOP, SYMBOLIC_LINK, path)
+        os.makedirs(path, exist_ok=True)
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        # Not through a symbolic link: nothing outside the directory is ever written.
+        flags = os.O_RDWR | os.O_CLOEXEC | NOFOLLOW | (os.O_CREAT if create else 0)
         return RealFile(os.open(self._path(path), flags, 0o644))
 
     def rename(self, path: str, to: str) -> None:
@@ -212,6 +243,9 @@ class RealDisk:
     def exists(self, path: str) -> bool:
         return os.path.exists(self._path(path))
 
+    def is_file(self, path: str) -> bool:
+        return os.path.isfile(self._path(path))
+
     def size_of(self, path: str) -> int:
         return os.stat(self._path(path)).st_size
 
@@ -227,7 +261,7 @@ class RealDisk:
         # file would release the first one's. So this process looks into its own set first, without opening the file.
         if os.path.exists(path) and _identity(os.stat(path)) in _LOCKED:
             raise DirectoryInUse(IN_USE.format(self._root))
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | NOFOLLOW, 0o644)
         if not _try_lock(fd):
             os.close(fd)
             raise DirectoryInUse(IN_USE.format(self._root))

@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.errors import DecodeError
+from kproto.errors import CorruptLog, DecodeError
 from kproto.records.batches import last_offset
 from kproto.records.segment_files import segment_base_offset
-from kproto_server.storage.errors import corrupt_segment
 from kproto_server.storage.kafka_files import remove_index
 from kproto_server.storage.segment_reader import SegmentReader
 
@@ -60,13 +59,16 @@ def remove_covered_segments(disk: Disk, swap: str) -> None:
     remove_segments(disk, directory, [f"{directory}/{other}" for other in covered])
 
 
-def finish_compaction(disk: Disk, directory: str) -> None:
+def finish_compaction(disk: Disk, directory: str, *, repair: bool = False) -> list[str]:
     """Remove unfinished files of compaction and of Kafka's deletions, and finish complete ones.
+
+    Return a line for each damaged ``.swap`` file that ``repair`` has removed.
 
     Raises:
         CorruptLog: a ``.swap`` file is damaged.
         OSError: some steps are not done.
     """
+    report = []
     names = disk.names(directory)
     cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
     obsolete = [*cleaned, *(name for name in names if name.endswith(DELETED_SUFFIX))]
@@ -88,9 +90,22 @@ def finish_compaction(disk: Disk, directory: str) -> None:
         # The .swap name can be new and not durable (the process was killed, not the machine). A power loss after the
         # removals below could then take the new content and the old.
         disk.sync_directory(directory)
-        remove_covered_segments(disk, f"{directory}/{name}")
-        disk.rename(f"{directory}/{name}", f"{directory}/{final}")
+        path = f"{directory}/{name}"
+        if not disk.size_of(path) and disk.exists(f"{directory}/{final}"):
+            disk.remove(path)  # no batch is in it that could replace one
+            continue
+        try:
+            remove_covered_segments(disk, path)
+        except CorruptLog as error:
+            if not repair:
+                raise
+            disk.remove(path)
+            disk.sync_directory(directory)
+            report.append(f"{path} at byte {error.position}: repaired: removed it, the segments before it are kept")
+            continue
+        disk.rename(path, f"{directory}/{final}")
         disk.sync_directory(directory)
+    return report
 
 
 def _last_offset(disk: Disk, path: str) -> int:
@@ -102,7 +117,7 @@ def _last_offset(disk: Disk, path: str) -> int:
         while reader.has_more():
             last = last_offset(reader.take())
     except DecodeError as error:
-        raise corrupt_segment(path, error.position, error.reason) from None
+        raise CorruptLog(path, error.position, None, f"{error.reason}; start with --repair to remove it") from None
     finally:
         file.close()
     return last

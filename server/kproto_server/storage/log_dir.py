@@ -25,25 +25,29 @@ cleaner-offset-checkpoint      the first dirty offset of each log               
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any
 
-from kproto.records.segment_files import LEADER_EPOCHS
+from kproto.errors import LogError
+from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX
 from kproto_server.storage.checkpoints import (
     CLEANER_POINTS,
     RECOVERY_POINTS,
     LogPosition,
     LogPositions,
+    is_damaged,
     read_log_positions,
     read_offset_checkpoint,
     write_epoch_checkpoint,
-    write_log_positions,
     write_offset_checkpoint,
 )
+from kproto_server.storage.clean_shutdown import CLEAN_SHUTDOWN, clean_end, losses, read_clean_ends, write_clean_ends
 from kproto_server.storage.disk import read_all, replace_file
 from kproto_server.storage.kafka_files import kafka_recovery_points, require_kafka_recovery, was_used_by_kafka
 from kproto_server.storage.log_writer import UNSYNCED_MAX_BYTES, LogWriter
 from kproto_server.storage.recovery import Recovery, RecoveryInputs
 from kproto_server.storage.segment_sync import LOG_START, RecoveryPoints
+from kproto_server.storage.topics_file import NAME as TOPICS
 from kproto_server.storage.topics_file import (
     NO_CONFIGS,
     partition_directories,
@@ -58,13 +62,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from kproto_server.storage.checkpoints import PartitionOffsets
+    from kproto_server.storage.clean_shutdown import CleanEnds
     from kproto_server.storage.disk import Disk
     from kproto_server.storage.log_writer import Durability
     from kproto_server.storage.partition_log import PartitionLog
     from kproto_server.storage.topics_file import StoredTopic
     from kproto_server.storage.write_ahead_log_reader import LoggedBatch, WriteAheadLogContent
 
-CLEAN_SHUTDOWN = "kproto.clean"
+START_OFFSETS = "log-start-offset-checkpoint"
+"""Kafka's file (LF-55): the start offset of each log that begins within a segment."""
+
+
+def _keys(topics: Iterable[StoredTopic]) -> set[tuple[str, int]]:
+    return {(topic.name, partition) for topic in topics for partition in range(topic.partition_count)}
 
 
 class LogDir:
@@ -111,6 +121,12 @@ class LogDir:
         """Whether a real broker ran here since kproto did."""
         # Before anything is changed: an unknown version in the file refuses the directory.
         topics = read_topics(disk, include_directories=self.was_used_by_kafka)
+        clean_ends = self._clean_ends(lambda topic: opens(topic) or opens_existing(topic) or topic in extra_logs)
+        unknown = [key for key, found in clean_ends.items() if found.end.offset and key not in _keys(topics)]
+        if repair and unknown:
+            topics = read_topics(disk, include_directories=True)
+            missing = ", ".join(sorted({topic for topic, _ in unknown}))
+            self.report.append(f"{TOPICS} lacks partitions of {missing}; repaired: took what its directories show")
         if self.was_used_by_kafka:
             # The broker has decided what the logs contain, and kproto's files about their ends are out of date.
             self._remove(CLEAN_SHUTDOWN, RECOVERY_POINTS, *NAMES)
@@ -126,13 +142,26 @@ class LogDir:
             if opens(topic.name) or (opens_existing(topic.name) and f"{topic.name}-{number}" in existing)
         ]
         keys += [(name, 0) for name in extra_logs if f"{name}-0" in existing]
-        inputs = self._recovery_inputs(keys, content)
+        self.start_offsets: PartitionOffsets = self._read_start_offsets(repair=repair)
+        """The log start offsets of `START_OFFSETS`."""
+        self._check_losses(clean_ends, {*keys, *_keys(topics)}, repair=repair)
+        inputs = self._recovery_inputs(keys, content, clean_ends)
         require_kafka_recovery(disk, keys)
+        marker = read_all(disk, CLEAN_SHUTDOWN) if clean_ends else b""
         self._remove(CLEAN_SHUTDOWN)
-        for number, key in enumerate(keys):
-            progress(number, len(keys))
-            self.logs[key] = self._recovery.open(*key, inputs[key])
-            self.logs[key].on_roll = self._segment_closed
+        try:
+            for number, key in enumerate(keys):
+                progress(number, len(keys))
+                self.logs[key] = self._recovery.open(*key, inputs[key])
+                self.logs[key].on_roll = self._segment_closed
+        except BaseException:
+            # What was lost since the clean shutdown must not be forgotten because this start is refused.
+            for log in self.logs.values():
+                log.close()
+            if marker:
+                replace_file(disk, CLEAN_SHUTDOWN, marker)
+            raise
+        self._check_start_offsets()
         self._load_cleaner_points()
         self.recovery_points: RecoveryPoints = RecoveryPoints(
             disk, {key: log.recovery_point for key, log in self.logs.items()}
@@ -165,10 +194,57 @@ class LogDir:
         """One line for each thing that recovery truncated or restored."""
         return self._recovery.report
 
+    def _clean_ends(self, is_opened: Callable[[str], bool]) -> CleanEnds:
+        """Return the ends of the logs of some topics at the clean shutdown; none after a crash."""
+        if self.was_used_by_kafka or not self.disk.exists(CLEAN_SHUTDOWN):
+            return {}
+        if not self.disk.exists(TOPICS):
+            self.report.append(f"{TOPICS} is missing: the topics are those of the directories, without their configs")
+        ends = read_clean_ends(read_all(self.disk, CLEAN_SHUTDOWN))
+        return {key: found for key, found in ends.items() if is_opened(key[0])}
+
+    def _check_losses(self, clean_ends: CleanEnds, keys: Collection[tuple[str, int]], *, repair: bool) -> None:
+        """Report what was lost since the clean shutdown; such logs are recovered as after a crash.
+
+        Raises:
+            LogError: something was lost, and ``repair`` is False.
+        """
+        found = list(losses(self.disk, clean_ends, keys, self.start_offsets))
+        if found and not repair:
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            raise LogError(f"{found[0][1]}{more}; start with --repair to go on with what is there")
+        for key, loss in found:
+            self.report.append(f"{loss}; repaired: {key[0]}-{key[1]} goes on with what is there")
+            clean_ends.pop(key, None)
+            self.start_offsets.pop(key, None)
+
+    def _read_start_offsets(self, *, repair: bool) -> PartitionOffsets:
+        """Return the log start offsets of the checkpoint.
+
+        Raises:
+            LogError: the file is damaged, and ``repair`` is False.
+        """
+        if not self.disk.exists(START_OFFSETS):
+            return {}
+        data = read_all(self.disk, START_OFFSETS)
+        if is_damaged(data):
+            problem = f"{START_OFFSETS} is damaged: records that were deleted can be back"
+            if not repair:
+                raise LogError(f"{problem}; start with --repair to use the lines that can be read")
+            self.report.append(f"{problem}; repaired: used the lines that can be read")
+        return read_offset_checkpoint(data)
+
+    def _check_start_offsets(self) -> None:
+        """Let logs begin at their end at the latest: a power loss in ``os`` mode can take what was after it."""
+        for key, log in self.logs.items():
+            start_offset = self.start_offsets.get(key, 0)
+            if start_offset > log.next_offset:
+                self.report.append(f"{log.directory} begins with offset {start_offset}, but ends at {log.next_offset}")
+                self.start_offsets[key] = log.next_offset
+
     def _recovery_inputs(
-        self, keys: Iterable[tuple[str, int]], content: WriteAheadLogContent
+        self, keys: Iterable[tuple[str, int]], content: WriteAheadLogContent, clean_ends: CleanEnds
     ) -> dict[tuple[str, int], RecoveryInputs]:
-        clean_ends = self._read_positions(CLEAN_SHUTDOWN)
         kafka_points = {key: LogPosition(offset) for key, offset in kafka_recovery_points(self.disk).items()}
         points = kafka_points | self._read_positions(RECOVERY_POINTS)
         by_directory: dict[str, list[LoggedBatch]] = {}
@@ -176,7 +252,7 @@ class LogDir:
             by_directory.setdefault(batch.directory, []).append(batch)
         return {
             (topic, partition): RecoveryInputs(
-                clean_ends.get((topic, partition)),
+                clean_ends[topic, partition].end if (topic, partition) in clean_ends else None,
                 points.get((topic, partition), LOG_START),
                 by_directory.get(f"{topic}-{partition}", ()),
                 has_wal=content.exists,
@@ -217,6 +293,8 @@ class LogDir:
         if (topic, partition) in self.logs:
             return
         directory = f"{topic}-{partition}"
+        if any(name.endswith(LOG_SUFFIX) and disk.size_of(f"{directory}/{name}") for name in disk.names(directory)):
+            raise FileExistsError(errno.EEXIST, "records of a topic that is not known are in the way", directory)
         disk.make_directory(directory)
         path = f"{directory}/{LEADER_EPOCHS}"
         if not disk.exists(path):
@@ -290,8 +368,8 @@ class LogDir:
         try:
             if self.writer.failure is None:
                 self.writer.sync_everything()
-                ends = {key: log.recovery_point for key, log in self.logs.items()}
-                replace_file(self.disk, CLEAN_SHUTDOWN, write_log_positions(ends))
+                ends = {key: clean_end(self.disk, log) for key, log in self.logs.items()}
+                replace_file(self.disk, CLEAN_SHUTDOWN, write_clean_ends(ends))
         finally:
             for log in self.logs.values():
                 log.close()

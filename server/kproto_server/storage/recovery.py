@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.records.segment_files import LEADER_EPOCHS, LOG_SUFFIX, segment_base_offset, segment_name
 from kproto_server.storage.checkpoints import LogPosition, read_epoch_checkpoint, write_epoch_checkpoint
-from kproto_server.storage.disk import directory_of, read_all, replace_file
+from kproto_server.storage.disk import directory_of, read_all, replace_file, require_directory, require_file
 from kproto_server.storage.errors import corrupt_segment
 from kproto_server.storage.interrupted_compaction import finish_compaction
 from kproto_server.storage.kafka_files import add_index, remove_derived_files, remove_index
@@ -99,9 +99,10 @@ class Recovery:
             OSError: a file cannot be read or written.
         """
         disk, directory = self._disk, f"{topic}-{partition}"
+        require_directory(disk, directory)
         disk.make_directory(directory)
         # First of all: until then several files can have the same offsets.
-        finish_compaction(disk, directory)
+        self.report += finish_compaction(disk, directory, repair=self._repair)
         segments = self._list_segments(directory)
         # The marker names the end of the newest segment. If the log ends elsewhere, a program that does not remove the
         # marker has changed the files, and the log is recovered as after a crash.
@@ -147,6 +148,7 @@ class Recovery:
         segments = []
         for base in bases:
             path = f"{directory}/{base:020}{LOG_SUFFIX}"
+            require_file(disk, path)
             segment = Segment(base, path, disk.size_of(path), is_active=base == bases[-1])
             if segment.size or segment.is_active:
                 segments.append(segment)

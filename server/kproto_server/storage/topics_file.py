@@ -27,7 +27,9 @@ VERSION = 1
 """Version of all files of kproto in the directory: an older kproto refuses a directory with a higher one."""
 PARTITION_METADATA = "partition.metadata"
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-PARTITION_DIRECTORY = re.compile(r"(.{1,249})-(0|[1-9][0-9]{0,9})")
+PARTITION_DIRECTORY = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
+PARTITIONS_MAX = 100_000
+"""Partitions of a topic whose number comes from the names of its directories."""
 CLUSTER_METADATA = "__cluster_metadata"
 NO_CONFIGS: Mapping[str, Mapping[str, str]] = {}
 TOPIC_ID = re.compile(r"topic_id: ([A-Za-z0-9_-]{22})")
@@ -152,7 +154,7 @@ def partition_directories(disk: Disk) -> Iterator[tuple[str, int, str]]:
     """Yield ``(topic, partition, directory)`` of each log, without Kafka's ``__cluster_metadata``."""
     for name in disk.names(""):
         match = PARTITION_DIRECTORY.fullmatch(name)
-        if match is None or match[1] == CLUSTER_METADATA:
+        if match is None or match[1] in (CLUSTER_METADATA, ".", ".."):
             continue
         if any(file == LEADER_EPOCHS or file.endswith(LOG_SUFFIX) for file in disk.names(name)):
             yield match[1], int(match[2]), name
@@ -162,6 +164,8 @@ def _read_directories(disk: Disk) -> list[StoredTopic]:
     counts: dict[str, int] = {}
     ids: dict[str, bytes | None] = {}
     for topic, partition, directory in partition_directories(disk):
+        if partition >= PARTITIONS_MAX:
+            raise LogError(f"{directory} is in the way: without {NAME}, partitions have numbers below {PARTITIONS_MAX}")
         counts[topic] = max(counts.get(topic, 0), partition + 1)
         ids.setdefault(topic, None)
         if ids[topic] is None and disk.exists(f"{directory}/{PARTITION_METADATA}"):

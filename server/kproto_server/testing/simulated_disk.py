@@ -157,6 +157,9 @@ class SimulatedDisk:
     def exists(self, path: str) -> bool:
         return self._find(path) is not None
 
+    def is_file(self, path: str) -> bool:
+        return isinstance(self._find(path), Inode)
+
     def size_of(self, path: str) -> int:
         found = self._find(path)
         if not isinstance(found, Inode):
