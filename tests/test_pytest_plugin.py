@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from tests.oracle.ports import free_port
+
 pytest_plugins = ["pytester"]
 
 PRELUDE = '''
@@ -73,10 +75,52 @@ def test_all_tests_share_one_broker_that_is_reset_before_each(pytester: pytest.P
         assert b"orders" not in metadata(kafka_broker)
 
     def test_third(kafka_broker):
-        assert addresses == {kafka_broker.bootstrap_servers}
+        assert len(addresses) == 2
+        assert kafka_broker.bootstrap_servers not in addresses, "each test has a port of its own"
     """,
     )
     assert outcomes == {"passed": 3}
+
+
+def test_a_broker_with_a_port_keeps_it(pytester: pytest.Pytester) -> None:
+    port = free_port()
+    pytester.makeconftest(
+        f"""
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def kafka_broker_options():
+            return {{"port": {port}}}
+        """
+    )
+    outcomes = run(
+        pytester,
+        f"""
+    import pytest
+
+    @pytest.mark.parametrize("number", range(3))
+    def test_it(kafka_broker, number):
+        assert kafka_broker.bootstrap_servers == "127.0.0.1:{port}"
+        metadata(kafka_broker)
+    """,
+    )
+    assert outcomes == {"passed": 3}
+
+
+def test_the_clock_of_one_test_is_not_that_of_the_next(pytester: pytest.Pytester) -> None:
+    outcomes = run(
+        pytester,
+        """
+    import time
+
+    def test_first(kafka_broker):
+        kafka_broker.clock.advance(days=8)
+
+    def test_second(kafka_broker):
+        assert abs(kafka_broker.clock.now_ms() - time.time() * 1000) < 3_600_000
+    """,
+    )
+    assert outcomes == {"passed": 2}
 
 
 def test_a_conftest_overrides_the_options(pytester: pytest.Pytester) -> None:

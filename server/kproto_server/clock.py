@@ -172,6 +172,16 @@ class Clock:
         self._active_ms = self.real_ms
         return int(self._broker_ms)
 
+    def reset(self, wall_ms: float) -> None:
+        """Set broker time to the wall time, and drop all timers."""
+        for heap in (self._by_broker, self._in_background, self._periodic, self._by_real):
+            for entry in heap:
+                entry[2].cancel()
+            heap.clear()
+        self._broker_ms = float(wall_ms)
+        self._quiet_until_ms = None
+        self.active()
+
     @property
     def quiet_ms(self) -> float:
         """Real milliseconds since the last activity."""

@@ -31,7 +31,11 @@ def _kafka_broker_server(kafka_broker_options: BrokerOptions) -> Iterator[Broker
 
 
 @pytest.fixture
-def kafka_broker(_kafka_broker_server: Broker) -> Broker:
-    """Return a running broker without topics, groups or offsets, at ``kafka_broker.bootstrap_servers``."""
-    _kafka_broker_server.reset()
+def kafka_broker(_kafka_broker_server: Broker, kafka_broker_options: BrokerOptions) -> Broker:
+    """Return a running broker without topics, groups or offsets, at ``kafka_broker.bootstrap_servers``.
+
+    Each test has ports of its own, unless the options have a port: clients that an earlier test left running find no
+    broker.
+    """
+    _kafka_broker_server.reset(new_ports=not kafka_broker_options.get("port"))
     return _kafka_broker_server

@@ -46,10 +46,11 @@ class BrokerState:
         return []
 
     def reset(self) -> None:
-        """Drop topics, groups, offsets and dynamic configs; nodes and their addresses stay."""
+        """Drop topics, groups, offsets, fetch sessions, producers and dynamic configs; nodes stay."""
         from kproto_server.coordinator.membership.unloading import unload_all
 
         unload_all(self.coordinator)
         self.cluster.reset()
         self.settings.reset()
         self.coordinator.reset()
+        self.log_manager.reset()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-import statistics
 import threading
 import time
 from collections.abc import Iterator
@@ -147,60 +146,6 @@ def test_an_ipv6_address_has_brackets() -> None:
             assert client.ask(ALL_TOPICS, 1).brokers[0].host == "::1"
     except CannotListen:
         pytest.skip("needs an IPv6 loopback address")
-
-
-# Reset.
-
-
-def test_reset_removes_topics_groups_offsets_and_observations() -> None:
-    with Broker(brokers=2, settings={"offsets.topic.replication.factor": 1}) as broker:
-        clients = [RawClient(address) for address in broker.bootstrap_servers.split(",")]
-        for client in clients:
-            create_topic(client)
-        assert any(commit_offset(client) == 0 for client in clients)
-
-        broker.reset()
-
-        assert broker.snapshot().clients == ()
-        for client in clients:
-            assert topic_names(client) <= {"__consumer_offsets"}
-            assert client.ask(ListGroupsRequest(), 0).groups == ()
-        create_topic(clients[0])
-        for client in clients:
-            assert committed(client) == -1
-            client.socket.close()
-
-
-def test_reset_starts_stopped_nodes() -> None:
-    with Broker(brokers=3, started=1) as broker, RawClient(broker.bootstrap_servers) as client:
-        broker.reset()
-        assert [node.node_id for node in client.ask(ALL_TOPICS, 1).brokers] == [1, 2, 3]
-        broker.stop_node(3)
-        broker.reset()
-        assert [node.node_id for node in client.ask(ALL_TOPICS, 1).brokers] == [1, 2, 3]
-
-
-def test_reset_keeps_connections_and_delayed_operations(broker: Broker) -> None:
-    with RawClient(broker.bootstrap_servers) as client:
-        create_topic(client)
-        client.send((long_poll(200), 4), (ALL_TOPICS, 1))
-
-        broker.reset()
-
-        assert client.read_ids(2) == [2, 3]
-
-
-def test_reset_is_fast(broker: Broker) -> None:
-    """The limit is ten times the documented one, which bench/ measures."""
-
-    def once() -> float:
-        with RawClient(broker.bootstrap_servers) as client:
-            assert commit_offset(client) == 0
-        started = time.perf_counter()
-        broker.reset()
-        return time.perf_counter() - started
-
-    assert statistics.median(once() for _ in range(20)) < 0.050
 
 
 # Nodes.

@@ -42,10 +42,15 @@ def test_offsets_and_topics_survive_restarts(tmp_path: Path, durability: Durabil
 @DURABILITIES
 def test_reset_removes_the_data_on_disk(tmp_path: Path, durability: Durability) -> None:
     data = DataDirectory(str(tmp_path), durability)
+    with Broker.running(data=data) as broker:
+        for _ in range(2):
+            with RawClient(broker.bootstrap_servers) as client:
+                find_coordinator(client, "g")
+                assert (committed(client), committed(client, version=0)) == (-1, -1)
+                assert commit_offset(client, offset=1) == 0
+                assert commit_offset(client, offset=2, version=0) == 0
+            broker.reset()
     with Broker.running(data=data) as broker, RawClient(broker.bootstrap_servers) as client:
-        assert commit_offset(client, offset=1) == 0
-        assert commit_offset(client, offset=2, version=0) == 0
-        broker.reset()
         find_coordinator(client, "g")
         assert committed(client) == -1
         assert commit_offset(client, offset=7) == 0

@@ -116,15 +116,6 @@ def test_a_broker_that_stops_responds_to_pending_requests(broker: Broker, client
     assert second.read_ids_to_the_end() == [1]
 
 
-def test_a_broker_that_is_reset_responds_to_pending_requests(broker: Broker, clients: list[RawClient]) -> None:
-    first, second = clients
-    first.ask(join_request(), JOIN_V)
-    second.send((join_request(), JOIN_V))
-    broker.snapshot()
-    broker.reset()
-    assert second.read_ids(1) == [1]
-
-
 def test_a_member_of_a_node_that_stops_finds_the_group_at_another_node() -> None:
     settings = {"offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "2"}
     with Broker.running(brokers=2, clock="manual", settings=settings) as broker, ExitStack() as stack:

@@ -135,14 +135,13 @@ def test_the_response_to_an_unsupported_version_of_api_versions_has_version_0() 
 
 
 def test_a_reset_forgets_and_so_does_clear() -> None:
-    with Broker.running() as broker, RawClient(broker.bootstrap_servers) as client:
-        topic_names(client)
-        assert len(broker.requests) == 1
-        broker.reset()
-        assert len(broker.requests) == 0
-        topic_names(client)
-        broker.requests.clear()
-        assert list(broker.requests) == []
+    with Broker.running() as broker:
+        for forget in (broker.reset, broker.requests.clear):
+            with RawClient(broker.bootstrap_servers) as client:
+                topic_names(client)
+                assert len(broker.requests) == 1
+                forget()
+                assert list(broker.requests) == []
 
 
 def test_a_broker_can_keep_none_or_few() -> None:

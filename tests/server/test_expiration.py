@@ -47,14 +47,15 @@ def test_an_advance_returns_after_its_expirations(tmp_path: Path, durability: Du
 
 
 def test_a_reset_restarts_the_expiration_task() -> None:
-    with Broker.running(clock="manual") as broker, RawClient(broker.bootstrap_servers) as client:
+    with Broker.running(clock="manual") as broker:
         for _ in range(2):
             broker.reset()
-            assert commit_offset(client) == 0
-            broker.clock.advance(days=6.9)
-            assert committed(client) == 7
-            broker.clock.advance(days=0.2)
-            assert committed(client) == -1
+            with RawClient(broker.bootstrap_servers) as client:
+                assert commit_offset(client) == 0
+                broker.clock.advance(days=6.9)
+                assert committed(client) == 7
+                broker.clock.advance(days=0.2)
+                assert committed(client) == -1
 
 
 def test_an_offset_expires_on_a_scaled_clock() -> None:

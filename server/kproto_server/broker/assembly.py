@@ -62,11 +62,13 @@ def assemble(
 
         persistence = Persistence(data, state, loop.post)
     delete_stored = None if persistence is None else persistence.topic_logs.drop_expired
-    RetentionTask(state.settings, cluster.topics, clock, delete_stored).start()
+    retention_task = RetentionTask(state.settings, cluster.topics, clock, delete_stored)
+    retention_task.start()
     request_log = None
     if requests_kept:
         from kproto_server.observation.request_log import RequestLog
 
         request_log = RequestLog(requests_kept)
         cluster.on_topic_deleted = request_log.topic_deleted
-    return loop, Server(loop, state, Observations(), expiration_task, persistence, request_log)
+    tasks = (expiration_task, retention_task)
+    return loop, Server(loop, state, Observations(), tasks, persistence, request_log)

@@ -272,9 +272,18 @@ class Broker:
         """Return what clients have sent so far, as an immutable copy."""
         return self._call(lambda server: server.observations.snapshot())
 
-    def reset(self) -> None:
-        """Delete topics, groups, offsets, observations and requests, and start stopped nodes. Connections stay open."""
-        self._call(lambda server: server.reset())
+    def reset(self, *, new_ports: bool = False) -> None:
+        """Make the broker as it was after its start.
+
+        Topics, groups, offsets, observations, requests and changed configs are deleted, stopped nodes started, and the
+        clock is set to the wall time. Every connection is closed. A member, a producer or a fetch session from before
+        gets the error of an unknown one.
+
+        A client from before that connects again and begins with a JoinGroup without a member id cannot be
+        distinguished from a new client. With ``new_ports`` it finds no broker: the nodes listen on other ports, which
+        `bootstrap_servers` has.
+        """
+        self._call(lambda server: server.reset(new_ports=new_ports))
 
     def stop_node(self, node_id: int) -> None:
         """Stop one node: its connections are closed, and its partitions get other leaders.

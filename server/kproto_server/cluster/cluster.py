@@ -64,6 +64,8 @@ class Cluster:
         self.random_bytes = random_bytes
         self.last_producer_id: int = 0
         """The newest id that `new_producer_id` has returned."""
+        self.last_dropped_producer_id: int = 0
+        """The newest id when the cluster was reset; its producers and those before it are unknown."""
         self._topics_by_id: dict[bytes, Topic] = {}
         self.on_topic_deleted: Callable[[bytes, str], object] = lambda topic_id, name: None
         """Called with the id and the name of each topic that is deleted. Default callback: does nothing."""
@@ -84,16 +86,21 @@ class Cluster:
         return cls(nodes, kafka_version, topic_defaults(settings, len(nodes)), random_bytes)
 
     def reset(self) -> None:
-        """Delete all topics but the internal ones. Nodes, their addresses and the cluster id stay.
+        """Delete all topics but the internal ones, and drop all producers. Nodes and the cluster id stay.
 
         So a client of the next test finds its coordinator at once, as with any broker that has run for a while.
         """
         for name in [name for name in self.topics if name not in INTERNAL_TOPICS]:
             self.delete_topic(name)
+        self.last_dropped_producer_id = self.last_producer_id
 
     def changed(self) -> None:
         """Raise the version, to invalidate decisions that depend on the cluster."""
         self.version += 1
+
+    def dropped_producer(self, producer_id: int) -> bool:
+        """Return whether a reset has dropped the producer with an id."""
+        return 0 < producer_id <= self.last_dropped_producer_id
 
     def new_producer_id(self) -> int:
         """Return an id that no producer of the cluster has."""

@@ -228,6 +228,8 @@ def _append(
         return _refused(partition.index, Refused(ErrorCode.KAFKA_STORAGE_ERROR))
     producer = accepted.producer_id, accepted.producer_epoch
     if accepted.producer_id != NO_PRODUCER_ID:
+        if context.cluster.dropped_producer(accepted.producer_id):
+            return _refused(partition.index, Refused(ErrorCode.UNKNOWN_PRODUCER_ID, reached_log=True))
         behavior = validation.behavior
         checked = data.producers.check(
             *producer,

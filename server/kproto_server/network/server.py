@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections import Counter
-from typing import TYPE_CHECKING
+import time
+from collections import Counter, deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
@@ -21,11 +23,10 @@ from kproto_server.requests.context import ConnectionInfo
 from kproto_server.requests.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from kproto_server.cluster.cluster import Node
     from kproto_server.configuration.settings import Settings
-    from kproto_server.coordinator.expiration_task import ExpirationTask
     from kproto_server.network.event_loop import EventLoop
     from kproto_server.observation.observe import Observations
     from kproto_server.observation.request_log import RequestLog
@@ -36,6 +37,8 @@ logger = logging.getLogger("kproto")
 
 ACCEPTS_A_TURN = 64
 """Connections that are accepted before other tasks and connections are served."""
+FORMER_PORTS_MAX = 64
+"""Former ports that stay reserved, each by a file descriptor."""
 ACCEPT_PAUSE_S = 0.1
 """Pause when a connection cannot be accepted, mostly because the process has no file descriptors left."""
 RESPOND_S = 0.25
@@ -44,6 +47,14 @@ DELIVER_S = 0.25
 """How long it then waits, at most, until clients have taken the responses that were made: none ends in its middle. The
 process ends within a second."""
 DRAIN_CHECK_S = 0.005
+
+
+class PeriodicTask(Protocol):
+    """A task with a timer on the broker's clock."""
+
+    def start(self) -> None:
+        """Start the timer, or start it again."""
+        ...
 
 
 class NodeListener:
@@ -87,6 +98,14 @@ class NodeListener:
         for transport in list(self.transports):
             transport.close()
 
+    def close_connections(self) -> None:
+        """Close every connection, also those that wait to be accepted; go on listening."""
+        for transport in list(self.transports):
+            transport.close()
+        with suppress(OSError):  # none is left, or none can be accepted
+            for _ in range(BACKLOG):
+                self.socket.accept()[0].close()
+
 
 class Server:
     """All nodes of a broker process. `EventLoop.run` runs `main`; `stop` ends it from the loop's thread."""
@@ -96,23 +115,26 @@ class Server:
         loop: EventLoop,
         state: BrokerState,
         observations: Observations,
-        expiration_task: ExpirationTask,
+        periodic_tasks: Sequence[PeriodicTask],
         persistence: Persistence | None = None,
         request_log: RequestLog | None = None,
     ) -> None:
-        """``persistence``: closed at the end of `main`; None: the broker keeps nothing on disk.
+        """``periodic_tasks``: started again by `reset`.
+        ``persistence``: closed at the end of `main`; None: the broker keeps nothing on disk.
         ``request_log``: gets all requests; None: no request is logged.
         """
         self.loop = loop
         self.state = state
         self.observations = observations
-        self._expiration_task = expiration_task
+        self._periodic_tasks = periodic_tasks
         self.dispatcher: Dispatcher = Dispatcher(state, observations)
         self._persistence = persistence
         self.request_log = request_log
         self.listeners: dict[int, NodeListener] = {}
         self._reserved: dict[int, socket.socket] = {}
         """The bound sockets of stopped nodes, by node id."""
+        self._former: deque[socket.socket] = deque()
+        """The bound sockets of the ports that nodes had before `reset`; clients that still use them are refused."""
         self.token: trio.lowlevel.TrioToken | None = None
         """Set when `main` runs; other threads call the server by it."""
         self._stop = trio.Event()
@@ -170,7 +192,7 @@ class Server:
         finally:
             for listener in self.listeners.values():
                 listener.close()
-            for sock in self._reserved.values():
+            for sock in (*self._reserved.values(), *self._former):
                 sock.close()
             if self._persistence is not None:
                 self._persistence.close()
@@ -179,10 +201,22 @@ class Server:
         """Begin a clean shutdown: refuse connections, respond to all requests that have arrived, end `main`."""
         self._stop.set()
 
-    def reset(self) -> None:
-        """Delete topics, groups, offsets and observations; start stopped nodes. Connections stay open."""
-        for node_id in self.state.cluster.nodes:
+    def reset(self, *, new_ports: bool = False) -> None:
+        """Make the broker as it was after its start: start stopped nodes, close every connection, delete topics,
+        groups, offsets, producers and observations, and set the clock to the wall time.
+
+        ``new_ports``: nodes listen on other ports afterwards, so that no client of before comes back.
+
+        Raises:
+            OSError: there are no free ports; nothing has happened.
+        """
+        nodes = self.state.cluster.nodes
+        sockets = self._new_sockets(nodes.values()) if new_ports else {}
+        for node_id in nodes:
             self.start_node(node_id)
+            self.listeners[node_id].close_connections()
+            if node_id in sockets:
+                self._move(node_id, sockets[node_id])
         if self._persistence is not None:
             self._persistence.drain()
         self.state.reset()
@@ -191,7 +225,42 @@ class Server:
         self.observations.reset()
         if self.request_log is not None:
             self.request_log.clear()
-        self._expiration_task.start()
+        self.loop.clock.reset(time.time() * 1000.0)
+        for task in self._periodic_tasks:
+            task.start()
+
+    def _new_sockets(self, nodes: Iterable[Node]) -> dict[int, socket.socket]:
+        """Return a socket with a free port on the address of each node.
+
+        Raises:
+            OSError: there are too few free ports.
+        """
+        sockets: dict[int, socket.socket] = {}
+        try:
+            for node in nodes:
+                sockets[node.node_id] = reserve(node.host, 0)
+        except OSError:
+            for sock in sockets.values():
+                sock.close()
+            raise
+        return sockets
+
+    def _move(self, node_id: int, new: socket.socket) -> None:
+        """Have a running node listen on another socket, and reserve its former port, so that the kernel gives it to
+        neither a listener nor a client."""
+        node = self.state.cluster.nodes[node_id]
+        listener = self.listeners.pop(node_id)
+        host, port = listener.socket.getsockname()[:2]
+        listener.close()
+        with suppress(OSError):  # taken by another process meanwhile
+            self._former.append(reserve(host, port))
+        if len(self._former) > FORMER_PORTS_MAX:
+            self._former.popleft().close()
+        node.port = new.getsockname()[1]
+        new.listen(BACKLOG)
+        self._reserved[node_id] = new
+        self._open(node)
+        self.state.cluster.changed()
 
     def stop_node(self, node_id: int) -> None:
         """Stop a node: close its listener and its connections; other nodes become the leaders of its partitions.

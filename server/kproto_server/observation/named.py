@@ -62,7 +62,7 @@ KINDS = {
     "resource_name_filter": Kind.RESOURCE,
 }
 """What the fields with these names name."""
-WIRE_TYPES = {Kind.TOPIC: ("string", "uuid"), Kind.PARTITION: ("int32",)}
+WIRE_TYPES: dict[Kind, tuple[str, ...]] = {Kind.TOPIC: ("string", "uuid"), Kind.PARTITION: ("int32",)}
 """The wire types of kinds that are not only strings: the number of a topic's ``partitions`` is no partition."""
 TOPIC_ARRAYS = frozenset(
     {"topics", "topic_data", "v3_and_below_topics", "state_changelog_topics", "repartition_source_topics"}

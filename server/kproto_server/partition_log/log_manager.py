@@ -52,6 +52,10 @@ class LogManager:
             found = self._fetch_sessions[node_id] = FetchSessionCache(slots, self._random_session_id)
         return found
 
+    def reset(self) -> None:
+        """Drop all fetch sessions: requests of their clients get FETCH_SESSION_ID_NOT_FOUND."""
+        self._fetch_sessions.clear()
+
     def _random_session_id(self) -> int:
         return int.from_bytes(self._random_bytes(SESSION_ID_BYTES), "big") & SESSION_ID_MAX
 

@@ -45,7 +45,9 @@ class RetentionTask:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Start the timer of the next check."""
+        """Start the timer of the next check; a second call, after the clock was reset, starts it again."""
+        if self._timer is not None:
+            self._timer.cancel()
         clock = self._clock
         due_ms = clock.now_ms() + self._interval_ms
         self._timer = clock.call_at(due_ms, self._run, in_background=True, next_run_ms=self._next_run_ms)

@@ -15,7 +15,7 @@ from kproto_server.storage.compaction import Compaction, CompactionSettings
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from kproto_server.clock import Clock
+    from kproto_server.clock import Clock, Timer
     from kproto_server.cluster.cluster import Cluster
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.configuration.settings import Settings
@@ -73,6 +73,8 @@ class CompactionTask:
         """Monotonic time at which the turn of active clients ends."""
         self._is_idle = False
         """Whether no log is dirty enough; the next closed segment can change that."""
+        self._timer: Timer | None = None
+        """Ends the backoff."""
         self._damaged: set[PartitionLog] = set()
         self._blocked: dict[PartitionLog, int] = {}
         """Logs that an open transaction keeps from being compacted, each with the base offset of its active segment:
@@ -85,7 +87,14 @@ class CompactionTask:
             self._log_dir.on_roll = self.wake
 
     def _start_next_later(self) -> None:
-        self._clock.call_at(self._clock.now_ms() + self._backoff_ms, self._start_next, in_background=True)
+        due_ms = self._clock.now_ms() + self._backoff_ms
+        self._timer = self._clock.call_at(due_ms, self._start_next, in_background=True)
+
+    def end_backoff(self) -> None:
+        """Start again now, if the task waits after a failure: the clock is about to be reset."""
+        if self._timer is not None and self._timer.action is not None:
+            self._timer.cancel()
+            self._post(self._start_next)
 
     def wake(self) -> None:
         """Look for dirty logs: a segment was closed, or the configs of a topic have changed."""

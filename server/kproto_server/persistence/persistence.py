@@ -219,6 +219,7 @@ class Persistence:
     def reset(self) -> None:
         """Remove all logs, and create empty logs for the topics that the cluster has now."""
         self.drain()
+        self._compaction_task.end_backoff()
         self.topic_logs.remove(self.topic_logs.topics())
         self.log_dir.remove_logs(V0_LOG)
         self.log_dir.topics = []

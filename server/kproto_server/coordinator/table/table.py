@@ -57,7 +57,7 @@ class OffsetTable:
         self._small = SmallGroups(self._layouts)
         self._large: dict[str, LargeGroup] = {}
         self._count = 0
-        self.oldest_ms = CHECK_NEVER
+        self.oldest_ms: int = CHECK_NEVER
         """A lower bound of the minimum commit timestamps of all buckets and large groups."""
 
     def __len__(self) -> int:
