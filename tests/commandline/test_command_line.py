@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kproto_server.clock import ClockMode
-from kproto_server.commandline import cli, parsing
+from kproto_server.commandline import cli, log, parsing, scenario
 from kproto_server.commandline.commands import COMMANDS
 from kproto_server.releases.kafka_version import kafka_version_names
 
@@ -32,9 +32,11 @@ class TestServe:
     def test_the_defaults_are_loopback_and_kafkas_port(self) -> None:
         options = parsing.serve_options([])
         assert (options.host, options.ports, options.port_file) == ("127.0.0.1", (9092,), None)
-        assert options.kafka_version.is_latest
-        assert options.clock == ClockMode()
-        assert not options.settings.is_set("offsets.retention.minutes")
+        assert (options.advertised, options.report, options.quiet) == (None, None, False)
+        assert options.broker.kafka_version.is_latest
+        assert options.broker.clock == ClockMode()
+        assert options.broker.log_level == "info"
+        assert not options.broker.settings.is_set("offsets.retention.minutes")
 
     def test_every_option_is_read(self, tmp_path: Path) -> None:
         config, port_file = tmp_path / "server.properties", tmp_path / "ports"
@@ -43,15 +45,29 @@ class TestServe:
             [
                 *("--host", "192.0.2.7", "--port", "1000", "--port-file", str(port_file), "--brokers", "3"),
                 *("--kafka-version", "2.0", "--set", "offsets.retention.minutes=7", "--config", str(config)),
-                *("--clock", "scaled:60"),
+                *("--clock", "scaled:60", "--exit-with-parent", "--log-level", "debug", "--report", "-"),
+                *("--target", "4.0", "--fail-on-removed", "--fail-on-protocol-error"),
             ]
         )
-        assert (options.host, options.ports) == ("192.0.2.7", (1000, 1001, 1002))
-        assert (options.kafka_version.name, options.clock) == ("2.0", ClockMode(rate=60.0))
-        assert options.settings.int("offsets.retention.minutes") == 7
-        assert options.settings.int("num.partitions") == 3
+        assert (options.host, options.ports, options.exit_with_parent) == ("192.0.2.7", (1000, 1001, 1002), True)
+        broker, report = options.broker, options.report
+        assert (broker.kafka_version.name, broker.clock, broker.log_level) == ("2.0", ClockMode(rate=60.0), "debug")
+        assert broker.settings.int("offsets.retention.minutes") == 7
+        assert broker.settings.int("num.partitions") == 3
         assert options.port_file == str(port_file)
         assert not port_file.exists()
+        assert report is not None
+        assert (report.target.name, report.files, report.fail_on_removed, report.fail_on_protocol_error) == (
+            "4.0",
+            ("-",),
+            True,
+            True,
+        )
+
+    def test_quiet_prints_errors_only(self) -> None:
+        options = parsing.serve_options(["--quiet"])
+        assert (options.quiet, options.broker.log_level) == (True, "error")
+        assert parsing.serve_options(["--quiet", "--log-level", "info"]).broker.log_level == "info"
 
     def test_port_0_is_a_free_port_for_each_broker(self) -> None:
         assert parsing.serve_options(["--port", "0", "--brokers", "2"]).ports == (0, 0)
@@ -68,7 +84,7 @@ class TestServe:
             (
                 ["--clock", "sundial"],
                 "kproto serve: --clock: clock 'sundial' is not known: "
-                "use real, manual, auto, or scaled:N with N above 0",
+                "use real, manual, auto, or scaled:N with N above 0, at most 1e9",
             ),
             (["--set", "x"], "kproto serve: --set: 'x' sets nothing: write x=VALUE"),
             (
@@ -89,6 +105,7 @@ class TestServe:
                 ["--port-file", "/no/such/folder/ports"],
                 "kproto serve: --port-file: can't write '/no/such/folder/ports': No such file or directory",
             ),
+            (["--log-level", "loud"], "kproto serve: --log-level can't be 'loud': use debug, info, warning or error"),
             (["out.txt"], "kproto serve: unexpected argument 'out.txt': this command takes options only"),
         ],
     )
@@ -119,9 +136,11 @@ class TestRun:
     def test_the_defaults_are_one_broker_on_a_free_port(self) -> None:
         options = parsing.run_options(["--", "pytest", "-q"])
         assert options.command == ("pytest", "-q")
-        assert options.kafka_version.is_latest
-        assert options.target.name == kafka_version_names()[-1]
-        assert (options.brokers, options.port, options.reports, options.fail_on_removed) == (1, 0, (), False)
+        assert options.broker.kafka_version.is_latest
+        assert options.report.target.name == kafka_version_names()[-1]
+        assert (options.broker.brokers, options.port, options.broker.log_level) == (1, 0, "warning")
+        report = options.report
+        assert (report.files, report.fail_on_removed, report.fail_on_protocol_error) == ((), False, False)
 
     def test_every_option_is_read(self, tmp_path: Path) -> None:
         config, report = tmp_path / "server.properties", str(tmp_path / "r.json")
@@ -130,17 +149,19 @@ class TestRun:
             [
                 *("--target", "4.0", "--fail-on-removed", "--report", report, "--report=r.md", "--brokers", "3"),
                 *("--port", "9092", "--kafka-version", "3.9-zookeeper", "--set", "num.partitions=5"),
-                *("--config", str(config), "--clock", "auto"),
+                *("--config", str(config), "--clock", "auto", "--fail-on-protocol-error"),
                 *("./my-app", "--port", "1"),
             ]
         )
+        broker = options.broker
         assert options.command == ("./my-app", "--port", "1")
-        assert (options.target.name, options.kafka_version.name) == ("4.0", "3.9-zookeeper")
-        assert (options.brokers, options.port, options.fail_on_removed) == (3, 9092, True)
-        assert options.settings.int("num.partitions") == 5
-        assert options.settings.int("offsets.retention.minutes") == 60
-        assert options.clock == ClockMode(auto=True)
-        assert options.reports == (report, "r.md")
+        assert (options.report.target.name, broker.kafka_version.name) == ("4.0", "3.9-zookeeper")
+        assert (broker.brokers, options.port, options.report.fail_on_removed) == (3, 9092, True)
+        assert options.report.fail_on_protocol_error
+        assert broker.settings.int("num.partitions") == 5
+        assert broker.settings.int("offsets.retention.minutes") == 60
+        assert broker.clock == ClockMode(auto=True)
+        assert options.report.files == (report, "r.md")
 
     def test_the_check_of_a_report_file_does_not_change_the_file(self, tmp_path: Path) -> None:
         absent, present = tmp_path / "absent.json", tmp_path / "present.json"
@@ -161,7 +182,7 @@ class TestRun:
             ),
             (
                 ["--report", "r.txt", "--", "true"],
-                "kproto run: --report can't be 'r.txt': its name ends in .json, .md or .html",
+                "kproto run: --report can't be 'r.txt': its name ends in .json, .md or .html, or is -",
             ),
             (
                 ["--report", "/no/such/folder/r.md", "--", "true"],
@@ -187,22 +208,28 @@ class TestKproto:
     @pytest.mark.parametrize(
         ("words", "line"),
         [
-            ([], "kproto: no command given: use run, serve, log or scenario, see kproto --help"),
-            (["srv"], "kproto: no command 'srv': use run, serve, log or scenario, see kproto --help"),
-            (["--port", "1"], "kproto: no command '--port': use run, serve, log or scenario, see kproto --help"),
+            ([], "kproto: no command given: use run, serve, log, scenario or completion, see kproto --help"),
+            (["srv"], "kproto: no command 'srv': use run, serve, log, scenario or completion, see kproto --help"),
+            (
+                ["--port", "1"],
+                "kproto: no command '--port': use run, serve, log, scenario or completion, see kproto --help",
+            ),
         ],
     )
     def test_each_mistake_is_one_line(self, capsys: pytest.CaptureFixture[str], words: list[str], line: str) -> None:
         assert error_line(capsys, *words) == line
 
-    def test_version_prints_the_package_version(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert cli.main(["--version"]) == 0
+    @pytest.mark.parametrize("word", ["-V", "--version"])
+    def test_version_prints_the_package_version(self, capsys: pytest.CaptureFixture[str], word: str) -> None:
+        assert cli.main([word]) == 0
         assert capsys.readouterr().out == f"kproto {version('kproto')}\n"
 
     @pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
-    def test_help_lists_the_commands(self, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    def test_help_lists_every_command(self, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
         assert cli.main(words) == 0
-        assert "run [options] -- COMMAND" in capsys.readouterr().out
+        listed = re.findall(r"^  ((?:log |scenario )?[a-z]+) .*  \S", capsys.readouterr().out, re.M)
+        nested = [f"log {name}" for name in log.COMMANDS] + [f"scenario {name}" for name in scenario.COMMANDS]
+        assert sorted(listed) == sorted([*COMMANDS, *nested])
 
     @pytest.mark.parametrize("name", ["serve", "run"])
     @pytest.mark.parametrize("words", [["{}", "--help"], ["help", "{}"]])
@@ -213,9 +240,14 @@ class TestKproto:
         help_text = capsys.readouterr().out
         assert re.findall(r"^  (--[a-z-]+)", help_text, re.M) == list(COMMANDS[name].options)
 
-    def test_help_is_at_most_100_columns_wide(self) -> None:
-        for text in (cli.HELP, *(command.help() for command in COMMANDS.values())):
-            assert max(map(len, text.splitlines())) <= 100
+    def test_the_package_is_the_command_too(self) -> None:
+        done = subprocess.run([sys.executable, "-m", "kproto", "-V"], capture_output=True, text=True, check=True)
+        assert done.stdout == f"kproto {version('kproto')}\n"
+
+    def test_help_is_at_most_120_columns_wide(self) -> None:
+        tables = (COMMANDS, log.COMMANDS, scenario.COMMANDS)
+        for text in (cli.HELP, *(command.help() for table in tables for command in table.values())):
+            assert max(map(len, text.splitlines())) <= 120
 
     def test_the_command_line_imports_only_what_serve_needs(self) -> None:
         """`kproto serve` starts fast: it imports no argparse, report, trio, asyncio, json or construct."""

@@ -54,7 +54,7 @@ def test_a_setting_given_at_its_default_counts_as_set() -> None:
 
 def test_later_settings_override_earlier_ones_in_a_new_object() -> None:
     first = Settings.from_mapping({"num.partitions": "2", "offset.metadata.max.bytes": "10"})
-    second = first.with_properties("num.partitions: 3").with_assignments(["num.partitions=4", "num.partitions=5"])
+    second = first.with_values({"num.partitions": "3"}).with_assignments(["num.partitions=4", "num.partitions=5"])
     assert first.int("num.partitions") == 2
     assert second.int("num.partitions") == 5
     assert second.int("offset.metadata.max.bytes") == 10
@@ -216,10 +216,22 @@ def test_a_backslash_at_the_end_of_the_text_is_dropped() -> None:
 def test_an_invalid_unicode_escape_is_refused_with_its_line_number(escape: str) -> None:
     with pytest.raises(PropertiesError, match=r"^line 2: "):
         read_properties(f"a=1\nb={escape}")
-    with pytest.raises(SettingError, match=r"^line 2: "):
-        Settings().with_properties(f"num.partitions=1\nb={escape}")
 
 
-def test_a_properties_file_sets_settings() -> None:
-    settings = Settings().with_properties("# broker\noffsets.retention.minutes=60\nnum.partitions : 3\n")
+def test_all_faults_of_a_properties_file_are_listed() -> None:
+    with pytest.raises(PropertiesError) as caught:
+        read_properties("a=\\u1\nb=2\nc=\\uzzzz")
+    assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == ["line 1", "line 3"]
+
+
+def test_a_config_file_sets_settings_and_names_the_others() -> None:
+    text = "# broker\noffsets.retention.minutes=60\nnum.partitions : 3\nnum.io.threads=8\nbroker.rack=a\n"
+    settings, ignored = Settings().with_config_file(read_properties(text))
     assert (settings.int("offsets.retention.minutes"), settings.int("num.partitions")) == (60, 3)
+    assert ignored == ["num.io.threads", "broker.rack"]
+
+
+def test_all_faults_of_a_config_file_are_listed() -> None:
+    with pytest.raises(SettingError) as caught:
+        Settings().with_config_file({"num.partitions": "x", "num.io.threads": "x", "log.retention.hours": "0"})
+    assert [line.split()[0] for line in str(caught.value).splitlines()] == ["num.partitions", "log.retention.hours"]

@@ -99,7 +99,7 @@ BROKER_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[Broker],
     "kproto_server.configuration.settings": (
         ("Settings.from_mapping", SettingError, lambda _: Settings.from_mapping({"no.such.setting": "1"})),
         ("Settings.with_values", SettingError, lambda _: Settings().with_values({"num.partitions": "none"})),
-        ("Settings.with_properties", SettingError, lambda _: Settings().with_properties("\\u")),
+        ("Settings.with_config_file", SettingError, lambda _: Settings().with_config_file({"num.partitions": "none"})),
         ("Settings.with_assignments", SettingError, lambda _: Settings().with_assignments(["num.partitions"])),
     ),
     "kproto_server.releases.kafka_version": (

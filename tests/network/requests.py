@@ -24,6 +24,11 @@ def topic_names(client: RawClient) -> set[str]:
     return {topic.name for topic in client.ask(ALL_TOPICS, 1).topics}
 
 
+def node_addresses(client: RawClient) -> list[tuple[str, int]]:
+    """Return the host and port of each broker as clients receive them."""
+    return sorted((broker.host, broker.port) for broker in client.ask(ALL_TOPICS, 1).brokers)
+
+
 def create_topic(client: RawClient, name: str = "t") -> None:
     """By auto-creation (BA-33)."""
     client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=name),)), 1)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kproto_server.configuration.data_directory import DataDirectory
+    from kproto_server.configuration.listeners import Address
     from kproto_server.configuration.settings import Settings
     from kproto_server.releases.kafka_version import KafkaVersion
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def assemble(
     sockets: Sequence[socket.socket],
     *,
-    advertised_host: str,
+    advertised: Address,
     kafka_version: KafkaVersion,
     settings: Settings,
     clock_mode: ClockMode,
@@ -48,7 +49,7 @@ def assemble(
     rack = settings.str("broker.rack") if settings.is_set("broker.rack") else None
     up = len(sockets) if started is None else started
     nodes = [
-        Node(number, advertised_host, sock.getsockname()[1], rack, alive=number <= up)
+        Node(number, advertised.host, _advertised_port(advertised, number, sock), rack, alive=number <= up)
         for number, sock in enumerate(sockets, 1)
     ]
     cluster = Cluster(nodes, kafka_version, topic_defaults(settings, len(nodes)), os.urandom)
@@ -72,3 +73,9 @@ def assemble(
         cluster.on_topic_deleted = request_log.topic_deleted
     tasks = (expiration_task, retention_task)
     return loop, Server(loop, state, Observations(), tasks, persistence, request_log)
+
+
+def _advertised_port(advertised: Address, number: int, sock: socket.socket) -> int:
+    """Return the port of a node that clients receive: the bound one, or those from ``advertised`` on."""
+    port: int = sock.getsockname()[1]
+    return port if advertised.port == 0 else advertised.port + number - 1

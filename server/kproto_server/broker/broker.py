@@ -25,6 +25,7 @@ from kproto_server.broker.groups import BrokerGroups
 from kproto_server.broker.requests import BrokerRequests
 from kproto_server.clock import ClockMode
 from kproto_server.configuration.data_directory import DataDirectory
+from kproto_server.configuration.listeners import Address
 from kproto_server.configuration.settings import Settings
 from kproto_server.network.listening import bracketed, open_sockets
 from kproto_server.observation.request_log import REQUESTS_MAX
@@ -187,7 +188,7 @@ class Broker:
 
         return assemble(
             sockets,
-            advertised_host=self._address[0],
+            advertised=Address(self._address[0], 0),
             kafka_version=self.kafka_version,
             settings=self.settings,
             clock_mode=self._clock_mode,

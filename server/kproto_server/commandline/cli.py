@@ -10,7 +10,7 @@ import sys
 
 from kproto.errors import CommandLineError
 from kproto_server.commandline.arguments import Command, HelpRequested
-from kproto_server.commandline.commands import COMMANDS, RUN, SERVE
+from kproto_server.commandline.commands import COMMANDS, COMPLETION, RUN, SERVE
 from kproto_server.commandline.output import write
 from kproto_server.commandline.parsing import run_options, serve_options
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
-ALL_COMMANDS = "use run, serve, log or scenario, see kproto --help"
+ALL_COMMANDS = "use run, serve, log, scenario or completion, see kproto --help"
 
 HELP = """usage: kproto COMMAND [options]
 
@@ -31,9 +31,12 @@ commands:
   serve [options]           run a broker until Ctrl-C
   log dump DIR              print a log of the offsets topic, of kproto or Kafka
   log verify DIR            check such a log
+  log export DIR            write its rows as Parquet or Arrow
+  scenario list             list the failure scenarios
   scenario run NAME         invalidate a consumer's offset and report where it continues
+  completion bash|zsh|fish  print the completion of this command line
 
-kproto COMMAND --help lists a command's options, kproto --version prints the version.
+kproto COMMAND --help lists a command's options; kproto -V, --version prints the version.
 """
 
 
@@ -54,15 +57,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _command(words: list[str]) -> int:
     match words:
-        case ["--version"]:
+        case ["-V" | "--version"]:
             from importlib.metadata import version
 
             write(sys.stdout, f"kproto {version('kproto')}\n")
             return 0
         case ["-h" | "--help" | "help"]:
             raise HelpRequested(HELP)
-        case ["help", ("serve" | "run") as name]:
+        case ["help", name] if name in COMMANDS:
             raise HelpRequested(COMMANDS[name].help())
+        case ["completion", *rest]:
+            return _completion(rest)
         case ["serve", *rest]:
             return _serve(rest)
         case ["run", *rest]:
@@ -78,6 +83,17 @@ def _command(words: list[str]) -> int:
         case []:
             raise CommandLineError(f"kproto: no command given: {ALL_COMMANDS}")
     raise CommandLineError(f"kproto: no command {words[0]!r}: {ALL_COMMANDS}")
+
+
+def _completion(words: list[str]) -> int:
+    _, shells = COMPLETION.parse(words)
+    if len(shells) != 1:
+        raise COMPLETION.error("name one interpreter: bash, zsh or fish")
+
+    from kproto_server.commandline.completion import completion
+
+    write(sys.stdout, completion(shells[0]))
+    return 0
 
 
 def _log(words: list[str]) -> int:

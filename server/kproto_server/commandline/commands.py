@@ -10,29 +10,37 @@ KAFKA_VERSION = Option(
 )
 BROKERS = Option("--brokers", "N", "this many brokers, each with a port of its own (default 1)")
 SET = Option("--set", "NAME=VALUE", "a broker setting by Kafka's name; may be repeated", repeats=True)
-CONFIG = Option("--config", "FILE", "broker settings from a file like server.properties; --set goes on top")
+CONFIG = Option("--config", "FILE", "broker settings from Kafka's server.properties; --set goes on top")
 CLOCK = Option("--clock", "CLOCK", "real, scaled:N (N times as fast), manual, or auto (jumps when idle)")
 DATA_DIR = Option("--data-dir", "DIR", "keep offsets and records here, in Kafka's format (default: in memory)")
 DURABILITY = Option("--durability", "MODE", "survive power loss (fsync; default with --data-dir) or only kills (os)")
 REPAIR = Option("--repair", "", "truncate damaged logs where the damage begins instead of refusing them")
+LOG_LEVEL = Option("--log-level", "LEVEL", "print events from this level on: debug, info, warning, error")
+BROKER_OPTIONS = (BROKERS, KAFKA_VERSION, SET, CONFIG, CLOCK, DATA_DIR, DURABILITY, REPAIR, LOG_LEVEL)
+REPORT_OPTIONS = (
+    Option("--target", "RELEASE", "report what would break on this Kafka release (default: the newest)"),
+    Option("--fail-on-removed", "", "exit with 1 if something would break there"),
+    Option("--fail-on-protocol-error", "", "exit with 3 if the broker closed a connection for what a client sent"),
+    Option(
+        "--report",
+        "FILE",
+        "write the whole report: .json, .md or .html, or - for JSON on standard\noutput; may be repeated",
+        repeats=True,
+    ),
+)
 
 SERVE = Command(
     "serve",
-    "Run a broker until Ctrl-C or SIGTERM.",
+    "Run a broker until Ctrl-C or SIGTERM. With an option of the report, write it at the end.",
     "",
     (
-        Option("--host", "HOST", f"address to listen on (default {DEFAULT_HOST})"),
-        Option("--port", "PORT", f"port of the first broker; 0: a free port for each (default {DEFAULT_PORT})"),
+        Option("--host", "HOST", f"address to listen on (default: of listeners, else {DEFAULT_HOST})"),
+        Option("--port", "PORT", f"port of the first broker, 0: a free one for each (default {DEFAULT_PORT})"),
         Option("--port-file", "FILE", "while the broker serves, has its HOST:PORT, a line for each broker"),
         Option("--exit-with-parent", "", "end when the process that has started this one ends"),
-        BROKERS,
-        KAFKA_VERSION,
-        SET,
-        CONFIG,
-        CLOCK,
-        DATA_DIR,
-        DURABILITY,
-        REPAIR,
+        Option("--quiet", "", "print nothing but errors"),
+        *REPORT_OPTIONS,
+        *BROKER_OPTIONS,
     ),
 )
 RUN = Command(
@@ -41,19 +49,17 @@ RUN = Command(
     "report what its Kafka clients sent: on standard error, so that the command's output can be piped.",
     "-- COMMAND [ARGUMENT ...]",
     (
-        Option("--target", "RELEASE", "report what would break on this Kafka release (default: the newest)"),
-        Option("--fail-on-removed", "", "exit with 1 if something would break there"),
-        Option("--fail-on-protocol-error", "", "exit with 3 if the broker closed a connection for what a client sent"),
-        Option("--report", "FILE", "write the whole report: .json, .md or .html; may be repeated", repeats=True),
-        BROKERS,
+        *REPORT_OPTIONS,
+        Option("--quiet", "", "print no report and no events but errors"),
         Option("--port", "PORT", "port of the first broker (default: a free port for each)"),
-        KAFKA_VERSION,
-        SET,
-        CONFIG,
-        CLOCK,
-        DATA_DIR,
-        DURABILITY,
-        REPAIR,
+        *BROKER_OPTIONS,
     ),
 )
-COMMANDS = {"serve": SERVE, "run": RUN}
+COMPLETION = Command(
+    "completion",
+    "Print the completion of kproto's commands and options for a command interpreter: bash, zsh or fish.",
+    "bash|zsh|fish",
+    (),
+)
+COMMANDS = {"serve": SERVE, "run": RUN, "completion": COMPLETION}
+"""The commands of one word; `kproto log` and `kproto scenario` have tables of their own."""

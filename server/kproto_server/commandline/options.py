@@ -1,6 +1,6 @@
 """The checked options of `kproto serve` and `kproto run`: the border between command line and broker.
 
-These are plain classes because importing dataclasses takes longer than all else before the sockets listen.
+These are plain classes, because importing dataclasses takes longer than all else before the sockets listen.
 """
 
 from __future__ import annotations
@@ -16,14 +16,39 @@ DEFAULT_HOST = "127.0.0.1"
 """By default only loopback listens (D9)."""
 DEFAULT_PORT = 9092
 PORT_MAX = 65535
+LOG_LEVELS = ("debug", "info", "warning", "error")
+STANDARD_OUTPUT = "-"
+"""A file of ``--report``."""
 
 
-class ServeOptions:
-    """The options of `kproto serve`: addresses, Kafka version, settings and clock."""
+class ReportOptions:
+    """What a command reports about clients, and how that changes its exit code."""
 
-    __slots__ = (
-        "brokers", "clock", "data", "exit_with_parent", "host", "kafka_version", "port", "port_file", "settings",
-    )  # fmt: skip
+    __slots__ = ("fail_on_protocol_error", "fail_on_removed", "files", "quiet", "target")
+
+    def __init__(
+        self,
+        *,
+        target: KafkaVersion,
+        files: tuple[str, ...] = (),
+        fail_on_removed: bool = False,
+        fail_on_protocol_error: bool = False,
+        quiet: bool = False,
+    ) -> None:
+        self.target: KafkaVersion = target
+        """The release against which the report checks the clients."""
+        self.files: tuple[str, ...] = files
+        """Files to write; the suffix of each name selects the format. ``-`` is standard output, in JSON."""
+        self.fail_on_removed: bool = fail_on_removed
+        self.fail_on_protocol_error: bool = fail_on_protocol_error
+        self.quiet: bool = quiet
+        """Print no report on standard error."""
+
+
+class BrokerOptions:
+    """The options of a command's broker."""
+
+    __slots__ = ("brokers", "clock", "data", "kafka_version", "log_level", "settings")
 
     def __init__(
         self,
@@ -31,78 +56,69 @@ class ServeOptions:
         kafka_version: KafkaVersion,
         settings: Settings,
         clock: ClockMode,
-        host: str = DEFAULT_HOST,
-        port: int = DEFAULT_PORT,
-        port_file: str | None = None,
-        exit_with_parent: bool = False,
         brokers: int = 1,
         data: DataDirectory | None = None,
+        log_level: str,
     ) -> None:
         self.kafka_version: KafkaVersion = kafka_version
         self.settings: Settings = settings
         self.clock: ClockMode = clock
+        self.brokers: int = brokers
         self.data: DataDirectory | None = data
         """The data directory; None: offsets and records stay in memory."""
+        self.log_level: str = log_level
+        """A name in `LOG_LEVELS`."""
+
+
+class ServeOptions:
+    """The options of `kproto serve`."""
+
+    __slots__ = ("advertised", "broker", "exit_with_parent", "host", "port", "port_file", "quiet", "report")
+
+    def __init__(
+        self,
+        *,
+        broker: BrokerOptions,
+        host: str = DEFAULT_HOST,
+        port: int = DEFAULT_PORT,
+        advertised: tuple[str, int] | None = None,
+        port_file: str | None = None,
+        exit_with_parent: bool = False,
+        quiet: bool = False,
+        report: ReportOptions | None = None,
+    ) -> None:
+        self.broker: BrokerOptions = broker
         self.host: str = host
         self.port: int = port
         """Port of the first broker; each further broker has the next one. 0: a free port for each."""
+        self.advertised: tuple[str, int] | None = advertised
+        """Host and port that clients receive for the first broker; port 0: the bound one. None: as bound."""
         self.port_file: str | None = port_file
         """File that exists while the brokers serve: one ``HOST:PORT`` a line, in the order of node ids."""
         self.exit_with_parent: bool = exit_with_parent
-        self.brokers: int = brokers
+        self.quiet: bool = quiet
+        """Print errors only."""
+        self.report: ReportOptions | None = report
+        """None: no report at the end."""
 
     @property
     def ports(self) -> tuple[int, ...]:
         """Return one port for each broker, in the order of node ids; 0 stands for a free port."""
         if self.port == 0:
-            return (0,) * self.brokers
-        return tuple(range(self.port, self.port + self.brokers))
+            return (0,) * self.broker.brokers
+        return tuple(range(self.port, self.port + self.broker.brokers))
 
 
 class RunOptions:
-    """The options of `kproto run`: the command, its broker, and the reports."""
+    """The options of `kproto run`: the command, its broker, and the report."""
 
-    __slots__ = (
-        "brokers",
-        "clock",
-        "command",
-        "data",
-        "fail_on_protocol_error",
-        "fail_on_removed",
-        "kafka_version",
-        "port",
-        "reports",
-        "settings",
-        "target",
-    )  # fmt: skip
+    __slots__ = ("broker", "command", "port", "report")
 
     def __init__(
-        self,
-        *,
-        command: tuple[str, ...],
-        kafka_version: KafkaVersion,
-        target: KafkaVersion,
-        settings: Settings,
-        clock: ClockMode,
-        brokers: int = 1,
-        port: int = 0,
-        reports: tuple[str, ...] = (),
-        fail_on_removed: bool = False,
-        fail_on_protocol_error: bool = False,
-        data: DataDirectory | None = None,
+        self, *, command: tuple[str, ...], broker: BrokerOptions, report: ReportOptions, port: int = 0
     ) -> None:
         self.command: tuple[str, ...] = command
-        self.kafka_version: KafkaVersion = kafka_version
-        self.target: KafkaVersion = target
-        """The release against which the report checks the clients."""
-        self.settings: Settings = settings
-        self.clock: ClockMode = clock
-        self.brokers: int = brokers
+        self.broker: BrokerOptions = broker
+        self.report: ReportOptions = report
         self.port: int = port
         """Port of the first broker; 0: a free port for each."""
-        self.reports: tuple[str, ...] = reports
-        """Files to write; the suffix of each name selects the format."""
-        self.fail_on_removed: bool = fail_on_removed
-        self.fail_on_protocol_error: bool = fail_on_protocol_error
-        self.data: DataDirectory | None = data
-        """The data directory; None: offsets and records stay in memory."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from contextlib import contextmanager
 from datetime import datetime
 from time import monotonic
@@ -21,18 +20,16 @@ from typing import TYPE_CHECKING
 
 from kproto.errors import KprotoError
 from kproto_server.broker.broker import Broker
-from kproto_server.commandline import output_file
-from kproto_server.commandline.output import write
+from kproto_server.commandline import logs
 from kproto_server.commandline.process_tree import ProcessTree, Watcher
-from kproto_server.report import files, text
-from kproto_server.report.model import Run, build
+from kproto_server.commandline.reporting import report_on
+from kproto_server.report.model import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, Self, TextIO
+    from typing import Any, Self
 
     from kproto_server.commandline.options import RunOptions
-    from kproto_server.report.model import Report
 
 BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
 """The environment variable that gives the command the address of the broker."""
@@ -41,12 +38,6 @@ KEYBOARD_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 FORWARDED = (*KEYBOARD_SIGNALS, *ENDING_SIGNALS)
 
-REMOVED = 1
-"""Exit code of ``--fail-on-removed``."""
-PROTOCOL_ERROR = 3
-"""Exit code of ``--fail-on-protocol-error``."""
-NOT_WRITTEN = 2
-"""Exit code if the command succeeded and a report could not be written."""
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
 SIGNALED = 128
@@ -69,38 +60,21 @@ def run(options: RunOptions) -> int:
         CannotListen: the port is in use.
     """
     started_at, started = datetime.now().astimezone(), monotonic()
+    broker_options = options.broker
+    logs.configure(broker_options.log_level)
     with Broker.running(
-        kafka_version=options.kafka_version,
-        settings=options.settings,
-        clock=options.clock,
-        brokers=options.brokers,
+        kafka_version=broker_options.kafka_version,
+        settings=broker_options.settings,
+        clock=broker_options.clock,
+        brokers=broker_options.brokers,
         port=options.port,
-        data=options.data,
+        data=broker_options.data,
     ) as broker:
         observations = broker.observations
         exit_code = _run_command(options.command, broker.bootstrap_servers)
-    report = build(
-        observations.snapshot(),
-        kafka_version=options.kafka_version,
-        target=options.target,
-        offsets_retention_minutes=options.settings.int("offsets.retention.minutes"),
-        run=Run(options.command, exit_code, started_at.isoformat(timespec="seconds"), monotonic() - started),
-    )
-    _print(report, options.reports)
-    for path in options.reports:
-        try:
-            output_file.write(path, files.render(report, path))
-        except OSError as error:  # the file was writable before the command ran
-            write(sys.stderr, f"kproto run: --report: can't write {path!r}: {error.strerror}\n")
-            exit_code = exit_code or NOT_WRITTEN
-    return exit_code or _verdict(report, options)
-
-
-def _verdict(report: Report, options: RunOptions) -> int:
-    """Return the exit code that the options ask for; what would break comes first."""
-    if options.fail_on_removed and report.would_break:
-        return REMOVED
-    return PROTOCOL_ERROR if options.fail_on_protocol_error and report.protocol_errors else 0
+    ended = Run(options.command, exit_code, started_at.isoformat(timespec="seconds"), monotonic() - started)
+    reported = report_on(observations, broker_options, options.report, "run", ended)
+    return exit_code or reported
 
 
 def _run_command(command: tuple[str, ...], bootstrap_servers: str) -> int:
@@ -187,18 +161,3 @@ def _in_foreground() -> bool:
         return False
     finally:
         os.close(terminal)
-
-
-def _print(report: Report, paths: tuple[str, ...]) -> None:
-    stream = sys.stderr
-    if stream is None:  # standard error was closed before the start; the exit code and the files remain
-        return
-    color = stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    write(stream, text.render(report, width=_columns(stream), color=color, saved_as=paths))
-
-
-def _columns(stream: TextIO) -> int:
-    try:
-        return os.get_terminal_size(stream.fileno()).columns
-    except OSError:
-        return text.WIDTH_MAX

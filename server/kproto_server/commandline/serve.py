@@ -40,30 +40,37 @@ def serve(options: ServeOptions) -> int:
     sockets = open_sockets(options.host, options.ports)
     addresses = [f"{bracketed(options.host)}:{sock.getsockname()[1]}" for sock in sockets]
 
-    if options.data is not None:
-        _log_progress()
-
     from kproto_server.broker.assembly import assemble
+    from kproto_server.commandline import logs
+    from kproto_server.configuration.listeners import Address
     from kproto_server.network.busy_poll import useful_polls
 
+    broker = options.broker
+    logs.configure(broker.log_level)
+    advertised = Address(*(options.advertised or (options.host, 0)))
     loop, server = assemble(
         sockets,
-        advertised_host=options.host,
-        kafka_version=options.kafka_version,
-        settings=options.settings,
-        clock_mode=options.clock,
-        data=options.data,
+        advertised=advertised,
+        kafka_version=broker.kafka_version,
+        settings=broker.settings,
+        clock_mode=broker.clock,
+        data=broker.data,
     )
-    for line in server.state.notes():
-        write(sys.stderr, f"kproto: {line}\n")
+    if not options.quiet:
+        for line in server.state.notes():
+            write(sys.stderr, f"kproto: {line}\n")
     _freeze_garbage_collector()
     loop.busy_poll.polls = useful_polls()
-    node_sockets = dict(zip(server.state.cluster.nodes, sockets, strict=True))
+    nodes = server.state.cluster.nodes
+    node_sockets = dict(zip(nodes, sockets, strict=True))
     port_file = PortFile(options.port_file, "".join(f"{address}\n" for address in addresses))
 
     def ready() -> None:
-        for address in addresses:
-            write(sys.stdout, f"kproto: listening on {address}\n")
+        if not options.quiet:
+            for address, node in zip(addresses, nodes.values(), strict=True):
+                shown = f"{bracketed(node.host)}:{node.port}"
+                also = "" if shown == address else f"kproto: clients receive the address {shown}\n"
+                write(sys.stdout, f"kproto: listening on {address}\n{also}")
         if not port_file.write():
             server.stop()
 
@@ -71,7 +78,13 @@ def serve(options: ServeOptions) -> int:
         loop.run(lambda: _serve_until_end(server, node_sockets, ready, parent if options.exit_with_parent else None))
     finally:
         port_file.remove()
-    return port_file.exit_code
+    if options.report is None:
+        return port_file.exit_code
+
+    from kproto_server.commandline.reporting import report_on
+
+    reported = report_on(server.observations, broker, options.report, "serve")
+    return port_file.exit_code or reported
 
 
 class PortFile:
@@ -109,18 +122,6 @@ def _freeze_garbage_collector() -> None:
 
     gc.freeze()
     gc.set_threshold(10_000, 10, 1_000)
-
-
-def _log_progress() -> None:
-    """Print the progress of recovery, loading and compaction on standard error."""
-    import logging
-
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("kproto: %(message)s"))
-    log = logging.getLogger("kproto.log")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
 
 
 async def _serve_until_end(

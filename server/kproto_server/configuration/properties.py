@@ -15,7 +15,7 @@ ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class PropertiesError(UsageError):
-    """A line is not a property; the message starts with the line's number."""
+    """Lines are not properties; the message has a line for each, which starts with the line's number."""
 
 
 def read_properties(text: str) -> dict[str, str]:
@@ -26,15 +26,20 @@ def read_properties(text: str) -> dict[str, str]:
     are Java's.
 
     Raises:
-        PropertiesError: a `\\u` escape does not have four hexadecimal digits.
+        PropertiesError: a `\\u` escape does not have four hexadecimal digits; the text has a line for each.
     """
-    properties = {}
+    properties, faults = {}, []
     for number, line in _logical_lines(text):
         name_end = _end_of_name(line)
         value = line[name_end:].lstrip(BLANK)
         if value[:1] in ("=", ":"):
             value = value[1:].lstrip(BLANK)
-        properties[_unescape(line[:name_end], number)] = _unescape(value, number)
+        try:
+            properties[_unescape(line[:name_end], number)] = _unescape(value, number)
+        except PropertiesError as error:
+            faults.append(str(error))
+    if faults:
+        raise PropertiesError("\n".join(faults))
     return properties
 
 

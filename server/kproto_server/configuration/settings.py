@@ -14,7 +14,6 @@ from functools import cached_property
 from itertools import dropwhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from kproto_server.configuration.properties import PropertiesError, read_properties
 from kproto_server.configuration.setting_table import SETTINGS, ConfigType, Setting, SettingError, whole_number
 from kproto_server.releases.kafka_version import KafkaVersion
 from kproto_server.releases.release import VersionBehavior
@@ -35,6 +34,10 @@ __all__ = [
     "first_dynamic_configs",
     "whole_number",
 ]
+
+
+class NothingHere(SettingError):
+    """A setting that kproto does not have, or does not implement."""
 
 
 class ConfigSource(enum.IntEnum):
@@ -143,16 +146,23 @@ class Settings(_Values):
         """Return a copy with this dynamic configuration of all brokers and of one broker (KIP-226)."""
         return Settings(self.kafka_version, self._given, of_all, of_one)
 
-    def with_properties(self, text: str) -> Settings:
-        """Return a copy with the settings of a .properties file's text (`read_properties` has the format).
+    def with_config_file(self, values: Mapping[str, str]) -> tuple[Settings, list[str]]:
+        """Return a copy with the settings of Kafka's own server.properties, and the names that mean nothing here.
 
         Raises:
-            SettingError: a name is unknown, or a value or a line is invalid.
+            SettingError: values are invalid; the text has a line for each.
         """
-        try:
-            return self.with_values(read_properties(text))
-        except PropertiesError as error:
-            raise SettingError(str(error)) from None
+        accepted, ignored, faults = {}, [], []
+        for name, text in values.items():
+            try:
+                accepted[name] = self._accepted(name, text)
+            except NothingHere:
+                ignored.append(name)
+            except SettingError as error:
+                faults.append(str(error))
+        if faults:
+            raise SettingError("\n".join(faults))
+        return self.with_values(accepted), ignored
 
     def with_assignments(self, assignments: Iterable[str]) -> Settings:
         """Return a copy with the settings of these ``NAME=VALUE`` strings; the last one for a name decides.
@@ -171,11 +181,11 @@ class Settings(_Values):
     def _accepted(self, name: str, text: str) -> str:
         setting = SETTINGS.get(name)
         if setting is None:
-            raise SettingError(_unknown(name))
+            raise NothingHere(_unknown(name))
         value, default = setting.check(text), setting.default_in(self.kafka_version)
         if not setting.acts and value != default:
             advice = "leave it out" if default is None else f"leave it out, or at {default}"
-            raise SettingError(f"{name} does nothing in kproto yet: {advice}")
+            raise NothingHere(f"{name} does nothing in kproto yet: {advice}")
         if name == "offsets.topic.compression.codec":
             _check_codec(int(value))
         return value

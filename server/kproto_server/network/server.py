@@ -273,10 +273,12 @@ class Server:
         node = self._node(node_id)
         if node_id not in self.listeners:
             raise UsageError(f"node {node_id} is stopped already: {self._node_states()}")
-        self.listeners.pop(node_id).close()
+        listener = self.listeners.pop(node_id)
+        host, port = listener.socket.getsockname()[:2]  # the node's own address is the advertised one
+        listener.close()
         unload(self.state.coordinator, node)
         self.state.cluster.stop_node(node_id)
-        self._reserved[node_id] = reserve(node.host, node.port)
+        self._reserved[node_id] = reserve(host, port)
 
     def start_node(self, node_id: int) -> None:
         """Start a stopped node on its address; do nothing if it runs.
@@ -334,6 +336,7 @@ class Server:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         ip = address[0]
         if not listener.admit(ip, self.state.settings.of(listener.node.node_id)):
+            logger.info("/%s: closed: max.connections or max.connections.per.ip is reached", ip)
             sock.close()
             return
         info = ConnectionInfo(client_host=f"/{ip}")
@@ -366,6 +369,7 @@ class Server:
             oldest = real_ms() - limit_ms
             for transport in self._transports():
                 if transport.active_ms < oldest and not transport.is_waiting:
+                    logger.info("%s: closed: idle for connections.max.idle.ms, %d ms", transport.client, limit_ms)
                     transport.close()
 
     async def _drain(self) -> None:

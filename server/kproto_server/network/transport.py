@@ -107,6 +107,11 @@ class Transport:
         """Whether a request waits for time, another client or the log; such a connection is not idle (BA-10)."""
         return self._connection.state in WAITING
 
+    @property
+    def client(self) -> str:
+        """The client's address and id, for the log."""
+        return self._connection.client
+
     def on_ready(self, mask: int, now_ms: int) -> None:
         """Read or write the socket, which is ready for it; called by the loop."""
         connection = self._connection

@@ -235,6 +235,11 @@ class Connection:
                     completion.on_abandoned()
 
     @property
+    def client(self) -> str:
+        """The client's address and id, for the log."""
+        return f"{self.info.client_host} {self._client_id!r}"
+
+    @property
     def deadline_ms(self) -> int | None:
         """The broker time at which the delayed operation ends; None: it has no deadline, or there is none."""
         return None if self.delayed is None else self.delayed.operation.deadline_ms
@@ -457,4 +462,4 @@ class Connection:
         self._enter(Event.FAIL)
         self.close_reason = reason
         self.dispatcher.observations.closed(self.info, self._client_id, api_key, api_version, reason)
-        logger.info("%s %r: closed: %s", self.info.client_host, self._client_id, reason)
+        logger.info("%s: closed: %s", self.client, reason)

@@ -1,0 +1,128 @@
+"""The settings of a command's broker: Kafka's own server.properties, and ``--set`` on top."""
+
+from __future__ import annotations
+
+import sys
+
+from kproto.errors import CommandLineError
+from kproto_server.commandline.output import write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from kproto_server.commandline.arguments import Command
+    from kproto_server.configuration.settings import Settings
+    from kproto_server.releases.kafka_version import KafkaVersion
+
+    Given = dict[str, list[str]]
+    T = TypeVar("T")
+
+LISTENER_NAMES = frozenset(
+    {
+        "listeners",
+        "advertised.listeners",
+        "controller.listener.names",
+        "listener.security.protocol.map",
+        "inter.broker.listener.name",
+    }
+)
+"""The settings of Kafka that `kproto_server.configuration.listeners` reads."""
+
+
+class Configuration:
+    """What the settings of a command say."""
+
+    __slots__ = ("advertised", "bound", "settings")
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings: Settings = settings
+        self.bound: tuple[str, int] | None = None
+        """Host and port of the first broker; None: not given."""
+        self.advertised: tuple[str, int] | None = None
+        """Host and port that clients receive; None: not given."""
+
+
+def configuration(command: Command, given: Given, kafka_version: KafkaVersion, *, has_listeners: bool) -> Configuration:
+    """Return the configuration by ``--config`` and ``--set``; warn of settings that mean nothing here.
+
+    Args:
+        has_listeners: whether the settings of listeners mean something.
+
+    Raises:
+        CommandLineError: the file can't be read, or settings are invalid; the text has a line for each fault.
+    """
+    from kproto_server.configuration.settings import Settings
+
+    path, assignments = last(given, "--config"), given.get("--set", [])
+    result = Configuration(Settings(kafka_version))
+    if path is None and not assignments:  # `kproto serve` starts fast
+        return result
+    properties = {} if path is None else _read_properties(command, path)
+    listeners: dict[str, str] = {}
+    if has_listeners:
+        listeners = {name: properties.pop(name) for name in LISTENER_NAMES & properties.keys()}
+        listeners |= {name.strip(): value for name, _, value in (one.partition("=") for one in assignments)}
+        listeners = {name: value for name, value in listeners.items() if name in LISTENER_NAMES}
+        assignments = [one for one in assignments if one.partition("=")[0].strip() not in listeners]
+    faults, warnings = [], []
+    try:
+        result.settings, ignored = result.settings.with_config_file(properties)
+        warnings = [f"these settings mean nothing here: {', '.join(ignored)}"] if ignored else []
+    except ValueError as error:
+        faults.append(error)
+    try:
+        if listeners:
+            warnings += _set_addresses(result, listeners)
+    except ValueError as error:
+        faults.append(error)
+    source = "--set" if path is None else f"--config {path}"
+    if faults:
+        raise _errors(command, source, *faults)
+    if "--quiet" not in given:
+        for warning in warnings:
+            write(sys.stderr, f"kproto {command.name}: {source}: {warning}\n")
+    result.settings = checked(command, "--set", lambda: result.settings.with_assignments(assignments))
+    return result
+
+
+def _set_addresses(result: Configuration, listeners: dict[str, str]) -> list[str]:
+    """Set the addresses of a configuration; return warnings."""
+    from kproto_server.configuration.listeners import addresses
+
+    found = addresses(listeners)
+    result.bound, result.advertised = found.bound, found.advertised
+    return [f"kproto has one listener for each broker, not {', '.join(found.unused)}"] if found.unused else []
+
+
+def _read_properties(command: Command, path: str) -> dict[str, str]:
+    from kproto_server.configuration.properties import read_properties
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except OSError as error:
+        raise command.error(f"--config: can't read {path!r}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise command.error(f"--config: {path!r} is not a text file in UTF-8") from None
+    return checked(command, f"--config {path}", lambda: read_properties(text))
+
+
+def last(given: Given, name: str) -> str | None:
+    """Return the last value of an option; None: it was not given."""
+    values = given.get(name)
+    return values[-1] if values else None
+
+
+def checked(command: Command, name: str, read: Callable[[], T]) -> T:
+    """Return the result of ``read``; raise each line of its ValueError as a usage error of the option."""
+    try:
+        return read()
+    except ValueError as error:
+        raise _errors(command, name, error) from None
+
+
+def _errors(command: Command, name: str, *faults: ValueError) -> CommandLineError:
+    lines = [line for fault in faults for line in str(fault).splitlines()]
+    return CommandLineError("\n".join(str(command.error(f"{name}: {line}")) for line in lines))

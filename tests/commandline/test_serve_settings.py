@@ -1,0 +1,149 @@
+"""`kproto serve` takes Kafka's own server.properties, advertises an address, reports, and logs what it closes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.commandline.commands import LIMIT_S, Process, kproto, kproto_started, line_of
+from tests.network.raw_client import RawClient
+from tests.network.requests import node_addresses
+from tests.waiting import wait_until
+
+SERVER_PROPERTIES = """\
+# Kafka's config/server.properties, without its comments
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:0,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:0,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+EVERY_ADDRESS = "0.0.0.0"  # noqa: S104
+IGNORED = (
+    "process.roles, node.id, controller.quorum.bootstrap.servers, num.network.threads, num.io.threads, "
+    "socket.send.buffer.bytes, socket.receive.buffer.bytes, log.dirs, num.recovery.threads.per.data.dir, "
+    "share.coordinator.state.topic.replication.factor, share.coordinator.state.topic.min.isr, "
+    "transaction.state.log.min.isr"
+)
+
+
+def port_of(process: Process) -> int:
+    return int(line_of(process).rpartition(":")[2])
+
+
+def ended(process: Process) -> str:
+    """End a broker; return its standard error."""
+    process.send_signal(signal.SIGTERM)
+    return process.communicate(timeout=LIMIT_S)[1]
+
+
+def test_kafkas_own_server_properties_is_taken(tmp_path: Path) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text(SERVER_PROPERTIES)
+    with kproto_started("serve", "--config", str(config)) as process:
+        port = port_of(process)
+        with RawClient(f"127.0.0.1:{port}") as client:
+            assert node_addresses(client) == [("localhost", port)]
+        err = ended(process)
+    assert process.returncode == 0
+    assert err == f"kproto serve: --config {config}: these settings mean nothing here: {IGNORED}\n"
+
+
+def test_all_faults_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text("num.partitions=none\nlog.segment.bytes=1\nlisteners=9092\nnum.io.threads=8\n")
+    done = kproto("serve", "--config", str(config))
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        f"kproto serve: --config {config}: num.partitions cannot be 'none': give a whole number from 1 to 10000",
+        f"kproto serve: --config {config}: log.segment.bytes cannot be '1': give a whole number from 14 to 2147483647",
+        f"kproto serve: --config {config}: listeners can't be '9092': give NAME://HOST:PORT",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "host"),
+    [
+        (["--host", EVERY_ADDRESS, "--set", "advertised.listeners=PLAINTEXT://kproto.test:0"], "kproto.test"),
+        (["--host", EVERY_ADDRESS], socket.gethostname()),
+        (["--set", "listeners=PLAINTEXT://127.0.0.1:0"], "127.0.0.1"),
+    ],
+)
+def test_clients_receive_the_advertised_address(words: list[str], host: str) -> None:
+    with kproto_started("serve", "--port", "0", "--brokers", "2", *words) as process:
+        port = port_of(process)
+        with RawClient(f"127.0.0.1:{port}") as client:
+            found = node_addresses(client)
+        ended(process)
+    assert [name for name, _ in found] == [host, host]
+    assert port in [one for _, one in found]
+
+
+def test_advertised_ports_follow_each_other() -> None:
+    words = ("--port", "0", "--brokers", "2", "--set", "advertised.listeners=PLAINTEXT://kproto.test:19092")
+    with kproto_started("serve", *words) as process:
+        port = port_of(process)
+        assert line_of(process) == "kproto: clients receive the address kproto.test:19092"
+        with RawClient(f"127.0.0.1:{port}") as client:
+            assert node_addresses(client) == [("kproto.test", 19092), ("kproto.test", 19093)]
+        ended(process)
+
+
+def test_each_connection_that_the_broker_closes_is_one_line(tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+    words = ("--report", str(report), "--target", "4.0", "--fail-on-protocol-error")
+    with kproto_started("serve", "--port", "0", *words) as process:
+        address = ("127.0.0.1", port_of(process))
+        for _ in range(2):
+            with socket.create_connection(address) as connection:
+                connection.sendall(bytes(4))
+                assert connection.recv(1) == b""
+        err = ended(process)
+    assert process.returncode == 3
+    line = "kproto: /127.0.0.1 '': closed: "
+    assert sum(one.startswith(line) for one in err.splitlines()) == 2
+    assert "kproto: 2 connections broke: protocol errors\n" in err
+    found = json.loads(report.read_text())
+    assert (found["target"], found["protocol_errors"], found["run"]) == ("4.0", 2, None)
+
+
+def test_a_quiet_broker_prints_nothing(tmp_path: Path) -> None:
+    port_file = tmp_path / "ports"
+    words = ("--quiet", "--report", "-", "--port-file", str(port_file))
+    with kproto_started("serve", "--port", "0", *words) as process:
+        wait_until(port_file.exists, "the port file")
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=LIMIT_S)
+    assert (process.returncode, err) == (0, "")
+    assert json.loads(out)["clients"] == []
+
+
+def test_a_report_on_standard_output_follows_the_commands_output() -> None:
+    done = kproto("run", "--report", "-", "--quiet", "--", "echo", "mine")
+    assert (done.returncode, done.stderr) == (0, "")
+    first, rest = done.stdout.split("\n", 1)
+    assert first == "mine"
+    assert json.loads(rest)["run"]["command"] == ["echo", "mine"]
