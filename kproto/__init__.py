@@ -17,6 +17,7 @@ from kproto.errors import (
     ProtocolError,
     RemoteProtocolError,
     StringTooLong,
+    TooManyElements,
     UnsupportedVersion,
     UsageError,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "ProtocolError",
     "RemoteProtocolError",
     "StringTooLong",
+    "TooManyElements",
     "UnsupportedVersion",
     "UsageError",
 ]

@@ -11,6 +11,7 @@ that a caller asked for something that does not exist, or that a log cannot be r
     │   ├── RemoteProtocolError  the peer sent bytes that are not what they claim to be
     │   │   ├── DecodeError
     │   │   │   └── CorruptBatch
+    │   │   ├── TooManyElements
     │   │   └── FrameTooLarge
     │   └── UnsupportedVersion
     ├── LogError                 the files of a log, of a data directory or of tables
@@ -58,6 +59,13 @@ class DecodeError(RemoteProtocolError):
 
 class CorruptBatch(DecodeError):
     """The checksum of a batch does not match its content; a broker responds to such a Produce with CORRUPT_MESSAGE."""
+
+
+class TooManyElements(RemoteProtocolError):
+    """The arrays and tag sections of a message have more elements together than the caller accepts."""
+
+    def __init__(self) -> None:
+        super().__init__("more elements than are accepted in one message")
 
 
 class FrameTooLarge(RemoteProtocolError):

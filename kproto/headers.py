@@ -63,6 +63,9 @@ _begin_v0 = struct.Struct(">hhi")
 _size_and_id = struct.Struct(">Ii").pack
 _size_id_and_no_tags = struct.Struct(">IiB").pack
 
+TAGS_MAX = 1000
+"""Tagged fields of a request header that are read. No release of Kafka has declared any."""
+
 NEVER = 32767
 """Stands for no flexible version, which SaslHandshake lacks: no version is that high."""
 
@@ -77,6 +80,7 @@ def read_request_header(frame: bytes) -> ReceivedHeader:
 
     Raises:
         DecodeError: the header is truncated, or the API key does not exist, so that the header's layout is unknown.
+        TooManyElements: the header has more than `TAGS_MAX` tagged fields.
     """
     try:
         api_key, api_version, correlation_id, size = _begin_v1(frame)
@@ -91,7 +95,7 @@ def read_request_header(frame: bytes) -> ReceivedHeader:
             count = frame[position]
             position += 1
             if count:
-                position = unknown_tags(frame, position, count)[1]
+                position = unknown_tags(frame, position, count, TAGS_MAX)[1]
         if position > len(frame):
             malformed()
         header: ReceivedHeader = _new_header(
@@ -111,7 +115,7 @@ def _read_as_declared(frame: bytes) -> ReceivedHeader:
     if api_key not in APIS:
         raise DecodeError(API_KEY_PATH, 0, f"no API has key {api_key}")
     version, _ = registry.header_versions(api_key, api_version)
-    header, position = message_codec(RequestHeader, version).decode(frame, 0)
+    header, position = message_codec(RequestHeader, version).decode(frame, 0, TAGS_MAX)
     if api_key != registry.CONTROLLED_SHUTDOWN:
         flexible = registry.request_class(api_key)._flexible
         _flexible_from[api_key] = flexible.first if flexible.first <= flexible.last else NEVER

@@ -15,7 +15,7 @@ from construct import Construct, ConstructError, Struct
 
 from kproto import declaration
 from kproto.declaration import Field, VersionedStruct, WireType, fields_of
-from kproto.errors import DecodeError, EncodeError, UnsupportedVersion
+from kproto.errors import DecodeError, EncodeError, TooManyElements, UnsupportedVersion
 from kproto.primitives import (
     INTEGERS,
     Boolean,
@@ -105,11 +105,12 @@ class InterpretedCodec:
         self.version = version
         self.construct = construct_of(cls, version)
 
-    def decode(self, data: bytes, position: int = 0) -> tuple[Any, int]:
+    def decode(self, data: bytes, position: int = 0, elements_max: int | None = None, /) -> tuple[Any, int]:
         """Return ``(value, position after it)``.
 
         Raises:
             DecodeError: the bytes are truncated, hostile, or do not have this layout.
+            TooManyElements: arrays and tag sections have more than ``elements_max`` elements together.
         """
         stream = io.BytesIO(data)
         stream.seek(position)
@@ -118,6 +119,8 @@ class InterpretedCodec:
         except ConstructError as error:
             path, reason = _path_and_reason(error, self.cls.__name__)
             raise DecodeError(path, stream.tell(), reason) from None
+        if elements_max is not None and _element_count(value) > elements_max:
+            raise TooManyElements
         return value, stream.tell()
 
     def encode(self, value: Any) -> bytes:
@@ -138,6 +141,14 @@ class InterpretedCodec:
 
 _PATH_LINE = re.compile(r"Error in path (.*)\n?")
 _ROOT = re.compile(r"^\((parsing|building)\)")
+
+
+def _element_count(value: Any) -> int:
+    """Return how many elements the arrays and tag sections of a value have."""
+    if not isinstance(value, tuple) or isinstance(value, declaration.TaggedField):
+        return 0
+    own = 0 if isinstance(value, declaration.Struct) else len(value)
+    return own + sum(map(_element_count, value))
 
 
 def _path_and_reason(error: ConstructError, name: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ is imported only here and only in a checkout: serving from a wheel does not impo
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from kproto.errors import DecodeError, UnsupportedVersion
 
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
     from kproto.declaration import VersionedStruct
 
-    Decode = Callable[[bytes, int], tuple[Any, int]]
+    class Decode(Protocol):
+        """A decoder of a message in one version."""
+
+        def __call__(self, data: bytes, position: int, elements_max: int = ..., /) -> tuple[Any, int]: ...
+
     Encode = Callable[[Any], bytes]
 
 V = TypeVar("V", bound="VersionedStruct")
@@ -28,8 +32,9 @@ V = TypeVar("V", bound="VersionedStruct")
 class MessageCodec(NamedTuple):
     """Both directions of one message in one version.
 
-    ``decode(data, position)`` returns ``(value, position after it)`` and raises DecodeError; ``encode(value)`` returns
-    the body and raises EncodeError.
+    ``decode(data, position)`` returns ``(value, position after it)`` and raises DecodeError. A third argument limits
+    the elements that all arrays and tag sections have together; TooManyElements is raised before more are built.
+    ``encode(value)`` returns the body and raises EncodeError.
     """
 
     decode: Decode

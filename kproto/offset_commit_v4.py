@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from typing import Literal, TypeVar
 
-from kproto.errors import DecodeError
+from kproto.errors import DecodeError, TooManyElements
 from kproto.message_codec import message_codec
 from kproto.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitRequestKip211
+from kproto.runtime import UNLIMITED
 
 Layout = Literal["v4 as released", "v4 of KIP-211"]
 
@@ -31,17 +32,18 @@ TOPIC_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 M = TypeVar("M", OffsetCommitRequest, OffsetCommitRequestKip211)
 
 
-def decode_v4(data: bytes, position: int) -> tuple[OffsetCommitRequest, int, Layout]:
+def decode_v4(data: bytes, position: int, elements_max: int = UNLIMITED) -> tuple[OffsetCommitRequest, int, Layout]:
     """Return ``(request, position after it, layout)``; retention_time_ms is -1 if the layout lacks it.
 
     Raises:
         DecodeError: the frame has neither layout; the error is that of the released one.
+        TooManyElements: the released layout has more than ``elements_max`` elements.
     """
-    released, failure = _try(OffsetCommitRequest, data, position)
+    released, failure = _try(OffsetCommitRequest, data, position, elements_max)
     fits = released is not None and released[1] == len(data)
     if released is not None and fits and _names_topics(released[0]):
         return *released, "v4 as released"
-    declared, _ = _try(OffsetCommitRequestKip211, data, position)
+    declared, _ = _try(OffsetCommitRequestKip211, data, position, elements_max)
     if declared is not None and declared[1] == len(data) and (not fits or _names_topics(declared[0])):
         return _as_released(declared[0]), declared[1], "v4 of KIP-211"
     if released is None:
@@ -50,10 +52,12 @@ def decode_v4(data: bytes, position: int) -> tuple[OffsetCommitRequest, int, Lay
     return *released, "v4 as released"
 
 
-def _try(cls: type[M], data: bytes, position: int) -> tuple[tuple[M, int] | None, DecodeError | None]:
+def _try(
+    cls: type[M], data: bytes, position: int, elements_max: int
+) -> tuple[tuple[M, int] | None, DecodeError | TooManyElements | None]:
     try:
-        return message_codec(cls, 4).decode(data, position), None
-    except DecodeError as error:
+        return message_codec(cls, 4).decode(data, position, elements_max), None
+    except (DecodeError, TooManyElements) as error:
         return None, error
 
 

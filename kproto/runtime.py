@@ -11,7 +11,7 @@ import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kproto.declaration import STRING_SIZE_MAX, TaggedField
-from kproto.errors import DecodeError, EncodeError, KprotoError, StringTooLong
+from kproto.errors import DecodeError, EncodeError, KprotoError, StringTooLong, TooManyElements
 from kproto.java_text import text_of
 
 if TYPE_CHECKING:
@@ -28,8 +28,10 @@ PACK_MIN, PACK_MAX = 8, 512
 """Counts of elements that one struct call packs: below, a loop is faster; above, the kept struct is too large."""
 
 UVARINT_MAX = 0xFFFFFFFF
-DIAGNOSIS_SIZE_MAX = 1 << 16
-"""Bytes of the largest body that the interpreted codec reads again to name the wrong field: it takes up to 250 ms for
+UNLIMITED = 1 << 62
+"""Elements that a message may have unless the caller limits them: more than there is memory for."""
+DIAGNOSIS_SIZE_MAX = 1 << 14
+"""Bytes of the largest body that the interpreted codec reads again to name the wrong field: it takes up to 60 ms for
 that many, and a hostile peer must not get more."""
 
 
@@ -98,10 +100,21 @@ def uvarint(value: int) -> bytes:
     return UVARINTS[value] if value < 0x80 else long_uvarint(value)
 
 
-def unknown_tags(data: bytes, position: int, count: int) -> tuple[tuple[TaggedField, ...], int]:
-    """Read ``count`` tagged fields of a struct that declares none; return ``(fields, position after them)``."""
+def too_many_elements() -> Any:
+    """Raise TooManyElements."""
+    raise TooManyElements
+
+
+def unknown_tags(data: bytes, position: int, count: int, left: int) -> tuple[tuple[TaggedField, ...], int, int]:
+    """Read ``count`` tagged fields of a struct that declares none.
+
+    Return the fields, the position after them, and how many of ``left`` elements are left.
+    """
     if count > 0x7F:
         count, position = more_uvarint(data, position, count)
+    left -= count
+    if left < 0:
+        raise TooManyElements
     found = []
     for _ in range(count):
         number, position = read_uvarint(data, position)
@@ -111,7 +124,7 @@ def unknown_tags(data: bytes, position: int, count: int) -> tuple[tuple[TaggedFi
             raise Malformed
         found.append(TaggedField(number, data[position:end]))
         position = end
-    return tuple(found), position
+    return tuple(found), position, left
 
 
 def tag_section(unknown: tuple[TaggedField, ...], known: dict[int, bytes]) -> bytes:
@@ -243,14 +256,14 @@ class ReplacingBytes(bytes):
 
 
 def decode_malformed_text(
-    decode: Callable[[bytes, int], tuple[Any, int]], data: bytes, position: int
+    decode: Callable[[bytes, int, int], tuple[Any, int]], data: bytes, position: int, elements_max: int
 ) -> tuple[Any, int]:
     """Return what a generated decoder returns for bytes whose text is not UTF-8, with replacement characters in it.
 
     Theory of operation. Generated code decodes text strictly, the fastest way. When that fails, which no correct client
     causes, the same code runs again on bytes that replace malformed text: it takes several times longer.
     """
-    value, end = decode(ReplacingBytes(data), position)
+    value, end = decode(ReplacingBytes(data), position, elements_max)
     return _with_plain_bytes(value), end
 
 

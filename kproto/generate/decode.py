@@ -10,7 +10,8 @@ one ``unpack_from`` for all of them. Everything of variable size flushes first. 
   the element. A wrong guess reads the count again and continues with the general code.
 
 Both guesses only decide which code reads the bytes, never what is accepted: the fallback reads the same bytes from the
-same position. In the generated code ``b`` is the buffer, ``p`` the position, and ``size`` the length of the buffer.
+same position. In the generated code ``b`` is the buffer, ``p`` the position, ``size`` the length of the
+buffer, and ``left`` how many more elements arrays and tag sections may have.
 
 A read beyond the end fails in one of two ways: ``unpack_from`` and ``b[p]`` raise; slices return fewer bytes, so every
 slice is followed, sooner or later, by a comparison of ``p`` with ``size`` (the last one ends the function).
@@ -177,7 +178,7 @@ class DecoderEmitter(Emitter):
         self.flush()
         values[-1] = unknown
         if not node.tags:
-            self.line(f"if {count}: {unknown}, p = unknown_tags(b, p, {count})")
+            self.line(f"if {count}: {unknown}, p, left = unknown_tags(b, p, {count}, left)")
             self.line(f"else: {unknown} = ()")
             return
         targets = {number: self.name() for number in node.tags}
@@ -187,6 +188,7 @@ class DecoderEmitter(Emitter):
         self.line(f"if not {count}: {unknown} = ()")
         with self.block("else:"):
             self.line(f"if {count} > 127: {count}, p = more_uvarint(b, p, {count})")
+            self.line(f"if (left := left - {count}) < 0: too_many_elements()")
             self.line(f"{unknown} = []")
             number_name, end = self.name(), self.name()
             with self.block(f"for _ in range({count}):"):
@@ -281,6 +283,7 @@ class DecoderEmitter(Emitter):
         Every way compares the count with the bytes that are left before it allocates: a hostile count of 2**31 must
         cost nothing.
         """
+        self.line(f"if (left := left - {count}) < 0: too_many_elements()")
         least = max(1, size_min(element))
         if (code := fixed_code(element)) is not None:
             self.line(f"if {count} * {least} > size - p: malformed()")

@@ -18,9 +18,9 @@ EXPECT_ONE = frozenset({8, 9})
 PREAMBLE = """\
 import struct
 from kproto.declaration import TaggedField
-from kproto.runtime import (BULK_READ_MIN, FAILURES, PACK_MAX, PACK_MIN, Packers, UVARINTS, UniformArray, check_bool,
-    check_uuid, decode_failed, decode_malformed_text, encode_failed, join, malformed, more_uvarint, new, read_uvarint,
-    tag_section, unknown_tags, uvarint)
+from kproto.runtime import (BULK_READ_MIN, FAILURES, PACK_MAX, PACK_MIN, Packers, UNLIMITED, UVARINTS, UniformArray,
+    check_bool, check_uuid, decode_failed, decode_malformed_text, encode_failed, join, malformed, more_uvarint, new,
+    read_uvarint, tag_section, too_many_elements, unknown_tags, uvarint)
 """
 
 
@@ -45,15 +45,15 @@ class Module:
         decoder = DecoderEmitter(self.constants, expect_one=expect_one)
         expression = decoder.struct(node)
         decoder.flush()
-        self._function("decode", name, version, "b, p", [
-            "    start = p",
+        self._function("decode", name, version, "b, p, left=UNLIMITED", [
+            "    start, most = p, left",
             "    size = len(b)",
             "    try:",
             *decoder.lines,
             f"        value = {expression}",
             "        if p > size: malformed()",
             "        return value, p",
-            f"    except UnicodeDecodeError: return decode_malformed_text(decode_{name}_{version}, b, start)",
+            f"    except UnicodeDecodeError: return decode_malformed_text(decode_{name}_{version}, b, start, most)",
             "    except FAILURES: pass",
             f"    raise decode_failed({name}, {version}, b, start)",
         ])  # fmt: skip

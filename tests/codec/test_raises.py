@@ -19,13 +19,23 @@ import kproto
 from kproto import registry
 from kproto.client_connection import ClientConnection
 from kproto.declaration import TaggedField
-from kproto.errors import CorruptBatch, DecodeError, EncodeError, FrameTooLarge, MissingPackage, UnsupportedVersion
+from kproto.errors import (
+    CorruptBatch,
+    DecodeError,
+    EncodeError,
+    FrameTooLarge,
+    MissingPackage,
+    TooManyElements,
+    UnsupportedVersion,
+)
 from kproto.framing import FrameReader
 from kproto.generate import Module
-from kproto.headers import read_request_header, read_response, request_frame, response_frame
+from kproto.headers import RequestHeader, read_request_header, read_response, request_frame, response_frame
 from kproto.interpret import InterpretedCodec, construct_of
 from kproto.message_codec import decode_exactly, message_codec
+from kproto.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
 from kproto.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
+from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.offset_commit_v4 import decode_v4
 from kproto.records import (
     batches,
@@ -79,6 +89,11 @@ def wrapper_of(content: bytes) -> message_set.LegacyBatch:
     return batch._replace(message=batch.message.replace(value=value))
 
 
+def encoded_header() -> bytes:
+    """Return the header of a request in a flexible version, up to its tagged fields."""
+    return RequestHeader(request_api_key=12, request_api_version=4, correlation_id=1, client_id="").encode(2)[:-1]
+
+
 Call = Callable[[], Any]
 CASES: dict[tuple[str, type[Exception]], Call] = {
     ("client_connection.ClientConnection.send", EncodeError): lambda: ClientConnection().send(WRONG, 0),
@@ -90,6 +105,9 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ("framing.FrameReader.frames", FrameTooLarge): lambda: list(fed(b"\xff" * 4).frames()),
     ("generate.module.Module.add", UnsupportedVersion): lambda: Module().add(HeartbeatRequest, 77),
     ("headers.read_request_header", DecodeError): lambda: read_request_header(b""),
+    ("headers.read_request_header", TooManyElements): lambda: read_request_header(
+        encoded_header() + b"\xe9\7" + 1001 * b"\0\0"
+    ),
     ("headers.response_frame", EncodeError): lambda: response_frame(2**31, 0, b""),
     ("headers.request_frame", EncodeError): lambda: request_frame(WRONG, 0, correlation_id=1),
     ("headers.request_frame", UnsupportedVersion): lambda: request_frame(HEARTBEAT, 77, correlation_id=1),
@@ -97,6 +115,9 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ("headers.read_response", UnsupportedVersion): lambda: read_response(bytes(6), 12, 77),
     ("interpret.construct_of", UnsupportedVersion): lambda: construct_of(HeartbeatRequest, 77),
     ("interpret.InterpretedCodec.decode", DecodeError): lambda: InterpretedCodec(HeartbeatRequest, 0).decode(b""),
+    ("interpret.InterpretedCodec.decode", TooManyElements): lambda: InterpretedCodec(DescribeGroupsRequest, 0).decode(
+        b"\0\0\0\2" + bytes(4), 0, 1
+    ),
     ("interpret.InterpretedCodec.encode", EncodeError): lambda: InterpretedCodec(HeartbeatRequest, 0).encode(WRONG),
     ("message.Message.encode", EncodeError): lambda: WRONG.encode(0),
     ("message.Message.encode", UnsupportedVersion): lambda: HEARTBEAT.encode(77),
@@ -106,6 +127,11 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ("message_codec.decode_exactly", DecodeError): lambda: decode_exactly(HeartbeatResponse, bytes(3), 0),
     ("message_codec.decode_exactly", UnsupportedVersion): lambda: decode_exactly(HeartbeatResponse, bytes(2), 77),
     ("offset_commit_v4.decode_v4", DecodeError): lambda: decode_v4(b"", 0),
+    ("offset_commit_v4.decode_v4", TooManyElements): lambda: decode_v4(
+        OffsetCommitRequest(group_id="", topics=2 * (OffsetCommitRequestTopic(name="t", partitions=()),)).encode(4),
+        position=0,
+        elements_max=1,
+    ),
     ("records.batches.batch_end", DecodeError): lambda: batches.batch_end(bytes(20)),
     ("records.batches.read_batch", CorruptBatch): lambda: batches.read_batch(BAD_CRC),
     ("records.batches.read_batch", DecodeError): lambda: batches.read_batch(BAD_MAGIC),

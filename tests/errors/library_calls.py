@@ -10,7 +10,15 @@ import pytest
 from kproto import registry
 from kproto.client_connection import ClientConnection
 from kproto.declaration import TaggedField
-from kproto.errors import CorruptBatch, DecodeError, EncodeError, FrameTooLarge, MissingPackage, UnsupportedVersion
+from kproto.errors import (
+    CorruptBatch,
+    DecodeError,
+    EncodeError,
+    FrameTooLarge,
+    MissingPackage,
+    TooManyElements,
+    UnsupportedVersion,
+)
 from kproto.framing import FrameReader
 from kproto.headers import read_request_header, read_response, request_frame, response_frame
 from kproto.messages.k16_list_groups import ListGroupsRequest
@@ -40,6 +48,8 @@ RECORD = Record(b"k", b"v", timestamp=1)
 BATCH = record_batch.build_record_batch([RECORD])
 COMPRESSED = record_batch.build_record_batch([RECORD], compression=Compression.ZSTD)
 MESSAGE_SET = message_set.build_message_set([RECORD], magic=1)
+MANY_TAGS = bytes.fromhex("000c 0004 00000001 ffff e907") + 1001 * b"\0\0"
+"""A header of Heartbeat v4 with 1,001 tagged fields."""
 FUTURE_MAGIC = BATCH[:16] + b"\7" + BATCH[17:]
 
 
@@ -109,6 +119,7 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
     "kproto.framing": (("FrameReader.frames", FrameTooLarge, lambda: frames(NEGATIVE_SIZE)),),
     "kproto.headers": (
         ("read_request_header", DecodeError, lambda: read_request_header(b"\0")),
+        ("read_request_header", TooManyElements, lambda: read_request_header(MANY_TAGS)),
         ("response_frame", EncodeError, lambda: response_frame(TOO_LARGE, 0, b"")),
         ("request_frame", EncodeError, lambda: request_frame(ListGroupsRequest(), 0, correlation_id=TOO_LARGE)),
         ("request_frame", UnsupportedVersion, lambda: request_frame(ListGroupsRequest(), 99, correlation_id=0)),

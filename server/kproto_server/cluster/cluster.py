@@ -24,12 +24,13 @@ from kproto_server.cluster.topics import (
     Refusal,
     Topic,
     TopicDefaults,
+    collision_key,
     internal_topic_configs,
 )
 from kproto_server.cluster.version_behavior import TopicBehavior
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from kproto_server.cluster.rules import TopicRules
     from kproto_server.configuration.settings import Settings
@@ -69,6 +70,8 @@ class Cluster:
         self._topics_by_id: dict[bytes, Topic] = {}
         self.on_topic_deleted: Callable[[bytes, str], object] = lambda topic_id, name: None
         """Called with the id and the name of each topic that is deleted. Default callback: does nothing."""
+        self._names_by_key: dict[str, dict[str, None]] = {}
+        """The names of topics by their `collision_key`, of names that have one of its characters."""
         self.cluster_id: str = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
         self._elect_controller()
 
@@ -207,9 +210,20 @@ class Cluster:
         partitions = [self._new_partition(index, replicas) for index, replicas in enumerate(placed)]
         topic = Topic(name, self.random_bytes(16), partitions, given_configs(asked.configs), now_ms)
         if not validate_only:
-            self.version += 1
-            self.topics[name] = self._topics_by_id[topic.topic_id] = topic
+            self._add_topic(topic)
         return topic
+
+    def _add_topic(self, topic: Topic) -> None:
+        self.version += 1
+        self.topics[topic.name] = self._topics_by_id[topic.topic_id] = topic
+        key = collision_key(topic.name)
+        if key is not None:
+            self._names_by_key.setdefault(key, {})[topic.name] = None
+
+    def names_like(self, name: str) -> Collection[str]:
+        """Return the topics whose names are this one, or differ from it only in ``.`` and ``_``."""
+        key = collision_key(name)
+        return () if key is None else self._names_by_key.get(key, ())
 
     def restore_topic(
         self,
@@ -221,14 +235,13 @@ class Cluster:
     ) -> Topic:
         """Add a topic from the data directory. Replicas on missing nodes are left out; a partition without any replica
         gets a live node."""
-        self.version += 1
         nodes = [node.node_id for node in self.alive_nodes()]
         partitions = []
         for index in range(partition_count):
             known = [node for node in replicas[index] if node in self.nodes] if index < len(replicas) else []
             partitions.append(self._new_partition(index, known or [nodes[index % len(nodes)]]))
         topic = Topic(name, topic_id or self.random_bytes(16), partitions, dict(configs), 0)
-        self.topics[name] = self._topics_by_id[topic.topic_id] = topic
+        self._add_topic(topic)
         return topic
 
     def add_partitions(
@@ -256,6 +269,11 @@ class Cluster:
         if topic is not None:
             self.version += 1
             del self._topics_by_id[topic.topic_id]
+            key = collision_key(name)
+            if key is not None:
+                del self._names_by_key[key][name]
+                if not self._names_by_key[key]:
+                    del self._names_by_key[key]
             self.on_topic_deleted(topic.topic_id, name)
         return topic
 

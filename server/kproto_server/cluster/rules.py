@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kproto.codes import ErrorCode
-from kproto_server.cluster.topics import Refusal, collision_key
+from kproto_server.cluster.topics import Refusal
 from kproto_server.configuration.setting_table import NEW_PARTITIONS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from kproto_server.cluster.node import Node
     from kproto_server.cluster.topics import Topic, TopicDefaults
@@ -47,6 +47,8 @@ class ClusterQueries(Protocol):
     defaults: TopicDefaults
     topics: dict[str, Topic]
 
+    def names_like(self, name: str) -> Collection[str]: ...
+
     def alive_nodes(self) -> list[Node]: ...
 
     def counted_nodes(self) -> list[Node]: ...
@@ -71,8 +73,9 @@ class TopicRules(Protocol):
 
 
 def check_new_partition_count(count: int, adjective: str = "") -> Refusal | None:
-    """Refuse too many new partitions. ``adjective``: a word for the message, with a space behind it."""
-    # DEVIATION: counted for each topic. KRaft counts for each request; ZooKeeper has no limit and fails otherwise.
+    """Refuse too many new partitions, of a topic or of a request; ``adjective``: a word for the message, with a space
+    behind it."""
+    # DEVIATION: ZooKeeper has no limit and fails otherwise.
     if count <= NEW_PARTITIONS_MAX:
         return None
     return Refusal(ErrorCode.POLICY_VIOLATION, f"Excessively large number of {adjective}partitions per request.")
@@ -80,10 +83,7 @@ def check_new_partition_count(count: int, adjective: str = "") -> Refusal | None
 
 def colliding(cluster: ClusterQueries, name: str) -> list[str]:
     """Return the topics whose names differ from this one only in ``.`` and ``_``, in alphabetical order."""
-    key = collision_key(name)
-    if "_" not in key:
-        return []
-    return sorted(other for other in cluster.topics if collision_key(other) == key and other != name)
+    return sorted(other for other in cluster.names_like(name) if other != name)
 
 
 def given_configs(configs: Mapping[str, str | None]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
@@ -85,7 +86,8 @@ def changed(
 
 def check_duplicates(names: Sequence[str], kafka_version: KafkaVersion) -> Refusal | None:
     """Refuse configs if one of them is named more than once."""
-    duplicates = [name for name in names if names.count(name) > 1]
+    counts = Counter(names)
+    duplicates = [name for name, count in counts.items() if count > 1]
     if not duplicates:
         return None
     message = "Error due to duplicate config keys"
@@ -129,9 +131,11 @@ def _apply(
     items = [item for item in topic_config(settings, after, name).split(",") if item]
     given = [item.strip() for item in value.split(",")]
     if operation == Operation.APPEND:
-        items += [item for item in given if item not in items]
+        present = set(items)
+        items += [item for item in given if item not in present]
     else:
-        items = [item for item in items if item not in given]
+        dropped = set(given)
+        items = [item for item in items if item not in dropped]
     after[name] = ",".join(items)
     return None
 

@@ -159,6 +159,10 @@ def _old_name_problem(name: str) -> str:
     return f"Topic name \"{name}\" is illegal, it contains a character other than ASCII alphanumerics, '.', '_' and '-'"
 
 
-def collision_key(name: str) -> str:
-    """Return a key that is equal for names that differ only in ``.`` and ``_``: their metrics would collide (BA-90)."""
-    return name.replace(".", "_")
+def collision_key(name: str) -> str | None:
+    """Return a key that is equal for names that differ only in ``.`` and ``_``: their metrics would collide (BA-90).
+
+    None: the name has neither of them, and collides with no other.
+    """
+    key = name.replace(".", "_")
+    return key if "_" in key else None

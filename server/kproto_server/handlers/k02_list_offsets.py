@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -101,10 +102,10 @@ def _partitions(
         return tuple(
             _refused(partition.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in requested.partitions
         )
-    indexes = [partition.partition_index for partition in requested.partitions]
+    counts = Counter(partition.partition_index for partition in requested.partitions)
     responses = [
         _refused(partition.partition_index, ErrorCode.INVALID_REQUEST)
-        if context.api_version > 0 and indexes.count(partition.partition_index) > 1
+        if context.api_version > 0 and counts[partition.partition_index] > 1
         else _partition(requested.name, partition, context)
         for partition in requested.partitions
     ]

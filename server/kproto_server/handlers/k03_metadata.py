@@ -105,6 +105,7 @@ def _by_name(request: MetadataRequest, context: RequestContext, operations: int)
     names = dict.fromkeys(topic.name for topic in request.topics or () if topic.name is not None)
     found = [cluster.topics[name] for name in names if name in cluster.topics]
     known = tuple(_found(cluster, topic, context.api_version, operations) for topic in found)
+    existing = {topic.name for topic in found}
     unknown = tuple(
         MetadataResponseTopic(
             error_code=missing_topic_error(cluster, name, request.allow_auto_topic_creation, context.now_ms),
@@ -114,7 +115,7 @@ def _by_name(request: MetadataRequest, context: RequestContext, operations: int)
             topic_authorized_operations=operations,
         )
         for name in names
-        if name not in {topic.name for topic in found}
+        if name not in existing
     )
     return known + unknown
 

@@ -37,7 +37,7 @@ from kproto_server.coordinator.offsets import OffsetAndMetadata
 from kproto_server.coordinator.write_errors import commit_write_error
 from kproto_server.handlers._offsets import OffsetsBehavior
 from kproto_server.requests.deferred import CloseConnection
-from kproto_server.requests.endpoint import Endpoint
+from kproto_server.requests.endpoint import Endpoint, elements_max
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -268,15 +268,15 @@ def endpoint(api_version: int, kafka_version: KafkaVersion, observations: Observ
     if api_version not in RETENTION_OVERRIDES:
         return None
     codec = registry.codec(OFFSET_COMMIT, api_version)
-    decode_request = codec.decode_request
+    decode_request, most = codec.decode_request, elements_max(OFFSET_COMMIT)
 
     def decode(frame: bytes, position: int, context: RequestContext) -> OffsetCommitRequest:
-        request: OffsetCommitRequest = decode_request(frame, position)[0]
+        request: OffsetCommitRequest = decode_request(frame, position, most)[0]
         note(request, f"v{api_version}", context)
         return request
 
     def decode_two_layouts(frame: bytes, position: int, context: RequestContext) -> OffsetCommitRequest:
-        request, _, layout = decode_v4(frame, position)
+        request, _, layout = decode_v4(frame, position, most)
         note(request, layout, context)
         return request
 

@@ -56,7 +56,8 @@ def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeG
         operations = context.behavior(AuthorizedOperationsBehavior).on_group
     if context.behavior(DescribeGroupsBehavior).merges_duplicates:
         groups = tuple(dict.fromkeys(groups))
-    return DescribeGroupsResponse(groups=tuple([_describe(group_id, operations, context) for group_id in groups]))
+    described = {group_id: _describe(group_id, operations, context) for group_id in dict.fromkeys(groups)}
+    return DescribeGroupsResponse(groups=tuple([described[group_id] for group_id in groups]))
 
 
 def _unrequested_operations(context: RequestContext) -> int:

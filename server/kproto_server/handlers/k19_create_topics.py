@@ -13,9 +13,15 @@ from kproto.messages.k19_create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from kproto_server.cluster.rules import BROKER_DEFAULT
 from kproto_server.cluster.topics import NO_LEADER, Refusal
 from kproto_server.configuration.topic_configs import describe_topic
-from kproto_server.handlers._controller import DuplicateTopicsBehavior, duplicate_counts, not_controller
+from kproto_server.handlers._controller import (
+    DuplicateTopicsBehavior,
+    duplicate_counts,
+    excess_partitions,
+    not_controller,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +41,10 @@ def _results(request: CreateTopicsRequest, context: RequestContext) -> Iterator[
     if not_controller(context):
         yield from (_refused(topic.name, Refusal(ErrorCode.NOT_CONTROLLER, "")) for topic in request.topics)
         return
+    excess = excess_partitions(_partition_count(topic, context) for topic in request.topics)
+    if excess is not None:
+        yield from (_refused(topic.name, excess) for topic in request.topics)
+        return
     behavior = context.behavior(DuplicateTopicsBehavior)
     duplicates = duplicate_counts(topic.name for topic in request.topics)
     for topic in request.topics:
@@ -44,6 +54,13 @@ def _results(request: CreateTopicsRequest, context: RequestContext) -> Iterator[
         message = behavior.create_topics_message(name, context.client_id)
         refused = _refused(name, Refusal(ErrorCode.INVALID_REQUEST, message))
         yield from [refused] * (count if behavior.returns_each_duplicate else 1)
+
+
+def _partition_count(requested: CreatableTopic, context: RequestContext) -> int:
+    if requested.assignments:
+        return len(requested.assignments)
+    is_default = requested.num_partitions == BROKER_DEFAULT
+    return context.cluster.defaults.num_partitions if is_default else requested.num_partitions
 
 
 def _create(requested: CreatableTopic, validate_only: bool, context: RequestContext) -> CreatableTopicResult:

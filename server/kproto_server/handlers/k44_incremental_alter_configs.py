@@ -6,6 +6,7 @@ knows as dynamic.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -28,10 +29,10 @@ def handle(request: IncrementalAlterConfigsRequest, context: RequestContext) -> 
     resources = request.resources
     if not context.behavior(AlterConfigsBehavior).preprocesses_changes:
         resources = tuple({(one.resource_type, one.resource_name): one for one in resources}.values())
-    names = [(one.resource_type, one.resource_name) for one in resources]
+    counts = Counter((one.resource_type, one.resource_name) for one in resources)
     responses = []
-    for resource, name in zip(resources, names, strict=True):
-        is_duplicate = names.count(name) > 1
+    for resource in resources:
+        is_duplicate = counts[resource.resource_type, resource.resource_name] > 1
         refusal = DUPLICATE if is_duplicate else _alter(resource, context, validate_only=request.validate_only)
         responses.append(
             AlterConfigsResourceResponse(

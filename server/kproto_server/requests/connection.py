@@ -30,7 +30,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from kproto.errors import DecodeError, FrameTooLarge, StringTooLong
+from kproto.errors import DecodeError, FrameTooLarge, StringTooLong, TooManyElements
 from kproto.framing import FrameReader
 from kproto.headers import read_request_header, response_frame
 from kproto_server.commit_cache.cache import CommitCache
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kproto")
 
-REFUSED = (DecodeError, CloseConnection, StringTooLong)
+REFUSED = (DecodeError, CloseConnection, StringTooLong, TooManyElements)
 """What clients can cause; any other exception is a defect."""
 DEFECT = "API key %d version %d from %r"
 DEFECT_OF_CACHE = "commit cache, request from %r"

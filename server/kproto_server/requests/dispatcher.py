@@ -9,7 +9,7 @@ from kproto.errors import UnsupportedVersion
 from kproto_server import handlers
 from kproto_server.commit_cache.cached_commits import CachedCommits
 from kproto_server.requests.deferred import CloseConnection
-from kproto_server.requests.endpoint import Endpoint
+from kproto_server.requests.endpoint import Endpoint, elements_max
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,10 +77,12 @@ class Dispatcher:
             codec = registry.codec(api_key, api_version)
         except UnsupportedVersion as error:
             raise CloseConnection(str(error)) from None
-        decode = codec.decode_request
+        decode, most = codec.decode_request, elements_max(api_key)
         return Endpoint(
             api_version=api_version,
-            decode=lambda frame, position, _: decode(frame, position)[0],  # bytes after the body are ignored (BA-7)
+            decode=lambda frame, position, _: decode(frame, position, most)[
+                0
+            ],  # bytes after the body are ignored (BA-7)
             handle=handlers.handler(api_key),
             encode=codec.encode_response,
             response_header_version=codec.response_header_version,

@@ -17,6 +17,24 @@ def _no_response(request: Any, error: StringTooLong) -> Response:
     raise error
 
 
+REQUEST_CPU_MAX_US = 150_000
+"""CPU time that the elements of one request may take, on a machine of 2020, for `elements_max`."""
+ELEMENT_CPU_US = 6
+"""CPU time of one element of a request: to decode it, to handle it, and to encode what the response has for it."""
+ELEMENT_CPU_US_BY_KEY = {1: 3, 2: 3, 8: 3, 9: 3, 19: 15, 32: 30}
+"""The same, by API key, of APIs that differ: of partitions, which are half of a request's elements at most or cost
+less than topics, and of topics whose response lists their configs."""
+
+
+def elements_max(api_key: int) -> int:
+    """Return how many elements all arrays and tag sections of a request may have together.
+
+    An element may have one byte. So the size of a request does not limit what it costs, but this number does.
+    DEVIATION: a real broker has no such limit, and takes seconds for requests that exceed it.
+    """
+    return REQUEST_CPU_MAX_US // ELEMENT_CPU_US_BY_KEY.get(api_key, ELEMENT_CPU_US)
+
+
 class Endpoint(NamedTuple):
     """How one API is served in one version.
 

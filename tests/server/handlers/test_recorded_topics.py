@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kproto_server.cluster.cluster import Topic
 from tests.fixture_files import golden_releases, golden_topics
 from tests.server.handlers.recorded_topics import differences, fresh_state, response_of, take_topic_ids
 
@@ -153,8 +152,4 @@ def _have(state: BrokerState, names: set[str]) -> None:
     for name in {"cx.y", "cx_y", "co_l_n", "co.l.n"} - names:
         state.cluster.delete_topic(name)
     for name in names - set(state.cluster.topics):
-        twin = state.cluster.create_topic("twin", partition_count=1, replication_factor=1)
-        assert isinstance(twin, Topic)
-        state.cluster.delete_topic("twin")
-        twin.name = name
-        state.cluster.topics[name] = twin
+        state.cluster.restore_topic(name, None, 1, [[1]], {})

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kproto.codes import ErrorCode
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto.messages.k18_api_versions import ApiVersionsRequest
+from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from kproto.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kproto.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kproto.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kproto.messages.k75_describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
 from kproto_server.configuration.topic_configs import describe_topic
 from kproto_server.handlers import k18_api_versions
@@ -310,3 +313,24 @@ class TestApiVersions:
         older, newer = (self.response("4.4", version, request)[0].supported_features for version in (3, 4))
         assert {feature.name for feature in older} == {"metadata.version"}
         assert {feature.min_version for feature in newer} == {0, 7}
+
+
+@pytest.mark.parametrize("kafka_version", ["2.8", "4.3"])
+def test_the_partitions_of_all_topics_of_a_request_are_limited_together(kafka_version: str) -> None:
+    state = new_state(kafka_version)
+
+    def errors(*counts: int) -> set[tuple[int, str | None]]:
+        topics = tuple(
+            CreatableTopic(name=f"n{index}", num_partitions=count, replication_factor=1, assignments=(), configs=())
+            for index, count in enumerate(counts)
+        )
+        response = ask(state, CreateTopicsRequest(topics=topics, timeout_ms=1000, validate_only=True), 5)
+        return {(topic.error_code, topic.error_message) for topic in response.topics}
+
+    excess = (ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    assert errors(6000, 6000) == {excess}
+    assert errors(6000, -1, 3999) == {(ErrorCode.NONE, None)}
+
+    growing = tuple(CreatePartitionsTopic(name=name, count=6000, assignments=None) for name in "tu")
+    response = ask(state, CreatePartitionsRequest(topics=growing, timeout_ms=1000, validate_only=True), 1)
+    assert {topic.error_code for topic in response.results} == {ErrorCode.POLICY_VIOLATION}

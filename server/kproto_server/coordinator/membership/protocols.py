@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.errors import DecodeError
+from kproto.errors import DecodeError, TooManyElements
 from kproto.message_codec import message_codec
 from kproto.records.consumer_protocol import PREFIX_SIZE, PROTOCOL_TYPE, ConsumerProtocolSubscription
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from kproto_server.coordinator.groups import Group, Protocols
     from kproto_server.coordinator.version_behavior import CoordinatorBehavior
+
+SUBSCRIBED_TOPICS_MAX = 25_000
+"""Topics of one member's subscription that are read; metadata with more counts as no consumer's."""
 
 
 def supports_protocols(group: Group, protocol_type: str, protocols: Protocols, behavior: CoordinatorBehavior) -> bool:
@@ -47,7 +50,7 @@ def subscribed_topics_of(group: Group) -> frozenset[str] | None:
         return None
     try:
         return frozenset(_topics({member.metadata for member in group.members.values()}))
-    except DecodeError:
+    except (DecodeError, TooManyElements):
         return None
 
 
@@ -57,5 +60,5 @@ def _topics(subscriptions: Iterable[bytes]) -> Iterable[str]:
     for data in subscriptions:
         if len(data) < PREFIX_SIZE:
             raise DecodeError("ConsumerProtocolSubscription", 0, "truncated before its version")
-        subscription, _ = decode(data, PREFIX_SIZE)
+        subscription, _ = decode(data, PREFIX_SIZE, SUBSCRIBED_TOPICS_MAX)
         yield from subscription.topics

@@ -1,0 +1,95 @@
+"""No API costs more than in proportion to the elements of its request.
+
+Method. For each array of each API in each version, a broker without sockets gets requests with 40, 80 and 160 elements:
+existing, missing, repeated and empty ones. The steps of the broker are counted from the bytes of the request to those
+of the response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kproto import registry
+from kproto.generate import Module
+from kproto.message import Request
+from kproto.messages import APIS
+from kproto_server.releases.kafka_version import LATEST, KafkaVersion
+from kproto_server.testing import InMemoryBroker
+from tests.coordinator.broker_state import commit
+from tests.robustness.long_requests import Content, LongArray, existing_name, long_arrays
+from tests.robustness.steps import GROWTH_MAX, SIZES, count_steps, counted, growth
+
+API_VERSIONS = KafkaVersion.named(LATEST).api_versions
+READS = frozenset({1, 2, 9, 10, 12, 15, 16, 18, 22, 23, 32, 35, 46, 60, 61, 66, 69, 74, 75})
+"""API keys of requests that leave topics and groups as they are, so that the next one may have the same broker."""
+
+
+def broker_with_everything() -> InMemoryBroker:
+    """Return a broker with a topic and a group of each existing name; the first topic has as many partitions."""
+    count = SIZES[-1]
+    topics = {existing_name(index): 1 for index in range(1, count)}
+    broker = InMemoryBroker(topics={existing_name(0): count, **topics})
+    assert broker.state.cluster.ensure_offsets_topic(broker.clock.now_ms())
+    for index in range(count):
+        commit(broker.state, existing_name(index), {existing_name(index): {0: 1}})
+    return broker
+
+
+def steps_of_request(broker: InMemoryBroker, request: Request, version: int) -> int:
+    """Return the steps of a broker for one request on a new connection."""
+    pair = broker.connect()
+    dispatcher = pair.connection.dispatcher
+    endpoint = dispatcher.endpoint(type(request)._api_key, version)
+
+    data, request = pair.client.send(request, version), counted(request)
+
+    def decode(frame: bytes, position: int, context: Any) -> Any:
+        endpoint.decode(frame, position, context)
+        return request
+
+    dispatcher._endpoints[type(request)._api_key, version] = endpoint._replace(decode=decode)
+    try:
+        return count_steps(lambda: pair.connection.receive(data, broker.clock.now_ms()))
+    finally:
+        dispatcher._endpoints[type(request)._api_key, version] = endpoint
+        pair.close()
+
+
+def growth_of(array: LongArray, content: Content, broker: Callable[[], InMemoryBroker]) -> float:
+    return growth(lambda size: steps_of_request(broker(), array.request(size, content), array.version))
+
+
+def versions_that_differ(api_key: int) -> list[int]:
+    """Return the oldest version of each layout of the request, and the newest version."""
+    first, last = API_VERSIONS[api_key]
+    found = {}
+    for version in range(last, first - 1, -1):
+        module = Module()
+        module.add(registry.request_class(api_key), version)
+        found[next(iter(module.bodies))] = version
+    return sorted({*found.values(), last})
+
+
+def worse_than_linear(api_key: int) -> list[str]:
+    """Return the arrays of an API whose cost grows faster than their size."""
+    shared = broker_with_everything()
+    broker = (lambda: shared) if api_key in READS else broker_with_everything
+    found = []
+    for version in versions_that_differ(api_key):
+        for array in long_arrays(api_key, version):
+            # Modules are imported, and codecs are made, with the first request.
+            steps_of_request(shared, array.request(1, Content.MISSING), version)
+            for content in Content:
+                factor = growth_of(array, content, broker)
+                if factor > GROWTH_MAX:
+                    found.append(f"{array} ({content}): steps grow by {factor:.1f} with twice the elements")
+    return found
+
+
+@pytest.mark.parametrize("api_key", [key for key in APIS if key in API_VERSIONS], ids=lambda key: APIS[key])
+def test_no_request_costs_more_than_in_proportion_to_its_elements(api_key: int) -> None:
+    found = worse_than_linear(api_key)
+    assert not found, "\n".join(found)
