@@ -44,7 +44,6 @@ State = dict[tuple[str, ...], Any]
 """What clients see: a value for each topic, partition, group, committed offset and dynamic config."""
 
 TOPIC, BROKER = 2, 4
-DYNAMIC_SOURCES = {TOPIC: (1,), BROKER: (2, 3)}
 EARLIEST, LATEST = -2, -1
 LOADING = 14
 LOADING_LIMIT_S = 60.0
@@ -164,7 +163,7 @@ def view(client: Client, groups: Iterable[str] = (), *, is_mine: Any = lambda na
     topics = {topic.name: len(topic.partitions) for topic in metadata.topics if is_mine(topic.name)}
     for name, count in topics.items():
         state["partitions", name] = count
-        state.update(_configs(client, TOPIC, name))
+        state.update(configs(client, TOPIC, name, (1,)))
         if not name.startswith("__"):
             for partition in range(count):
                 state.update(_partition(client, name, partition))
@@ -174,13 +173,14 @@ def view(client: Client, groups: Iterable[str] = (), *, is_mine: Any = lambda na
 
 
 def broker_configs(client: Client) -> State:
-    return {**_configs(client, BROKER, ""), **_configs(client, BROKER, "1")}
+    """Return the dynamic configs of all brokers and those of the first one."""
+    return {**configs(client, BROKER, "", (3,)), **configs(client, BROKER, "1", (2,))}
 
 
-def _configs(client: Client, kind: int, name: str) -> State:
+def configs(client: Client, kind: int, name: str, sources: tuple[int, ...]) -> State:
+    """Return the configs of a resource that have one of these sources."""
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
     (result,) = client.ask(DescribeConfigsRequest(resources=(resource,)), 1).results
-    sources = DYNAMIC_SOURCES[kind]
     return {("config", name, config.name): config.value for config in result.configs if config.config_source in sources}
 
 
