@@ -68,11 +68,22 @@ class TooManyElements(RemoteProtocolError):
         super().__init__("more elements than are accepted in one message")
 
 
+_HTTP_BEGINS = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI ", b"HTTP")
+OTHER_PROTOCOLS: dict[bytes, str] = {b"\x16\x03": "TLS", **dict.fromkeys(_HTTP_BEGINS, "HTTP")}
+"""The first bytes of a stream, and its protocol."""
+
+
 class FrameTooLarge(RemoteProtocolError):
-    """A frame announces a size that is negative or above the limit, both in bytes (BA-1)."""
+    """A frame announces a size that is negative or above the limit, both in bytes (BA-1).
+
+    The text names the protocol if the bytes of the size begin one that is often sent to the wrong port.
+    """
 
     def __init__(self, size: int, limit: int) -> None:
-        super().__init__(f"frame size {size} is not within 0..{limit}")
+        begin = (size % (1 << 32)).to_bytes(4, "big")
+        protocol = next((name for start, name in OTHER_PROTOCOLS.items() if begin.startswith(start)), None)
+        instead = "" if protocol is None else f": the peer speaks {protocol} instead of Kafka's protocol"
+        super().__init__(f"frame size {size} is not within 0..{limit}{instead}")
         self.size = size
         self.limit = limit
 

@@ -58,7 +58,8 @@ API_KEY_PATH = "RequestHeader.request_api_key"
 
 _UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 _new_header: Any = tuple.__new__
-_begin_v1 = struct.Struct(">hhih").unpack_from
+_begin_v1 = struct.Struct(">hhih")
+_read_begin_v1 = _begin_v1.unpack_from
 _begin_v0 = struct.Struct(">hhi")
 _size_and_id = struct.Struct(">Ii").pack
 _size_id_and_no_tags = struct.Struct(">IiB").pack
@@ -66,6 +67,8 @@ _size_id_and_no_tags = struct.Struct(">IiB").pack
 TAGS_MAX = 1000
 """Tagged fields of a request header that are read. No release of Kafka has declared any."""
 
+EXPLAINED_SIZE_MAX = 4096
+"""Bytes of the largest frame whose header is examined by `explain_header_version`: most first requests are smaller."""
 NEVER = 32767
 """Stands for no flexible version, which SaslHandshake lacks: no version is that high."""
 
@@ -83,7 +86,7 @@ def read_request_header(frame: bytes) -> ReceivedHeader:
         TooManyElements: the header has more than `TAGS_MAX` tagged fields.
     """
     try:
-        api_key, api_version, correlation_id, size = _begin_v1(frame)
+        api_key, api_version, correlation_id, size = _read_begin_v1(frame)
         client_id: str | None
         if size > 0:
             position = 10 + size
@@ -120,6 +123,24 @@ def _read_as_declared(frame: bytes) -> ReceivedHeader:
         flexible = registry.request_class(api_key)._flexible
         _flexible_from[api_key] = flexible.first if flexible.first <= flexible.last else NEVER
     return ReceivedHeader(api_key, api_version, header.correlation_id, header.client_id, position)
+
+
+def explain_header_version(frame: bytes) -> str | None:
+    """Return why a request could not be decoded if it has the header of another version; None if it does not."""
+    if not _begin_v1.size <= len(frame) <= EXPLAINED_SIZE_MAX:
+        return None
+    api_key, version, _, size = _begin_v1.unpack_from(frame)
+    if api_key not in APIS or not registry.request_class(api_key)._versions.covers(version):
+        return None
+    right, wrong = {1: (1, 2), 2: (2, 1)}.get(registry.header_versions(api_key, version)[0], (0, 0))
+    end = _begin_v1.size + max(0, size)
+    if not right or (wrong == 2 and frame[end : end + 1] != b"\0"):
+        return None
+    try:
+        decode_exactly(registry.request_class(api_key), frame, version, end + wrong - 1)
+    except DecodeError:
+        return None
+    return f"{APIS[api_key]} v{version} has header version {right}, but the request has header version {wrong}"
 
 
 def response_frame(correlation_id: int, header_version: int, body: bytes) -> bytes:

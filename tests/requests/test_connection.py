@@ -13,10 +13,15 @@ import pytest
 
 from kproto.headers import read_response, request_frame
 from kproto.messages.k00_produce import ProduceRequest
-from kproto.messages.k03_metadata import MetadataResponse
+from kproto.messages.k03_metadata import MetadataRequest, MetadataResponse
+from kproto.messages.k09_offset_fetch import OffsetFetchRequest
+from kproto.messages.k16_list_groups import ListGroupsRequest
+from kproto.messages.k17_sasl_handshake import SaslHandshakeRequest
 from kproto.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kproto.messages.k29_describe_acls import DescribeAclsRequest
 from kproto_server.requests.connection import Connection
 from kproto_server.requests.context import ConnectionInfo
+from tests.codec.strategies import Edges
 from tests.coordinator.broker_state import NOW_MS, commit_request
 from tests.fixture_files import golden
 from tests.requests.connections import (
@@ -233,3 +238,70 @@ def test_0_9_checks_versions() -> None:
         connection.close_reason
         == f"version 1 is not served by Kafka version {connection.dispatcher.state.kafka_version.name}"
     )
+
+
+# Reasons that name what the client does wrong.
+
+
+@pytest.mark.parametrize(
+    ("data", "protocol"),
+    [
+        (bytes.fromhex("16030100c8010000c40303"), "TLS"),
+        (bytes.fromhex("1603030200010001fc0303"), "TLS"),
+        (HTTP, "HTTP"),
+        (b"POST /topics/t HTTP/1.1\r\n", "HTTP"),
+        (b"PRI * HTTP/2.0\r\n", "HTTP"),
+    ],
+)
+def test_another_protocol_is_named(data: bytes, protocol: str) -> None:
+    connection = new_connection()
+    assert connection.receive(data, NOW_MS) == b""
+    assert connection.close_reason is not None
+    assert connection.close_reason.endswith(f": the peer speaks {protocol} instead of Kafka's protocol")
+
+
+def test_another_size_names_no_protocol() -> None:
+    connection = new_connection()
+    connection.receive(b"\x7f\0\0\0", NOW_MS)
+    assert connection.close_reason == "frame size 2130706432 is not within 0..104857600"
+
+
+def with_header_version(frame: bytes, version: int) -> bytes:
+    """Return a request of client id "c" with the header of another version."""
+    body = frame[4:15] + (frame[16:] if version == 1 else b"\0" + frame[15:])
+    return framed(body)
+
+
+@pytest.mark.parametrize(
+    ("request_", "version", "reason"),
+    [
+        (ApiVersionsRequest(client_software_name="x"), 3, "ApiVersions v3 has header version 2"),
+        (ListGroupsRequest(), 3, "ListGroups v3 has header version 2"),
+        (MetadataRequest(topics=()), 9, "Metadata v9 has header version 2"),
+        (OffsetFetchRequest(group_id="g", topics=()), 1, "OffsetFetch v1 has header version 1"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_header_of_the_wrong_version_is_named(request_: Any, version: int, reason: str) -> None:
+    frame = request_frame(request_, version, correlation_id=7, client_id="c")
+    wrong = 3 - int(reason[-1])
+    connection = new_connection()
+    assert connection.receive(with_header_version(frame, wrong), NOW_MS) == b""
+    assert connection.close_reason == f"{reason}, but the request has header version {wrong}"
+
+
+def test_an_api_that_does_nothing_is_logged_once_for_each_software(caplog: pytest.LogCaptureFixture) -> None:
+    connection = new_connection()
+    acls = request_frame(Edges(null=True).of(DescribeAclsRequest, 1), 1, correlation_id=7, client_id="admin")
+    logins = request_frame(Edges().of(SaslHandshakeRequest, 1), 1, correlation_id=8, client_id="admin")
+    for _ in range(2):
+        for frame in (acls, logins):
+            assert receive(connection, frame)
+    connection.info.software_name, connection.info.software_version = "librdkafka", "2.3.0"
+    for _ in range(2):
+        assert receive(connection, acls)
+    assert [record.getMessage() for record in caplog.records] == [
+        "kproto: DescribeAcls does nothing here; sent by client id 'admin'",
+        "kproto: SaslHandshake does nothing here; sent by client id 'admin'",
+        "kproto: DescribeAcls does nothing here; sent by client id 'admin', 'librdkafka 2.3.0'",
+    ]

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from kproto.errors import DecodeError, FrameTooLarge, StringTooLong, TooManyElements
 from kproto.framing import FrameReader
-from kproto.headers import read_request_header, response_frame
+from kproto.headers import explain_header_version, read_request_header, response_frame
 from kproto_server.commit_cache.cache import CommitCache
 from kproto_server.requests.connection_state import DEFERRED, READY, TRANSITIONS, Event, State
 from kproto_server.requests.context import ConnectionInfo, RequestContext
@@ -389,7 +389,8 @@ class Connection:
                 return self._wait(result, exchange)
             return self._encode(frame, body_position, correlation_id, endpoint, context, request, result)
         except REFUSED as error:
-            self._fail(str(error), api_key, api_version)
+            explained = explain_header_version(frame) if isinstance(error, DecodeError) else None
+            self._fail(explained or str(error), api_key, api_version)
         except Exception:
             logger.exception(DEFECT, api_key, api_version, self._client_id)
             self._fail(CLOSED_BY_DEFECT, api_key, api_version)

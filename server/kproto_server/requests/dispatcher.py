@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kproto import registry
 from kproto.errors import UnsupportedVersion
+from kproto.messages import APIS
 from kproto_server import handlers
 from kproto_server.commit_cache.cached_commits import CachedCommits
 from kproto_server.requests.deferred import CloseConnection
@@ -14,9 +16,16 @@ from kproto_server.requests.endpoint import Endpoint, elements_max
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kproto.message import Response
     from kproto_server.observation.observe import Observations
     from kproto_server.requests.context import RequestContext
     from kproto_server.state import BrokerState
+
+
+logger = logging.getLogger("kproto")
+
+WARNINGS_MAX = 1000
+"""Warnings of APIs that do nothing: clients choose the names of their software."""
 
 
 class Runnable(Protocol):
@@ -40,6 +49,8 @@ class Dispatcher:
         self.runnable: dict[Runnable, None] = {}
         """Connections with responses to send, or whose delayed operation is complete; see `take_runnable`."""
         self.frame_size_max_bytes: int = state.settings.current.int("socket.request.max.bytes")
+        self._warned: set[tuple[int, str]] = set()
+        """API key and client software of each warning of an API that does nothing."""
         self._endpoints: dict[tuple[int, int], Endpoint] = {}
         """Made when first needed: importing a handler takes longer than handling a request."""
 
@@ -80,14 +91,30 @@ class Dispatcher:
         decode, most = codec.decode_request, elements_max(api_key)
         return Endpoint(
             api_version=api_version,
-            decode=lambda frame, position, _: decode(frame, position, most)[
-                0
-            ],  # bytes after the body are ignored (BA-7)
-            handle=handlers.handler(api_key),
+            # Bytes after the body are ignored (BA-7).
+            decode=lambda frame, position, _: decode(frame, position, most)[0],
+            handle=handlers.handler(api_key) if api_key in handlers.HANDLED else self._unsupported(api_key),
             encode=codec.encode_response,
             response_header_version=codec.response_header_version,
             fail=lambda request, error: handlers.failure(request, api_version, error),
         )
+
+    def _unsupported(self, api_key: int) -> Callable[[Any, RequestContext], Response]:
+        """Return the handler of an API that does nothing; it says so once for each client software."""
+        handle = handlers.handler(api_key)
+
+        def warn_and_handle(request: Any, context: RequestContext) -> Response:
+            info = context.connection
+            software = f"{info.software_name} {info.software_version}".strip()
+            client = api_key, software or context.client_id
+            if client not in self._warned and len(self._warned) < WARNINGS_MAX:
+                self._warned.add(client)
+                sender = f"client id {context.client_id!r}" + (f", {software!r}" if software else "")
+                logger.warning("kproto: %s does nothing here; sent by %s", APIS[api_key], sender)
+            response: Response = handle(request, context)
+            return response
+
+        return warn_and_handle
 
     def _make_unchecked(self, api_key: int, api_version: int) -> Endpoint:
         """Kafka 0.8 reads a version that it does not know as the newest one it knows."""
