@@ -389,7 +389,7 @@ class Connection:
                 return self._wait(result, exchange)
             return self._encode(frame, body_position, correlation_id, endpoint, context, request, result)
         except REFUSED as error:
-            explained = explain_header_version(frame) if isinstance(error, DecodeError) else None
+            explained = explain_header_version(frame) if isinstance(error, (DecodeError, TooManyElements)) else None
             self._fail(explained or str(error), api_key, api_version)
         except Exception:
             logger.exception(DEFECT, api_key, api_version, self._client_id)
