@@ -16,6 +16,7 @@ from tests.coordinator.broker_state import commit_request
 from tests.network.raw_client import RawClient
 from tests.network.requests import commit_offset, committed, find_coordinator, topic_names
 from tests.robustness.changes import create_topic as create_request
+from tests.robustness.changes import errors_of, produce
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,3 +110,20 @@ def test_a_topic_is_saved_before_a_response_behind_a_commit(tmp_path: Path) -> N
             client.send((commit_request("g", {"t": {0: number}}), 2), create_request(f"new-{number}"))
             client.read_ids(2)
             assert f'"new-{number}"' in (tmp_path / "topics.json").read_text()
+
+
+@DURABILITIES
+@pytest.mark.parametrize("name", [f"{0:020}.log", f"{0:020}.log.swap"])
+def test_records_of_an_unknown_topic_never_become_those_of_a_new_one(
+    name: str, durability: Durability, tmp_path: Path
+) -> None:
+    """A directory that no topic has is left alone: records for a topic of its name cannot be written."""
+    data = DataDirectory(str(tmp_path), durability)
+    with Broker.running(data=data) as broker, RawClient(broker.bootstrap_servers) as client:
+        path = tmp_path / "new-0" / name
+        path.parent.mkdir()
+        path.write_bytes(b"of a directory that was copied here")
+        for request, error in ((create_request("new"), []), (produce("new", [b"x"]), [56])):
+            assert errors_of(client.ask(*request)) == error
+        path.unlink()
+        assert errors_of(client.ask(*produce("new", [b"x"]))) == []

@@ -203,6 +203,8 @@ class Crashes:
             thread.start()
         time.sleep(chance.uniform(0, LOAD_SECONDS_MAX))
         if chance.random() < SHUTDOWNS_UNDER_LOAD:
+            for client in self._clients:
+                client.is_shutting_down = True
             self._shut_down(broker)
         else:
             self.counts["kills"] += 1
@@ -210,6 +212,8 @@ class Crashes:
                 raise Finding(f"the process has ended by itself: {broker.lines}")
         for thread in threads:
             thread.join()
+        for client in self._clients:
+            client.is_shutting_down = False
         self.counts["changes acknowledged"] += sum(client.acknowledged_count for client in self._clients) - before
         if problems:
             raise Finding("\n".join(problems))

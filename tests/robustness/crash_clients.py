@@ -18,6 +18,7 @@ from tests.robustness.changes import BROKER, TOPIC, Sent, State, errors_of
 
 NOT_FOUND = 69
 """GROUP_ID_NOT_FOUND: there is nothing to delete."""
+NOT_COORDINATOR = 16
 PACKET_MAX = 12
 Keys = Callable[[tuple[str, ...]], bool]
 
@@ -49,6 +50,8 @@ class CrashClient:
         """What was acknowledged."""
         self.pending: list[Change] = []
         """Sent without a response, in order."""
+        self.is_shutting_down = False
+        """Whether the broker shuts down cleanly: it ends rebalances with NOT_COORDINATOR."""
         self.acknowledged_count = 0
         self.compared_count = 0
         self._number = 0
@@ -321,18 +324,22 @@ class Member(CrashClient):
         whole = Change(changes.join(group_id, "i"), lambda state: None, partial=is_mine)
         self.pending.append(whole)
         client.send(whole.sent)
-        joined: Any = read_response(client.read_frame(), type(whole.sent[0]), whole.sent[1])[1]
-        if errors_of(joined):
-            raise Unexpected(f"{self.name}: {joined}")
+        joined = self._response(client, whole.sent)
         request, version = changes.sync(group_id, joined, "i", assignment)
         client.send((request, version))
-        synced: Any = read_response(client.read_frame(), type(request), version)[1]
-        if errors_of(synced):
-            raise Unexpected(f"{self.name}: {synced}")
+        synced = self._response(client, (request, version))
         self.pending.clear()
         # A static member that joins a stable group again keeps its assignment (KIP-345).
         self.state[key] = {(joined.member_id, synced.assignment)}
         self.acknowledged_count += 2
+
+    def _response(self, client: RawClient, sent: Sent) -> Any:
+        response = read_response(client.read_frame(), type(sent[0]), sent[1])[1]
+        if NOT_COORDINATOR in errors_of(response) and self.is_shutting_down:
+            raise ConnectionError("the broker has ended the rebalance")
+        if errors_of(response):
+            raise Unexpected(f"{self.name}: {response}")
+        return response
 
     def view(self, client: RawClient) -> State:
         return changes.view(

@@ -303,7 +303,10 @@ class LogDir:
                 file.write_at(0, write_epoch_checkpoint([(0, 0)]))
             finally:
                 file.close()
-        log = self.logs[topic, partition] = self._recovery.open(topic, partition)
+        try:
+            log = self.logs[topic, partition] = self._recovery.open(topic, partition)
+        except LogError as error:
+            raise FileExistsError(errno.EEXIST, str(error), directory) from None
         log.on_roll = self._segment_closed
 
     def _segment_closed(self) -> None:
