@@ -90,9 +90,9 @@ def shown(broker: DiskBroker) -> State:
     return {**view(broker, GROUPS), **broker_configs(broker), **zookeeper_offset(broker, "g", "t")}
 
 
-def prepared(durability: Any) -> DiskBroker:
+def prepared(durability: Any, seed: int = 0) -> DiskBroker:
     """Return a broker with a topic of small segments, records, and two groups with offsets."""
-    broker = DiskBroker(durability)
+    broker = DiskBroker(durability, seed=seed)
     do(broker, create_topic("t", segment_bytes="200"))
     broker.ask(*commit("g", {"t": {0: 1}}))  # the offsets topic does not exist yet
     for number in range(10):
@@ -158,3 +158,15 @@ def test_topics_that_could_not_be_saved_are_saved_as_soon_as_the_disk_allows() -
     found = shown(broker)
     broker.kill()
     assert shown(broker) == found
+
+
+def test_start_offsets_that_a_power_loss_took_in_os_mode_do_not_refuse_the_start() -> None:
+    """They are not synced: the file can have its new name and no content."""
+    reports = []
+    for seed in range(40):
+        broker = prepared("os", seed)
+        broker.persistence.log_dir.writer.sync_everything()
+        do(broker, delete_records("t", 5))
+        broker.lose_power(loses_all=False)
+        reports += broker.persistence.log_dir.report
+    assert any("log-start-offset-checkpoint is damaged" in line for line in reports)

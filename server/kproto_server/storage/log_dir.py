@@ -142,7 +142,7 @@ class LogDir:
             if opens(topic.name) or (opens_existing(topic.name) and f"{topic.name}-{number}" in existing)
         ]
         keys += [(name, 0) for name in extra_logs if f"{name}-0" in existing]
-        self.start_offsets: PartitionOffsets = self._read_start_offsets(repair=repair)
+        self.start_offsets: PartitionOffsets = self._read_start_offsets(refuses=bool(clean_ends) and not repair)
         """The log start offsets of `START_OFFSETS`."""
         self._check_losses(clean_ends, {*keys, *_keys(topics)}, repair=repair)
         inputs = self._recovery_inputs(keys, content, clean_ends)
@@ -218,20 +218,20 @@ class LogDir:
             clean_ends.pop(key, None)
             self.start_offsets.pop(key, None)
 
-    def _read_start_offsets(self, *, repair: bool) -> PartitionOffsets:
-        """Return the log start offsets of the checkpoint.
+    def _read_start_offsets(self, *, refuses: bool) -> PartitionOffsets:
+        """Return the log start offsets of the checkpoint; a power loss in ``os`` mode can leave it without content.
 
         Raises:
-            LogError: the file is damaged, and ``repair`` is False.
+            LogError: the file is damaged, and ``refuses`` is True.
         """
         if not self.disk.exists(START_OFFSETS):
             return {}
         data = read_all(self.disk, START_OFFSETS)
         if is_damaged(data):
             problem = f"{START_OFFSETS} is damaged: records that were deleted can be back"
-            if not repair:
+            if refuses:
                 raise LogError(f"{problem}; start with --repair to use the lines that can be read")
-            self.report.append(f"{problem}; repaired: used the lines that can be read")
+            self.report.append(f"{problem}; used the lines that can be read")
         return read_offset_checkpoint(data)
 
     def _check_start_offsets(self) -> None:
