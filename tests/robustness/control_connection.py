@@ -23,7 +23,7 @@ from kproto.messages.k10_find_coordinator import FindCoordinatorRequest
 from kproto_server.releases.kafka_version import LATEST, KafkaVersion
 from tests.coordinator.broker_state import commit_request
 from tests.network.raw_client import RawClient
-from tests.waiting import LIMIT_S
+from tests.waiting import LIMIT_S, wait_until
 
 NAME = "control"
 """The topic, the group and the client id of the control connection: others leave them alone."""
@@ -95,6 +95,11 @@ class ControlConnection:
         """End after the current request; may be called again."""
         self._is_stopping.set()
         self._thread.join(LIMIT_S)
+
+    def wait_for_requests(self, count: int) -> None:
+        """Wait until this many more requests have their responses, or the connection has failed."""
+        wanted = self.request_count + count
+        wait_until(lambda: self.failure is not None or self.request_count >= wanted, f"{count} requests")
 
     def take_worst(self) -> Wait:
         """Return the longest wait since the last call."""

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import socket
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,24 +33,34 @@ from kproto.messages.k11_join_group import JoinGroupResponse
 from kproto.messages.k18_api_versions import ApiVersionsRequest
 from kproto_server.releases.kafka_version import KafkaVersion, kafka_version_names
 from tests.network.raw_client import RawClient
+from tests.robustness import changes
 from tests.robustness.broker_process import BrokerProcess, broker_process
 from tests.robustness.control_connection import WAIT_MAX_CPU_S, ControlConnection
 from tests.robustness.random_frames import MARKER, RandomFrames
 
+ERROR = re.compile(r"[\w.]+(Error|Exception|Malformed)\b")
 CLOSE_LIMIT_S = 10.0
 """How long the broker may take to close a connection that the client has ended."""
 MEMORY_GROWTH_MAX_KB = 500_000
 ROUND_MIN_S = 6.0
-VALID_SHARE = 0.2
+VALID_SHARE = 0.3
 """Frames that are not damaged."""
 FRAMES_OF_CONNECTION = (1, 1, 1, 2, 3, 8)
-FRAMES_KEPT = 4
+FRAMES_KEPT = 20
 """Valid frames of each API and version that are made once and damaged again and again in a round."""
 TOPICS = ("t", "u")
-PRODUCE = 0
-JOIN_GROUP = 11
-TO_FILE = "import os\nos.dup2(os.open({path!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)\n"
-"""What the broker's process runs first: its standard error goes to a file, which never blocks it."""
+OFFSET_COMMIT, JOIN_GROUP, CREATE_TOPICS = 8, 11, 19
+STATEFUL, STATEFUL_WEIGHT = frozenset((0, 1, 2, 8, 9, 11, 14, 19, 21)), 4
+"""APIs that write or read records, offsets and groups are sent more often."""
+TO_FILE = """
+import logging, os
+os.dup2(os.open({path!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+logging.basicConfig(level=logging.INFO, format="%(message)s")
+"""
+"""What the broker's process runs first: its log goes to a file, which never blocks it. The log has the reason of each
+connection that the broker closes."""
+NOT_DECODED = " at byte "
+"""In the reason if something could not be decoded."""
 
 
 class Finding(NamedTuple):
@@ -79,11 +90,11 @@ class Target:
         """Whether the broker or the control connection has ended."""
         self._log = log
         self._log_size = 0
-        self._used: set[bytes] = set()
-        """API keys and versions, as frames begin with them, that the broker has handled: the first request of a version
-        takes longer, as a checkout generates codecs when they are first used."""
-        self._sent: list[tuple[bytes, bool]] = []
-        """The frames of the latest two connections, and whether one of them was the first of its version."""
+        self._logged = ""
+        """What the broker has logged during the latest connection."""
+        self._sent: list[bytes] = []
+        """The frames of the latest two connections."""
+        self._is_sending_again = False
         self._memory_kb = memory_kb(broker.pid)
         host, _, port = broker.address.rpartition(":")
         self._address = host, int(port)
@@ -93,9 +104,7 @@ class Target:
         self.control.during = f"connection {self.counts['connections']}"
         self.counts["connections"] += 1
         self.counts["frames"] += frame_count
-        versions = set(_versions(frames))
-        self._sent = [*self._sent[-1:], (frames, not versions <= self._used)]
-        self._used |= versions
+        self._sent = [*self._sent[-1:], frames]
         received = b""
         try:
             with socket.create_connection(self._address, CLOSE_LIMIT_S) as client:
@@ -121,27 +130,52 @@ class Target:
         return responses
 
     def _check(self, frames: bytes) -> None:
+        self._logged = ""
         size = self._log.stat().st_size
         if size > self._log_size:
             with self._log.open("rb") as log:
                 log.seek(self._log_size)
-                text = log.read().decode(errors="replace")
+                self._logged = log.read().decode(errors="replace")
             self._log_size = size
-            if "Traceback" in text:
-                self._find("traceback", text.strip().splitlines()[-1], frames)
+            if "Traceback" in self._logged:
+                lines = self._logged.strip().splitlines()
+                self._find("traceback", next((line for line in lines if ERROR.match(line)), lines[-1]), frames)
         memory = memory_kb(self.broker.pid)
         if memory > self._memory_kb + MEMORY_GROWTH_MAX_KB:
             self._find("memory", f"{memory} KB, {self._memory_kb} KB before", frames)
             self._memory_kb = memory
         worst = self.control.take_worst()
-        if worst.cpu_s > WAIT_MAX_CPU_S and not any(is_first for _, is_first in self._sent):
-            self._find("wait", str(worst), b"".join(sent for sent, _ in self._sent))
+        if worst.cpu_s > WAIT_MAX_CPU_S and self._is_sending_again:
+            self._find("wait", str(worst), frames)
+        elif worst.cpu_s > WAIT_MAX_CPU_S:
+            self._send_again()
         if not memory:
             self.has_ended = True
             self._find("process ended", self._log.read_text(errors="replace")[-200:], frames)
         elif self.control.failure is not None:
             self.has_ended = True
             self._find("control connection", repr(self.control.failure), frames)
+
+    def _send_again(self) -> None:
+        """Send the latest frames again: a long wait is a finding if it repeats.
+
+        Some work is done only once in a process: a checkout generates codecs when they are first used.
+        """
+        self._is_sending_again = True
+        for frames in self._sent:
+            self.send(frames)
+            self.control.wait_for_requests(2)
+            self._check(frames)
+        self._is_sending_again = False
+
+    def send_valid(self, frame: bytes) -> list[bytes]:
+        """Send a valid frame alone. If it has a response, the response can be decoded; if not, the frame could be."""
+        responses = self.send(frame)
+        if responses:
+            self.check_response(responses[0], frame)
+        elif NOT_DECODED in self._logged:
+            self._find("refused", self._logged.strip().splitlines()[-1], frame)
+        return responses
 
     def check_response(self, response: bytes, sent: bytes) -> None:
         """Check that the response to a valid frame can be decoded."""
@@ -155,14 +189,6 @@ class Target:
         self.findings.append(Finding(self.kafka_version, kind, detail, frames))
 
 
-def _versions(frames: bytes) -> Iterator[bytes]:
-    """Yield API key and version of each frame, as bytes."""
-    position = 0
-    while position < len(frames):
-        yield frames[position + 4 : position + 8]
-        position += 4 + max(0, int.from_bytes(frames[position : position + 4], "big", signed=True))
-
-
 def memory_kb(pid: int) -> int:
     """Return the resident memory of a process; 0 if it has ended."""
     with suppress(OSError):
@@ -174,20 +200,29 @@ def memory_kb(pid: int) -> int:
 
 @contextmanager
 def target(kafka_version: str, *, on_disk: bool, planted: str = "") -> Iterator[Target]:
-    """Run a broker with topics that frames name, and a control connection to it."""
+    """Run a broker with topics that frames name, and a control connection to it if its release has OffsetCommit."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
         log = Path(name, "log")
         log.touch()
         words = ["--kafka-version", kafka_version, "--set", "num.partitions=3"]
-        words += ["--data-dir", f"{name}/data", "--durability", "os"] if on_disk else []
-        with (
-            broker_process(*words, planted=TO_FILE.format(path=str(log)) + planted) as broker,
-            ControlConnection(broker.address, broker.pid, release=kafka_version, pause_s=0.005) as control,
-        ):
-            create = MetadataRequest(topics=tuple(MetadataRequestTopic(name=topic) for topic in TOPICS))
-            with RawClient(broker.address) as client:
-                client.ask(create, 1 if KafkaVersion.named(kafka_version).serves(3, 1) else 0)
+        if on_disk:
+            words += ["--data-dir", f"{name}/data", "--durability", "os"]
+        with broker_process(*words, planted=TO_FILE.format(path=str(log)) + planted) as broker, ExitStack() as stack:
+            control = ControlConnection(broker.address, broker.pid, release=kafka_version, pause_s=0.005)
+            if OFFSET_COMMIT in KafkaVersion.named(kafka_version).api_versions:
+                stack.enter_context(control)
+            _create_topics(broker, KafkaVersion.named(kafka_version))
             yield Target(kafka_version, broker, log, control)
+
+
+def _create_topics(broker: BrokerProcess, kafka_version: KafkaVersion) -> None:
+    """Create the topics; the last one compresses its records, in releases whose clients can say so."""
+    with RawClient(broker.address) as client:
+        if kafka_version.serves(CREATE_TOPICS, 2):
+            compressed = changes.create_topic(TOPICS[-1], 3, compression_type="gzip")
+            client.ask(*compressed)
+        create = MetadataRequest(topics=tuple(MetadataRequestTopic(name=topic) for topic in TOPICS))
+        client.ask(create, 1 if kafka_version.serves(3, 1) else 0)
 
 
 def fuzz(under_test: Target, seed: object, seconds: float) -> None:
@@ -195,27 +230,27 @@ def fuzz(under_test: Target, seed: object, seconds: float) -> None:
     source = RandomFrames((seed, under_test.kafka_version))
     chosen = source.random
     served = KafkaVersion.named(under_test.kafka_version).api_versions
-    versions = [(key, version) for key, (low, high) in served.items() for version in range(low, high + 1)]
+    weights = [STATEFUL_WEIGHT if key in STATEFUL else 1 for key in served]
     kept: dict[tuple[int, int], list[bytes]] = {}
     _learn_topic_ids(under_test, source)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and not under_test.has_ended:
-        frames = []
+        frames, is_valid = [], False
         for _ in range(chosen.choice(FRAMES_OF_CONNECTION)):
-            valid = kept.setdefault(one := chosen.choice(versions), [])
+            (api_key,) = chosen.choices(list(served), weights)
+            version = chosen.randint(*served[api_key])
+            valid = kept.setdefault((api_key, version), [])
             if len(valid) < FRAMES_KEPT:
-                valid.append(source.valid(*one))
-            frame = chosen.choice(valid)
-            frames.append(frame if chosen.random() < VALID_SHARE else source.damaged(frame))
-        responses = under_test.send(b"".join(frames) + MARKER, len(frames))
+                valid.append(source.valid(api_key, version))
+            frame, is_valid = chosen.choice(valid), chosen.random() < VALID_SHARE
+            frames.append(frame if is_valid else source.damaged(frame))
+        if is_valid and len(frames) == 1:
+            responses = under_test.send_valid(frames[0])
+        else:
+            responses = under_test.send(b"".join(frames) + MARKER, len(frames))
         _learn_member_id(responses, frames[0], source)
-    for (key, version), frames in kept.items():
-        # Each valid frame alone: its response must have its layout.
-        for frame in frames[:1] if not under_test.has_ended else ():
-            responses = under_test.send(frame)
-            if responses and key != PRODUCE:
-                under_test.check_response(responses[0], frame)
-            under_test.counts[f"{key} v{version}"] += 0
+    for api_key, version in kept:
+        under_test.counts[f"{api_key} v{version}"] = 1
 
 
 def _learn_topic_ids(under_test: Target, source: RandomFrames) -> None:

@@ -16,10 +16,11 @@ from tests.robustness.random_frames import RandomFrames
 SEED = 1
 
 DEFECTS = {
-    "traceback": "raise ZeroDivisionError",
-    "process ended": "os._exit(1)",
-    "wait": "while time.process_time() < limit: pass",
-    "memory": f"kept.append(b'x' * {1024 * (MEMORY_GROWTH_MAX_KB + 100_000)})",
+    "traceback": "if len(kept) == 5: raise ZeroDivisionError",
+    "process ended": "if len(kept) == 5: os._exit(1)",
+    "wait": "while len(kept) >= 5 and time.process_time() < limit: pass",
+    "refused": "if len(kept) == 5: raise DecodeError('records', 0, 'wrong')",
+    "memory": f"if len(kept) == 5: kept.append(b'x' * {1024 * (MEMORY_GROWTH_MAX_KB + 100_000)})",
 }
 
 
@@ -27,14 +28,14 @@ def planted(defect: str) -> str:
     """Return the source of a ListGroups with a defect."""
     return f"""
 import os, time
+from kproto.errors import DecodeError
 from kproto_server.handlers import k16_list_groups
 right = k16_list_groups.handle
 kept = []
 def wrong(request, context):
     limit = time.process_time() + 0.3
     kept.append(0)
-    if len(kept) == 5:
-        {defect}
+    {defect}
     return right(request, context)
 k16_list_groups.handle = wrong
 """
@@ -55,7 +56,7 @@ def test_a_defect_is_found(kind: str) -> None:
     with target("2.8", on_disk=False, planted=planted(DEFECTS[kind])) as under_test:
         source = RandomFrames(SEED)
         for _ in range(60):
-            under_test.send(source.valid(16, 0))
+            under_test.send_valid(source.valid(16, 0))
             if under_test.has_ended:
                 break
     assert kind in {finding.kind for finding in under_test.findings}
