@@ -104,6 +104,10 @@ def is_number(value: object) -> bool:
         return False
 
 
+PURGE_MIN = 1024
+"""Timers that are set before canceled ones are removed, at least: a long poll that ends early leaves one behind."""
+
+
 class Timer:
     """An action and the time at which the clock calls it.
 
@@ -145,6 +149,8 @@ class Clock:
         self.event_count: int = 0
         """Number of calls of `advance` and of timers fired, except those of periodic tasks: what may have happened
         between two runs of such a task in one advance."""
+        self._purge_at: int = PURGE_MIN
+        """`timers_set` at which canceled timers are removed from the heaps."""
         # Entries of the heaps are (due time, timer number, timer): timers with the same due time fire in the order in
         # which they were set.
         self._by_broker: list[tuple[int, int, Timer]] = []
@@ -238,11 +244,25 @@ class Clock:
         timer = Timer(due_ms, real, action, next_run_ms)
         order = self.timers_set = self.timers_set + 1
         background = self._in_background if next_run_ms is None else self._periodic
+        if order >= self._purge_at:
+            self._purge()
         heapq.heappush(background if in_background else self._by_broker, (due_ms, order, timer))
         # At rate 1 the real deadline is never before the due time, so the second heap is not needed.
         if real is not None and self.mode.rate != 1.0:
             heapq.heappush(self._by_real, (real, order, timer))
         return timer
+
+    def _purge(self) -> None:
+        """Remove canceled and fired timers, so that the heaps are never twice as large as the timers that are set."""
+        for heap in (self._by_broker, self._in_background, self._periodic):
+            _purge(heap)
+        _purge(self._by_real)
+        self._purge_at = self.timers_set + max(PURGE_MIN, self.entry_count)
+
+    @property
+    def entry_count(self) -> int:
+        """The number of entries in all heaps, those of canceled timers included."""
+        return len(self._by_broker) + len(self._in_background) + len(self._periodic) + len(self._by_real)
 
     def run_due(self, first_timers: float = NEVER) -> None:
         """Fire the due timers.
@@ -327,8 +347,43 @@ class Clock:
             action()
 
 
+def _purge(heap: list[tuple[Due, int, Timer]]) -> None:
+    """Remove canceled and fired timers from a heap."""
+    heap[:] = [entry for entry in heap if entry[2].action is not None]
+    heapq.heapify(heap)
+
+
 def _first(heap: list[tuple[Due, int, Timer]]) -> tuple[Due, int, Timer] | None:
     """Drop canceled and fired timers from the top of a heap; return its first entry."""
     while heap and heap[0][2].action is None:
         heapq.heappop(heap)
     return heap[0] if heap else None
+
+
+class PeriodicTask:
+    """Calls an action periodically, in the background, from `start` on.
+
+    Its effect depends on the time of a run only: a run does what those before it would have done. So in an advance, of
+    the runs with nothing in between only the last one is made.
+    """
+
+    def __init__(self, clock: Clock, interval_ms: int, action: Callable[[int], object]) -> None:
+        """``action``: called with broker time."""
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._action = action
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        """Start the timer of the next run; a second call, after the clock was reset, starts it again."""
+        if self._timer is not None:
+            self._timer.cancel()
+        due_ms = self._clock.now_ms() + self._interval_ms
+        self._timer = self._clock.call_at(due_ms, self._run, in_background=True, next_run_ms=self._next_run_ms)
+
+    def _run(self) -> None:
+        self._action(self._clock.now_ms())
+        self.start()
+
+    def _next_run_ms(self, due_ms: int, quiet_until_ms: int) -> int:
+        return quiet_until_ms - (quiet_until_ms - due_ms) % self._interval_ms

@@ -352,6 +352,8 @@ def test_a_consumer_that_was_left_polling_is_a_new_member_on_the_same_port(
             broker.groups.wait_stable("billing", members=1, partitions=2, timeout_s=LIMIT_S)
             (before,) = broker.groups.members("billing")
             broker.reset()
+            with connect(broker) as client:
+                create_topic(client, "orders")
             refused = broker.requests.wait(error="UNKNOWN_MEMBER_ID", client_id="left", timeout_s=LIMIT_S)
             assert refused[0].api in ("Heartbeat", "JoinGroup", "SyncGroup", "OffsetCommit", "OffsetFetch")
             wait_until(lambda: bool(broker.groups.members("billing")), "the client as a new member")

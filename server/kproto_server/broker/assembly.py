@@ -12,7 +12,7 @@ from kproto_server.coordinator.expiration_task import ExpirationTask
 from kproto_server.network.event_loop import EventLoop, real_ms
 from kproto_server.network.server import Server
 from kproto_server.observation.observe import Observations
-from kproto_server.partition_log.retention_task import RetentionTask
+from kproto_server.partition_log.retention_task import ProducerExpirationTask, RetentionTask
 from kproto_server.state import BrokerState
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ def assemble(
 
         request_log = RequestLog(requests_kept)
         cluster.on_topic_deleted = request_log.topic_deleted
-    tasks = (expiration_task, retention_task)
+    producer_task = ProducerExpirationTask(state.settings, cluster.topics, clock)
+    producer_task.start()
+    tasks = (expiration_task, retention_task, producer_task)
     return loop, Server(loop, state, Observations(), tasks, persistence, request_log)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
+from kproto.codes import ErrorCode
 from kproto.records.partitioning import OFFSETS_TOPIC, partition_for
 from kproto_server.cluster.node import Node
 from kproto_server.cluster.placement import stripe
@@ -39,6 +40,13 @@ if TYPE_CHECKING:
 __all__ = ["Cluster", "Node", "Partition", "Refusal", "Topic", "TopicDefaults"]
 
 NO_CONTROLLER = -1
+PARTITIONS_MAX = 1_000_000
+"""Partitions of all topics. Clients that invent topic names would take all memory: a partition takes 500 bytes."""
+
+
+TOO_MANY_PARTITIONS = Refusal(
+    ErrorCode.POLICY_VIOLATION, f"kproto has at most {PARTITIONS_MAX} partitions in all topics."
+)
 
 
 class Cluster:
@@ -61,6 +69,8 @@ class Cluster:
         self.behavior: TopicBehavior = kafka_version.behavior(TopicBehavior)
         self._rules = _rules_for(kafka_version)
         self.defaults = defaults
+        self.partition_count: int = 0
+        """The number of partitions of all topics."""
         self.controller_id: int = NO_CONTROLLER
         self.random_bytes = random_bytes
         self.last_producer_id: int = 0
@@ -207,6 +217,8 @@ class Cluster:
         placed = self._rules.check_new(self, asked)
         if isinstance(placed, Refusal):
             return placed
+        if self.partition_count + len(placed) > PARTITIONS_MAX:
+            return TOO_MANY_PARTITIONS
         partitions = [self._new_partition(index, replicas) for index, replicas in enumerate(placed)]
         topic = Topic(name, self.random_bytes(16), partitions, given_configs(asked.configs), now_ms)
         if not validate_only:
@@ -215,6 +227,7 @@ class Cluster:
 
     def _add_topic(self, topic: Topic) -> None:
         self.version += 1
+        self.partition_count += len(topic.partitions)
         self.topics[topic.name] = self._topics_by_id[topic.topic_id] = topic
         key = collision_key(topic.name)
         if key is not None:
@@ -257,8 +270,11 @@ class Cluster:
         placed = self._rules.check_growth(self, topic, count, assignments)
         if isinstance(placed, Refusal):
             return placed
+        if self.partition_count + len(placed) > PARTITIONS_MAX:
+            return TOO_MANY_PARTITIONS
         if not validate_only:
             self.version += 1
+            self.partition_count += len(placed)
             first = len(topic.partitions)
             topic.partitions += [self._new_partition(index, replicas) for index, replicas in enumerate(placed, first)]
         return None
@@ -268,6 +284,7 @@ class Cluster:
         topic = self.topics.pop(name, None)
         if topic is not None:
             self.version += 1
+            self.partition_count -= len(topic.partitions)
             del self._topics_by_id[topic.topic_id]
             key = collision_key(name)
             if key is not None:

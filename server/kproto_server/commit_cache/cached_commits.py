@@ -45,6 +45,8 @@ FRAME_SIZE_MAX_BYTES = 16_384
 """Size of the largest frame that is cached. Larger ones would take much memory and save little of their time."""
 TEMPLATES_MAX = 64
 """Templates of one frame size and version. If there are more, all are dropped; the next commits make them again."""
+TEMPLATES_ALL_MAX = 4096
+"""Templates of all frame sizes and versions. If there are more, all are dropped, too."""
 CANDIDATES_COUNT = 1 << 19
 """Counters of candidates, a byte each."""
 CANDIDATES_MAX = 200_000
@@ -69,6 +71,7 @@ class CachedCommits:
         self._size_bytes = 0
         self._templates: dict[tuple[int, int], list[RequestTemplate]] = {}
         """By size of the frame and version."""
+        self._template_count = 0
         self._candidates = bytearray(CANDIDATES_COUNT)
         self._candidates_in_use = 0
 
@@ -202,8 +205,14 @@ class CachedCommits:
         made = make_template(frame, body_position, context, request, response_frame)
         if made is not None:
             if len(templates) >= TEMPLATES_MAX:
+                self._template_count -= len(templates)
                 templates.clear()
+            if self._template_count >= TEMPLATES_ALL_MAX:
+                self._templates.clear()
+                self._template_count = 0
+                templates = self._templates[len(frame), context.api_version] = []
             templates.append(made)
+            self._template_count += 1
         return made
 
 

@@ -75,6 +75,8 @@ class Setting(NamedTuple):
     """Whether kproto implements the setting."""
     dynamic: tuple[int, ...] | None = None
     """The first release in which the setting is dynamic; DescribeConfigs returns the others as read-only."""
+    since: tuple[int, ...] = ()
+    """The first release that has the setting, if DescribeConfigs must not return it for others."""
     is_kafkas: bool = True
     """Whether Kafka has the setting; DescribeConfigs does not return kproto's own settings."""
 
@@ -164,6 +166,18 @@ _TABLE = (
     Setting("log.retention.minutes", INT, None, not_zero=True),
     Setting("log.retention.ms", LONG, None, not_zero=True, dynamic=(1, 1)),
     Setting("log.segment.bytes", INT, "1073741824", low=14, dynamic=(1, 1)),
+    # Before 3.4 transactional.id.expiration.ms decides, with the default given here.
+    Setting(
+        "producer.id.expiration.ms",
+        INT,
+        "604800000",
+        changed=(((3, 4), "86400000"),),
+        low=1,
+        dynamic=(3, 4),
+        since=(3, 4),
+    ),
+    # Internal in Kafka: DescribeConfigs does not return it.
+    Setting("producer.id.expiration.check.interval.ms", INT, "600000", low=1, is_kafkas=False),
     Setting("records.memory.max.bytes", LONG, "268435456", low=1, is_kafkas=False),
     # Offsets.
     Setting("offset.metadata.max.bytes", INT, "1024", changed=(((0, 8, 2), "4096"),), low=0),

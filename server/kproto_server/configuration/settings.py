@@ -218,7 +218,7 @@ class Settings(_Values):
     def entries(self) -> Iterator[ConfigEntry]:
         """Yield Kafka's settings as DescribeConfigs returns them for a broker, sorted by name."""
         for name, setting in sorted(SETTINGS.items()):
-            if setting.is_kafkas:
+            if setting.is_kafkas and self.kafka_version.at_least(*setting.since):
                 yield ConfigEntry(
                     name=name,
                     type=setting.type,

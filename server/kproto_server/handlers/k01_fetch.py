@@ -150,7 +150,8 @@ def _begin(request: FetchRequest, context: RequestContext) -> Fetch | ErrorCode:
     forgotten = [
         (topic.topic, topic.topic_id, number) for topic in request.forgotten_topics_data for number in topic.partitions
     ]
-    session.update(requested, forgotten)
+    if not sessions.update(session, requested, forgotten):
+        return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     if not len(session):
         # The consumer fetches nothing any more: its session ends.
         sessions.close(session.session_id)

@@ -15,6 +15,7 @@ from kproto.messages.k18_api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from kproto_server.observation.observe import shortened
 from kproto_server.releases.features import features_of
 from kproto_server.releases.release import VersionBehavior
 from kproto_server.requests.endpoint import Endpoint
@@ -48,8 +49,8 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
     if error:
         return ApiVersionsResponse(error_code=error, api_keys=())
     if context.api_version >= 3:
-        context.connection.software_name = request.client_software_name
-        context.connection.software_version = request.client_software_version
+        context.connection.software_name = shortened(request.client_software_name)
+        context.connection.software_version = shortened(request.client_software_version)
     features = features_of(kafka_version)
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,

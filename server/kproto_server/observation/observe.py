@@ -13,8 +13,8 @@ could otherwise see twice or not at all.
 from __future__ import annotations
 
 from _thread import allocate_lock
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from kproto_server.observation.error_codes import error_codes
 
@@ -34,6 +34,18 @@ CLIENT_IDS_MAX = 1000
 """Client ids counted separately, for each connection and for each software; further ones are counted as `OTHERS`.
 Without a limit, a client that invents an id for each request would exhaust the memory. Real programs use a few."""
 OTHERS = "(other client ids)"
+
+NAME_LENGTH_MAX = 256
+"""Characters that are kept of a client id, a software name or a reason."""
+
+SOFTWARE_MAX = 1000
+"""Software names and versions of closed connections that are counted separately."""
+OTHER_SOFTWARE = "(other software)"
+
+OWN_ROWS_MAX = 64
+"""Counts that each connection and each software may have in any case: clients have fewer."""
+SHARED_ROWS_MAX = 100_000
+"""Further counts, of all connections and software together; beyond it, client ids are counted as `OTHERS`."""
 
 REASONS_MAX = 1000
 """Reasons of closed connections counted separately, for each connection and for each software. Reasons quote the
@@ -61,6 +73,23 @@ class RepeatedRequests:
         self.count: int = 0
 
 
+def shortened(name: str) -> str:
+    """Return a name, or the beginning of a long one with what distinguishes it from others that begin so."""
+    if len(name) <= NAME_LENGTH_MAX:
+        return name
+    checksum = crc32(name.encode(errors="surrogatepass"))
+    return f"{name[:NAME_LENGTH_MAX]}... ({len(name)} characters, {checksum:08x})"
+
+
+class _SharedRows:
+    """The counts that all tallies may have beyond their own allowance."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left: int = SHARED_ROWS_MAX
+
+
 class _Tally:
     """Counts of one connection, or of all closed connections of one software. Each key begins with the client id."""
 
@@ -75,47 +104,88 @@ class _Tally:
         "repeated",
         "requests",
         "retention",
+        "row_count",
+        "shared",
     )
 
-    def __init__(self, connection: ConnectionInfo | None = None) -> None:
+    def __init__(self, connection: ConnectionInfo | None = None, shared: _SharedRows | None = None) -> None:
+        """``shared``: None: the tally of a snapshot, which has what other tallies have."""
         self.connection = connection
         """Referenced as long as the tally lives, so that no other object gets its ``id()``."""
+        self.shared = shared
+        self.row_count: int = 0
+        """Client ids and counts."""
         self.client_ids: set[str] = set()
         self.negotiated: set[str] = set()
         """Client ids that sent ApiVersions."""
         self.requests: dict[tuple[str, int, int], int] = {}
-        self.errors: defaultdict[tuple[str, int, int, int], int] = defaultdict(int)
-        self.commits: defaultdict[tuple[str, int, str], int] = defaultdict(int)
-        self.overrides: defaultdict[tuple[str, int, str], int] = defaultdict(int)
-        self.closed: defaultdict[tuple[str, int, int, str], int] = defaultdict(int)
+        self.errors: dict[tuple[str, int, int, int], int] = {}
+        self.commits: dict[tuple[str, int, str], int] = {}
+        self.overrides: dict[tuple[str, int, str], int] = {}
+        self.closed: dict[tuple[str, int, int, str], int] = {}
         self.retention: dict[str, int] = {}
         self.repeated: dict[tuple[str, int, int, str | None, bool], RepeatedRequests] = {}
         """The key ends with whether there is a retention override."""
 
     def known(self, client_id: str) -> str:
-        """Return the client id to count under: this one, or `OTHERS` beyond the limit."""
+        """Return the client id to count under: this one, or `OTHERS` beyond a limit."""
         if client_id not in self.client_ids:
-            if len(self.client_ids) >= CLIENT_IDS_MAX:
+            client_id = shortened(client_id)
+            if client_id not in self.client_ids and (len(self.client_ids) >= CLIENT_IDS_MAX or not self._takes_row()):
                 client_id = OTHERS
             self.client_ids.add(client_id)
         return client_id
 
+    def count(self, table: dict[Any, int], client_id: str, key: tuple[Any, ...], count: int = 1) -> None:
+        """Add to a count of a client id; a new one counts for `OTHERS` beyond the limit."""
+        row = (self.known(client_id), *key)
+        if row not in table and not self._takes_row():
+            self.client_ids.add(OTHERS)
+            row = (OTHERS, *key)
+        table[row] = table.get(row, 0) + count
+
+    def _takes_row(self) -> bool:
+        """Count a new row and return True, unless there are as many as may be."""
+        if self.shared is not None and self.row_count >= OWN_ROWS_MAX:
+            if self.shared.left <= 0:
+                return False
+            self.shared.left -= 1
+        self.row_count += 1
+        return True
+
+    def release_rows(self) -> None:
+        """Return the rows to those that all tallies share, as the tally is dropped."""
+        if self.shared is not None:
+            self.shared.left += max(0, self.row_count - OWN_ROWS_MAX)
+
     def add_requests(self, client_id: str, api_key: int, api_version: int, count: int) -> None:
-        client_id = self.known(client_id)
         if api_key == API_VERSIONS:
-            self.negotiated.add(client_id)
-        key = (client_id, api_key, api_version)
-        self.requests[key] = self.requests.get(key, 0) + count
+            self.negotiated.add(self.known(client_id))
+        self.count(self.requests, client_id, (api_key, api_version), count)
+
+    def repeated_requests(
+        self, client_id: str, api_key: int, api_version: int, layout: str | None, retention_time_ms: int
+    ) -> RepeatedRequests:
+        """Return the counter of requests that are alike."""
+        client_id = self.known(client_id)
+        key = (client_id, api_key, api_version, layout, retention_time_ms != NO_OVERRIDE)
+        if key not in self.repeated and not self._takes_row():
+            self.client_ids.add(OTHERS)
+            key = (OTHERS, *key[1:])
+        found = self.repeated.get(key)
+        if found is None:
+            found = self.repeated[key] = RepeatedRequests(*key[:4], retention_time_ms)
+        found.retention_time_ms = max(found.retention_time_ms, retention_time_ms)
+        return found
 
     def raise_retention(self, client_id: str, retention_time_ms: int) -> None:
         self.retention[client_id] = max(retention_time_ms, self.retention.get(client_id, retention_time_ms))
 
     def add_commits(self, client_id: str, api_version: int, layout: str, retention_time_ms: int, count: int) -> None:
-        client_id = self.known(client_id)
-        self.commits[client_id, api_version, layout] += count
+        self.count(self.commits, client_id, (api_version, layout), count)
         if retention_time_ms != NO_OVERRIDE:
-            self.overrides[client_id, api_version, layout] += count
-            self.raise_retention(client_id, retention_time_ms)
+            self.count(self.overrides, client_id, (api_version, layout), count)
+            self.raise_retention(self.known(client_id), retention_time_ms)
 
     def add(self, other: _Tally) -> None:
         """Add the counts of another tally."""
@@ -129,7 +199,7 @@ class _Tally:
         for name in ("errors", "commits", "overrides", "closed"):
             mine, theirs = getattr(self, name), getattr(other, name)
             for (client_id, *key), count in theirs.copy().items():
-                mine[self.known(client_id), *key] += count
+                self.count(mine, client_id, tuple(key), count)
         for client_id, retention_time_ms in other.retention.copy().items():
             self.raise_retention(self.known(client_id), retention_time_ms)
         self.negotiated |= other.negotiated & self.client_ids
@@ -141,6 +211,7 @@ class Observations:
     def __init__(self) -> None:
         self._live: dict[int, _Tally] = {}
         self._gone: dict[tuple[str, str], _Tally] = {}
+        self._shared = _SharedRows()
         self._moving = allocate_lock()
 
     def request(self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int) -> None:
@@ -162,12 +233,7 @@ class Observations:
     ) -> RepeatedRequests:
         """Return the counter of requests that `request`, and `commit_layout` unless ``layout`` is None, would count."""
         tally = self._live.get(id(connection)) or self._new_tally(connection)
-        key = (tally.known(client_id), api_key, api_version, layout, retention_time_ms != NO_OVERRIDE)
-        found = tally.repeated.get(key)
-        if found is None:
-            found = tally.repeated[key] = RepeatedRequests(*key[:4], retention_time_ms)
-        found.retention_time_ms = max(found.retention_time_ms, retention_time_ms)
-        return found
+        return tally.repeated_requests(client_id, api_key, api_version, layout, retention_time_ms)
 
     def response(
         self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, response: Response
@@ -182,9 +248,8 @@ class Observations:
     ) -> None:
         """Count error codes that were sent to a client."""
         tally = self._live.get(id(connection)) or self._new_tally(connection)
-        client_id = tally.known(client_id)
         for code in codes:
-            tally.errors[client_id, api_key, api_version, int(code)] += 1
+            tally.count(tally.errors, client_id, (api_key, api_version, int(code)))
 
     def commit_layout(
         self, connection: ConnectionInfo, client_id: str, api_version: int, layout: str, retention_time_ms: int
@@ -196,26 +261,27 @@ class Observations:
     def closed(self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, reason: str) -> None:
         """Count a frame that made the broker close the connection."""
         tally = self._live.get(id(connection)) or self._new_tally(connection)
-        if len(tally.closed) >= REASONS_MAX:
+        if len(tally.closed) >= REASONS_MAX or self._shared.left <= 0:
             api_key, api_version, reason = -1, -1, OTHER_REASONS
-        client_id = tally.known(client_id)
         if api_key == API_VERSIONS:
-            tally.negotiated.add(client_id)
-        tally.closed[client_id, api_key, api_version, reason] += 1
+            tally.negotiated.add(tally.known(client_id))
+        tally.count(tally.closed, client_id, (api_key, api_version, shortened(reason)))
 
     def disconnected(self, connection: ConnectionInfo) -> None:
         """Move the counts of a closed connection to those of its software."""
         with self._moving:
             tally = self._live.pop(id(connection), None)
             if tally is not None:
-                _of_software(self._gone, connection).add(tally)
+                tally.release_rows()
+                self._of_software(connection).add(tally)
 
     def reset(self) -> None:
         """Delete all counts; the software names of open connections stay."""
         with self._moving:
             self._gone = {}
+            self._shared = _SharedRows()
             for key, tally in self._live.items():
-                fresh = self._live[key] = _Tally(tally.connection)
+                fresh = self._live[key] = _Tally(tally.connection, self._shared)
                 fresh.negotiated = tally.negotiated
                 fresh.repeated = tally.repeated  # their owners go on counting
                 for repeated in tally.repeated.values():
@@ -231,17 +297,22 @@ class Observations:
                 by_software.setdefault(software, _Tally()).add(tally)
             for tally in self._live.copy().values():
                 if tally.connection is not None:
-                    _of_software(by_software, tally.connection).add(tally)
+                    software = tally.connection.software_name, tally.connection.software_version
+                    by_software.setdefault(software, _Tally()).add(tally)
         seen = [client for software, tally in by_software.items() for client in _clients(software, tally)]
         return Snapshot(clients=tuple(sorted(seen)))
 
     def _new_tally(self, connection: ConnectionInfo) -> _Tally:
-        tally = self._live[id(connection)] = _Tally(connection)
+        tally = self._live[id(connection)] = _Tally(connection, self._shared)
         return tally
 
-
-def _of_software(tallies: dict[tuple[str, str], _Tally], connection: ConnectionInfo) -> _Tally:
-    return tallies.setdefault((connection.software_name, connection.software_version), _Tally())
+    def _of_software(self, connection: ConnectionInfo) -> _Tally:
+        software = connection.software_name, connection.software_version
+        if software not in self._gone:
+            if len(self._gone) >= SOFTWARE_MAX:
+                software = OTHER_SOFTWARE, ""
+            self._gone.setdefault(software, _Tally(shared=self._shared))
+        return self._gone[software]
 
 
 def _clients(software: tuple[str, str], tally: _Tally) -> Iterator[ClientSeen]:

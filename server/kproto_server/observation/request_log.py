@@ -30,8 +30,8 @@ class Entry:
     """One request, and its response once it is sent."""
 
     __slots__ = (
-        "connection", "frame", "has_whole_response", "is_kept", "is_whole", "node_id", "number", "responded_ms",
-        "response", "time_ms",
+        "__weakref__", "connection", "frame", "has_whole_response", "is_kept", "is_whole", "node_id", "number",
+        "responded_ms", "response", "time_ms",
     )  # fmt: skip
 
     def __init__(self, number: int, connection: ConnectionInfo, node_id: int, frame: bytes, now_ms: int) -> None:

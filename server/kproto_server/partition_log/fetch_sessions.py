@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kproto.codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kproto.messages.k01_fetch import FetchPartition, PartitionData
 
@@ -36,6 +36,8 @@ INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 """Session epochs of full requests: one that opens a session, and one that does not."""
 EPOCH_MAX = 2**31 - 1
 UNKNOWN = -1
+PARTITIONS_MAX = 200_000
+"""Partitions of all sessions of a broker; Kafka limits the number of sessions only. One takes about 500 bytes."""
 EVICTION_MS = 120_000
 """`min.incremental.fetch.session.eviction.ms`, which is a constant in Kafka."""
 
@@ -139,16 +141,38 @@ class FetchSessionCache:
         self._random_id = random_id
         self._by_id: dict[int, FetchSession] = {}
         """The session that was used last is the last one."""
+        self._partition_count = 0
 
     def __len__(self) -> int:
         return len(self._by_id)
 
+    @property
+    def partition_count(self) -> int:
+        """The number of partitions of all sessions."""
+        return self._partition_count
+
     def close(self, session_id: int) -> None:
         """Remove a session, if it exists."""
-        self._by_id.pop(session_id, None)
+        session = self._by_id.pop(session_id, None)
+        if session is not None:
+            self._partition_count -= len(session)
 
-    def open(self, requested: Iterable[RequestedPartition], now_ms: int, *, by_topic_id: bool) -> FetchSession | None:
+    def update(
+        self, session: FetchSession, requested: Sequence[RequestedPartition], forgotten: Iterable[PartitionKey]
+    ) -> bool:
+        """Apply the changes of a request; return False and close the session if there would be too many partitions."""
+        if self._partition_count + len(requested) > PARTITIONS_MAX:
+            self.close(session.session_id)
+            return False
+        before = len(session)
+        session.update(requested, forgotten)
+        self._partition_count += len(session) - before
+        return True
+
+    def open(self, requested: Sequence[RequestedPartition], now_ms: int, *, by_topic_id: bool) -> FetchSession | None:
         """Return a new session for the partitions of a full request; None if the cache is full."""
+        if self._partition_count + len(requested) > PARTITIONS_MAX:
+            return None
         if len(self._by_id) >= self._slots and not self._evict(now_ms):
             return None
         session_id = self._random_id()
@@ -156,6 +180,7 @@ class FetchSessionCache:
             session_id = self._random_id()
         session = self._by_id[session_id] = FetchSession(session_id, by_topic_id=by_topic_id, now_ms=now_ms)
         session.update(requested, ())
+        self._partition_count += len(session)
         return session
 
     def _evict(self, now_ms: int) -> bool:

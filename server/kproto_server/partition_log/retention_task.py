@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kproto_server.clock import PeriodicTask
 from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.partition_log.memory_compaction import compacted
 from kproto_server.partition_log.retention import UNLIMITED, RetentionConfig, expired_count, memory_segments
@@ -17,16 +18,13 @@ from kproto_server.partition_log.stored_data import OffsetsTopicData, StoredData
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kproto_server.clock import Clock, Timer
+    from kproto_server.clock import Clock
     from kproto_server.cluster.topics import Topic
     from kproto_server.configuration.dynamic_settings import DynamicSettings
     from kproto_server.partition_log.partition_data import PartitionData
 
-PRODUCER_EXPIRATION_MS = 86_400_000
-"""The default of `producer.id.expiration.ms`."""
 
-
-class RetentionTask:
+class RetentionTask(PeriodicTask):
     """Checks all partitions periodically, from `start` on."""
 
     def __init__(
@@ -37,28 +35,10 @@ class RetentionTask:
         delete_stored: Callable[[StoredData, RetentionConfig, int], object] | None = None,
     ) -> None:
         """``delete_stored``: deletes the expired segments of a partition on disk."""
+        super().__init__(clock, settings.current.int("log.retention.check.interval.ms"), self.check_all)
         self._settings = settings
         self._topics = topics
-        self._clock = clock
         self._delete_stored = delete_stored
-        self._interval_ms = settings.current.int("log.retention.check.interval.ms")
-        self._timer: Timer | None = None
-
-    def start(self) -> None:
-        """Start the timer of the next check; a second call, after the clock was reset, starts it again."""
-        if self._timer is not None:
-            self._timer.cancel()
-        clock = self._clock
-        due_ms = clock.now_ms() + self._interval_ms
-        self._timer = clock.call_at(due_ms, self._run, in_background=True, next_run_ms=self._next_run_ms)
-
-    def _next_run_ms(self, due_ms: int, quiet_until_ms: int) -> int:
-        """Return the last of the runs until a time: it deletes what those before it would have deleted."""
-        return quiet_until_ms - (quiet_until_ms - due_ms) % self._interval_ms
-
-    def _run(self) -> None:
-        self.check_all(self._clock.now_ms())
-        self.start()
 
     def check_all(self, now_ms: int) -> None:
         """Delete and compact records in all partitions but those of the offsets topic."""
@@ -68,7 +48,6 @@ class RetentionTask:
                 if isinstance(data, OffsetsTopicData) or data.next_offset == 0:
                     continue
                 config, is_compacted = self._config(topic, partition.leader)
-                data.known_producers.remove_expired(now_ms - PRODUCER_EXPIRATION_MS)
                 if isinstance(data, StoredData):
                     # DEVIATION: records of compacted topics on disk do not expire: the cleaner may use the segments.
                     if self._delete_stored is not None and not is_compacted:
@@ -104,3 +83,20 @@ class RetentionTask:
             retention_ms = int(topic_config(settings, topic.configs, "delete.retention.ms"))
             delete_before_ms = now_ms - retention_ms
             data.rewrite(lambda batches: compacted(batches, delete_before_ms), segments[-2].next_offset)
+
+
+class ProducerExpirationTask(PeriodicTask):
+    """Removes idempotent producers without an append for `producer.id.expiration.ms`, from `start` on."""
+
+    def __init__(self, settings: DynamicSettings, topics: Mapping[str, Topic], clock: Clock) -> None:
+        super().__init__(clock, settings.current.int("producer.id.expiration.check.interval.ms"), self.remove_expired)
+        self._settings = settings
+        self._topics = topics
+
+    def remove_expired(self, now_ms: int) -> None:
+        """Remove the expired producers of all partitions."""
+        before_ms = now_ms - self._settings.current.int("producer.id.expiration.ms")
+        for topic in self._topics.values():
+            for partition in topic.partitions:
+                if not isinstance(partition.data, OffsetsTopicData):
+                    partition.data.known_producers.remove_expired(before_ms)

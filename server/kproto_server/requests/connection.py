@@ -230,6 +230,7 @@ class Connection:
         if delayed is not None:
             completion = delayed.operation.completion
             if completion is not None:
+                completion.is_abandoned = True
                 completion.on_complete = None
                 if completion.on_abandoned is not None:
                     completion.on_abandoned()

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 class Completion:
     """Completes a delayed operation before its deadline. Handlers and timers may call `complete` more than once."""
 
-    __slots__ = ("is_complete", "on_abandoned", "on_complete")
+    __slots__ = ("is_abandoned", "is_complete", "on_abandoned", "on_complete")
 
     def __init__(self, on_abandoned: Callable[[], object] | None = None) -> None:
         """``on_abandoned``: called if the connection ends first; the client gets no response then."""
         self.is_complete: bool = False
+        self.is_abandoned: bool = False
+        """Whether the connection ended first."""
         self.on_abandoned: Callable[[], object] | None = on_abandoned
         self.on_complete: Callable[[], object] | None = None
         """Set by the connection that has the delayed operation."""

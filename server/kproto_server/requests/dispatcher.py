@@ -10,6 +10,7 @@ from kproto.errors import UnsupportedVersion
 from kproto.messages import APIS
 from kproto_server import handlers
 from kproto_server.commit_cache.cached_commits import CachedCommits
+from kproto_server.observation.observe import shortened
 from kproto_server.requests.deferred import CloseConnection
 from kproto_server.requests.endpoint import Endpoint, elements_max
 
@@ -26,6 +27,9 @@ logger = logging.getLogger("kproto")
 
 WARNINGS_MAX = 1000
 """Warnings of APIs that do nothing: clients choose the names of their software."""
+ENDPOINTS_MAX = 4096
+"""Endpoints that are kept: more than the versions of all APIs. ApiVersions has a response to each of 32,768 versions.
+"""
 
 
 class Runnable(Protocol):
@@ -72,7 +76,9 @@ class Dispatcher:
         """
         found = self._endpoints.get((api_key, api_version))
         if found is None:
-            found = self._endpoints[api_key, api_version] = self._make_endpoint(api_key, api_version)
+            found = self._make_endpoint(api_key, api_version)
+            if len(self._endpoints) < ENDPOINTS_MAX:
+                self._endpoints[api_key, api_version] = found
         return found
 
     def _make_endpoint(self, api_key: int, api_version: int) -> Endpoint:
@@ -106,7 +112,7 @@ class Dispatcher:
         def warn_and_handle(request: Any, context: RequestContext) -> Response:
             info = context.connection
             software = f"{info.software_name} {info.software_version}".strip()
-            client = api_key, software or context.client_id
+            client = api_key, software or shortened(context.client_id)
             if client not in self._warned and len(self._warned) < WARNINGS_MAX:
                 self._warned.add(client)
                 sender = f"client id {context.client_id!r}" + (f", {software!r}" if software else "")

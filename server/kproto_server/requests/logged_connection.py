@@ -11,6 +11,7 @@ from collections import deque
 from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING
+from weakref import ref
 
 from kproto.errors import FrameTooLarge
 from kproto.framing import FrameReader
@@ -37,13 +38,16 @@ class LoggedConnection(Connection):
         super().__init__(dispatcher, node, info)
         self._log = log
         self._request_reader = FrameReader(dispatcher.frame_size_max_bytes)
-        self._open_requests: deque[Entry] = deque(maxlen=OPEN_REQUESTS_MAX)
+        self._open_requests: deque[tuple[bytes, ref[Entry]]] = deque(maxlen=OPEN_REQUESTS_MAX)
+        """Correlation ids and entries. What the log has dropped is not kept here either: Produce with acks=0 gets no
+        response, so its requests stay until `OPEN_REQUESTS_MAX` later ones have come."""
 
     def receive(self, data: bytes, now_ms: int) -> bytes:
         self._request_reader.feed(data)
         with suppress(FrameTooLarge):  # the connection closes for it
             for frame in self._request_reader.frames():
-                self._open_requests.append(self._log.add(self.info, self.node.node_id, frame, now_ms))
+                entry = self._log.add(self.info, self.node.node_id, frame, now_ms)
+                self._open_requests.append((frame[CORRELATION_ID], ref(entry)))
         return self._logged(super().receive(data, now_ms), now_ms)
 
     def proceed(self, now_ms: int) -> bytes:
@@ -64,7 +68,9 @@ class LoggedConnection(Connection):
     def _log_response(self, correlation_id: int, response: bytes, now_ms: int) -> None:
         wanted = correlation_id.to_bytes(4, "big", signed=True)
         while self._open_requests:
-            entry = self._open_requests.popleft()
-            if entry.frame[CORRELATION_ID] == wanted:
-                self._log.responded(entry, response, now_ms)
+            found, entry_ref = self._open_requests.popleft()
+            if found == wanted:
+                entry = entry_ref()
+                if entry is not None:
+                    self._log.responded(entry, response, now_ms)
                 return

@@ -13,6 +13,10 @@ ERROR_GENERATION = -1
 """The generation of a response with an error; old releases return 0."""
 
 
+EARLIER_MIN = 16
+"""Repeated requests of one member that are kept, at least, before those of ended connections are dropped."""
+
+
 class JoinedMember(NamedTuple):
     """A member in the leader's list of members."""
 
@@ -49,25 +53,35 @@ ResultT = TypeVar("ResultT", JoinResult, SyncResult)
 class PendingResponse(Generic[ResultT]):
     """The response to one request, whose result may be known later."""
 
-    __slots__ = ("_superseded", "completion", "result")
+    __slots__ = ("_earlier", "_purge_at", "completion", "result")
 
     def __init__(self) -> None:
         self.result: ResultT | None = None
         self.completion: Completion = Completion()
-        self._superseded: PendingResponse[ResultT] | None = None
+        self._earlier: list[PendingResponse[ResultT]] = []
+        """Earlier pending requests of the same member: they get the same result."""
+        self._purge_at = EARLIER_MIN
+        """The number of these at which those of connections that have ended are dropped."""
 
     def supersede(self, earlier: PendingResponse[ResultT]) -> None:
-        """Take over an earlier pending request of the same member: it gets the same result."""
-        self._superseded = earlier
+        """Take over an earlier pending request of the same member, with those that it has taken over."""
+        self._earlier, earlier._earlier = earlier._earlier, []
+        self._purge_at = earlier._purge_at
+        self._earlier.append(earlier)
+        if len(self._earlier) >= self._purge_at:
+            self._earlier = [one for one in self._earlier if not one.completion.is_abandoned]
+            self._purge_at = max(EARLIER_MIN, 2 * len(self._earlier))
 
     def complete(self, result: ResultT) -> None:
         """Set the result, unless there is one, and wake the delayed request."""
+        self._set(result)
+        while self._earlier:
+            self._earlier.pop()._set(result)
+
+    def _set(self, result: ResultT) -> None:
         if self.result is None:
             self.result = result
             self.completion.complete()
-        if self._superseded is not None:
-            self._superseded.complete(result)
-            self._superseded = None
 
 
 def rejected_join(error: ErrorCode, member_id: str) -> JoinResult:
