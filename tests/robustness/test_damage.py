@@ -12,6 +12,7 @@ import pytest
 from kproto.errors import LogError
 from kproto_server import Broker
 from kproto_server.configuration.data_directory import DataDirectory, Durability
+from tests.commandline.commands import kproto
 from tests.network.raw_client import RawClient
 from tests.network.requests import find_coordinator
 from tests.robustness.changes import State, commit, create_topic, delete_records, errors_of, produce, view
@@ -103,3 +104,17 @@ def tree(path: Path, without: Path) -> dict[Path, bytes]:
 def test_a_path_that_is_none_is_refused(path: str) -> None:
     with pytest.raises(LogError, match="is no path of a directory"):
         Broker(data=DataDirectory(path)).start()
+
+
+def test_the_command_refuses_in_one_line(directories: dict[Durability, Path], tmp_path: Path) -> None:
+    kinds = ("topic named ../../evil", "last segment deleted", "swap of garbage", "segment is a directory")
+    paths = [""]
+    for kind in kinds:
+        path = tmp_path / kind.replace("/", "")
+        shutil.copytree(directories["os"], path)
+        KINDS[kind](path, random.Random(kind))  # noqa: S311 - reproducible
+        paths.append(str(path))
+    for data in paths:
+        done = kproto("serve", "--port", "0", "--data-dir", data)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert done.stderr.startswith("kproto serve: --data-dir: ")
