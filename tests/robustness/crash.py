@@ -283,7 +283,7 @@ def crash(
             return crashes.counts, f"round {number} of seed {seed}, {root}: {finding}"
         number += 1
         if number % ROUNDS_A_DIRECTORY == 0:
-            print(f"crash: {number} rounds, {summary(crashes.counts)}", file=sys.stderr, flush=True)
+            print(f"crash: {summary(crashes.counts)}", file=sys.stderr, flush=True)
             shutil.rmtree(root / f"{number - ROUNDS_A_DIRECTORY}")
     shutil.rmtree(root)
     return crashes.counts, None

@@ -136,6 +136,13 @@ def _remove_segments(path: Path, chance: Random) -> None:
         segment.unlink()
 
 
+def _remove_v0_log(data: Path, chance: Random) -> None:
+    path = data / "__zookeeper_offsets-0"
+    if not path.exists():
+        raise NotHere
+    shutil.rmtree(path)
+
+
 def _to_file(path: Path, chance: Random) -> None:
     shutil.rmtree(path)
     path.write_bytes(b"")
@@ -195,6 +202,7 @@ KINDS: dict[str, Damage] = {
     "segment beyond int64": lambda data, chance: _write(segments(data)[0].with_name("9" * 20 + ".log"), GARBAGE),
     "offsets batch flipped": _offsets_flip,
     "log deleted": _on_directory(lambda path, chance: shutil.rmtree(path)),
+    "log of OffsetCommit v0 deleted": _remove_v0_log,
     "log renamed": _on_directory(lambda path, chance: path.rename(path.with_name("renamed-0"))),
     "log is a file": _on_directory(_to_file),
     "log is a symbolic link": _on_directory(_link),

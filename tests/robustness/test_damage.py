@@ -15,13 +15,22 @@ from kproto_server.configuration.data_directory import DataDirectory, Durability
 from tests.commandline.commands import kproto
 from tests.network.raw_client import RawClient
 from tests.network.requests import find_coordinator
-from tests.robustness.changes import State, commit, create_topic, delete_records, errors_of, produce, view
+from tests.robustness.changes import (
+    State,
+    commit,
+    create_topic,
+    delete_records,
+    errors_of,
+    produce,
+    view,
+    zookeeper_offset,
+)
 from tests.robustness.damage import KINDS
 
 GROUPS = ("g", "h")
 SETTINGS = {"offsets.topic.num.partitions": "2", "log.cleaner.enable": "false"}
-KAFKA_VERSION = "3.9"
-"""With segments of any size."""
+KAFKA_VERSION = "2.8"
+"""With OffsetCommit v0, and with segments of any size."""
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +45,7 @@ def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[Durability, Pa
             requests = [create_topic("first"), create_topic("t", 2, segment_bytes="200"), create_topic("empty")]
             requests += [produce("t", [b"%d" % number] * 2, number % 2) for number in range(20)]
             requests += [commit(group_id, {"t": {0: offset}}) for offset in range(5) for group_id in GROUPS]
+            requests += [commit("g", {"t": {0: 5}}, 0)]
             for request, version in [*requests, produce("first", [b"1"]), delete_records("t", 3)]:
                 response = client.ask(request, version)
                 assert not errors_of(response), response
@@ -53,7 +63,7 @@ def outcome(data: DataDirectory) -> State | str:
         with _started(data) as broker, RawClient(broker.bootstrap_servers) as client:
             assert not find_coordinator(client, "g")
             try:
-                return view(client, GROUPS)
+                return {**view(client, GROUPS), **zookeeper_offset(client, "g", "t")}
             except AssertionError as error:
                 return {("error",): str(error)}
     except LogError as error:

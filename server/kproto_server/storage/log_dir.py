@@ -122,7 +122,8 @@ class LogDir:
         # Before anything is changed: an unknown version in the file refuses the directory.
         topics = read_topics(disk, include_directories=self.was_used_by_kafka)
         clean_ends = self._clean_ends(lambda topic: opens(topic) or opens_existing(topic) or topic in extra_logs)
-        unknown = [key for key, found in clean_ends.items() if found.end.offset and key not in _keys(topics)]
+        extra_keys = {(name, 0) for name in extra_logs}
+        unknown = {key for key, found in clean_ends.items() if found.end.offset} - _keys(topics) - extra_keys
         if repair and unknown:
             topics = read_topics(disk, include_directories=True)
             missing = ", ".join(sorted({topic for topic, _ in unknown}))
@@ -144,23 +145,10 @@ class LogDir:
         keys += [(name, 0) for name in extra_logs if f"{name}-0" in existing]
         self.start_offsets: PartitionOffsets = self._read_start_offsets(refuses=bool(clean_ends) and not repair)
         """The log start offsets of `START_OFFSETS`."""
-        self._check_losses(clean_ends, {*keys, *_keys(topics)}, repair=repair)
+        self._check_losses(clean_ends, _keys(topics) | extra_keys, repair=repair)
         inputs = self._recovery_inputs(keys, content, clean_ends)
         require_kafka_recovery(disk, keys)
-        marker = read_all(disk, CLEAN_SHUTDOWN) if clean_ends else b""
-        self._remove(CLEAN_SHUTDOWN)
-        try:
-            for number, key in enumerate(keys):
-                progress(number, len(keys))
-                self.logs[key] = self._recovery.open(*key, inputs[key])
-                self.logs[key].on_roll = self._segment_closed
-        except BaseException:
-            # What was lost since the clean shutdown must not be forgotten because this start is refused.
-            for log in self.logs.values():
-                log.close()
-            if marker:
-                replace_file(disk, CLEAN_SHUTDOWN, marker)
-            raise
+        self._open_logs(inputs, progress, has_marker=bool(clean_ends))
         self._check_start_offsets()
         self._load_cleaner_points()
         self.recovery_points: RecoveryPoints = RecoveryPoints(
@@ -169,6 +157,33 @@ class LogDir:
         self._wal: WriteAheadLog | None = None
         limits = {"batch_size_max_bytes": batch_size_max_bytes, "unsynced_max_bytes": unsynced_max_bytes}
         self.writer: LogWriter[Any] = self._new_writer(durability, content, wal_size_bytes, limits)
+
+    def _open_logs(
+        self,
+        inputs: Mapping[tuple[str, int], RecoveryInputs],
+        progress: Callable[[int, int], object],
+        *,
+        has_marker: bool,
+    ) -> None:
+        """Remove the clean shutdown marker, and recover the logs.
+
+        If that fails, the marker is written again: what was lost since the clean shutdown must not be forgotten because
+        a start was refused. Until then, logs that the marker describes have not changed.
+        """
+        disk = self.disk
+        marker = read_all(disk, CLEAN_SHUTDOWN) if has_marker else b""
+        self._remove(CLEAN_SHUTDOWN)
+        try:
+            for number, (key, known) in enumerate(inputs.items()):
+                progress(number, len(inputs))
+                self.logs[key] = self._recovery.open(*key, known)
+                self.logs[key].on_roll = self._segment_closed
+        except (LogError, OSError):
+            for log in self.logs.values():
+                log.close()
+            if marker:
+                replace_file(disk, CLEAN_SHUTDOWN, marker)
+            raise
 
     def _new_writer(
         self, durability: Durability, content: WriteAheadLogContent, wal_size_bytes: int, limits: dict[str, int]
