@@ -10,7 +10,8 @@ import pytest
 
 from kproto_server.scenarios import html_report, text_report
 from kproto_server.scenarios.failure_scenarios import SCENARIOS
-from kproto_server.scenarios.runner import ClientNotStarted, ScenarioResult, run_scenario
+from kproto_server.scenarios.runner import ClientNotStarted, PartitionResult, ScenarioResult, run_scenario
+from tests.html_layout import SMALL, WIDE, assert_fits, layout
 from tests.scenarios.clients import CLIENTS, RESETS
 from tests.scenarios.table import DOCUMENT, RECORDED, document, table_cell
 
@@ -36,6 +37,24 @@ def test_a_reset_to_latest_skips_records() -> None:
     page = html_report.render([result])
     assert "200 records skipped" in page
     assert 'class="skipped"' in page
+
+
+@pytest.mark.parametrize("width", [SMALL, WIDE])
+def test_all_of_the_page_is_visible_at_any_width(tmp_path: Path, width: int) -> None:
+    def partition(number: int, start: int | None, *, crashed: bool = False) -> PartitionResult:
+        steps = ("committed offset is 100", "Fetch from 100: OFFSET_OUT_OF_RANGE")
+        bounds = {"log_start": 1_000_000_000, "log_end": 5_000_000_000, "expected_start": 2_000_000_000}
+        return PartitionResult(partition=number, actual_start=start, steps=steps, crashed=crashed, **bounds)
+
+    result = ScenarioResult(
+        scenario=SCENARIOS["new-partition"],
+        partitions=(partition(0, 5_000_000_000), partition(1, 0), partition(2, None, crashed=True)),
+        client="a-client-without-a-break" * 8,
+        exit_code=1,
+        timed_out=False,
+        last_error_line="an_error_without_a_break" * 8,
+    )
+    assert_fits(layout(tmp_path, html_report.render([result]), width))
 
 
 def test_the_report_has_the_last_error_line_of_a_client_that_exits() -> None:

@@ -6,20 +6,20 @@ from datetime import timedelta
 from html import escape
 from itertools import count as numbers
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from kproto.html_page import short_count
 from kproto.spark.output import printable
 from kproto.spark.report.model import MONDAY
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from kproto.spark.report.model import Histogram, Lines
 
-WIDTH, HEIGHT = 1000, 250
 LEFT, RIGHT, TOP, BOTTOM = 66, 14, 12, 30
-TICKS_MAX = 10
+HEIGHT = 250
 BAR_WIDTH_MAX = 46
 LABEL_WIDTH = 56
 """Width of the widest label below an axis, a time of day with seconds."""
@@ -35,17 +35,31 @@ TICKS = [
 ]
 
 
+class Size(NamedTuple):
+    """The width of a picture in its own units, which are pixels on a screen that wide."""
+
+    width: int
+    ticks_max: int
+    kind: str
+    """The class of the picture, by which the page shows the one that fits its width."""
+
+
+WIDE, NARROW = Size(1000, 10, "chart"), Size(400, 4, "chart narrow")
+TICKS_MAX = WIDE.ticks_max
+
+
 class Scale:
     """Converts times and values to coordinates in the picture."""
 
-    def __init__(self, start: datetime, end: datetime, highest: float) -> None:
+    def __init__(self, size: Size, start: datetime, end: datetime, highest: float) -> None:
+        self.size: Size = size
         self.start: datetime = start
         self.end: datetime = max(end, start + timedelta(milliseconds=1))
         self.step: int = nice_step(highest)
         self.top: float = max(self.step, -(-highest // self.step) * self.step)
 
     def x(self, moment: datetime) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * ((moment - self.start) / (self.end - self.start))
+        return LEFT + (self.size.width - LEFT - RIGHT) * ((moment - self.start) / (self.end - self.start))
 
     def y(self, value: float) -> float:
         return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / self.top)
@@ -60,10 +74,15 @@ def colors(names: Collection[str], elsewhere: Mapping[str, int] | None = None) -
 
 def bars(counts: Histogram, label: str, mark: tuple[datetime, str] | None = None) -> str:
     """Return a chart of stacked bars, with a labeled vertical line at one time if given."""
+    pictures = (_picture(size, _bars(size, counts, mark), label) for size in (WIDE, NARROW))
+    return "".join(pictures) + _keys(colors(counts.series))
+
+
+def _bars(size: Size, counts: Histogram, mark: tuple[datetime, str] | None) -> Iterator[str]:
     sums = [sum(values) for values in zip(*counts.series.values(), strict=True)]
     start = min(counts.start, mark[0]) if mark else counts.start
-    scale = Scale(start, counts.end, max(sums))
-    parts = [*_axes(scale)]
+    scale = Scale(size, start, counts.end, max(sums))
+    yield from _axes(scale)
     width = scale.x(counts.start + counts.step) - scale.x(counts.start)
     drawn = min(BAR_WIDTH_MAX, max(1.0, width * 0.86))
     for bar in range(counts.size):
@@ -74,18 +93,17 @@ def bars(counts: Histogram, label: str, mark: tuple[datetime, str] | None = None
             if values[bar]:
                 top, bottom = scale.y(below + values[bar]), scale.y(below)
                 title = f"{name}: {values[bar]:,} from {_exact(moment)} for {length(counts.step)}"
-                parts.append(
+                yield (
                     f'<rect class="s{number}" x="{left:.1f}" y="{top:.1f}" width="{drawn:.1f}"'
                     f' height="{max(bottom - top, 0.7):.1f}"><title>{_text(title)}</title></rect>'
                 )
                 below += values[bar]
     if mark is not None:
         x = scale.x(mark[0])
-        anchor = "start" if x < WIDTH / 2 else "end"
+        anchor = "start" if x < size.width / 2 else "end"
         shift = 5 if anchor == "start" else -5
-        parts.append(f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
-        parts.append(f'<text x="{x + shift:.1f}" y="{TOP + 9}" text-anchor="{anchor}">{_text(mark[1])}</text>')
-    return _picture(parts, label) + _keys(colors(counts.series))
+        yield f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
+        yield f'<text x="{x + shift:.1f}" y="{TOP + 9}" text-anchor="{anchor}">{_text(mark[1])}</text>'
 
 
 def lines(values: Lines, label: str, elsewhere: Mapping[str, int] | None = None) -> str:
@@ -94,9 +112,14 @@ def lines(values: Lines, label: str, elsewhere: Mapping[str, int] | None = None)
     ``elsewhere`` has the colors of another chart.
     """
     color = colors(values.series, elsewhere)
+    pictures = (_picture(size, _lines(size, values, color), label) for size in (WIDE, NARROW))
+    return "".join(pictures) + _keys(color)
+
+
+def _lines(size: Size, values: Lines, color: Mapping[str, int]) -> Iterator[str]:
     known = [value for line in values.series.values() for value in line if value is not None]
-    scale = Scale(values.moments[0], values.moments[-1], max(known))
-    parts = [*_axes(scale)]
+    scale = Scale(size, values.moments[0], values.moments[-1], max(known))
+    yield from _axes(scale)
     for name, line in values.series.items():
         number = color[name]
         points = [
@@ -107,10 +130,9 @@ def lines(values: Lines, label: str, elsewhere: Mapping[str, int] | None = None)
         for before, point in pairwise([None, *points]):
             if point is not None:
                 path.append(f"{'M' if before is None else 'L'}{point[0]:.1f} {point[1]:.1f}")
-        parts.append(f'<path class="l{number}" d="{" ".join(path)}"><title>{_text(name)}</title></path>')
+        yield f'<path class="l{number}" d="{" ".join(path)}"><title>{_text(name)}</title></path>'
         if points[-1] is not None:
-            parts.append(f'<circle class="s{number}" cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="3.5"/>')
-    return _picture(parts, label) + _keys(color)
+            yield f'<circle class="s{number}" cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="3.5"/>'
 
 
 def nice_step(highest: float) -> int:
@@ -123,9 +145,9 @@ def nice_step(highest: float) -> int:
         size *= 10
 
 
-def time_ticks(start: datetime, end: datetime) -> Iterator[tuple[datetime, str]]:
+def time_ticks(start: datetime, end: datetime, ticks_max: int = TICKS_MAX) -> Iterator[tuple[datetime, str]]:
     """Yield round times in a span with their labels; midnights have a date."""
-    step, form = next((tick for tick in TICKS if (end - start) / tick[0] <= TICKS_MAX), TICKS[-1])
+    step, form = next((tick for tick in TICKS if (end - start) / tick[0] <= ticks_max), TICKS[-1])
     moment = start + (MONDAY - start) % step
     while moment <= end:
         midnight = (moment - MONDAY) % timedelta(days=1) == timedelta(0)
@@ -133,34 +155,25 @@ def time_ticks(start: datetime, end: datetime) -> Iterator[tuple[datetime, str]]
         moment += step
 
 
-def short(count: float) -> str:
-    """Return the label of a count on an axis: 1.5k, 20M."""
-    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if count >= size:
-            return f"{count / size:g}{unit}"
-    return f"{count:g}"
-
-
 def _axes(scale: Scale) -> Iterator[str]:
     value = 0.0
     while value <= scale.top:
         y = scale.y(value)
-        yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{short(value)}</text>'
+        yield f'<line class="grid" x1="{LEFT}" x2="{scale.size.width - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{short_count(value)}</text>'
         value += scale.step
-    for moment, text in time_ticks(scale.start, scale.end):
+    for moment, text in time_ticks(scale.start, scale.end, scale.size.ticks_max):
         x = scale.x(moment)
         yield f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM + 5}"/>'
-        anchor = "middle" if x < WIDTH - LABEL_WIDTH / 2 else "end"  # the last label must not exceed the picture
-        yield f'<text x="{min(x, WIDTH - 1.0):.1f}" y="{HEIGHT - 9}" text-anchor="{anchor}">{text}</text>'
+        width = scale.size.width
+        anchor = "middle" if x < width - LABEL_WIDTH / 2 else "end"  # the last label must not exceed the picture
+        yield f'<text x="{min(x, width - 1.0):.1f}" y="{HEIGHT - 9}" text-anchor="{anchor}">{text}</text>'
 
 
-def _picture(parts: Sequence[str], label: str) -> str:
+def _picture(size: Size, parts: Iterable[str], label: str) -> str:
     inside = "\n".join(parts)
-    return (
-        f'<div class="wide"><svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_text(label)}">'
-        f"\n{inside}\n</svg></div>\n"
-    )
+    view = f'viewBox="0 0 {size.width} {HEIGHT}"'
+    return f'<svg class="{size.kind}" {view} role="img" aria-label="{_text(label)}">\n{inside}\n</svg>\n'
 
 
 def _keys(color: Mapping[str, int]) -> str:

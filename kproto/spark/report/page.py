@@ -8,22 +8,22 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from kproto.html_page import html_page
+from kproto.html_page import Cell, Column, Markup, banner, cards, html_page, section, share_bar, table
 from kproto.spark import words
 from kproto.spark.commands import JOBS
 from kproto.spark.output import printable
 from kproto.spark.report import charts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from kproto.spark.report.model import Report, Row, Rows
 
 MINUTE_MS = 60_000
 
-Field = tuple[str, Callable[["Row"], str], bool]
-"""A column: its heading, a function that returns the HTML of a row's cell, and whether that is a number."""
+Field = tuple[str, Callable[["Row"], str | Cell], bool]
+"""A column: its heading, a function that returns a row's cell, and whether that is a number."""
 
 
 def render(report: Report) -> str:
@@ -53,39 +53,33 @@ def _banner(report: Report) -> Iterator[str]:
         )
     else:
         kind, text = "good", f"offsets.retention.minutes = {here} is enough for every group"
-    yield f'<div class="banner {kind}" role="status">{text}</div>'
+    yield banner(text, kind)
 
 
 def _cards(report: Report) -> Iterator[str]:
     lag = sum(row["lag"] for row in report.lags.first[:1])
-    yield '<div class="cards">'
-    yield _card(f"{report.groups:,}", "groups with offsets")
-    yield _card(f"{report.offsets:,}", "offsets")
-    yield _card(f"{report.commits:,}", "commits in the log")
-    yield _card(f"{report.lost_soon:,}", "offsets lost within a day", "bad" if report.lost_soon else "good")
-    if report.lag:
-        yield _card(f"{lag:,}", "highest lag of a group")
-    else:
-        yield _card("\N{EN DASH}", "lag is unknown")
-    yield _card(f"{report.stalled.count:,}", "offsets stalled", "warn" if report.stalled.count else "")
-    yield _card(f"{report.rewinds.count:,}", "rewinds", "warn" if report.rewinds.count else "")
-    yield "</div>"
-
-
-def _card(figure: str, label: str, kind: str = "") -> str:
-    return f'<div class="card {kind}"><b>{figure}</b><span>{label}</span></div>'
+    yield from cards(
+        (
+            (f"{report.groups:,}", "groups with offsets", ""),
+            (f"{report.offsets:,}", "offsets", ""),
+            (f"{report.commits:,}", "commits in the log", ""),
+            (f"{report.lost_soon:,}", "offsets lost within a day", "bad" if report.lost_soon else "good"),
+            (f"{lag:,}", "highest lag of a group", "") if report.lag else ("\N{EN DASH}", "lag is unknown", ""),
+            (f"{report.stalled.count:,}", "offsets stalled", "warn" if report.stalled.count else ""),
+            (f"{report.rewinds.count:,}", "rewinds", "warn" if report.rewinds.count else ""),
+        )
+    )
 
 
 def _coverage(report: Report) -> Iterator[str]:
     read = report.coverage
-    yield '<section>\n<h2>Input</h2>\n<ul class="plain">'
-    yield from (f"<li>{_text(line)}</li>" for line in words.coverage(read))
+    lines = ['<ul class="plain">', *(f"<li>{_text(line)}</li>" for line in words.coverage(read))]
     hidden = "a compacted segment has only the last commit of each key. Rates, rewinds, events and lag before the end "
     for line in words.caveats(read, hidden + "are lower bounds; latest offsets and deadlines are exact"):
-        yield f'<li class="caveat">{_text(line)}</li>'
+        lines.append(f'<li class="caveat">{_text(line)}</li>')
     if not read.missing and not read.starts_late:
-        yield "<li>No offset is missing: the log is not compacted, and all counts are complete.</li>"
-    yield "</ul>\n</section>"
+        lines.append("<li>No offset is missing: the log is not compacted, and all counts are complete.</li>")
+    yield from section("Input", [*lines, "</ul>"])
 
 
 def _sections(report: Report) -> Iterator[str]:
@@ -102,7 +96,7 @@ def _rates(report: Report) -> Iterator[str]:
     if report.rates is not None:
         subtitle = f"per {charts.length(report.rates.step)}, {subtitle}"
         lines = [charts.bars(report.rates, "Commits over time, by group")]
-    yield from _section("Commits over time", subtitle, lines)
+    yield from section("Commits over time", lines, subtitle)
 
 
 def _expiry(report: Report) -> Iterator[str]:
@@ -118,14 +112,14 @@ def _expiry(report: Report) -> Iterator[str]:
     fields: list[Field] = [
         ("Group", _name("group_id"), False),
         ("Expires at", _moment("expires_ts"), False),
-        ("In", lambda row: _until(report.at, row["expires_ts"]), False),
+        ("In", lambda row: _until(report.at, row["expires_ts"]), True),
         ("Offsets", _number("offsets_lost"), True),
         ("Left after", _number("offsets_left"), True),
         ("Empty since", _moment("became_empty_ts"), False),
         ("Counted from", lambda row: BASES[row["basis"]], False),
     ]
     lines += _table(fields, report.expiry)
-    yield from _section("Expiring offsets", subtitle, lines)
+    yield from section("Expiring offsets", lines, subtitle)
 
 
 BASES = {"group_metadata": "the group becoming empty", "last_commit": "the commit", "override": "a requested retention"}
@@ -143,16 +137,18 @@ def _audit(report: Report) -> Iterator[str]:
         ("Last seen", _moment("last_seen"), False),
     ]
     subtitle = "KIP-211: clients since 2.1 cannot request a retention, so the broker's has to be enough for every group"
-    yield from _section("Retention audit", subtitle, _table(fields, report.audit))
+    yield from section("Retention audit", _table(fields, report.audit), subtitle)
 
 
-def _requested(max_override_ms: int | None) -> str:
-    return '<span class="soft">the broker\'s own</span>' if max_override_ms is None else words.duration(max_override_ms)
+def _requested(max_override_ms: int | None) -> Cell:
+    if max_override_ms is None:
+        return Cell(Markup('<span class="soft">the broker\'s own</span>'), -1)
+    return Cell(words.duration(max_override_ms), max_override_ms)
 
 
 def _needs(row: Row, current: int) -> str:
     text = f"{row['recommended_minutes']:,}"
-    return f'<b class="over">{text}</b>' if row["recommended_minutes"] > current else text
+    return Markup(f'<b class="over">{text}</b>') if row["recommended_minutes"] > current else text
 
 
 def _lag(report: Report) -> Iterator[str]:
@@ -171,26 +167,24 @@ def _lag(report: Report) -> Iterator[str]:
         ("Its lag", _number("worst_lag"), True),
     ]
     lines += _table(fields, report.lags)
-    yield from _section("Lag", "in offsets, summed over the partitions of a group, at the end of the log", lines)
+    yield from section("Lag", lines, "in offsets, summed over the partitions of a group, at the end of the log")
 
 
 def _hot(report: Report) -> Iterator[str]:
-    greatest = max((row["share"] or 0 for row in report.hot.first), default=0) or 1
     fields: list[Field] = [
         ("Partition", _number("log_partition"), True),
         ("Commits", _number("commits"), True),
-        ("Share", lambda row: _bar(row["share"] or 0, greatest), False),
+        ("Share", lambda row: _bar(row["share"] or 0), True),
         ("Bytes", _number("bytes"), True),
         ("Groups", _number("groups"), True),
         ("Top group", _name("top_group"), False),
-        ("Its share", lambda row: words.percent(row["top_share"] or 0), True),
+        ("Its share", lambda row: Cell(words.percent(row["top_share"] or 0), row["top_share"] or 0), True),
     ]
-    yield from _section("Hot partitions", "of __consumer_offsets", _table(fields, report.hot))
+    yield from section("Hot partitions", _table(fields, report.hot), "of __consumer_offsets")
 
 
-def _bar(share: float, greatest: float) -> str:
-    width = f"{100 * share / greatest:.1f}"
-    return f'<div class="bar"><span style="width:{width}%"></span></div> {words.percent(share)}'
+def _bar(share: float) -> Cell:
+    return share_bar(share, words.percent(share))
 
 
 def _anomalies(report: Report) -> Iterator[str]:
@@ -205,7 +199,7 @@ def _anomalies(report: Report) -> Iterator[str]:
         ("Lag", _number("lag"), True),
     ]
     subtitle = f"not moved for {report.stalled_minutes:,} minutes or longer, with records to read"
-    yield from _section("Stalled", subtitle, _table(stalled, report.stalled))
+    yield from section("Stalled", _table(stalled, report.stalled), subtitle)
     rewinds: list[Field] = [
         ("Group", _name("group_id"), False),
         partition,
@@ -213,9 +207,9 @@ def _anomalies(report: Report) -> Iterator[str]:
         ("From", _number("from_offset"), True),
         ("To", _number("to_offset"), True),
         ("By", _number("rewound"), True),
-        ("Cause", lambda row: "offset was lost" if row["after_loss"] else "", False),
+        ("Cause", lambda row: "offset was lost" if row["after_loss"] else "a lower commit", False),
     ]
-    yield from _section("Rewinds", "the largest first", _table(rewinds, report.rewinds))
+    yield from section("Rewinds", _table(rewinds, report.rewinds), "the largest first")
     events: list[Field] = [
         ("Group", _name("group_id"), False),
         ("Rebalances", _number("rebalanced"), True),
@@ -224,7 +218,7 @@ def _anomalies(report: Report) -> Iterator[str]:
         ("Removed", _number("removed"), True),
         ("Last event", _moment("last_ts"), False),
     ]
-    yield from _section("Rebalances", "of groups with members", _table(events, report.rebalances))
+    yield from section("Rebalances", _table(events, report.rebalances), "of groups with members")
 
 
 def _foot(report: Report) -> Iterator[str]:
@@ -234,33 +228,22 @@ def _foot(report: Report) -> Iterator[str]:
     yield "</ul></footer>"
 
 
-def _section(title: str, subtitle: str, lines: Iterable[str]) -> Iterator[str]:
-    yield f'<section>\n<h2>{_text(title)} <span class="soft">{_text(subtitle)}</span></h2>'
-    yield from lines
-    yield "</section>"
-
-
 def _table(fields: Sequence[Field], rows: Rows) -> Iterator[str]:
     if not rows.first:
         yield "<p>None.</p>"
         return
-    kinds = [' class="n"' if is_number else "" for _, _, is_number in fields]
-    heads = "".join(f"<th{kind}>{head}</th>" for (head, _, _), kind in zip(fields, kinds, strict=True))
-    yield f'<div class="wide"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>'
-    for row in rows.first:
-        cells = (f"<td{kind}>{cell(row)}</td>" for (_, cell, _), kind in zip(fields, kinds, strict=True))
-        yield f"<tr>{''.join(cells)}</tr>"
-    yield "</tbody></table></div>"
+    columns = [Column(heading, is_number) for heading, _, is_number in fields]
+    yield from table(columns, ([cell(row) for _, cell, _ in fields] for row in rows.first))
     if rows.count > len(rows.first):
         yield f'<p class="soft small">and {rows.count - len(rows.first):,} more</p>'
 
 
 def _name(column: str) -> Callable[[Row], str]:
-    return lambda row: f'<span class="name">{_text(row[column])}</span>' if row[column] is not None else ""
+    return lambda row: Markup(f'<span class="name">{_text(row[column])}</span>') if row[column] is not None else ""
 
 
 def _partition(row: Row) -> str:
-    return f'<span class="partition">{_text(row["topic"])}-{row["partition"]}</span>'
+    return f"{printable(row['topic'])}-{row['partition']}"
 
 
 def _number(column: str) -> Callable[[Row], str]:
@@ -268,12 +251,12 @@ def _number(column: str) -> Callable[[Row], str]:
 
 
 def _moment(column: str) -> Callable[[Row], str]:
-    return lambda row: "" if row[column] is None else f'<span class="time">{_time(row[column])}</span>'
+    return lambda row: "" if row[column] is None else Markup(f'<span class="time">{_time(row[column])}</span>')
 
 
-def _until(now: datetime, moment: datetime) -> str:
+def _until(now: datetime, moment: datetime) -> Cell:
     milliseconds = round((moment - now).total_seconds() * 1000)
-    return "over" if milliseconds <= 0 else words.duration(milliseconds)
+    return Cell("over" if milliseconds <= 0 else words.duration(milliseconds), milliseconds)
 
 
 def _time(moment: datetime) -> str:

@@ -6,16 +6,17 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from kproto.html_page import html_page
+from kproto.html_page import Cell, Column, Markup, TableRow, banner, cards, html_page, section, short_count, table
 from kproto_server.report import matrix, phrases
 from kproto_server.report.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from kproto_server.report.matrix import Cell
+    from kproto_server.report.matrix import Cell as VersionCell
     from kproto_server.report.model import Client, Report, Sent
 
+COUNT = Column("Count", is_number=True)
 WORDS = {
     Verdict.SERVED: "served",
     Verdict.BREAKS: "would break",
@@ -49,91 +50,98 @@ def _banner(report: Report) -> Iterator[str]:
         kind = "warn"
     else:
         kind = "" if not report.requesting or report.protocol_errors else "good"
-    yield f'<div class="banner {kind}" role="status">{escape(phrases.headline(report))}</div>'
+    yield banner(phrases.headline(report), kind)
     if report.protocol_errors:
-        yield f'<div class="banner bad" role="status">{escape(phrases.protocol_errors(report))}</div>'
+        yield banner(phrases.protocol_errors(report), "bad")
 
 
 def _cards(report: Report) -> Iterator[str]:
-    breaking = {client for client, _ in report.with_verdict(Verdict.BREAKS)}
     errors = sum(count for _, _, count in phrases.errors(report))
-    closed = sum(row.count for client in report.clients for row in client.closed)
-    target = report.target.name
-    yield '<div class="cards">'
-    yield _card(f"{len(report.clients):,}", _noun("client", len(report.clients)))
-    yield _card(f"{report.request_count:,}", _noun("request", report.request_count))
-    yield _card(
-        f"{len(breaking):,}", f"{_noun('client', len(breaking))} would break on {target}", "bad" if breaking else "good"
-    )
-    yield _card(f"{errors:,}", f"{_noun('error', errors)} returned", "warn" if errors else "")
-    yield _card(f"{closed:,}", f"{_noun('connection', closed)} closed by the broker", "bad" if closed else "")
+    closed, breaking = report.protocol_errors, len(report.breaking)
+    figures = [
+        (f"{len(report.requesting):,}", _noun("client", len(report.requesting)), ""),
+        (f"{report.request_count:,}", _noun("request", report.request_count), ""),
+        (
+            f"{breaking:,}",
+            f"{_noun('client', breaking)} would break on {report.target.name}",
+            "bad" if breaking else "good",
+        ),
+        (f"{errors:,}", f"{_noun('error', errors)} returned", "warn" if errors else ""),
+        (f"{closed:,}", f"{_noun('connection', closed)} broke", "bad" if closed else ""),
+    ]
     if report.retention is not None:
         asked = phrases.duration(report.retention.largest_override_ms)
-        yield _card(asked, "longest retention requested", "" if report.retention.is_covered else "warn")
-    yield "</div>"
+        figures.append((asked, "longest retention requested", "" if report.retention.is_covered else "warn"))
+    yield from cards(figures)
 
 
 def _noun(noun: str, count: int) -> str:
     return noun if count == 1 else f"{noun}s"
 
 
-def _card(figure: str, label: str, kind: str = "") -> str:
-    return f'<div class="card {kind}"><b>{escape(figure)}</b><span>{escape(label)}</span></div>'
-
-
 def _sections(report: Report) -> Iterator[str]:
-    yield from _breaks(report)
-    if report.clients:
+    ids = {client: f"client-{number}" for number, client in enumerate(report.clients, 1)}
+    closed = [
+        (client, row.api_key, row.api_version, row.count, phrases.plain(row.reason))
+        for client in report.clients
+        for row in client.closed
+    ]
+    errors = [
+        (client, row.api_key, row.api_version, row.count, phrases.error(row.error_code))
+        for client in report.clients
+        for row in client.errors
+    ]
+    yield from _breaks(report, ids)
+    yield from _by_request("Connections that broke", "Reason", closed, ids)
+    if report.requesting:
         yield from _matrix(report)
-        yield from _clients(report)
+        yield from _clients(report, ids)
     yield from _commits(report)
-    yield from _rows(
-        "Errors returned",
-        ("Client", "Request", "Count", "Error"),
-        [
-            (c, row.api_key, row.api_version, row.count, phrases.error(row.error_code))
-            for c in report.clients
-            for row in c.errors
-        ],
-    )
-    yield from _rows(
-        "Connections that the broker closed",
-        ("Client", "Request", "Count", "Reason"),
-        [
-            (c, row.api_key, row.api_version, row.count, phrases.plain(row.reason))
-            for c in report.clients
-            for row in c.closed
-        ],
-    )
+    yield from _by_request("Errors returned", "Error", errors, ids)
 
 
-def _breaks(report: Report) -> Iterator[str]:
-    target = report.target.name
+def _breaks(report: Report, ids: Mapping[Client, str]) -> Iterator[str]:
+    target = report.target
     rows = [
-        (_name(sent), phrases.who(client), f"{sent.count:,}", phrases.why(sent, client, target))
+        (
+            _link(client, ids),
+            _name(sent.name),
+            f"{sent.count:,}",
+            phrases.why(sent, client, target.name),
+            phrases.library(client, target) or "unknown",
+        )
         for client, sent in report.with_verdict(Verdict.BREAKS)
     ]
-    if rows:
-        yield from _section(
-            f"Would break on Kafka {target}", _table(("Request", "Client", "Count", "Why"), rows, right=2)
-        )
+    note = phrases.patch_releases(report)
+    lines = [*_rows(("Client", "Request", COUNT, "Why", "Library"), rows)] if rows else []
+    if note:
+        lines.append(f'<p class="note">{escape(note)}.</p>')
+    if lines:
+        yield from section(f"Would break on Kafka {target.name}", lines if rows else ["<p>Nothing.</p>", *lines])
+
+
+def _link(client: Client, ids: Mapping[Client, str]) -> Cell:
+    """Return a client's name as a link to its row in the table of clients."""
+    name = phrases.who(client)
+    text = escape(name)
+    return Cell(Markup(f'<a href="#{ids[client]}">{text}</a>' if client.sent else text), name)
 
 
 def _matrix(report: Report) -> Iterator[str]:
     rows = matrix.rows(report)
     last = max(cell.api_version for row in rows for cell in row.cells)
-    lines = ['<div class="wide"><table class="matrix">', "<thead><tr><td></td>"]
+    lines = ['<table class="matrix">', "<thead><tr><td></td>"]
     lines += [f'<th scope="col">{version}</th>' for version in range(last + 1)]
     lines.append("</tr></thead><tbody>")
     for row in rows:
         by_version = {cell.api_version: cell for cell in row.cells}
         cells = (_cell(row.api, by_version[v]) if v in by_version else "<td></td>" for v in range(last + 1))
         lines.append(f'<tr><th scope="row">{escape(row.api)}</th>{"".join(cells)}</tr>')
-    lines += ["</tbody></table></div>", _keys(report)]
-    yield from _section("APIs by version, requests counted", lines)
+    lines += ["</tbody></table>", _keys(report)]
+    yield from section("APIs by version, requests counted", lines)
 
 
-def _cell(api: str, cell: Cell) -> str:
+def _cell(api: str, cell: VersionCell) -> str:
     since, until = cell.releases
     title = f"{api} v{cell.api_version}: {phrases.plural(cell.count, 'request')}"
     if cell.state is matrix.State.REMOVED:
@@ -142,15 +150,8 @@ def _cell(api: str, cell: Cell) -> str:
         title += f"; first served by {since}" if since else "; served by no release"
     kind = cell.state.value if cell.verdict is None else f"sent {CELLS[cell.verdict]}"
     mark = {Verdict.BREAKS: "\N{MULTIPLICATION SIGN}", Verdict.UNDECIDED: "?"}.get(cell.verdict or Verdict.SERVED, "")
-    return f'<td class="{kind}" title="{escape(title)}">{mark}{_short(cell.count) if cell.count else ""}</td>'
-
-
-def _short(count: int) -> str:
-    """Return a count rounded down to four characters, for a narrow cell."""
-    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if count >= size:
-            return f"{count // size}{unit}" if count >= 10 * size else f"{count * 10 // size / 10}{unit}"
-    return str(count)
+    text = f"{mark}{short_count(cell.count)}" if cell.count else ""
+    return f'<td class="{kind}" data-label="v{cell.api_version}" title="{escape(title)}">{text}</td>'
 
 
 def _keys(report: Report) -> str:
@@ -167,27 +168,34 @@ def _keys(report: Report) -> str:
     return f'<ul class="keys">{"".join(items)}</ul>'
 
 
-def _clients(report: Report) -> Iterator[str]:
-    rows = [(_client(client), f"{client.request_count:,}", _chips(client)) for client in report.clients]
-    yield from _section("Clients", _table(("Client", "Requests", "Versions sent"), rows, right=1))
+def _clients(report: Report, ids: Mapping[Client, str]) -> Iterator[str]:
+    columns = ("Client", "Software", Column("Requests", is_number=True), "Versions sent")
+    rows = [
+        TableRow(ids[client], (_client(client), _software(client), f"{client.request_count:,}", _chips(client)))
+        for client in report.requesting
+    ]
+    yield from section("Clients", _rows(columns, rows))
 
 
-def _client(client: Client) -> _Markup:
+def _client(client: Client) -> Cell:
     name = phrases.plain(client.client_id) or "(no client id)"
-    software = phrases.plain(client.software) or "software unknown"
+    return Cell(Markup(f"<b>{escape(name)}</b>"), name)
+
+
+def _software(client: Client) -> Cell:
+    found = client.library
+    name = phrases.plain(client.software) or (phrases.plain(found.name) if found is not None else "unknown")
     asks = "negotiates versions (ApiVersions)" if client.negotiates else "does not negotiate versions"
-    return _Markup(
-        f'<div class="who"><b>{escape(name)}</b><br><span class="soft small">{escape(software)}<br>{asks}</span></div>'
-    )
+    return Cell(Markup(f'{escape(name)}<br><span class="soft small">{asks}</span>'), name)
 
 
-def _chips(client: Client) -> _Markup:
+def _chips(client: Client) -> Cell:
     chips = (
         f'<li class="chip {CELLS[sent.verdict]}" title="{escape(_description(sent))}">{escape(sent.name)}'
-        f" <span>{phrases.times(sent.count)}</span></li>"
+        f" <span>{sent.count:,}</span></li>"
         for sent in client.sent
     )
-    return _Markup(f'<ul class="chips">{"".join(chips)}</ul>')
+    return Cell(Markup(f'<ul class="chips">{"".join(chips)}</ul>'), len(client.sent))
 
 
 def _description(sent: Sent) -> str:
@@ -196,67 +204,40 @@ def _description(sent: Sent) -> str:
 
 def _commits(report: Report) -> Iterator[str]:
     rows = [
-        (
-            _Markup(f'<span class="name">v{version}</span>'),
-            phrases.layout(name),
-            f"{count:,}",
-            phrases.overrides(overriding, count),
-        )
+        (_name(f"v{version}"), phrases.layout(name), f"{count:,}", phrases.overrides(overriding, count))
         for (version, name), (count, overriding) in report.commits().items()
     ]
     if not rows:
         return
-    lines = list(_table(("Version", "Layout", "Count", "Overrides"), rows, right=2))
+    lines = list(_rows(("Version", "Layout", COUNT, "Overrides"), rows))
     retention = report.retention
     if retention is not None:
         asked = phrases.duration(retention.largest_override_ms)
         lines.append(
-            f"<p>Longest retention requested: <b>{escape(asked)}</b>. KIP-211: {escape(phrases.advice(retention))}"
+            f'<p class="note">Longest retention requested: <b>{escape(asked)}</b>. '
+            f"KIP-211: {escape(phrases.advice(retention))} (here: {escape(phrases.compared(retention))}).</p>"
         )
-        lines.append(f"(here: {escape(phrases.compared(retention))}).</p>")
-    yield from _section("OffsetCommit with a retention_time", lines)
+    yield from section("OffsetCommit with a retention_time", lines)
 
 
-def _rows(title: str, heads: Sequence[str], rows: Iterable[tuple[Client, int, int, int, str]]) -> Iterator[str]:
+def _by_request(
+    title: str, last: str, rows: Iterable[tuple[Client, int, int, int, str]], ids: Mapping[Client, str]
+) -> Iterator[str]:
+    """Yield a section with a row for each client and request; nothing if there is no row."""
     cells = [
-        (
-            phrases.who(client),
-            _Markup(f'<span class="name">{escape(phrases.request_name(key, version))}</span>'),
-            f"{count:,}",
-            text,
-        )
+        (_link(client, ids), _name(phrases.request_name(key, version)), f"{count:,}", text)
         for client, key, version, count, text in rows
     ]
     if cells:
-        yield from _section(title, _table(heads, cells, right=2))
+        yield from section(title, _rows(("Client", "Request", COUNT, last), cells))
 
 
-class _Markup(str):
-    """Text that is already HTML."""
-
-    __slots__ = ()
+def _rows(columns: Sequence[str | Column], rows: Iterable[TableRow | Sequence[str | Cell]]) -> Iterator[str]:
+    yield from table([column if isinstance(column, Column) else Column(column) for column in columns], rows)
 
 
-def _name(sent: Sent) -> _Markup:
-    return _Markup(f'<span class="name">{escape(sent.name)}</span>')
-
-
-def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    yield f"<section>\n<h2>{escape(title)}</h2>"
-    yield from lines
-    yield "</section>"
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: int) -> Iterator[str]:
-    def cell(tag: str, column: int, text: str) -> str:
-        kind = ' class="n"' if column == right else ""
-        return f"<{tag}{kind}>{text if isinstance(text, _Markup) else escape(text)}</{tag}>"
-
-    yield '<div class="wide"><table>'
-    yield f"<thead><tr>{''.join(cell('th', column, head) for column, head in enumerate(heads))}</tr></thead><tbody>"
-    for row in rows:
-        yield f"<tr>{''.join(cell('td', column, text) for column, text in enumerate(row))}</tr>"
-    yield "</tbody></table></div>"
+def _name(name: str) -> Markup:
+    return Markup(f'<span class="name">{escape(name)}</span>')
 
 
 def _foot() -> Iterator[str]:

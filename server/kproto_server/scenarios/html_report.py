@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from html import escape
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from kproto.html_page import html_page
+from kproto.html_page import banner, html_page, section
 from kproto_server.scenarios.text_report import format_ending, format_start, format_verdict
 
 if TYPE_CHECKING:
@@ -34,9 +33,8 @@ def render(all_results: Iterable[ScenarioResult]) -> str:
     """Return the page."""
     results = list(all_results)
     client = results[0].client if results else ""
-    style = files("kproto_server.report").joinpath("report.css").read_text(encoding="utf-8") + STYLE
     body = "\n".join(line for part in (_head(results, client), *map(_section, results)) for line in part)
-    return html_page(f"Reset scenarios: {client}", style, body)
+    return html_page(f"Reset scenarios: {client}", STYLE, body)
 
 
 def _head(results: list[ScenarioResult], client: str) -> Iterator[str]:
@@ -47,19 +45,19 @@ def _head(results: list[ScenarioResult], client: str) -> Iterator[str]:
         sentences.insert(0, f"The client crashed in {crashed} of {len(results)} scenarios")
     yield f"""<header><h1>Reset scenarios: {escape(client)}</h1>
 <p class="soft small">The start position of the consumer when its committed offset is missing or invalid, derived from
-its requests. <span class="swatch skipped"></span> skipped <span class="swatch again"></span> read again</p></header>
-<div class="banner {"bad" if skipped or crashed else "good"}" role="status">{"; ".join(sentences)}</div>"""
+its requests. <span class="swatch skipped"></span> skipped <span class="swatch again"></span> read again</p></header>"""
+    yield banner("; ".join(sentences), "bad" if skipped or crashed else "good")
 
 
 def _section(result: ScenarioResult) -> Iterator[str]:
-    yield f"<section><h2>{escape(result.scenario.name)}</h2><p>{escape(result.scenario.description)}</p>"
+    lines = [f"<p>{escape(result.scenario.description)}</p>"]
     for partition in result.partitions:
-        yield _picture(partition)
-        yield f'<p class="soft small">{escape("; ".join(partition.steps)) or "no request"}</p>'
+        lines.append(_picture(partition))
+        lines.append(f'<p class="soft small">{escape("; ".join(partition.steps)) or "no request"}</p>')
     ending = format_ending(result)
     if ending:
-        yield f'<p class="small">{escape(ending)}</p>'
-    yield "</section>"
+        lines.append(f'<p class="small">{escape(ending)}</p>')
+    return section(result.scenario.name, lines)
 
 
 def _picture(partition: PartitionResult) -> str:
