@@ -35,8 +35,8 @@ from kproto_server.releases.kafka_version import KafkaVersion, kafka_version_nam
 from tests.network.raw_client import RawClient
 from tests.robustness import changes
 from tests.robustness.broker_process import BrokerProcess, broker_process
-from tests.robustness.control_connection import WAIT_MAX_CPU_S, ControlConnection
-from tests.robustness.random_frames import MARKER, RandomFrames
+from tests.robustness.control_connection import WAIT_MAX_CPU_S, ControlConnection, cpu_s
+from tests.robustness.random_frames import MARKER, OFFSETS_TOPIC, RandomFrames
 
 ERROR = re.compile(r"[\w.]+(Error|Exception|Malformed)\b")
 CLOSE_LIMIT_S = 10.0
@@ -96,6 +96,8 @@ class Target:
         """The frames of the latest two connections."""
         self._is_sending_again = False
         self._memory_kb = memory_kb(broker.pid)
+        self._offsets_partitions = offsets_partitions(broker, kafka_version)
+        """If frames have deleted the offsets topic, or added partitions, commits fail for a good reason."""
         host, _, port = broker.address.rpartition(":")
         self._address = host, int(port)
 
@@ -105,7 +107,7 @@ class Target:
         self.counts["connections"] += 1
         self.counts["frames"] += frame_count
         self._sent = [*self._sent[-1:], frames]
-        received = b""
+        received, before_cpu_s = b"", cpu_s(self.broker.pid)
         try:
             with socket.create_connection(self._address, CLOSE_LIMIT_S) as client:
                 client.settimeout(CLOSE_LIMIT_S)
@@ -118,7 +120,7 @@ class Target:
             self._find("not closed", f"{CLOSE_LIMIT_S} s after the client's end", frames)
         except ConnectionError as error:
             self._find("refused", str(error), frames)
-        self._check(frames)
+        self._check(frames, cpu_s(self.broker.pid) - before_cpu_s)
         reader = FrameReader()
         reader.feed(received)
         try:
@@ -129,7 +131,7 @@ class Target:
         self.counts["responses"] += len(responses)
         return responses
 
-    def _check(self, frames: bytes) -> None:
+    def _check(self, frames: bytes, used_cpu_s: float) -> None:
         self._logged = ""
         size = self._log.stat().st_size
         if size > self._log_size:
@@ -145,27 +147,29 @@ class Target:
             self._find("memory", f"{memory} KB, {self._memory_kb} KB before", frames)
             self._memory_kb = memory
         worst = self.control.take_worst()
-        if worst.cpu_s > WAIT_MAX_CPU_S and self._is_sending_again:
+        if min(worst.cpu_s, used_cpu_s) > WAIT_MAX_CPU_S and self._is_sending_again:
             self._find("wait", str(worst), frames)
-        elif worst.cpu_s > WAIT_MAX_CPU_S:
+        elif worst.cpu_s > WAIT_MAX_CPU_S and not self._is_sending_again:
             self._send_again()
         if not memory:
             self.has_ended = True
             self._find("process ended", self._log.read_text(errors="replace")[-200:], frames)
         elif self.control.failure is not None:
             self.has_ended = True
-            self._find("control connection", repr(self.control.failure), frames)
+            if self._offsets_partitions == offsets_partitions(self.broker, self.kafka_version):
+                self._find("control connection", repr(self.control.failure), frames)
 
     def _send_again(self) -> None:
-        """Send the latest frames again: a long wait is a finding if it repeats.
+        """Send the latest frames again: a long wait is a finding if it repeats, and the frames are what takes so long.
 
-        Some work is done only once in a process: a checkout generates codecs when they are first used.
+        Some work is done only once in a process: a checkout generates codecs when they are first used. And on a busy
+        machine the control connection may be the one that is late.
         """
         self._is_sending_again = True
         for frames in self._sent:
             self.send(frames)
             self.control.wait_for_requests(2)
-            self._check(frames)
+            self.control.take_worst()
         self._is_sending_again = False
 
     def send_valid(self, frame: bytes) -> list[bytes]:
@@ -187,6 +191,14 @@ class Target:
 
     def _find(self, kind: str, detail: str, frames: bytes) -> None:
         self.findings.append(Finding(self.kafka_version, kind, detail, frames))
+
+
+def offsets_partitions(broker: BrokerProcess, kafka_version: str) -> int:
+    """Return the number of partitions of the offsets topic; 0 if it does not exist."""
+    version = 1 if KafkaVersion.named(kafka_version).serves(3, 1) else 0
+    with RawClient(broker.address) as client:
+        response = client.ask(MetadataRequest(topics=None if version else ()), version)
+    return sum(len(topic.partitions) for topic in response.topics if topic.name == OFFSETS_TOPIC)
 
 
 def memory_kb(pid: int) -> int:
