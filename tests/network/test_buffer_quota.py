@@ -26,8 +26,12 @@ GROWTH_MAX_BYTES = 16 << 20
 PART_BYTES = 60_000
 """Less than one read, and more than half of the limit that the test sets."""
 LIMIT = {"queued.max.request.bytes": 100_000}
+LONG_NAME = 25_000 * "t"
 LONG_REQUEST = OffsetFetchRequest(
-    group_id="g", topics=(OffsetFetchRequestTopic(name="t", partition_indexes=tuple(range(PART_BYTES // 2))),)
+    group_id="g",
+    topics=tuple(
+        OffsetFetchRequestTopic(name=LONG_NAME, partition_indexes=(0,)) for _ in range(2 * PART_BYTES // len(LONG_NAME))
+    ),
 )
 """Twice that long."""
 PARTITIONS = 3000

@@ -19,21 +19,31 @@ from kproto_server.cluster.topics import INTERNAL_TOPICS
 from kproto_server.handlers import _operations
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.handlers._partitions import in_sync_replicas, offline_replicas, partition_error
+from kproto_server.requests.deferred import in_slices
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
     from kproto_server.cluster.cluster import Cluster, Node
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DelayedOperation
+
+    Topics = Generator[None, None, tuple[MetadataResponseTopic, ...]]
 
 BY_ID_SINCE = 12
+SLICE_PARTITIONS = 5000
+"""Partitions that are described before other connections are served: about 10 ms."""
 OPERATIONS_ON_TOPICS = range(8, 14)
 OPERATIONS_ON_CLUSTER = range(8, 11)
 """Versions whose responses have authorized operations."""
 
 
-def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse | DelayedOperation:
+    return in_slices(_slices(request, context), context.now_ms)
+
+
+def _slices(request: MetadataRequest, context: RequestContext) -> Generator[None, None, MetadataResponse]:
     asked = request.topics
     refusal = _refusal(asked, context.api_version)
     if refusal:
@@ -45,11 +55,12 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
         on_topics = _operations.ON_TOPIC if request.include_topic_authorized_operations else unrequested
     if context.api_version in OPERATIONS_ON_CLUSTER:
         on_cluster = _operations.ON_CLUSTER if request.include_cluster_authorized_operations else unrequested
+    topics = yield from _topics(request, context, on_topics)
     return MetadataResponse(
         brokers=tuple(map(_broker, cluster.alive_nodes())),
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
-        topics=_topics(request, context, on_topics),
+        topics=topics,
         cluster_authorized_operations=on_cluster,
     )
 
@@ -76,35 +87,47 @@ def _refused(asked: Sequence[MetadataRequestTopic], error: ErrorCode) -> Metadat
     )
 
 
-def _topics(request: MetadataRequest, context: RequestContext, operations: int) -> tuple[MetadataResponseTopic, ...]:
+def _topics(request: MetadataRequest, context: RequestContext, operations: int) -> Topics:
     cluster, asked = context.cluster, request.topics
     if asked is None or (not asked and context.api_version == 0):
-        return tuple(_found(cluster, topic, context.api_version, operations) for topic in cluster.topics.values())
+        return (yield from _all_found(context, list(cluster.topics.values()), operations))
     ids = [topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID]
     if ids:  # names are ignored then
-        return _by_id(context, dict.fromkeys(ids), operations)
-    return _by_name(request, context, operations)
+        return (yield from _by_id(context, dict.fromkeys(ids), operations))
+    return (yield from _by_name(request, context, operations))
 
 
-def _by_id(context: RequestContext, ids: dict[bytes, None], operations: int) -> tuple[MetadataResponseTopic, ...]:
+def _all_found(context: RequestContext, topics: Iterable[Topic], operations: int) -> Topics:
+    """Describe topics in slices of about `SLICE_PARTITIONS`."""
+    found, partition_count = [], 0
+    for topic in topics:
+        partition_count += len(topic.partitions)
+        if partition_count > SLICE_PARTITIONS:
+            partition_count = len(topic.partitions)
+            yield
+        found.append(_found(context.cluster, topic, context.api_version, operations))
+    return tuple(found)
+
+
+def _by_id(context: RequestContext, ids: dict[bytes, None], operations: int) -> Topics:
     cluster = context.cluster
     unknown, known = [], []
     for topic_id in ids:
         topic = cluster.topic_by_id(topic_id)
         if topic is not None:
-            known.append(_found(cluster, topic, context.api_version, operations))
+            known.append(topic)
         else:
             error = ErrorCode.UNKNOWN_TOPIC_ID
             unknown.append(MetadataResponseTopic(error_code=error, name=None, topic_id=topic_id, partitions=()))
-    return (*unknown, *known)
+    return (*unknown, *(yield from _all_found(context, known, operations)))
 
 
-def _by_name(request: MetadataRequest, context: RequestContext, operations: int) -> tuple[MetadataResponseTopic, ...]:
+def _by_name(request: MetadataRequest, context: RequestContext, operations: int) -> Topics:
     """Return each name once, existing topics first. Missing topics may be created after those are described."""
     cluster = context.cluster
     names = dict.fromkeys(topic.name for topic in request.topics or () if topic.name is not None)
     found = [cluster.topics[name] for name in names if name in cluster.topics]
-    known = tuple(_found(cluster, topic, context.api_version, operations) for topic in found)
+    known = yield from _all_found(context, found, operations)
     existing = {topic.name for topic in found}
     unknown = tuple(
         MetadataResponseTopic(

@@ -25,7 +25,8 @@
 #      arrived by then are handled first. Thus members that start together mostly join the same generation even without
 #      an initial rebalance delay, as with a real coordinator, which puts a timeout at the end of its queue.
 #   6. Have the log write what the iteration has appended, and the connections proceed whose responses are complete
-#      (`at_iteration_end`); send these responses.
+#      (`at_iteration_end`); send these responses. One costly operation has its turn here (`Dispatcher.turns`): however
+#      many wait, other connections are served after each.
 #
 # Programs that embed a broker run the loop in a thread (`kproto_server.broker.broker`): their own event loop may block,
 # or not exist.
@@ -69,6 +70,10 @@ NO_OWNERS: Mapping[int, ReadyOwner] = {}
 def real_ms() -> float:
     """Return monotonic real time in milliseconds; `Clock` takes it as an argument."""
     return time.monotonic() * 1000.0
+
+
+def _nothing() -> None:
+    pass
 
 
 class EventLoop:
@@ -117,6 +122,10 @@ class EventLoop:
         with self._wake_lock, contextlib.suppress(BlockingIOError):  # a full pipe wakes the loop, too
             if not self._is_closed:  # trio's thread may still post after the end
                 self._wake_send.send(b"\0")
+
+    def iterate_again(self) -> None:
+        """Do not sleep before the next iteration; called in the loop's thread."""
+        self._posted.append(_nothing)
 
     def run(self, main: Callable[[], Awaitable[Any]]) -> Any:
         """Run ``main`` under trio, and the loop, until main has returned; return its result.

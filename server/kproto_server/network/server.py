@@ -47,6 +47,8 @@ DELIVER_S = 0.25
 """How long it then waits, at most, until clients have taken the responses that were made: none ends in its middle. The
 process ends within a second."""
 DRAIN_CHECK_S = 0.005
+TURNS_MS = 5.0
+"""After this time in one iteration, costly operations wait for the next one."""
 
 
 class PeriodicTask(Protocol):
@@ -127,7 +129,7 @@ class Server:
         self.state = state
         self.observations = observations
         self._periodic_tasks = periodic_tasks
-        self.dispatcher: Dispatcher = Dispatcher(state, observations)
+        self.dispatcher: Dispatcher = Dispatcher(state, observations, takes_turns=True)
         self._persistence = persistence
         self.request_log = request_log
         self.listeners: dict[int, NodeListener] = {}
@@ -146,13 +148,24 @@ class Server:
             loop.save_changes = persistence.save_changed_topics
 
     def _end_iteration(self) -> None:
-        """Have the log write what was appended, and runnable connections proceed, until neither has anything to do."""
+        """Have the log write what was appended, and runnable connections proceed, until neither has anything to do.
+
+        Costly operations have their turns here: one in each iteration, or more if they are short.
+        """
         persistence, dispatcher = self._persistence, self.dispatcher
+        turns_end_ms: float | None = None
         while True:
             if persistence is not None:
                 persistence.flush()
             if not dispatcher.runnable:
-                return
+                if not dispatcher.turns:
+                    return
+                if turns_end_ms is None:
+                    turns_end_ms = real_ms() + TURNS_MS
+                elif real_ms() >= turns_end_ms:
+                    self.loop.iterate_again()
+                    return
+                dispatcher.turns.popleft().complete()
             for connection in dispatcher.take_runnable():
                 if connection.on_runnable is not None:
                     connection.on_runnable()

@@ -7,12 +7,14 @@
 # all responses that can be sent now, as one piece of bytes. Everything happens in this call: there is no task and no
 # queue per request. `kproto_server.network.transport` owns the socket, calls `receive`, and sends the result.
 #
-# Three things delay a request or its response; `connection_state` has the states and transitions:
+# Four things delay a request or its response; `connection_state` has the states and transitions:
 #
 # - An earlier request is a delayed operation. It ends by its deadline or by its completion; the transport then calls
 #   `resume`, which returns the response of this request and of those behind it.
 # - An earlier response is deferred until the log is synced. The connection is put into `Dispatcher.runnable` then, and
 #   the transport calls `proceed` at the end of the loop's iteration.
+# - A costly request waits for its turn: a large one at the front of the backlog, or the next slice of a handler's work
+#   (`deferred.Turn`). It is delayed, and the event loop completes one turn after the other, with an iteration between.
 # - The responses of one call are larger than `RESPONSES_SIZE_MAX_BYTES`. The transport calls `proceed` after the client
 #   has taken them.
 #
@@ -36,13 +38,22 @@ from kproto.headers import explain_header_version, read_request_header, response
 from kproto_server.commit_cache.cache import CommitCache
 from kproto_server.requests.connection_state import DEFERRED, READY, TRANSITIONS, Event, State
 from kproto_server.requests.context import ConnectionInfo, RequestContext
-from kproto_server.requests.deferred import CloseConnection, DeferredResponse, DelayedOperation, NoResponse
+from kproto_server.requests.deferred import (
+    NO_RESPONSE,
+    CloseConnection,
+    DeferredResponse,
+    DelayedOperation,
+    NoResponse,
+    Turn,
+    at_turn,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto.message import Response
     from kproto_server.cluster.cluster import Node
+    from kproto_server.requests.deferred import Completion
     from kproto_server.requests.dispatcher import Dispatcher
     from kproto_server.requests.endpoint import Endpoint
 
@@ -100,7 +111,8 @@ class Delayed(NamedTuple):
     """The delayed operation that the connection waits for."""
 
     operation: DelayedOperation
-    exchange: Exchange
+    exchange: Exchange | None
+    """None: the request is at the front of the backlog, and is handled when its turn has come."""
 
 
 class Connection:
@@ -109,6 +121,7 @@ class Connection:
     __slots__ = (
         "_client_id",
         "_framing_error",
+        "_has_turn",
         "_learn",
         "_look_up",
         "_pending_size_bytes",
@@ -142,6 +155,8 @@ class Connection:
         self._reader = FrameReader(dispatcher.frame_size_max_bytes)
         self._framing_error: str | None = None
         """Why no frame can follow those in the backlog."""
+        self._has_turn = False
+        """Whether the large request at the front of the backlog is handled next."""
         self._client_id = ""
         """The client id of the latest request, for reports of a frame that has none."""
         commit_cache = CommitCache(dispatcher.cached_commits, dispatcher.observations, node, info)
@@ -187,8 +202,14 @@ class Connection:
         assert self.delayed is not None, "no operation is delayed"
         (operation, exchange), self.delayed = self.delayed, None
         self._enter(Event.COMPLETE)
+        if exchange is None:
+            self._has_turn = True
+            return self._handle_backlog(now_ms, [])
         try:
             result = operation.respond()
+            if isinstance(result, DelayedOperation):
+                self._wait(result, exchange)
+                return b""
             if isinstance(result, DeferredResponse):
                 # Its request left the backlog long ago, so it does not count in the size of pending requests.
                 responses = self._defer(self._deferred(result, exchange), 0)
@@ -364,6 +385,8 @@ class Connection:
             api_key, api_version, correlation_id, client_id, body_position = read_request_header(frame)
             self._client_id = client_id = client_id or ""  # null counts as empty (BA-4)
             endpoint = dispatcher.endpoint(api_key, api_version)
+            if len(frame) >= endpoint.turn_size_bytes and self._must_wait_for_turn(frame, now_ms):
+                return b""
             state = dispatcher.state
             # Named one by one: unpacking a tuple of them takes 12 % longer.
             context = RequestContext(
@@ -402,12 +425,31 @@ class Connection:
             return self._deferred(result, exchange)
         self.delayed = Delayed(result, exchange)
         self._enter(Event.DELAY)
-        completion = result.completion
+        self._complete_later(result.completion)
+        return b""
+
+    def _complete_later(self, completion: Completion | None) -> None:
         if completion is not None:
             completion.on_complete = self.make_runnable
-            if completion.is_complete:
+            if isinstance(completion, Turn):
+                self.dispatcher.queue(completion)
+            elif completion.is_complete:
                 self.make_runnable()
-        return b""
+
+    def _must_wait_for_turn(self, frame: bytes, now_ms: int) -> bool:
+        """Put a large request back to the front of the backlog until its turn, unless it has come.
+
+        A request that shares the sync of those before it does not wait: the log is the bottleneck then.
+        """
+        if self._has_turn or self.state is not READY or self.dispatcher.turns is None:
+            self._has_turn = False
+            return False
+        self.backlog.appendleft(frame)
+        turn = at_turn(lambda: NO_RESPONSE, now_ms)
+        self.delayed = Delayed(turn, None)
+        self._enter(Event.DELAY)
+        self._complete_later(turn.completion)
+        return True
 
     def _deferred(self, result: DeferredResponse, exchange: Exchange) -> Deferred:
         """Return what takes the place of a deferred response in the queue."""

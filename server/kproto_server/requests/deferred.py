@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kproto.errors import KprotoError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from kproto.message import Response
+
+
+R = TypeVar("R", bound="Response")
 
 
 class Completion:
@@ -34,6 +37,12 @@ class Completion:
                 self.on_complete()
 
 
+class Turn(Completion):
+    """Completes an operation when its turn has come: the event loop serves all connections between two turns."""
+
+    __slots__ = ()
+
+
 class DelayedOperation(NamedTuple):
     """A request that waits, like Kafka's ``DelayedOperation``: for a deadline in broker time or for its completion.
 
@@ -43,8 +52,30 @@ class DelayedOperation(NamedTuple):
 
     deadline_ms: int | None
     """None: only the completion ends the operation."""
-    respond: Callable[[], Response | DeferredResponse | NoResponse]
+    respond: Callable[[], Response | DelayedOperation | DeferredResponse | NoResponse]
+    """May return one more operation that the request waits for."""
     completion: Completion | None = None
+
+
+TURN_DEADLINE_MS = 60_000
+"""An operation that waits for its turn is done at the latest then. It also ends when its client sends no more."""
+
+
+def at_turn(
+    respond: Callable[[], Response | DelayedOperation | DeferredResponse | NoResponse], now_ms: int
+) -> DelayedOperation:
+    """Return the operation of a request whose work takes milliseconds: it waits for its turn."""
+    return DelayedOperation(now_ms + TURN_DEADLINE_MS, respond, Turn())
+
+
+def in_slices(steps: Generator[None, None, R], now_ms: int) -> R | DelayedOperation:
+    """Run a handler up to its next ``yield``; return its response, or an operation that continues at the next turn."""
+    try:
+        next(steps)
+    except StopIteration as end:
+        response: R = end.value
+        return response
+    return at_turn(lambda: in_slices(steps, now_ms), now_ms)
 
 
 class DeferredResponse:

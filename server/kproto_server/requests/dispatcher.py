@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kproto import registry
@@ -12,7 +13,7 @@ from kproto_server import handlers
 from kproto_server.commit_cache.cached_commits import CachedCommits
 from kproto_server.observation.observe import shortened
 from kproto_server.requests.deferred import CloseConnection
-from kproto_server.requests.endpoint import Endpoint, elements_max
+from kproto_server.requests.endpoint import Endpoint, elements_max, turn_size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kproto.message import Response
     from kproto_server.observation.observe import Observations
     from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import Turn
     from kproto_server.state import BrokerState
 
 
@@ -41,8 +43,12 @@ class Runnable(Protocol):
 class Dispatcher:
     """Finds the endpoint of a request, and knows the connections that have something to do."""
 
-    def __init__(self, state: BrokerState, observations: Observations, *, caches_commits: bool = True) -> None:
-        """``caches_commits``: False: every commit takes the reference path; the responses are the same (D13)."""
+    def __init__(
+        self, state: BrokerState, observations: Observations, *, caches_commits: bool = True, takes_turns: bool = False
+    ) -> None:
+        """``caches_commits``: False: every commit takes the reference path; the responses are the same (D13).
+        ``takes_turns``: costly requests wait in `turns`, which the owner of the dispatcher completes.
+        """
         self.state = state
         self.observations = observations
         # The cache puts offsets into the bytes of an earlier record batch, which must not be compressed.
@@ -52,6 +58,8 @@ class Dispatcher:
         )
         self.runnable: dict[Runnable, None] = {}
         """Connections with responses to send, or whose delayed operation is complete; see `take_runnable`."""
+        self.turns: deque[Turn] | None = deque() if takes_turns else None
+        """Operations that wait for their turn, the first one first; None: none waits."""
         self.frame_size_max_bytes: int = state.settings.current.int("socket.request.max.bytes")
         self._warned: set[tuple[int, str]] = set()
         """API key and client software of each warning of an API that does nothing."""
@@ -63,6 +71,13 @@ class Dispatcher:
         connections = list(self.runnable)
         self.runnable.clear()
         return connections
+
+    def queue(self, turn: Turn) -> None:
+        """Have an operation wait for its turn."""
+        if self.turns is None:
+            turn.complete()
+        else:
+            self.turns.append(turn)
 
     def shares_sync(self, frame: bytes) -> bool:
         """Whether a request only appends to the log, so that it may be handled before an earlier one is synced."""
@@ -102,6 +117,7 @@ class Dispatcher:
             handle=handlers.handler(api_key) if api_key in handlers.HANDLED else self._unsupported(api_key),
             encode=codec.encode_response,
             response_header_version=codec.response_header_version,
+            turn_size_bytes=turn_size_bytes(api_key),
             fail=lambda request, error: handlers.failure(request, api_version, error),
         )
 

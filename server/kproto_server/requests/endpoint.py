@@ -17,13 +17,24 @@ def _no_response(request: Any, error: StringTooLong) -> Response:
     raise error
 
 
-REQUEST_CPU_MAX_US = 150_000
+REQUEST_CPU_MAX_US = 75_000
 """CPU time that the elements of one request may take, on a machine of 2020, for `elements_max`."""
 ELEMENT_CPU_US = 6
 """CPU time of one element of a request: to decode it, to handle it, and to encode what the response has for it."""
 ELEMENT_CPU_US_BY_KEY = {1: 3, 2: 3, 8: 3, 9: 3, 19: 15, 32: 30}
 """The same, by API key, of APIs that differ: of partitions, which are half of a request's elements at most or cost
 less than topics, and of topics whose response lists their configs."""
+
+
+TURN_SIZE_BYTES = 4096
+"""Size of requests that wait for their turn: as many elements of one byte each take 25 ms."""
+TURN_SIZE_BYTES_OF_RECORDS = 1 << 16
+"""The same for Produce, whose bytes are records."""
+
+
+def turn_size_bytes(api_key: int) -> int:
+    """Return the size from which requests of an API wait for their turn."""
+    return TURN_SIZE_BYTES if api_key else TURN_SIZE_BYTES_OF_RECORDS
 
 
 def elements_max(api_key: int) -> int:
@@ -50,6 +61,8 @@ class Endpoint(NamedTuple):
     encode: Callable[[Any], bytes]
     """Returns the body of a response."""
     response_header_version: int
+    turn_size_bytes: int = TURN_SIZE_BYTES
+    """Requests of this size or more wait for their turn (`kproto_server.requests.deferred.Turn`)."""
     reports_errors: bool = True
     """Whether error codes in responses are reported (`Observations`)."""
     fail: Callable[[Any, StringTooLong], Response] = _no_response

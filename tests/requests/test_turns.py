@@ -1,0 +1,148 @@
+"""Costly requests wait for their turn: other connections are served before, and the order of responses is kept.
+
+Method. Two connections of a dispatcher whose turns the test completes, one after the other, as the event loop does.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.headers import request_frame
+from kproto.message import Request
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.k03_metadata import MetadataRequest
+from kproto.messages.k12_heartbeat import HeartbeatRequest
+from kproto.messages.k15_describe_groups import DescribeGroupsRequest
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
+from kproto_server.handlers.k01_fetch import RESPONSE_MAX_BYTES, SMALL_BYTES
+from kproto_server.handlers.k03_metadata import SLICE_PARTITIONS
+from kproto_server.observation.observe import Observations
+from kproto_server.requests.connection import Connection
+from kproto_server.requests.connection_state import DELAYED
+from kproto_server.requests.context import ConnectionInfo
+from kproto_server.requests.dispatcher import Dispatcher
+from kproto_server.requests.endpoint import TURN_SIZE_BYTES
+from kproto_server.testing import InMemoryBroker
+from tests.coordinator.broker_state import NOW_MS, new_state
+
+LARGE = DescribeGroupsRequest(groups=("g",) * TURN_SIZE_BYTES)
+SMALL = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+BATCH_BYTES = 1 << 20
+
+
+def frame(request: Request, version: int, correlation_id: int) -> bytes:
+    return request_frame(request, version, correlation_id=correlation_id)
+
+
+def ids(data: bytes) -> list[int]:
+    """Return the correlation ids of responses."""
+    found, position = [], 0
+    while position < len(data):
+        found.append(int.from_bytes(data[position + 4 : position + 8], "big"))
+        position += 4 + int.from_bytes(data[position : position + 4], "big")
+    return found
+
+
+@pytest.fixture
+def dispatcher() -> Dispatcher:
+    return Dispatcher(new_state(topics={"t": 1}), Observations(), takes_turns=True)
+
+
+def connect(dispatcher: Dispatcher) -> Connection:
+    return Connection(dispatcher, dispatcher.state.cluster.nodes[1], ConnectionInfo("/127.0.0.1"))
+
+
+def take_turn(dispatcher: Dispatcher, connection: Connection) -> bytes:
+    """Complete the first turn and return what the connection responds."""
+    assert dispatcher.turns
+    dispatcher.turns.popleft().complete()
+    assert dispatcher.take_runnable() == [connection]
+    return connection.resume(NOW_MS)
+
+
+def test_a_large_request_waits_while_others_are_served(dispatcher: Dispatcher) -> None:
+    costly, other = connect(dispatcher), connect(dispatcher)
+    assert costly.receive(frame(LARGE, 0, 1), NOW_MS) == b""
+    assert costly.state is DELAYED
+    assert ids(other.receive(frame(SMALL, 0, 7), NOW_MS)) == [7]
+    assert ids(take_turn(dispatcher, costly)) == [1]
+
+
+def test_the_requests_behind_a_large_one_keep_their_order(dispatcher: Dispatcher) -> None:
+    costly = connect(dispatcher)
+    sent = frame(SMALL, 0, 1) + frame(LARGE, 0, 2) + frame(SMALL, 0, 3) + frame(LARGE, 0, 4) + frame(SMALL, 0, 5)
+    assert ids(costly.receive(sent, NOW_MS)) == [1]
+    assert ids(take_turn(dispatcher, costly)) == [2, 3]
+    assert ids(take_turn(dispatcher, costly)) == [4, 5]
+    assert not dispatcher.turns
+
+
+def test_each_connection_has_one_turn_at_a_time(dispatcher: Dispatcher) -> None:
+    first, second = connect(dispatcher), connect(dispatcher)
+    first.receive(frame(LARGE, 0, 1) + frame(LARGE, 0, 2), NOW_MS)
+    second.receive(frame(LARGE, 0, 3), NOW_MS)
+    assert ids(take_turn(dispatcher, first)) == [1]
+    assert ids(take_turn(dispatcher, second)) == [3]
+    assert ids(take_turn(dispatcher, first)) == [2]
+
+
+def test_a_client_that_has_gone_has_no_turn(dispatcher: Dispatcher) -> None:
+    costly = connect(dispatcher)
+    costly.receive(frame(LARGE, 0, 1), NOW_MS)
+    costly.abandon()
+    assert dispatcher.turns
+    dispatcher.turns.popleft().complete()
+    assert dispatcher.take_runnable() == []
+
+
+def test_a_description_of_many_partitions_is_made_in_slices() -> None:
+    topics = dict.fromkeys(("a", "b", "c"), SLICE_PARTITIONS // 2 + 1)
+    dispatcher = Dispatcher(new_state(topics=topics), Observations(), takes_turns=True)
+    client = connect(dispatcher)
+    assert client.receive(frame(MetadataRequest(topics=None), 1, 1), NOW_MS) == b""
+    # A topic may be deleted between two slices.
+    dispatcher.state.cluster.delete_topic("c")
+    assert take_turn(dispatcher, client) == b""
+    assert ids(take_turn(dispatcher, client)) == [1]
+
+
+def produce(broker: InMemoryBroker, count: int) -> None:
+    records = build_record_batch([Record(b"k", bytes(BATCH_BYTES))])
+    topics = (TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=records),)),)
+    client = broker.connect()
+    for _ in range(count):
+        client.ask(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), 7)
+
+
+def fetch(max_bytes: int, max_wait_ms: int = 0, min_bytes: int = 1) -> FetchRequest:
+    partitions = (FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=max_bytes),)
+    topics = (FetchTopic(topic="t", partitions=partitions),)
+    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, topics=topics)
+
+
+def test_a_fetch_returns_no_more_than_the_limit_of_the_broker() -> None:
+    broker = InMemoryBroker(topics={"t": 1}, settings={"message.max.bytes": str(2 * BATCH_BYTES)})
+    produce(broker, RESPONSE_MAX_BYTES // BATCH_BYTES + 2)
+    response = broker.connect().ask(fetch(2**31 - 1), 4)
+    size = len(response.responses[0].partitions[0].records)  # type: ignore[attr-defined]  # a FetchResponse
+    assert RESPONSE_MAX_BYTES - 2 * BATCH_BYTES < size <= RESPONSE_MAX_BYTES
+
+
+def test_a_fetch_of_many_records_returns_as_many_after_its_turn_as_it_wanted() -> None:
+    broker = InMemoryBroker(topics={"t": 1}, settings={"message.max.bytes": str(2 * BATCH_BYTES)})
+    produce(broker, 6)
+    wanted = SMALL_BYTES + 2 * BATCH_BYTES + 1000
+    response = broker.connect().ask(fetch(wanted), 4)
+    assert len(response.responses[0].partitions[0].records) > SMALL_BYTES  # type: ignore[attr-defined]  # as above
+
+
+def test_a_fetch_that_wants_more_than_there_is_waits_after_its_turn() -> None:
+    broker = InMemoryBroker(topics={"t": 1}, settings={"message.max.bytes": str(2 * BATCH_BYTES)})
+    produce(broker, 4)
+    client = broker.connect()
+    client.send(fetch(20 * BATCH_BYTES, max_wait_ms=500, min_bytes=10 * BATCH_BYTES), 4)
+    assert not client.responses
+    broker.advance(milliseconds=500)
+    assert len(client.responses) == 1

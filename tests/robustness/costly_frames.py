@@ -1,0 +1,162 @@
+"""Requests of up to a megabyte that cost a broker as much as possible, as bytes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+from kproto import registry
+from kproto.declaration import TaggedField
+from kproto.headers import RequestHeader
+from kproto.message import Request
+from kproto.messages import APIS
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k03_metadata import MetadataRequest
+from kproto.records.compression import Compression
+from kproto.records.message_set import build_message_set
+from kproto.records.record import Record, RecordHeader
+from kproto.records.record_batch import build_record_batch
+from kproto_server.handlers import HANDLED
+from kproto_server.releases.kafka_version import LATEST, KafkaVersion
+from kproto_server.requests.endpoint import elements_max
+from tests.codec.strategies import made
+from tests.robustness.long_requests import Content, LongArray, long_arrays
+
+SIZE_MAX_BYTES = 1 << 20
+RECORD_TOPICS = ("plain", "compacted", "recompressed")
+"""Topics of one partition: as the broker has them by default, with compaction, and with another compression."""
+REFUSED_SHARE = 0.05
+UNSUPPORTED_SHARE = 0.2
+"""APIs that only respond with an error, of all of these in a run."""
+MALFORMED = b"\xff\xfe"
+
+
+class CostlyFrame(NamedTuple):
+    """One request with its size before it."""
+
+    name: str
+    data: bytes
+
+
+Make = Callable[[], bytes]
+
+
+def frame(body: bytes, api_key: int, version: int, tags: tuple[TaggedField, ...] = ()) -> bytes:
+    """Return a request with its size before it; ``tags``: the tagged fields of its header."""
+    header_version = registry.header_versions(api_key, version)[0]
+    value: RequestHeader = made(RequestHeader, (api_key, version, 1, "cost", tags if header_version == 2 else ()))
+    header = value.encode(header_version)
+    return (len(header) + len(body)).to_bytes(4, "big") + header + body
+
+
+def costly_frames(chance: random.Random) -> Iterator[CostlyFrame]:
+    """Yield requests of all kinds in random order, forever."""
+    served = KafkaVersion.named(LATEST).api_versions
+    kinds: list[tuple[str, Make]] = list(_record_kinds())
+    for api_key, (first, last) in served.items():
+        if api_key not in HANDLED and chance.random() > UNSUPPORTED_SHARE:
+            continue
+        for version in {first, last, chance.randint(first, last)}:
+            kinds += _kinds_of(api_key, version)
+    while True:
+        chance.shuffle(kinds)
+        for name, make in kinds:
+            # Most requests of 1 MB are refused for their elements, and take long to make.
+            if name.endswith("1 MB") and chance.random() > REFUSED_SHARE:
+                continue
+            data = make()
+            if len(data) <= SIZE_MAX_BYTES + 4:
+                yield CostlyFrame(name, data)
+
+
+def _kinds_of(api_key: int, version: int) -> Iterator[tuple[str, Make]]:
+    name = f"{APIS[api_key]} v{version}"
+    for array in long_arrays(api_key, version):
+        for content in Content:
+            yield f"{array}, {content}, 1 MB", lambda a=array, c=content: _of_size(a, c)  # type: ignore[misc]
+            yield f"{array}, {content}, accepted", lambda a=array, c=content: _accepted(a, c)  # type: ignore[misc]
+    if registry.request_class(api_key)._flexible.covers(version):
+        yield f"{name}, tags of the header", lambda: frame(b"", api_key, version, _tags(400_000))
+        yield f"{name}, tags of the body", lambda: frame(_with_tags(api_key, version, 250_000), api_key, version)
+    yield f"{name}, malformed", lambda: frame(MALFORMED * (SIZE_MAX_BYTES // 2 - 100), api_key, version)
+    yield f"{name}, zeros", lambda: frame(bytes(SIZE_MAX_BYTES - 100), api_key, version)
+
+
+def _of_size(array: LongArray, content: Content) -> bytes:
+    small, large = (len(_encoded(array.request(count, content), array.version)) for count in (100, 200))
+    count = int((SIZE_MAX_BYTES - 2000) / max((large - small) / 100, 1)) * 9 // 10
+    return _encoded(array.request(count, content), array.version)
+
+
+def _accepted(array: LongArray, content: Content) -> bytes:
+    """Return the longest request that is not refused for its elements."""
+    depth = array.path.count(".") + 1
+    levels_within = {1: 2}.get(depth, 1) if array.api_key in (0, 1, 2, 8, 9, 23) else 1
+    request = array.request((elements_max(array.api_key) - 10) // levels_within, content)
+    return _encoded(request, array.version)
+
+
+def _encoded(request: Request, version: int) -> bytes:
+    return frame(request.encode(version), type(request)._api_key, version)
+
+
+@cache
+def _tags(count: int) -> tuple[TaggedField, ...]:
+    return tuple(TaggedField(number, b"") for number in range(100, count // 2))
+
+
+def _with_tags(api_key: int, version: int, count: int) -> bytes:
+    """Return a body whose first bytes are a count of tagged fields, for requests that begin with their tags, or end."""
+    cls = registry.request_class(api_key)
+    arrays = long_arrays(api_key, version)
+    request = LongArray(api_key, version, arrays[0].path if arrays else "").request(1, Content.EMPTY)
+    value: Request = made(cls, (*request[:-1], _tags(count)))  # type: ignore[index]  # a tuple
+    return value.encode(version)
+
+
+def _record_kinds() -> Iterator[tuple[str, Make]]:
+    for topic in RECORD_TOPICS:
+        for name, make in RECORDS.items():
+            yield f"Produce v7 {topic}, {name}", lambda t=topic, m=make: _produce(t, m(), 7)  # type: ignore[misc]
+        for name, make in MESSAGES.items():
+            yield f"Produce v2 {topic}, {name}", lambda t=topic, m=make: _produce(t, m(), 2)  # type: ignore[misc]
+    yield "Metadata v9, all topics", lambda: _encoded(MetadataRequest(topics=None), 9)
+
+
+def _produce(topic: str, records: bytes, version: int) -> bytes:
+    partitions = (PartitionProduceData(index=0, records=records),)
+    topics = (TopicProduceData(name=topic, partition_data=partitions),)
+    return _encoded(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), version)
+
+
+def _batch(count: int, key: bytes | None = b"k", compression: Compression = Compression.NONE) -> bytes:
+    records = (Record(key, None, offset=offset, timestamp=1) for offset in range(count))
+    return build_record_batch(records, compression=compression)
+
+
+@cache
+def _bomb() -> bytes:
+    """Return a batch of 1 MB that has 100 MB when it is decompressed, in one record."""
+    return build_record_batch([Record(b"k", bytes(100 << 20))], compression=Compression.GZIP)
+
+
+RECORDS: dict[str, Make] = {
+    "many small records": cache(lambda: _batch(100_000)),
+    "many compressed records": cache(lambda: _batch(200_000, compression=Compression.GZIP)),
+    "many headers": cache(lambda: build_record_batch([Record(b"k", b"v", headers=(RecordHeader("", b""),) * 300_000)])),
+    "a record that decompresses to 100 MB": _bomb,
+    "many batches": cache(lambda: b"".join(_batch(1) for _ in range(14_000))),
+    "one large record": cache(lambda: build_record_batch([Record(b"k", bytes(900_000))])),
+}
+MESSAGES: dict[str, Make] = {
+    "many small messages": cache(lambda: build_message_set([Record(b"k", b"", timestamp=1)] * 25_000, magic=1)),
+    "many compressed messages": cache(
+        lambda: build_message_set(
+            [Record(b"k", b"", offset=offset, timestamp=1) for offset in range(100_000)],
+            magic=1,
+            compression=Compression.GZIP,
+        )
+    ),
+}

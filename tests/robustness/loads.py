@@ -1,0 +1,112 @@
+"""Loads of many clients, or of large topics, whose single requests are all legitimate."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.k03_metadata import MetadataRequest
+from kproto.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from kproto.messages.k20_delete_topics import DeleteTopicsRequest
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
+from tests.network.raw_client import RawClient
+from tests.robustness.broker_process import BrokerProcess
+from tests.robustness.measured_broker import Cost, cost_of
+
+FETCHING_CLIENTS = 60
+FETCHED_BATCHES = 100
+CONNECTIONS = 1500
+LARGE_TOPICS = 6
+PARTITIONS = 9900
+
+
+def fetch_by_many(broker: BrokerProcess) -> Cost:
+    """60 clients fetch 100 MB each, at the same time."""
+    batch = build_record_batch([Record(b"k", bytes(1_000_000))])
+    with RawClient(broker.address) as client:
+        partitions = (PartitionProduceData(index=0, records=batch),)
+        topics = (TopicProduceData(name="fetched", partition_data=partitions),)
+        produce = ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics)
+        client.ask(CreateTopicsRequest(topics=(_topic("fetched", 1),), timeout_ms=1000), 4)
+        for _ in range(FETCHED_BATCHES):
+            client.ask(produce, 7)
+    size = FETCHED_BATCHES * len(batch)
+    fetched = (FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=size),)
+    fetch = FetchRequest(
+        max_wait_ms=0, min_bytes=0, max_bytes=size, topics=(FetchTopic(topic="fetched", partitions=fetched),)
+    )
+
+    def fetch_all() -> int:
+        with ExitStack() as stack:
+            clients = [stack.enter_context(RawClient(broker.address)) for _ in range(FETCHING_CLIENTS)]
+            sizes: list[int] = []
+            threads = [threading.Thread(target=lambda c=c: sizes.append(_drain(c))) for c in clients]
+            for client in clients:
+                client.send((fetch, 4))
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        return sum(sizes)
+
+    cost = cost_of(broker, fetch_all)
+    with RawClient(broker.address) as client:
+        client.ask(DeleteTopicsRequest(topic_names=("fetched",), timeout_ms=1000), 1)
+    return cost
+
+
+def _drain(client: RawClient) -> int:
+    """Take a response without keeping it; return its size, or 0 if the connection ends before."""
+    buffer = bytearray(1 << 20)
+    size = left = int.from_bytes(client.socket.recv(4, socket.MSG_WAITALL), "big")
+    while left > 0:
+        received = client.socket.recv_into(buffer)
+        if not received:
+            return 0
+        left -= received
+    return size
+
+
+def ask_by_many(broker: BrokerProcess) -> Cost:
+    """Hundreds of connections, each of which asks for all topics at the same time."""
+
+    def ask_all() -> int:
+        with ExitStack() as stack:
+            clients = [stack.enter_context(RawClient(broker.address)) for _ in range(CONNECTIONS)]
+            for client in clients:
+                client.send((MetadataRequest(topics=()), 1))
+            return sum(len(client.read_frame()) for client in clients)
+
+    return cost_of(broker, ask_all)
+
+
+def large_topics(broker: BrokerProcess) -> Cost:
+    """Topics of nearly 10,000 partitions are created, described and deleted."""
+    names = [f"large{index}" for index in range(LARGE_TOPICS)]
+
+    def use() -> int:
+        with RawClient(broker.address) as client:
+            for name in names:
+                client.ask(CreateTopicsRequest(topics=(_topic(name, PARTITIONS),), timeout_ms=1000), 4)
+            client.send((MetadataRequest(topics=None), 9))
+            size = len(client.read_frame())
+            client.ask(DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=1000), 1)
+        return size
+
+    return cost_of(broker, use)
+
+
+def _topic(name: str, count: int) -> CreatableTopic:
+    return CreatableTopic(name=name, num_partitions=count, replication_factor=1, assignments=(), configs=())
+
+
+LOADS: dict[str, Callable[[BrokerProcess], Cost]] = {
+    "60 clients fetch 100 MB each": fetch_by_many,
+    f"{CONNECTIONS} connections at once": ask_by_many,
+    f"{LARGE_TOPICS} topics of {PARTITIONS} partitions": large_topics,
+}
