@@ -124,14 +124,17 @@ def test_timers_of_before_do_not_fire(broker: Broker) -> None:
 
 
 def test_a_reset_is_fast(broker: Broker) -> None:
-    """The limit is ten times the documented one, which bench/ measures."""
+    """In CPU time of the broker's thread; the limit is ten times the documented one, which bench/ measures."""
+
+    def cpu_s() -> float:
+        return broker._call(lambda server: time.thread_time())
 
     def once(new_ports: bool) -> float:
         with connect(broker) as client:
             assert commit_offset(client) == 0
-        started = time.perf_counter()
+        started = cpu_s()
         broker.reset(new_ports=new_ports)
-        return time.perf_counter() - started
+        return cpu_s() - started
 
     assert statistics.median(once(new_ports=bool(number % 2)) for number in range(20)) < 0.050
 

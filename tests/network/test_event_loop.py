@@ -10,9 +10,9 @@ import trio
 from kproto_server.clock import Clock, ClockMode
 from kproto_server.network.event_loop import EventLoop
 from kproto_server.network.poller import READ
+from tests.waiting import LIMIT_S
 
 NOW_MS = 1_000_000
-LIMIT_S = 10.0
 
 
 class Reader:

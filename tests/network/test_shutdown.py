@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+import trio
+from trio.testing import MockClock
 
 from kproto.messages.k09_offset_fetch import OffsetFetchRequest
 from kproto.messages.k16_list_groups import ListGroupsRequest
 from kproto_server.broker.broker import Broker
+from kproto_server.network.listening import reserve
+from kproto_server.network.server import DELIVER_S, RESPOND_S, NodeListener
 from tests.commandline.commands import LIMIT_S, Process, kproto_started, line_of
 from tests.coordinator.broker_state import Offsets, commit_request
 from tests.network.raw_client import RawClient
@@ -28,8 +31,13 @@ GROUPS = (ListGroupsRequest(), 0)
 COMMIT = (commit_request("g", {"t": {0: 7}}), 2)
 CLIENTS = 4
 IN_FLIGHT = 50
-EXIT_LIMIT_S = 5.0
-"""Five times what is documented: the machine that runs tests is busy."""
+
+
+@pytest.fixture
+def without_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker in this process responds to everything that has arrived, however slow the machine is."""
+    monkeypatch.setattr("kproto_server.network.server.RESPOND_S", LIMIT_S)
+
 
 both_signals = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 
@@ -44,11 +52,12 @@ def serving(*flags: str) -> Iterator[tuple[Process, str]]:
 
 
 def end(process: Process, number: int = signal.SIGTERM) -> None:
-    """Send a signal; the process must exit with 0, in time, without a traceback."""
-    started = time.monotonic()
+    """Send a signal; the process must exit with 0, without a traceback.
+
+    `test_a_shutdown_takes_half_a_second` has the time that it may take; on a busy machine a process takes any.
+    """
     process.send_signal(number)
     _, errors = process.communicate(timeout=LIMIT_S)
-    assert time.monotonic() - started < EXIT_LIMIT_S
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
 
@@ -97,11 +106,49 @@ def test_requests_sent_before_the_signal_get_responses() -> None:
         assert client.read_ids_to_the_end() == sent
 
 
-def test_delayed_operations_complete_at_the_shutdown() -> None:
-    with serving() as (process, address), RawClient(address) as client:
+def test_delayed_operations_complete_at_the_shutdown(without_time_limit: None) -> None:
+    with Broker.running() as broker, RawClient(broker.bootstrap_servers) as client:
+        assert commit_offset(client) == 0
         sent = client.send(*[(long_poll(60_000), 4), GROUPS] * 20)
-        end(process)
-        assert client.read_ids_to_the_end() == sent
+        with stopping(broker):
+            assert client.read_ids_to_the_end() == sent
+
+
+class SlowTransport:
+    """A connection whose client takes no response; it counts what the shutdown does with it."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def finish(self) -> None:
+        self.calls.append("finish")
+
+    def drop_backlog(self) -> None:
+        self.calls.append("drop_backlog")
+
+    def close_if_delivered(self) -> None:
+        """It is not delivered."""
+
+
+def test_a_shutdown_takes_half_a_second() -> None:
+    """By a virtual clock: the time that the broker waits for clients that take no responses."""
+    socket = reserve("127.0.0.1", 0)
+    loop, server = Broker()._assemble([socket])
+    listener = server.listeners[1] = NodeListener(server.state.cluster.nodes[1], socket)
+    slow = SlowTransport()
+    listener.transports.add(slow)  # type: ignore[arg-type]  # has the methods that are called
+
+    async def elapsed_s() -> float:
+        started = trio.current_time()
+        await server._drain()
+        return trio.current_time() - started
+
+    try:
+        assert trio.run(elapsed_s, clock=MockClock(autojump_threshold=0)) == pytest.approx(RESPOND_S + DELIVER_S)
+        assert slow.calls == ["finish", "drop_backlog"]
+    finally:
+        loop.poller.close()
+        socket.close()
 
 
 PARTITIONS = 100
@@ -131,11 +178,8 @@ def broker_with_much() -> Iterator[tuple[Broker, RawClient]]:
             yield broker, client
 
 
-def test_a_client_with_a_small_buffer_receives_all_responses_before_the_broker_ends(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_client_with_a_small_buffer_receives_all_responses_before_the_broker_ends(without_time_limit: None) -> None:
     """The broker waits for the client, here without a limit of time: the client may be slow."""
-    monkeypatch.setattr("kproto_server.network.server.RESPOND_S", LIMIT_S)
     with broker_with_much() as (broker, client):
         sent = client.send(*[ALL_OFFSETS] * 80)
         with stopping(broker):
@@ -227,7 +271,7 @@ def test_two_processes_are_independent() -> None:
         end(second)
 
 
-def test_a_broker_in_this_process_shuts_down_cleanly() -> None:
+def test_a_broker_in_this_process_shuts_down_cleanly(without_time_limit: None) -> None:
     broker = Broker()
     broker.start()
     with RawClient(broker.bootstrap_servers) as idle, RawClient(broker.bootstrap_servers) as client:

@@ -379,11 +379,15 @@ class Server:
             return
         while True:
             await trio.sleep(max(limit_ms / 1000.0 / 4, 0.05))
-            oldest = real_ms() - limit_ms
-            for transport in self._transports():
-                if transport.active_ms < oldest and not transport.is_waiting:
-                    logger.info("%s: closed: idle for connections.max.idle.ms, %d ms", transport.client, limit_ms)
-                    transport.close()
+            self.close_idle(real_ms() - limit_ms)
+
+    def close_idle(self, since_real_ms: float) -> None:
+        """Close the connections without traffic since a real time; one whose request waits is not idle."""
+        for transport in self._transports():
+            if transport.active_ms < since_real_ms and not transport.is_waiting:
+                limit_ms = self.state.settings.current.int("connections.max.idle.ms")
+                logger.info("%s: closed: idle for connections.max.idle.ms, %d ms", transport.client, limit_ms)
+                transport.close()
 
     async def _drain(self) -> None:
         """Respond to the requests that have arrived, then wait until clients have the responses; both within limits.
