@@ -80,7 +80,7 @@ def test_a_broker_that_fails_to_start_leaves_no_port_file_and_removes_a_stale_on
     damaged = tmp_path / "data"
     damaged.mkdir()
     (damaged / "topics.json").write_text("[[[")
-    for words in (["--data-dir", str(damaged)], ["--host", "192.0.2.7"], ["--brokers", "none"]):
+    for words in (["--data-dir", str(damaged)], ["--host", "192.0.2.7"], ["--brokers", "none"], ["--nonsense"]):
         port_file.write_text("127.0.0.1:1\n")
         done = kproto("serve", "--port", "0", "--port-file", str(port_file), *words)
         assert (done.returncode, done.stdout, port_file.exists()) == (2, "", False), done.stderr

@@ -96,12 +96,14 @@ def _fish() -> str:
     lines = ["# fish completion of kproto: kproto completion fish | source", "complete -c kproto -f"]
     for begin, found in words().items():
         parts = begin.split()
-        names = " ".join(found[:])
+        names = " ".join(found)
         condition = "__fish_use_subcommand" if not parts else f"__fish_seen_subcommand_from {parts[0]}"
         if len(parts) == 2:
             condition += f"; and __fish_seen_subcommand_from {parts[1]}"
         elif begin in ("log", "scenario"):
             condition += f"; and not __fish_seen_subcommand_from {names}"
+        elif parts:  # `kproto run` is not `kproto scenario run`
+            condition += "; and not __fish_seen_subcommand_from log scenario"
         arguments = " ".join(name for name in found if not name.startswith("--"))
         if arguments:
             lines.append(f"complete -c kproto -n '{condition}' -a '{arguments}'")

@@ -34,10 +34,10 @@ def serve_options(words: Sequence[str]) -> ServeOptions:
     """
     from kproto_server.commandline.options import ServeOptions
 
+    _remove_port_file(words)
     given, _ = SERVE.parse(words)
     port_file = last(given, "--port-file")
-    if port_file is not None:  # before all else: that of an earlier broker must not outlive a failed start
-        output_file.remove(port_file)
+    if port_file is not None:
         _check_writable(SERVE, "--port-file", port_file)
     configured = configuration(SERVE, given, _kafka_version(SERVE, given), has_listeners=True)
     broker = _broker(SERVE, given, configured.settings, default_log_level="info")
@@ -53,6 +53,14 @@ def serve_options(words: Sequence[str]) -> ServeOptions:
         quiet="--quiet" in given,
         report=_report(SERVE, given) if REPORT_NAMES & given.keys() else None,
     )
+
+
+def _remove_port_file(words: Sequence[str]) -> None:
+    """Remove the port file of an earlier broker, even if the command line is wrong."""
+    for number, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name == "--port-file" and (equals or words[number + 1 :]):
+            output_file.remove(value if equals else words[number + 1])
 
 
 def run_options(words: Sequence[str]) -> RunOptions:
