@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kproto.errors import (
     CommandLineError,
+    ContentTooLarge,
     CorruptBatch,
     CorruptLog,
     DecodeError,
@@ -24,6 +25,7 @@ from kproto.errors import (
 
 __all__ = [
     "CommandLineError",
+    "ContentTooLarge",
     "CorruptBatch",
     "CorruptLog",
     "DecodeError",

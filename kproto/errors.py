@@ -10,7 +10,8 @@ that a caller asked for something that does not exist, or that a log cannot be r
     │   │       └── StringTooLong
     │   ├── RemoteProtocolError  the peer sent bytes that are not what they claim to be
     │   │   ├── DecodeError
-    │   │   │   └── CorruptBatch
+    │   │   │   ├── CorruptBatch
+    │   │   │   └── ContentTooLarge
     │   │   ├── TooManyElements
     │   │   └── FrameTooLarge
     │   └── UnsupportedVersion
@@ -59,6 +60,10 @@ class DecodeError(RemoteProtocolError):
 
 class CorruptBatch(DecodeError):
     """The checksum of a batch does not match its content; a broker responds to such a Produce with CORRUPT_MESSAGE."""
+
+
+class ContentTooLarge(DecodeError):
+    """The records of a batch have more bytes when decompressed than the caller accepts."""
 
 
 class TooManyElements(RemoteProtocolError):

@@ -14,7 +14,7 @@ import zlib
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, assert_never
 
-from kproto.errors import DecodeError, MissingPackage
+from kproto.errors import ContentTooLarge, DecodeError, MissingPackage
 from kproto.framing import FRAME_SIZE_MAX
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def decompress(compression: Compression, data: bytes, *, magic: int = 2, limit: 
     """Return the uncompressed content.
 
     Raises:
+        ContentTooLarge: gzip or Snappy with more content than the limit.
         DecodeError: the data is not of this compression, is truncated, or has more content than the limit.
         MissingPackage: the compression needs a package that is not installed.
     """
@@ -119,8 +120,8 @@ def _refuse(compression: Compression, reason: str) -> DecodeError:
     return DecodeError(f"records ({compression.name.lower()})", 0, reason)
 
 
-def _too_large(compression: Compression, limit: int) -> DecodeError:
-    return _refuse(compression, f"more than {limit} bytes of content")
+def _too_large(compression: Compression, limit: int) -> ContentTooLarge:
+    return ContentTooLarge(f"records ({compression.name.lower()})", 0, f"more than {limit} bytes of content")
 
 
 def _gunzip(data: bytes, limit: int) -> bytes:

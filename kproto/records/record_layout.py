@@ -16,7 +16,7 @@ from kproto.records.record import RECORD_SIZE_MIN
 from kproto.records.varint import more_varlong
 from kproto.runtime import Malformed, more_uvarint
 
-RUN_MIN, RUN_MAX = 8, 1024
+RUN_MIN, RUN_MAX = 32, 1024
 """Records for which a run is worth its checks, and the records that one attempt checks."""
 ATTEMPTS_MAX = 4
 """Attempts in succession that find no run, before no more are made: the records have different sizes."""

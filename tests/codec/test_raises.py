@@ -20,6 +20,7 @@ from kproto import registry
 from kproto.client_connection import ClientConnection
 from kproto.declaration import TaggedField
 from kproto.errors import (
+    ContentTooLarge,
     CorruptBatch,
     DecodeError,
     EncodeError,
@@ -143,6 +144,9 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ("records.compression.compression_of", DecodeError): lambda: compression.compression_of(7, "attributes", 0),
     ("records.compression.compress", MissingPackage): lambda: compression.compress(Compression.ZSTD, b""),
     ("records.compression.decompress", DecodeError): lambda: compression.decompress(Compression.GZIP, b"no gzip"),
+    ("records.compression.decompress", ContentTooLarge): lambda: compression.decompress(
+        Compression.GZIP, compression.compress(Compression.GZIP, b"12"), limit=1
+    ),
     ("records.compression.decompress", MissingPackage): lambda: compression.decompress(Compression.ZSTD, b""),
     ("records.consumer_protocol.read_subscription", DecodeError): lambda: consumer_protocol.read_subscription(b""),
     ("records.consumer_protocol.read_assignment", DecodeError): lambda: consumer_protocol.read_assignment(b""),

@@ -11,6 +11,7 @@ from kproto import registry
 from kproto.client_connection import ClientConnection
 from kproto.declaration import TaggedField
 from kproto.errors import (
+    ContentTooLarge,
     CorruptBatch,
     DecodeError,
     EncodeError,
@@ -44,6 +45,7 @@ from kproto.records.record import Record, RecordHeader
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+GZIP_OF_TWO = compression.compress(Compression.GZIP, b"12")
 RECORD = Record(b"k", b"v", timestamp=1)
 BATCH = record_batch.build_record_batch([RECORD])
 COMPRESSED = record_batch.build_record_batch([RECORD], compression=Compression.ZSTD)
@@ -154,6 +156,7 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
         ("compression_of", DecodeError, lambda: compression.compression_of(7, "a", 0)),
         ("compress", MissingPackage, without_packages(lambda: compression.compress(Compression.ZSTD, b""))),
         ("decompress", DecodeError, lambda: compression.decompress(Compression.GZIP, b"\0")),
+        ("decompress", ContentTooLarge, lambda: compression.decompress(Compression.GZIP, GZIP_OF_TWO, limit=1)),
         ("decompress", MissingPackage, without_packages(lambda: compression.decompress(Compression.ZSTD, b""))),
     ),
     "kproto.records.consumer_group_records": (

@@ -10,7 +10,8 @@ from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, To
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kproto.records import compression
-from kproto.records.compression import Compression
+from kproto.records.compression import Compression, compress
+from kproto_server.partition_log import validation
 from tests.coordinator.broker_state import ask, new_state
 from tests.partition_log.conversation_chapters import T0, batch
 from tests.partition_log.conversation_contents import contents, sealed
@@ -18,7 +19,7 @@ from tests.partition_log.conversation_contents import contents, sealed
 if TYPE_CHECKING:
     from kproto_server.state import BrokerState
 
-UNKNOWN_SERVER_ERROR = -1
+UNKNOWN_SERVER_ERROR, INVALID_RECORD = -1, 87
 
 
 def state_with(encoded: bytes) -> BrokerState:
@@ -68,3 +69,25 @@ def test_batches_that_cannot_be_opened_are_accepted(codec: Compression, monkeypa
     assert produced(state, encoded) == 0
     assert fetched(state, 4).records
     assert offset_at(state, T0).error_code == UNKNOWN_SERVER_ERROR
+
+
+BOMB = compress(Compression.GZIP, bytes(1 << 26))
+NOT_GZIP = b"no gzip"
+
+
+def test_records_beyond_the_budget_of_a_request_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validation, "CHECKED_RECORDS_MAX", 5)
+    wrong = sealed(*contents()["bytes behind"][:1])
+    for batches, expected in (
+        ([wrong], [INVALID_RECORD]),
+        ([batch(4), wrong], [0, 0]),
+        ([batch(3), wrong], [0, INVALID_RECORD]),
+        ([batch(6)], [0]),
+        ([sealed(BOMB, codec=Compression.GZIP)], [0]),
+        ([sealed(NOT_GZIP, codec=Compression.GZIP)], [UNKNOWN_SERVER_ERROR]),
+    ):
+        state = new_state("3.9")
+        data = tuple(PartitionProduceData(index=index, records=each) for index, each in enumerate(batches))
+        request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=(TopicProduceData(name="t", partition_data=data),))
+        response = ask(state, request, 9)
+        assert [one.error_code for one in response.responses[0].partition_responses] == expected

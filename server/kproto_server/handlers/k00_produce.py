@@ -26,7 +26,7 @@ from kproto_server.configuration.topic_configs import topic_config
 from kproto_server.handlers._partitions import leader_error, nodes_with_ids
 from kproto_server.partition_log.precheck import BATCHES_SINCE, Finding, precheck, unreadable_message
 from kproto_server.partition_log.producers import NO_PRODUCER_ID, BatchMetadata, sequence_after
-from kproto_server.partition_log.validation import UNLIMITED_MS, Accepted, LogConfig, Refused, Validation
+from kproto_server.partition_log.validation import UNLIMITED_MS, Accepted, LayoutBudget, LogConfig, Refused, Validation
 from kproto_server.partition_log.version_behavior import ProduceBehavior
 from kproto_server.requests.deferred import NO_RESPONSE, CloseConnection
 
@@ -62,7 +62,8 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
     refused = _request_refusal(request, prechecked, version, behavior)
     results: Results
     if refused is None:
-        results = [(topic, _topic(topic, checks, request, behavior, context)) for topic, checks in prechecked]
+        budget = LayoutBudget()
+        results = [(topic, _topic(topic, checks, request, behavior, budget, context)) for topic, checks in prechecked]
     else:
         results = [(topic, [_refused(one.index, refused) for one in topic.partition_data]) for topic, _ in prechecked]
     if request.acks == NO_ACKS:
@@ -118,6 +119,7 @@ def _topic(
     checks: list[Precheck],
     request: ProduceRequest,
     behavior: ProduceBehavior,
+    budget: LayoutBudget,
     context: RequestContext,
 ) -> list[PartitionProduceResponse | AppendResult]:
     cluster = context.cluster
@@ -133,7 +135,7 @@ def _topic(
             topic,
             data,
             check,
-            Validation(f"{topic.name}-{data.index}", config, context.now_ms, behavior),
+            Validation(f"{topic.name}-{data.index}", config, context.now_ms, behavior, budget),
             request,
             context,
         )

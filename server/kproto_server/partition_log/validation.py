@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
-from kproto.errors import DecodeError, MissingPackage
+from kproto.errors import ContentTooLarge, DecodeError, MissingPackage
 from kproto.java_arithmetic import wrapped
 from kproto.records.batch_header import (
     APPEND_TIME,
@@ -24,7 +24,7 @@ from kproto.records.batch_header import (
 )
 from kproto.records.batches import read_batches
 from kproto.records.compression import COMPRESSION_MASK, Compression, decompress
-from kproto.records.record import NO_TIMESTAMP
+from kproto.records.record import NO_TIMESTAMP, RECORD_SIZE_MIN
 from kproto.records.record_batch import build_record_batch, read_record_batch, seal
 from kproto.records.record_layout import RecordLayout, record_layout
 from kproto_server.partition_log.precheck import Finding
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 
 UNLIMITED_MS = 2**63 - 1
 CODECS = frozenset(Compression)
+CHECKED_RECORDS_MAX = 100_000
+"""Records of one request that are looked at: 70 to 140 ms at most."""
+CHECKED_CONTENT_MAX_BYTES = 1 << 25
+"""Bytes of compressed content of one request that are looked at."""
 BASE_OFFSET_SIZE = 8
 """The base offset is the first field of a batch; producers send 0."""
 
@@ -89,6 +93,39 @@ class Refused(NamedTuple):
     """Whether the log refused them: the response then has the log start offset."""
 
 
+class LayoutBudget:
+    """How many records of a request may still be looked at, and how many bytes of compressed content.
+
+    A request of a megabyte can have a gigabyte of records in it. Batches beyond the budget are accepted without a look
+    at their records.
+    """
+
+    __slots__ = ("bytes_left", "records_left")
+
+    def __init__(self) -> None:
+        self.records_left: int = CHECKED_RECORDS_MAX
+        self.bytes_left: int = CHECKED_CONTENT_MAX_BYTES
+
+    def layout(self, batch: RecordBatch, compression: Compression) -> RecordLayout:
+        """Return the layout of the batch's records.
+
+        It is taken for right beyond the budget, and without the package of the compression.
+        """
+        content, count = batch.payload, batch.header.record_count
+        if compression is not Compression.NONE:
+            try:
+                content = decompress(compression, content, limit=self.bytes_left)
+            except (ContentTooLarge, MissingPackage):
+                return RecordLayout.NUMBERED
+            except DecodeError:
+                return RecordLayout.LONG_VARINT
+            self.bytes_left -= len(content)
+        if self.records_left < count <= len(content) // RECORD_SIZE_MIN:
+            return RecordLayout.NUMBERED
+        self.records_left -= min(count, self.records_left)
+        return record_layout(content, count)
+
+
 class Validation(NamedTuple):
     """What the records of one partition are checked against."""
 
@@ -97,6 +134,7 @@ class Validation(NamedTuple):
     config: LogConfig
     now_ms: int
     behavior: ProduceBehavior
+    budget: LayoutBudget
 
     def accept(self, records: bytes, check: Precheck) -> Accepted | Refused:
         """Return the batch to append, or why there is none. The records begin with a whole batch or message."""
@@ -127,7 +165,8 @@ class Validation(NamedTuple):
         codec = header.attributes & COMPRESSION_MASK
         if codec not in CODECS or (codec == Compression.ZSTD and not behavior.supports_zstd):
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
-        layout = self._layout(batch)
+        compression = Compression(codec)
+        layout = self.budget.layout(batch, compression)
         if layout is RecordLayout.INVALID:
             return refused
         if layout is RecordLayout.LONG_VARINT:
@@ -136,7 +175,7 @@ class Validation(NamedTuple):
             refusal = self._check_records(batch.records())
             if refusal is not None:
                 return refusal
-        converted = self._converted(batch, encoded, layout)
+        converted = self._converted(batch, encoded, compression, layout)
         if converted is None:
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
         return Accepted(
@@ -148,16 +187,6 @@ class Validation(NamedTuple):
             header.producer_epoch,
             header.base_sequence,
         )
-
-    def _layout(self, batch: RecordBatch) -> RecordLayout:
-        """Return the layout of the batch's records. Without the package of its compression, it is taken for right."""
-        try:
-            content = decompress(batch.compression, batch.payload)
-        except MissingPackage:
-            return RecordLayout.NUMBERED
-        except DecodeError:
-            return RecordLayout.LONG_VARINT
-        return record_layout(content, batch.header.record_count)
 
     def _accept_message_set(self, records: bytes) -> Accepted | Refused:
         """Build one batch from a message set. A truncated message at the end is left out: clients may send one."""
@@ -241,21 +270,23 @@ class Validation(NamedTuple):
         limit = self.config.timestamp_before_max_ms
         return limit is not None and timestamp != NO_TIMESTAMP and wrapped(self.now_ms - timestamp) > limit
 
-    def _converted(self, batch: RecordBatch, encoded: bytes, layout: RecordLayout) -> bytes | None:
+    def _converted(
+        self, batch: RecordBatch, encoded: bytes, compression: Compression, layout: RecordLayout
+    ) -> bytes | None:
         """Return the batch with the timestamp type and the compression of its topic; usually the same object.
 
         None: the batch must be rebuilt, and cannot be.
         """
         config, header = self.config, batch.header
-        codec = batch.compression if config.compression is None else config.compression
-        has_wrong_offsets = layout is RecordLayout.UNNUMBERED and batch.compression is not Compression.NONE
-        if codec is batch.compression and not has_wrong_offsets:
+        codec = compression if config.compression is None else config.compression
+        has_wrong_offsets = layout is RecordLayout.UNNUMBERED and compression is not Compression.NONE
+        if codec is compression and not has_wrong_offsets:
             if config.has_append_time:
                 stamped = header.replace(max_timestamp=self.now_ms, attributes=header.attributes | APPEND_TIME)
                 return seal(stamped, batch.payload)
             return encoded
         records = [record._replace(offset=index) for index, record in enumerate(batch.records())]
-        if codec is batch.compression and not self.behavior.renumbers_compressed_records:
+        if codec is compression and not self.behavior.renumbers_compressed_records:
             return None
         if any(record.timestamp < NO_TIMESTAMP for record in records):
             return None
