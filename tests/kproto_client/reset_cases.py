@@ -118,7 +118,7 @@ def seek_cancels_a_pending_reset(kafka: KafkaFixture) -> None:
         consumer.seek(TopicPartition(topic, 0, ABOVE))
         delegate = consumer._delegate
         assert delegate is not None
-        wait_until(lambda: consumer.poll(0) is None and bool(delegate._pending.awaiting_reset), "OFFSET_OUT_OF_RANGE")
+        wait_until(lambda: consumer.poll(0) is None and bool(delegate._pending._awaiting_reset), "OFFSET_OUT_OF_RANGE")
         consumer.seek(TopicPartition(topic, 0, 200))
         assert read(consumer, 2) == [200, 201]
 
