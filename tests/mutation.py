@@ -30,7 +30,7 @@ TESTS = ("tests/codec", "tests/records", "tests/coordinator", "tests/membership"
 COPIED = ("kproto", "tests", "fixtures", "pyproject.toml", "README.md")
 
 
-def lay_out(directory: Path, modules: list[str]) -> None:
+def lay_out(directory: Path, modules: list[str], tests: list[str]) -> None:
     """Copy the repository so that ``kproto`` and ``kproto_server`` stand side by side, with mutmut's settings."""
     skipped = shutil.ignore_patterns("__pycache__", ".*_cache")
     for name in COPIED:
@@ -47,7 +47,7 @@ def lay_out(directory: Path, modules: list[str]) -> None:
         "only_mutate": patterns,
         "also_copy": ["fixtures", "README.md"],
         "pytest_add_cli_args": ["--import-mode=prepend", "-p", "no:cacheprovider", "-p", "no:xdist"],
-        "pytest_add_cli_args_test_selection": list(TESTS),
+        "pytest_add_cli_args_test_selection": tests,
     }
     lines = [f"{name}=\n" + "".join(f"    {value}\n" for value in values) for name, values in settings.items()]
     (directory / "setup.cfg").write_text("[mutmut]\n" + "".join(lines))
@@ -58,11 +58,12 @@ def main() -> int:
     parser.add_argument(
         "modules", nargs="*", metavar="MODULE", help="files or directories; default: codec, coordinator"
     )
+    parser.add_argument("--tests", nargs="+", default=list(TESTS), metavar="PATH", help=f"default: {' '.join(TESTS)}")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kproto-mutation-") as name:
         directory = Path(name)
-        lay_out(directory, options.modules or list(MODULES))
+        lay_out(directory, options.modules or list(MODULES), options.tests)
         environment = {**os.environ, "KPROTO_HYPOTHESIS": "few"}
         run = ["mutmut", "run", "--max-children", str(options.processes)]
         done = subprocess.run([sys.executable, "-m", *run], cwd=directory, env=environment)

@@ -124,6 +124,16 @@ def test_states_in_which_unsubscribed_offsets_expire(kafka_version: str, stable:
         assert expired_at(R, group, stored(), kafka_version) is (rebalancing if state in REBALANCING else stable)
 
 
+def test_topics_behind_a_subscribed_one_are_checked() -> None:
+    """EX-21 row 3: each topic by itself; the next check is at the first deadline of the remaining offsets."""
+    group = a_group(GroupState.STABLE)
+    group.subscribed_topics = frozenset({"u"})
+    offsets = {"t": {0: stored(5)}, "u": {0: stored()}, "v": {0: stored(), 1: stored(9)}}
+    expiration = expiration_of(group, offsets, R, R, behavior_of("4.4"))
+    assert expiration == ([("v", [0])], False, R + 5)
+    assert expiration_of(group, {"u": {0: stored()}}, R, R, behavior_of("4.4")) == ([], False, 2 * R)
+
+
 @pytest.mark.parametrize("kind", ["classic", "consumer"])
 def test_an_unknown_subscription_counts_for_all_topics(kind: str) -> None:
     """EX-22."""

@@ -100,6 +100,43 @@ def test_members_that_do_not_rejoin_are_removed_at_the_deadline() -> None:
     assert driver.heartbeat(leader) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_without_a_joined_member_no_generation_starts() -> None:
+    """GP-26: static members that do not rejoin stay members, so the rebalance waits for one of them."""
+    driver = GroupDriver()
+    static = driver.join(instance="one", session_ms=600_000, rebalance_ms=1000, settle=False)
+    other = driver.join(session_ms=600_000, rebalance_ms=1000, settle=False)
+    driver.clock.run_due()
+    driver.leave((joined(other).member_id, None))
+    driver.pass_time(3000)
+    assert (driver.group_state, driver.group.generation) == (GroupState.PREPARING_REBALANCE, 1)
+    again = driver.join(joined(static).member_id, instance="one", session_ms=600_000, rebalance_ms=1000)
+    assert joined(again).generation == 2
+
+
+@pytest.mark.parametrize("kafka_version", ["2.2", "2.5"])
+def test_a_group_of_the_maximum_size_lets_its_members_rejoin(kafka_version: str) -> None:
+    """GP-15."""
+    driver = GroupDriver(kafka_version, group_max_size="2")
+    first, second = driver.stable_with(2)
+    assert error_of(driver.join()) == ErrorCode.GROUP_MAX_SIZE_REACHED
+    again = driver.join(first, settle=False), driver.join(second, settle=False)
+    driver.clock.run_due()
+    assert [joined(response).generation for response in again] == [2, 2]
+
+
+def test_protocols_that_the_group_lacks_are_rejected_with_the_member_id() -> None:
+    """GP-12."""
+    driver = GroupDriver()
+    (member_id,) = driver.stable_with(1)
+    for rejected_id in (member_id, ""):
+        rejected = driver.join(rejected_id, protocols=(), protocol_type="")
+        assert rejected.result is not None
+        assert (rejected.result.error, rejected.result.member_id) == (
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            rejected_id,
+        )
+
+
 def test_a_leader_that_rejoins_stays_the_leader() -> None:
     """GP-24."""
     driver = GroupDriver()
