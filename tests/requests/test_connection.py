@@ -301,7 +301,7 @@ def test_an_api_that_does_nothing_is_logged_once_for_each_software(caplog: pytes
     for _ in range(2):
         assert receive(connection, acls)
     assert [record.getMessage() for record in caplog.records] == [
-        "kproto: DescribeAcls does nothing here; sent by client id 'admin'",
-        "kproto: SaslHandshake does nothing here; sent by client id 'admin'",
-        "kproto: DescribeAcls does nothing here; sent by client id 'admin', 'librdkafka 2.3.0'",
+        "DescribeAcls does nothing here; sent by client id 'admin'",
+        "SaslHandshake does nothing here; sent by client id 'admin'",
+        "DescribeAcls does nothing here; sent by client id 'admin', 'librdkafka 2.3.0'",
     ]

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kproto.errors import DecodeError, MissingPackage
 from kproto.records.compression import COMPRESSION_MASK
 from kproto.records.record_batch import build_record_batch, read_record_batch
 
@@ -14,14 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kproto.records.record import Record
+    from kproto.records.record_batch import RecordBatch
 
 
 def compacted(batches: Sequence[bytes], delete_before_ms: int) -> list[bytes]:
-    """Return the retained part of batches. Tombstones older than ``delete_before_ms`` are not retained."""
+    """Return the retained part of batches. Tombstones older than ``delete_before_ms`` are not retained.
+
+    A batch is retained whole if its records cannot be read, or their offsets do not rise.
+    """
     newest_offsets: dict[bytes | None, int] = {}
     decoded = [read_record_batch(encoded, check_crc=False)[0] for encoded in batches]
     for batch in decoded:
-        newest_offsets.update((record.key, record.offset) for record in batch.records())
+        newest_offsets.update((record.key, record.offset) for record in _records(batch))
 
     def is_retained(record: Record) -> bool:
         is_newest = record.key is None or newest_offsets[record.key] == record.offset
@@ -29,7 +35,7 @@ def compacted(batches: Sequence[bytes], delete_before_ms: int) -> list[bytes]:
 
     result = []
     for encoded, batch in zip(batches, decoded, strict=True):
-        records = batch.records()
+        records = _records(batch)
         retained = [record for record in records if is_retained(record)]
         header = batch.header
         if len(retained) == len(records):
@@ -50,3 +56,13 @@ def compacted(batches: Sequence[bytes], delete_before_ms: int) -> list[bytes]:
                 )
             )
     return result
+
+
+def _records(batch: RecordBatch) -> list[Record]:
+    """Return the records of a batch; none if it is retained whole."""
+    try:
+        records = batch.records()
+    except (DecodeError, MissingPackage):
+        return []
+    offsets = [batch.base_offset - 1, *(record.offset for record in records), batch.last_offset + 1]
+    return records if all(after > before for before, after in pairwise(offsets)) else []

@@ -132,7 +132,7 @@ class Dispatcher:
             if client not in self._warned and len(self._warned) < WARNINGS_MAX:
                 self._warned.add(client)
                 sender = f"client id {context.client_id!r}" + (f", {software!r}" if software else "")
-                logger.warning("kproto: %s does nothing here; sent by %s", APIS[api_key], sender)
+                logger.warning("%s does nothing here; sent by %s", APIS[api_key], sender)
             response: Response = handle(request, context)
             return response
 
