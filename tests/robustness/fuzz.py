@@ -45,10 +45,16 @@ MEMORY_GROWTH_MAX_KB = 500_000
 ROUND_MIN_S = 6.0
 VALID_SHARE = 0.3
 """Frames that are not damaged."""
+FAST_CLOCK = "scaled:1000"
+"""The clock of every third round: retention, compaction, expirations and timeouts come within seconds."""
 FRAMES_OF_CONNECTION = (1, 1, 1, 2, 3, 8)
 FRAMES_KEPT = 20
 """Valid frames of each API and version that are made once and damaged again and again in a round."""
-TOPICS = ("t", "u")
+TOPICS: dict[str, dict[str, str]] = {
+    "t": {},
+    "u": {"compression_type": "gzip"},
+    "c": {"cleanup_policy": "compact", "segment_ms": "60000", "min_cleanable_dirty_ratio": "0.01"},
+}
 OFFSET_COMMIT, JOIN_GROUP, CREATE_TOPICS = 8, 11, 19
 STATEFUL, STATEFUL_WEIGHT = frozenset((0, 1, 2, 8, 9, 11, 14, 19, 21)), 4
 """APIs that write or read records, offsets and groups are sent more often."""
@@ -211,12 +217,14 @@ def memory_kb(pid: int) -> int:
 
 
 @contextmanager
-def target(kafka_version: str, *, on_disk: bool, planted: str = "") -> Iterator[Target]:
+def target(kafka_version: str, *, on_disk: bool, is_fast: bool = False, planted: str = "") -> Iterator[Target]:
     """Run a broker with topics that frames name, and a control connection to it if its release has OffsetCommit."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
         log = Path(name, "log")
         log.touch()
         words = ["--kafka-version", kafka_version, "--set", "num.partitions=3"]
+        if is_fast:
+            words += ["--clock", FAST_CLOCK]
         if on_disk:
             words += ["--data-dir", f"{name}/data", "--durability", "os"]
         with broker_process(*words, planted=TO_FILE.format(path=str(log)) + planted) as broker, ExitStack() as stack:
@@ -228,11 +236,11 @@ def target(kafka_version: str, *, on_disk: bool, planted: str = "") -> Iterator[
 
 
 def _create_topics(broker: BrokerProcess, kafka_version: KafkaVersion) -> None:
-    """Create the topics; the last one compresses its records, in releases whose clients can say so."""
+    """Create the topics with their configs, in releases whose clients can send these."""
     with RawClient(broker.address) as client:
         if kafka_version.serves(CREATE_TOPICS, 2):
-            compressed = changes.create_topic(TOPICS[-1], 3, compression_type="gzip")
-            client.ask(*compressed)
+            for name, configs in TOPICS.items():
+                client.ask(*changes.create_topic(name, 3, **configs))
         create = MetadataRequest(topics=tuple(MetadataRequestTopic(name=topic) for topic in TOPICS))
         client.ask(create, 1 if kafka_version.serves(3, 1) else 0)
 
@@ -296,7 +304,7 @@ def run(seed: int, seconds: float, versions: list[str]) -> list[Finding]:
     found: dict[tuple[str, str], Finding] = {}
     totals: dict[str, Counter[str]] = {}
     for number, kafka_version, length in rounds(seed, seconds, versions):
-        with target(kafka_version, on_disk=number % 2 == 1) as under_test:
+        with target(kafka_version, on_disk=number % 2 == 1, is_fast=number % 3 == 2) as under_test:
             fuzz(under_test, (seed, number), length)
         counts = totals.setdefault(kafka_version, Counter())
         counts.update(under_test.counts)

@@ -30,7 +30,7 @@ SIZES = (0, 1, 1, 1, 1, 2, 3, 9)
 OFFSETS_TOPIC = "__consumer_offsets"
 TOPIC_CHANGES = frozenset((20, 33, 37, 44))
 """APIs that may not name the offsets topic: without it no broker commits."""
-TOPICS = ("t", "t", "t", "u", "fuzz", "no-such-topic", OFFSETS_TOPIC, "", "a b", "x" * 250)
+TOPICS = ("t", "t", "u", "c", "fuzz", "no-such-topic", OFFSETS_TOPIC, "", "a b", "x" * 250)
 GROUPS = ("g", "g", "h", "fuzz", "", "x" * 300)
 STRINGS = (
     "",
