@@ -12,10 +12,11 @@ another magic.
 from __future__ import annotations
 
 import zlib
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from kproto.declaration import Int8, Int32, Int64, NullableBytes, UInt32, since
-from kproto.errors import CorruptBatch, DecodeError, EncodeError
+from kproto.errors import CorruptBatch, DecodeError, EncodeError, TooManyElements
 from kproto.message import Message
 from kproto.message_codec import message_codec
 from kproto.records.batch_header import APPEND_TIME, LOG_OVERHEAD, MAGIC_POSITION, SIZE_POSITION
@@ -28,6 +29,7 @@ from kproto.records.compression import (
     decompress,
 )
 from kproto.records.record import NO_TIMESTAMP, Record, last_record_offset
+from kproto.runtime import UNLIMITED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,13 +90,14 @@ class LegacyBatch(NamedTuple):
     def is_control(self) -> bool:
         return False
 
-    def records(self, *, content_size_max: int = CONTENT_SIZE_MAX) -> list[Record]:
+    def records(self, *, content_size_max: int = CONTENT_SIZE_MAX, count_max: int = UNLIMITED) -> list[Record]:
         """Return the record, or the records inside of the wrapper.
 
         Raises:
             CorruptBatch: the checksum of an inner message does not match its content.
             DecodeError: the content is not a message set of this magic, or exceeds the limit when uncompressed.
             MissingPackage: the compression needs a package that is not installed.
+            TooManyElements: the wrapper has more than ``count_max`` records.
         """
         message = self.message
         if self.compression is Compression.NONE:
@@ -102,7 +105,9 @@ class LegacyBatch(NamedTuple):
         if message.value is None:
             raise DecodeError("LegacyMessage.value", 0, "null, but it is compressed")
         content = decompress(self.compression, message.value, magic=message.magic, limit=content_size_max)
-        inner = list(_inner_messages(content, message.magic))
+        inner = list(islice(_inner_messages(content, message.magic), count_max + 1))
+        if len(inner) > count_max:
+            raise TooManyElements
         if not inner:
             raise DecodeError("LegacyMessage.value", 0, "a compressed message set without messages")
         base = message.offset - inner[-1].offset if message.magic == 1 else 0

@@ -170,6 +170,9 @@ CASES: dict[tuple[str, type[Exception]], Call] = {
     ("records.message_set.LegacyBatch.records", MissingPackage): lambda: (
         message_set.read_legacy_batch(LZ4_SET)[0].records()
     ),
+    ("records.message_set.LegacyBatch.records", TooManyElements): lambda: wrapper_of(LEGACY + LEGACY).records(
+        count_max=1
+    ),
     ("records.message_set.read_legacy_batch", CorruptBatch): lambda: message_set.read_legacy_batch(LEGACY[:-1] + b"!"),
     ("records.message_set.read_legacy_batch", DecodeError): lambda: message_set.read_legacy_batch(b""),
     ("records.message_set.seal_legacy", EncodeError): lambda: message_set.seal_legacy(

@@ -190,6 +190,11 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
             lambda: wrapper(compression.compress(Compression.GZIP, corrupt(MESSAGE_SET)), Compression.GZIP).records(),
         ),
         ("LegacyBatch.records", DecodeError, lambda: wrapper(b"\0", Compression.GZIP).records()),
+        (
+            "LegacyBatch.records",
+            TooManyElements,
+            lambda: wrapper(compression.compress(Compression.GZIP, MESSAGE_SET), Compression.GZIP).records(count_max=0),
+        ),
         ("LegacyBatch.records", MissingPackage, without_packages(lambda: wrapper(b"\0", Compression.LZ4).records())),
         ("read_legacy_batch", CorruptBatch, lambda: message_set.read_legacy_batch(corrupt(MESSAGE_SET))),
         ("read_legacy_batch", DecodeError, lambda: message_set.read_legacy_batch(BATCH)),

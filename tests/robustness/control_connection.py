@@ -102,7 +102,11 @@ class ControlConnection:
         wait_until(lambda: self.failure is not None or self.request_count >= wanted, f"{count} requests")
 
     def take_worst(self) -> Wait:
-        """Return the longest wait since the last call."""
+        """Return the longest wait since the last call, after the request that waits now has its response."""
+        wanted = self.request_count + 2
+        deadline = time.monotonic() + LIMIT_S
+        while self.request_count < wanted and self._thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(self._pause_s or 0.001)
         worst, self.worst = self.worst, Wait()
         return worst
 

@@ -57,6 +57,8 @@ NO_LIMIT = 2**31 - 1
 RESPONSE_MAX_BYTES = 24 << 20
 """What a response has at most, unless its first batch is larger: to copy it takes 40 ms. DEVIATION: 55 MB in Kafka from
 2.5 on (`fetch.max.bytes`, KIP-541), no limit of the broker before."""
+CONVERTED_MAX_BYTES = 1 << 20
+"""The same for old versions, whose records are converted one by one."""
 SMALL_BYTES = 2 << 20
 """A response with more records than that waits for its turn: to copy them takes several milliseconds."""
 UNKNOWN_OFFSET = -1
@@ -193,7 +195,7 @@ class Fetch:
         self._requested = requested
         self._session = session
         self._is_incremental = is_incremental
-        self.has_more: bool = False
+        self.has_more = False
         """Whether the last read has left out records for its own limit."""
 
     def _topic(self, requested: RequestedPartition) -> Topic | None:
@@ -214,7 +216,8 @@ class Fetch:
     def read(self, most: int = RESPONSE_MAX_BYTES) -> list[Read]:
         """Read all partitions, within the limits of the request, and within ``most`` bytes."""
         request, context = self.request, self.context
-        wanted = min(request.max_bytes if context.api_version >= MAX_BYTES_SINCE else NO_LIMIT, RESPONSE_MAX_BYTES)
+        limit = RESPONSE_MAX_BYTES if context.api_version >= BATCHES_SINCE else CONVERTED_MAX_BYTES
+        wanted = min(request.max_bytes if context.api_version >= MAX_BYTES_SINCE else NO_LIMIT, limit)
         budget = Budget(min(wanted, most))
         reads = self._read(request, budget, context)
         self.has_more = wanted > most and budget.is_short

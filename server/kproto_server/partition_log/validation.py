@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kproto.codes import ErrorCode
-from kproto.errors import ContentTooLarge, DecodeError, MissingPackage
+from kproto.errors import ContentTooLarge, DecodeError, MissingPackage, TooManyElements
 from kproto.java_arithmetic import wrapped
 from kproto.records.batch_header import (
     APPEND_TIME,
@@ -28,6 +28,7 @@ from kproto.records.record import NO_TIMESTAMP, RECORD_SIZE_MIN
 from kproto.records.record_batch import build_record_batch, read_record_batch, seal
 from kproto.records.record_layout import RecordLayout, record_layout
 from kproto_server.partition_log.precheck import Finding
+from kproto_server.partition_log.record_budget import RecordBudget
 
 if TYPE_CHECKING:
     from kproto.records.batch_header import RecordBatchHeader
@@ -40,7 +41,7 @@ UNLIMITED_MS = 2**63 - 1
 CODECS = frozenset(Compression)
 CHECKED_RECORDS_MAX = 100_000
 """Records of one request that are looked at: 70 to 140 ms at most."""
-CHECKED_CONTENT_MAX_BYTES = 1 << 25
+CHECKED_CONTENT_MAX_BYTES = 1 << 24
 """Bytes of compressed content of one request that are looked at."""
 BASE_OFFSET_SIZE = 8
 """The base offset is the first field of a batch; producers send 0."""
@@ -100,11 +101,12 @@ class LayoutBudget:
     at their records.
     """
 
-    __slots__ = ("bytes_left", "records_left")
+    __slots__ = ("bytes_left", "decoded", "records_left")
 
     def __init__(self) -> None:
         self.records_left: int = CHECKED_RECORDS_MAX
         self.bytes_left: int = CHECKED_CONTENT_MAX_BYTES
+        self.decoded: RecordBudget = RecordBudget()
 
     def layout(self, batch: RecordBatch, compression: Compression) -> RecordLayout:
         """Return the layout of the batch's records.
@@ -144,6 +146,8 @@ class Validation(NamedTuple):
             if records[MAGIC_POSITION] == MAGIC:
                 return self._accept_batch(records[: check.first_end])
             return self._accept_message_set(records)
+        except (TooManyElements, ContentTooLarge):
+            return Refused(ErrorCode.MESSAGE_TOO_LARGE)
         except MissingPackage as error:
             return Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error))
         except DecodeError:
@@ -172,7 +176,7 @@ class Validation(NamedTuple):
         if layout is RecordLayout.LONG_VARINT:
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
         if self._must_check_records(header):
-            refusal = self._check_records(batch.records())
+            refusal = self._check_records(self.budget.decoded.records_of(batch))
             if refusal is not None:
                 return refusal
         converted = self._converted(batch, encoded, compression, layout)
@@ -197,7 +201,7 @@ class Validation(NamedTuple):
         for batch in read_batches(records):
             codecs.append(batch.compression)
             magics.add(batch.magic)
-            found += batch.records()
+            found += self.budget.decoded.records_of(batch)
         is_mixed = len(magics) > 1 or (len(codecs) > 1 and any(codecs))
         if not found or (is_mixed and self.behavior.refuses_mixed_message_sets):
             return Refused(self.behavior.invalid_records_error, reached_log=True)
@@ -285,7 +289,7 @@ class Validation(NamedTuple):
                 stamped = header.replace(max_timestamp=self.now_ms, attributes=header.attributes | APPEND_TIME)
                 return seal(stamped, batch.payload)
             return encoded
-        records = [record._replace(offset=index) for index, record in enumerate(batch.records())]
+        records = [record._replace(offset=index) for index, record in enumerate(self.budget.decoded.records_of(batch))]
         if codec is compression and not self.behavior.renumbers_compressed_records:
             return None
         if any(record.timestamp < NO_TIMESTAMP for record in records):

@@ -1,0 +1,50 @@
+"""What the records of one Produce request may cost that the broker decodes, instead of storing their bytes.
+
+Decoded are records for a topic with compaction, timestamp bounds or a compression of its own, and messages of magic 0
+and 1. A request that would take more than 100 ms for it gets MESSAGE_TOO_LARGE, to which producers respond with smaller
+batches. DEVIATION: a real broker has no limit.
+"""
+
+from __future__ import annotations
+
+from kproto.errors import TooManyElements
+from kproto.records.message_set import LegacyBatch
+from kproto.records.record import Record
+from kproto.records.record_batch import RecordBatch
+
+DECODED_RECORDS_MAX = 30_000
+"""Records of a request."""
+MESSAGE_COST = 2
+"""A message of magic 0 or 1 counts as so many records."""
+DECODED_CONTENT_MAX_BYTES = 8 << 20
+"""Bytes of a batch when it is uncompressed."""
+
+
+class RecordBudget:
+    """The records that the batches of one request may still have decoded."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left: int = DECODED_RECORDS_MAX
+
+    def records_of(self, batch: RecordBatch | LegacyBatch) -> list[Record]:
+        """Return the decoded records of a batch.
+
+        Raises:
+            TooManyElements: the batches of the request have too many records.
+            ContentTooLarge: the batch is too large when it is uncompressed.
+            DecodeError, MissingPackage: as for `RecordBatch.records`.
+        """
+        if isinstance(batch, LegacyBatch):
+            count_max = self._left // MESSAGE_COST
+            records = batch.records(content_size_max=DECODED_CONTENT_MAX_BYTES, count_max=count_max)
+            self._take(len(records) * MESSAGE_COST)
+            return records
+        self._take(batch.header.record_count)
+        return batch.records(content_size_max=DECODED_CONTENT_MAX_BYTES)
+
+    def _take(self, cost: int) -> None:
+        self._left -= cost
+        if self._left < 0:
+            raise TooManyElements

@@ -1,0 +1,71 @@
+"""A Produce request whose records cost too much gets MESSAGE_TOO_LARGE, and nothing is written.
+
+Method. A broker without sockets gets batches with as many records as are accepted, and with more.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.codes import ErrorCode
+from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kproto.messages.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kproto.records.compression import Compression
+from kproto.records.message_set import build_message_set
+from kproto.records.record import Record
+from kproto.records.record_batch import build_record_batch
+from kproto_server.partition_log.record_budget import DECODED_CONTENT_MAX_BYTES, DECODED_RECORDS_MAX, MESSAGE_COST
+from kproto_server.testing import InMemoryBroker
+
+MESSAGES_MAX = int(DECODED_RECORDS_MAX / MESSAGE_COST)
+
+
+def batch(count: int) -> bytes:
+    records = (Record(b"k", None, offset=offset, timestamp=1) for offset in range(count))
+    return build_record_batch(records, compression=Compression.GZIP)
+
+
+def messages(count: int) -> bytes:
+    records = [Record(b"k", None, offset=offset, timestamp=1) for offset in range(count)]
+    return build_message_set(records, magic=1, compression=Compression.GZIP)
+
+
+def large(size_bytes: int) -> bytes:
+    return build_record_batch([Record(b"k", bytes(size_bytes), timestamp=1)], compression=Compression.GZIP)
+
+
+def error(topic: str, *batches: bytes, version: int = 7) -> int:
+    """Produce batches to the first partitions of a topic in one request; return the error of the last one."""
+    broker = InMemoryBroker(topics={"plain": 2})
+    client = broker.connect()
+    configs = (CreatableTopicConfig(name="cleanup.policy", value="compact"),)
+    compacted = CreatableTopic(
+        name="compacted", num_partitions=2, replication_factor=1, assignments=(), configs=configs
+    )
+    client.ask(CreateTopicsRequest(topics=(compacted,), timeout_ms=1000), 4)
+    data = tuple(PartitionProduceData(index=index, records=records) for index, records in enumerate(batches))
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=(TopicProduceData(name=topic, partition_data=data),))
+    response = client.ask(request, version)
+    return int(response.responses[0].partition_responses[-1].error_code)  # type: ignore[attr-defined]  # a ProduceResponse
+
+
+@pytest.mark.parametrize(
+    ("topic", "version", "accepted", "refused"),
+    [
+        ("compacted", 7, batch(DECODED_RECORDS_MAX), batch(DECODED_RECORDS_MAX + 1)),
+        ("plain", 2, messages(MESSAGES_MAX), messages(MESSAGES_MAX + 1)),
+        ("compacted", 7, large(DECODED_CONTENT_MAX_BYTES - 100), large(DECODED_CONTENT_MAX_BYTES)),
+    ],
+    ids=["records", "messages", "bytes"],
+)
+def test_decoded_records_beyond_the_budget_are_too_large(
+    topic: str, version: int, accepted: bytes, refused: bytes
+) -> None:
+    assert error(topic, accepted, version=version) == 0
+    assert error(topic, refused, version=version) == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_the_batches_of_a_request_share_its_budget() -> None:
+    half = batch(DECODED_RECORDS_MAX // 2 + 1)
+    assert error("compacted", half) == 0
+    assert error("compacted", half, half) == ErrorCode.MESSAGE_TOO_LARGE
