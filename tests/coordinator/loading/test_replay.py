@@ -217,9 +217,23 @@ def test_an_unreadable_value_that_is_replaced_later_fails_the_load(decodes_all: 
     for number in range(4):
         log.commit("g", [("t", [(0, stored(number, "m"))])])
     broken = encode_value(OffsetCommitValue(offset=1, metadata="m", commit_timestamp=NOW), 4)
-    log.raw(b"\0\1\0\1g\0\1t\0\0\0\0", broken.replace(b"\2m", b"\2\xff"), base_sequence=0)
+    log.raw(b"\0\1\0\1g\0\1t\0\0\0\0", broken.replace(b"\2m", b"\x7fm"), base_sequence=0)
     log.commit("g", [("t", [(0, stored(5, "m"))])])
     assert attempted(log.data, decodes_all=decodes_all).load.failed is not None
+
+
+@both_ways
+def test_text_that_is_not_utf_8_is_replaced(decodes_all: bool) -> None:
+    """As Java does, in keys and in values."""
+    log = Log()
+    for number in range(4):
+        log.commit("g", [("t", [(0, stored(number, "m"))])])
+    value = encode_value(OffsetCommitValue(offset=9, metadata="m", commit_timestamp=NOW), 4)
+    log.raw(b"\0\1\0\1g\0\1t\0\0\0\0", value.replace(b"\2m", b"\2\xff"), base_sequence=0)
+    log.raw(b"\0\1\0\1\xff\0\1\xff\0\0\0\0", value, base_sequence=0)
+    offsets = loaded(log.data, decodes_all=decodes_all).offsets
+    assert (offsets["g"]["t"][0].offset, offsets["g"]["t"][0].metadata) == (9, "\ufffd")
+    assert offsets["\ufffd"]["\ufffd"][0].offset == 9
 
 
 @both_ways
