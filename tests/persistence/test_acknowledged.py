@@ -170,3 +170,17 @@ def test_start_offsets_that_a_power_loss_took_in_os_mode_do_not_refuse_the_start
         broker.lose_power(loses_all=False)
         reports += broker.persistence.log_dir.report
     assert any("log-start-offset-checkpoint is damaged" in line for line in reports)
+
+
+def test_a_member_that_left_is_not_back_after_a_kill() -> None:
+    """The response waits for the sync of the group's record, as those of all other changes do."""
+    broker = prepared("fsync")
+    joined(broker)
+    broker.client.send(*leave("members", "i"))
+    assert not broker.client.responses, "nothing is synced yet"
+    broker.persistence.flush()
+    broker.persistence.drain()
+    broker.broker.deliver()
+    assert not errors_of(broker.client.responses.pop())
+    broker.lose_power(loses_all=True)
+    assert ("members", "members") not in shown(broker)

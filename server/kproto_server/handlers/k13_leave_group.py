@@ -9,14 +9,17 @@ from kproto_server.coordinator.membership.leave import leave
 from kproto_server.handlers._member_requests import member_request_error
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kproto.messages.k13_leave_group import LeaveGroupRequest
     from kproto_server.requests.context import RequestContext
+    from kproto_server.requests.deferred import DeferredResponse
 
 SEVERAL_SINCE = 3
 """The version from which on a request names several members, each with an error of its own."""
 
 
-def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
+def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse | DeferredResponse:
     several = context.api_version >= SEVERAL_SINCE
     leaving = request.members if several else (MemberIdentity(member_id=request.member_id),)
     error = member_request_error(request.group_id, context)
@@ -24,8 +27,12 @@ def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupRes
         return LeaveGroupResponse(error_code=error)
     identities = [(member.member_id, member.group_instance_id) for member in leaving]
     errors = leave(context.coordinator, request.group_id, identities, context.now_ms)
-    if not several:
-        return LeaveGroupResponse(error_code=errors[0])
+    response = _response(leaving, errors) if several else LeaveGroupResponse(error_code=errors[0])
+    # The record of a group without members: a restarted broker must not have them again.
+    return context.coordinator.log.then(lambda: response)
+
+
+def _response(leaving: Sequence[MemberIdentity], errors: Sequence[int]) -> LeaveGroupResponse:
     return LeaveGroupResponse(
         error_code=0,
         members=tuple(
