@@ -78,13 +78,11 @@ DAMAGES: dict[str, tuple[type[errors.Damage], bytes]] = {
     "a key without type": (errors.BadKey, batch(b"\0")),
     "a truncated key": (errors.BadKey, batch(COMMIT_KEY[:-1])),
     "a key with trailing bytes": (errors.BadKey, batch(COMMIT_KEY + b"\0")),
-    "a group that is not UTF-8": (errors.BadKey, batch(COMMIT_KEY.replace(b"g1", b"\xff1"))),
     "a truncated group key": (errors.BadKey, batch(b"\0\2\0\5gr")),
     "an unknown value version": (errors.BadValue, batch(value=b"\0\5" + COMMIT_VALUE[2:])),
     "a truncated value": (errors.BadValue, batch(value=COMMIT_VALUE[:-1])),
     "a value with trailing bytes": (errors.BadValue, batch(value=COMMIT_VALUE + b"\0")),
     "an empty value": (errors.BadValue, batch(value=b"")),
-    "metadata that is not UTF-8": (errors.BadValue, batch(value=COMMIT_VALUE.replace(b"m", b"\xff"))),
     "a truncated group value": (errors.BadValue, batch(b"\0\2\0\1g", b"\0\3\0\0")),
     "an offset that does not rise": (errors.BadOffset, batch(offset=1)),
     "an offset too far above the base offset": (errors.BadOffset, batch(offset=2**31)),
@@ -171,3 +169,12 @@ def test_errors_can_be_pickled() -> None:
     error = errors.BadKey("a.log", 7, 3, "no key")
     again = pickle.loads(pickle.dumps(error))  # noqa: S301  # our own
     assert (type(again), str(again)) == (errors.BadKey, "a.log at byte 7, offset 3: BadKey: no key")
+
+
+@pytest.mark.parametrize("decoder", ["fast", "reference"])
+def test_text_that_is_not_utf_8_is_replaced(tmp_path: Path, decoder: str) -> None:
+    """As Java does when it reads such a log."""
+    malformed = batch(COMMIT_KEY.replace(b"g1", b"\xff1"), COMMIT_VALUE.replace(b"m", b"\xff"))
+    found = partition(tmp_path / "__consumer_offsets-0", GOOD + malformed)
+    reader = RangeReader(OffsetRange(found, 0, None), View.COMMITS, decoder=decoder)
+    assert "\ufffd1" in str([decoded.rows.to_pylist() for decoded in reader])
