@@ -11,6 +11,8 @@ from tests.network.raw_client import RawClient
 from tests.robustness.broker_process import BrokerProcess
 from tests.robustness.control_connection import cpu_s
 
+RESPONSE_LIMIT_S = 5.0
+"""After this time a request counts as one that waits for other clients, as a JoinGroup may."""
 CALIBRATION_REPEATS = 3
 REFERENCE_CPU_S = 0.022
 """CPU time of `_known_work` on the machine for which the limits are meant."""
@@ -21,7 +23,7 @@ class Cost(NamedTuple):
     memory_bytes: int
     """Peak of the resident memory above that before the request."""
     response_bytes: int
-    """0: the broker has closed the connection."""
+    """0: the broker has closed the connection, or the request waits for other clients."""
 
 
 def _known_work() -> int:
@@ -56,10 +58,11 @@ def cost_of(broker: BrokerProcess, action: Callable[[], int]) -> Cost:
 
 
 def _response_bytes(client: RawClient, frame: bytes) -> int:
+    client.socket.settimeout(RESPONSE_LIMIT_S)
     try:
         client.socket.sendall(frame)
         return len(client.read_frame())
-    except ConnectionError:
+    except (ConnectionError, TimeoutError):
         return 0
 
 
