@@ -21,7 +21,7 @@ from tests.robustness.measured_broker import Cost, cost_of
 FETCHING_CLIENTS = 60
 FETCHED_BATCHES = 100
 CONNECTIONS = 1500
-LARGE_TOPICS = 6
+LARGE_TOPICS = 3
 PARTITIONS = 9900
 
 
