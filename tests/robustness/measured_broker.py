@@ -13,6 +13,8 @@ from tests.robustness.control_connection import cpu_s
 
 RESPONSE_LIMIT_S = 5.0
 """After this time a request counts as one that waits for other clients, as a JoinGroup may."""
+NO_RESPONSE = -1
+"""Stands for the size of a response that does not come; the CPU time then is that of the control connection."""
 CALIBRATION_REPEATS = 3
 REFERENCE_CPU_S = 0.022
 """CPU time of `_known_work` on the machine for which the limits are meant."""
@@ -23,7 +25,7 @@ class Cost(NamedTuple):
     memory_bytes: int
     """Peak of the resident memory above that before the request."""
     response_bytes: int
-    """0: the broker has closed the connection, or the request waits for other clients."""
+    """0: the broker has closed the connection; or `NO_RESPONSE`."""
 
 
 def _known_work() -> int:
@@ -62,8 +64,10 @@ def _response_bytes(client: RawClient, frame: bytes) -> int:
     try:
         client.socket.sendall(frame)
         return len(client.read_frame())
-    except (ConnectionError, TimeoutError):
+    except ConnectionError:
         return 0
+    except TimeoutError:
+        return NO_RESPONSE
 
 
 def reset_peak(pid: int) -> None:

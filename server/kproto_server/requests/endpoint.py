@@ -21,7 +21,7 @@ REQUEST_CPU_MAX_US = 75_000
 """CPU time that the elements of one request may take, on a machine of 2020, for `elements_max`."""
 ELEMENT_CPU_US = 6
 """CPU time of one element of a request: to decode it, to handle it, and to encode what the response has for it."""
-ELEMENT_CPU_US_BY_KEY = {1: 3, 2: 3, 8: 3, 9: 3, 19: 15, 32: 30}
+ELEMENT_CPU_US_BY_KEY = {8: 3, 9: 3, 19: 15, 32: 30, 33: 10, 44: 10}
 """The same, by API key, of APIs that differ: of partitions, which are half of a request's elements at most or cost
 less than topics, and of topics whose response lists their configs."""
 
