@@ -22,7 +22,7 @@ FETCHING_CLIENTS = 60
 FETCHED_BATCHES = 100
 CONNECTIONS = 1500
 LARGE_TOPICS = 3
-PARTITIONS = 9900
+PARTITIONS = 3900
 
 
 def fetch_by_many(broker: BrokerProcess) -> Cost:
@@ -86,7 +86,7 @@ def ask_by_many(broker: BrokerProcess) -> Cost:
 
 
 def large_topics(broker: BrokerProcess) -> Cost:
-    """Topics of nearly 10,000 partitions are created, described and deleted."""
+    """Topics of thousands of partitions are created, described and deleted."""
     names = [f"large{index}" for index in range(LARGE_TOPICS)]
 
     def use() -> int:
