@@ -272,7 +272,6 @@ def test_offsets_must_rise_within_the_batch(offsets: list[int], base: int | None
 @pytest.mark.parametrize(
     "record",
     [
-        Record(None, None, timestamp=2**63),
         Record("text", None),  # type: ignore[arg-type]  # a mistake of a caller
         Record(None, 5),  # type: ignore[arg-type]
         Record(None, None, (RecordHeader(b"bytes", None),)),  # type: ignore[arg-type]
@@ -281,6 +280,12 @@ def test_offsets_must_rise_within_the_batch(offsets: list[int], base: int | None
 def test_an_invalid_record_is_named_in_the_error(record: Record) -> None:
     with pytest.raises(EncodeError, match=r"records\[0\]"):
         build_record_batch([record], base_timestamp=0)
+
+
+def test_a_timestamp_beyond_int64_is_refused() -> None:
+    """Differences between timestamps wrap, as in Java; the timestamps themselves do not."""
+    with pytest.raises(EncodeError, match="timestamp"):
+        build_record_batch([Record(None, None, timestamp=2**63)])
 
 
 def test_the_generated_and_the_interpreted_header_agree() -> None:
