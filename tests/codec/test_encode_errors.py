@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kproto.declaration import Field, Struct, TaggedField, fields_of
-from kproto.errors import EncodeError
+from kproto.errors import EncodeError, StringTooLong
 from kproto.interpret import InterpretedCodec
 from kproto.message_codec import message_codec
 from kproto.messages.k08_offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
@@ -32,12 +32,19 @@ ONE = Edges(size=1, text=1)
 
 
 def encode_error(source: Source, value: Any) -> EncodeError:
-    """Check that both codecs raise the same EncodeError, and return it."""
+    """Check that both codecs raise the same EncodeError, and return it.
+
+    The generated codec names a string that is too long exactly, construct only the tagged field that contains it.
+    """
     with pytest.raises(EncodeError) as reference:
         InterpretedCodec(source.cls, source.version).encode(value)
     with pytest.raises(EncodeError) as generated:
         message_codec(source.cls, source.version).encode(value)
-    assert str(generated.value) == str(reference.value)
+    if isinstance(generated.value, StringTooLong):
+        assert generated.value.reason == reference.value.reason
+        assert generated.value.path.startswith(reference.value.path)
+    else:
+        assert str(generated.value) == str(reference.value)
     return generated.value
 
 

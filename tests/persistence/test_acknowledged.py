@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -128,8 +130,10 @@ def test_what_was_acknowledged_holds_after_a_power_loss(change: str, loses_all: 
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
-def test_producer_ids_are_never_used_twice(durability: Any) -> None:
-    """Ids begin with the time of the start, in its milliseconds."""
+def test_producer_ids_are_never_used_twice(durability: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids begin with the time of the start, in its milliseconds; no process is killed and started again within one."""
+    times = itertools.count(time.time(), 0.001)
+    monkeypatch.setattr(time, "time", lambda: next(times))
     broker = DiskBroker(durability)
     ids = [do(broker, new_producer_id()).producer_id for _ in range(3)]
     broker.kill()

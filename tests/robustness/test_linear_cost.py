@@ -84,6 +84,8 @@ def worse_than_linear(api_key: int) -> list[str]:
             steps_of_request(shared, array.request(1, Content.MISSING), version)
             for content in Content:
                 factor = growth_of(array, content, broker)
+                if factor > GROWTH_MAX:  # what happens once, such as filling a cache, does not happen again
+                    factor = growth_of(array, content, broker)
                 if factor > GROWTH_MAX:
                     found.append(f"{array} ({content}): steps grow by {factor:.1f} with twice the elements")
     return found

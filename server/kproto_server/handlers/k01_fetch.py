@@ -195,7 +195,7 @@ class Fetch:
         self._requested = requested
         self._session = session
         self._is_incremental = is_incremental
-        self.has_more = False
+        self.has_more: bool = False
         """Whether the last read has left out records for its own limit."""
 
     def _topic(self, requested: RequestedPartition) -> Topic | None:
