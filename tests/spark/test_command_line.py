@@ -202,7 +202,5 @@ def test_a_report_of_a_recorded_log(run: Run, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert code == 0, err
     assert "38 records in 19 batches" in text
-    assert (
-        text.count("<svg") == 2 * 2
-    )  # in two sizes; without the topics' logs there is no chart of lag
+    assert text.count("<svg") == 2 * 2  # in two sizes; without the topics' logs there is no chart of lag
     assert "lag is unknown" in text
