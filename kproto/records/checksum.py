@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Checksum = Callable[[bytes], int]
+    Checksum = Callable[[bytes | memoryview], int]
 
 POLYNOMIAL = 0x82F63B78
 """x^32 + x^28 + x^27 + ... + 1 of RFC 3720, bits reversed."""
@@ -30,7 +30,7 @@ def _table() -> tuple[int, ...]:
     return tuple(table)
 
 
-def table_crc32c(data: bytes) -> int:
+def table_crc32c(data: bytes | memoryview) -> int:
     """Return the checksum, computed by the table."""
     table = _TABLE
     value = 0xFFFFFFFF

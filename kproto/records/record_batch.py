@@ -127,18 +127,28 @@ def read_record_batch(data: bytes, position: int = 0, *, check_crc: bool = True)
         CorruptBatch: the checksum does not match the content.
         DecodeError: the batch is truncated, has another magic, or lengths or counts that are impossible.
     """
+    header, end = read_checked_header(data, position, check_crc=check_crc)
+    return RecordBatch(header, data[position + HEADER_SIZE : end]), end
+
+
+def read_checked_header(data: bytes, position: int = 0, *, check_crc: bool = True) -> tuple[RecordBatchHeader, int]:
+    """Check one batch without a copy of its records; return ``(header, position after the batch)``.
+
+    Raises:
+        CorruptBatch, DecodeError: as for `read_record_batch`.
+    """
     header = read_header(data, position)
     end = position + LOG_OVERHEAD + header.batch_length
     _check_header(header, position)
     if end > len(data):
         raise DecodeError("RecordBatch", len(data), f"{end - len(data)} bytes of {end - position} are missing")
     if check_crc:
-        crc = crc32c(data[position + CHECKED_FROM : end])
+        crc = crc32c(memoryview(data)[position + CHECKED_FROM : end])
         if crc != header.crc:
             raise CorruptBatch(
                 "RecordBatch.crc", position + CRC_POSITION, f"{header.crc:08x}, but its content has {crc:08x}"
             )
-    return RecordBatch(header, data[position + HEADER_SIZE : end]), end
+    return header, end
 
 
 def _check_header(header: RecordBatchHeader, position: int) -> None:

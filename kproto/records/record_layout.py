@@ -57,21 +57,21 @@ class _Fields(NamedTuple):
     headers: int
 
 
-def record_layout(data: bytes, count: int) -> RecordLayout:
-    """Return whether the bytes are this number of records, and no more."""
-    if not 0 <= count * RECORD_SIZE_MIN <= len(data):
+def record_layout(data: bytes, count: int, start: int = 0) -> RecordLayout:
+    """Return whether the bytes from ``start`` on are this number of records, and no more."""
+    if not 0 <= count * RECORD_SIZE_MIN <= len(data) - start:
         return RecordLayout.INVALID
     try:
-        return _layout(data, count)
+        return _layout(data, count, start)
     except IndexError:
         return RecordLayout.INVALID
     except Malformed:
         return RecordLayout.LONG_VARINT
 
 
-def _layout(data: bytes, count: int) -> RecordLayout:
+def _layout(data: bytes, count: int, position: int) -> RecordLayout:
     size_bytes = len(data)
-    position = index = attempts = 0
+    index = attempts = 0
     is_numbered = True
     while index < count:
         # Every varint is read in place if it has one byte: a call would cost more than the read.

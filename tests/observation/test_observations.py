@@ -145,16 +145,10 @@ def test_the_largest_override_is_recorded_by_client_and_overall(observations: Ob
 
 def test_errors_are_counted_for_each_field_that_has_one(observations: Observations) -> None:
     info = connection()
-    observations.response(info, "app", OFFSET_COMMIT, 3, commit_response(0, 3, 3, 12))
-    observations.response(info, "app", OFFSET_COMMIT, 3, commit_response(0, 0))
+    observations.errors(info, "app", OFFSET_COMMIT, 3, error_codes(commit_response(0, 3, 3, 12)))
+    observations.errors(info, "app", OFFSET_COMMIT, 3, error_codes(commit_response(0, 0)))
 
     assert only_client(observations).errors == (ErrorsSeen(OFFSET_COMMIT, 3, 3, 2), ErrorsSeen(OFFSET_COMMIT, 3, 12, 1))
-
-
-def test_a_response_without_errors_adds_no_client(observations: Observations) -> None:
-    observations.response(connection(), "app", OFFSET_COMMIT, 3, commit_response(0))
-
-    assert observations.snapshot().clients == ()
 
 
 def test_frames_that_closed_the_connection_are_counted_with_the_reason(observations: Observations) -> None:

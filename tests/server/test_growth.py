@@ -195,6 +195,7 @@ def test_repeated_requests_of_ended_connections_are_dropped() -> None:
         before, newest = newest, PendingResponse()
         newest.supersede(before)
         before.completion.is_abandoned = True
+    assert newest._earlier is not None
     assert len(newest._earlier) < EARLIER_MIN
 
 

@@ -8,6 +8,7 @@ no response; if a partition fails, the connection closes instead.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kproto.codes import ErrorCode
@@ -33,6 +34,7 @@ from kproto_server.requests.deferred import NO_RESPONSE, CloseConnection
 if TYPE_CHECKING:
     from kproto.messages.k00_produce import ProduceRequest
     from kproto_server.cluster.topics import Partition, Topic
+    from kproto_server.configuration.settings import Settings
     from kproto_server.partition_log.partition_data import Append
     from kproto_server.partition_log.precheck import Precheck
     from kproto_server.requests.context import RequestContext
@@ -49,6 +51,7 @@ LEADER_HINTS_SINCE = 10
 NO_OFFSET = -1
 NO_EPOCH = -1
 NO_TIMESTAMP = -1
+LOG_CONFIGS_MAX = 1000
 ADMIN_CLIENT_ID = "__admin_client"
 """The only client id that may write to internal topics (BA-63)."""
 
@@ -129,7 +132,7 @@ def _topic(
         topic, unknown = cluster.topic(requested.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
         return [_refused(partition.index, Refused(unknown)) for partition in requested.partition_data]
-    config = _log_config(topic, context)
+    config = _log_config(context.settings.of(context.node.node_id), tuple(topic.configs.items()))
     return [
         _partition(
             topic,
@@ -286,11 +289,14 @@ def _refused(
     )
 
 
-def _log_config(topic: Topic, context: RequestContext) -> LogConfig:
-    settings = context.settings.of(context.node.node_id)
+@lru_cache(maxsize=LOG_CONFIGS_MAX)
+def _log_config(settings: Settings, own_configs: tuple[tuple[str, str], ...]) -> LogConfig:
+    """Return the configs of a topic; settings are never changed, but replaced. Kept: this takes 8 us, a third of the
+    rest of a small request."""
+    own = dict(own_configs)
 
     def config(name: str) -> str:
-        return topic_config(settings, topic.configs, name)
+        return topic_config(settings, own, name)
 
     compression = config("compression.type")
     both_limits = _limit(config("message.timestamp.difference.max.ms"))

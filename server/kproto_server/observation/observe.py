@@ -16,12 +16,9 @@ from _thread import allocate_lock
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from kproto_server.observation.error_codes import error_codes
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kproto.message import Response
     from kproto_server.observation.observed import ClientSeen
     from kproto_server.observation.observed import Snapshot as Snapshot
     from kproto_server.requests.context import ConnectionInfo
@@ -235,21 +232,16 @@ class Observations:
         tally = self._live.get(id(connection)) or self._new_tally(connection)
         return tally.repeated_requests(client_id, api_key, api_version, layout, retention_time_ms)
 
-    def response(
-        self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, response: Response
-    ) -> None:
-        """Count all error codes of a response other than 0."""
-        found = error_codes(response)
-        if found:
-            self.errors(connection, client_id, api_key, api_version, found)
-
     def errors(
         self, connection: ConnectionInfo, client_id: str, api_key: int, api_version: int, codes: Iterable[int]
     ) -> None:
         """Count error codes that were sent to a client."""
         tally = self._live.get(id(connection)) or self._new_tally(connection)
         for code in codes:
-            tally.count(tally.errors, client_id, (api_key, api_version, int(code)))
+            try:
+                tally.errors[client_id, api_key, api_version, code] += 1
+            except KeyError:
+                tally.count(tally.errors, client_id, (api_key, api_version, int(code)))
 
     def commit_layout(
         self, connection: ConnectionInfo, client_id: str, api_version: int, layout: str, retention_time_ms: int

@@ -76,7 +76,8 @@ class PartitionData:
     ) -> Append:
         """Append a whole batch of magic 2 with the next offset and this leader epoch."""
         base_offset = self.next_offset
-        stored = base_offset.to_bytes(8, "big") + batch[8:12] + epoch.to_bytes(4, "big") + batch[16:]
+        rest = memoryview(batch)[16:]
+        stored = b"".join((base_offset.to_bytes(8, "big"), batch[8:12], epoch.to_bytes(4, "big"), rest))
         self._batches.append(stored)
         self._index_batch(base_offset, base_offset + last_offset_delta, len(stored), max_timestamp, epoch)
         self.next_offset = base_offset + last_offset_delta + 1

@@ -16,6 +16,8 @@ from kproto.errors import ContentTooLarge, DecodeError, MissingPackage, TooManyE
 from kproto.java_arithmetic import wrapped
 from kproto.records.batch_header import (
     APPEND_TIME,
+    CONTROL,
+    HEADER_SIZE,
     MAGIC,
     MAGIC_POSITION,
     NO_PRODUCER_EPOCH,
@@ -25,7 +27,7 @@ from kproto.records.batch_header import (
 from kproto.records.batches import read_batches
 from kproto.records.compression import COMPRESSION_MASK, Compression, decompress
 from kproto.records.record import NO_TIMESTAMP, RECORD_SIZE_MIN
-from kproto.records.record_batch import build_record_batch, read_record_batch, seal
+from kproto.records.record_batch import RecordBatch, build_record_batch, read_checked_header, seal
 from kproto.records.record_layout import RecordLayout, record_layout
 from kproto_server.partition_log.precheck import Finding
 from kproto_server.partition_log.record_budget import RecordBudget
@@ -33,7 +35,6 @@ from kproto_server.partition_log.record_budget import RecordBudget
 if TYPE_CHECKING:
     from kproto.records.batch_header import RecordBatchHeader
     from kproto.records.record import Record
-    from kproto.records.record_batch import RecordBatch
     from kproto_server.partition_log.precheck import Precheck
     from kproto_server.partition_log.version_behavior import ProduceBehavior
 
@@ -108,24 +109,24 @@ class LayoutBudget:
         self.bytes_left: int = CHECKED_CONTENT_MAX_BYTES
         self.decoded: RecordBudget = RecordBudget()
 
-    def layout(self, batch: RecordBatch, compression: Compression) -> RecordLayout:
-        """Return the layout of the batch's records.
+    def layout(self, header: RecordBatchHeader, encoded: bytes, compression: Compression) -> RecordLayout:
+        """Return the layout of a batch's records.
 
         It is taken for right beyond the budget, and without the package of the compression.
         """
-        content, count = batch.payload, batch.header.record_count
+        content, start, count = encoded, HEADER_SIZE, header.record_count
         if compression is not Compression.NONE:
             try:
-                content = decompress(compression, content, limit=self.bytes_left)
+                content, start = decompress(compression, encoded[HEADER_SIZE:], limit=self.bytes_left), 0
             except (ContentTooLarge, MissingPackage):
                 return RecordLayout.NUMBERED
             except DecodeError:
                 return RecordLayout.LONG_VARINT
             self.bytes_left -= len(content)
-        if self.records_left < count <= len(content) // RECORD_SIZE_MIN:
+        if self.records_left < count <= (len(content) - start) // RECORD_SIZE_MIN:
             return RecordLayout.NUMBERED
         self.records_left -= min(count, self.records_left)
-        return record_layout(content, count)
+        return record_layout(content, count, start)
 
 
 class Validation(NamedTuple):
@@ -161,25 +162,24 @@ class Validation(NamedTuple):
             return refused
         if len(encoded) > self.config.message_bytes_max:
             return Refused(ErrorCode.MESSAGE_TOO_LARGE)
-        batch = read_record_batch(encoded)[0]
-        header = batch.header
+        header, _ = read_checked_header(encoded)
         wrong_count = header.record_count < 1 or header.last_offset_delta != header.record_count - 1
-        if wrong_count or batch.is_control or _has_wrong_sequence(header):
+        if wrong_count or header.attributes & CONTROL or _has_wrong_sequence(header):
             return refused
         codec = header.attributes & COMPRESSION_MASK
         if codec not in CODECS or (codec == Compression.ZSTD and not behavior.supports_zstd):
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
         compression = Compression(codec)
-        layout = self.budget.layout(batch, compression)
+        layout = self.budget.layout(header, encoded, compression)
         if layout is RecordLayout.INVALID:
             return refused
         if layout is RecordLayout.LONG_VARINT:
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
         if self._must_check_records(header):
-            refusal = self._check_records(self.budget.decoded.records_of(batch))
+            refusal = self._check_records(self._records(header, encoded))
             if refusal is not None:
                 return refusal
-        converted = self._converted(batch, encoded, compression, layout)
+        converted = self._converted(header, encoded, compression, layout)
         if converted is None:
             return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, reached_log=True)
         return Accepted(
@@ -274,22 +274,25 @@ class Validation(NamedTuple):
         limit = self.config.timestamp_before_max_ms
         return limit is not None and timestamp != NO_TIMESTAMP and wrapped(self.now_ms - timestamp) > limit
 
+    def _records(self, header: RecordBatchHeader, encoded: bytes) -> list[Record]:
+        return self.budget.decoded.records_of(RecordBatch(header, encoded[HEADER_SIZE:]))
+
     def _converted(
-        self, batch: RecordBatch, encoded: bytes, compression: Compression, layout: RecordLayout
+        self, header: RecordBatchHeader, encoded: bytes, compression: Compression, layout: RecordLayout
     ) -> bytes | None:
         """Return the batch with the timestamp type and the compression of its topic; usually the same object.
 
         None: the batch must be rebuilt, and cannot be.
         """
-        config, header = self.config, batch.header
+        config = self.config
         codec = compression if config.compression is None else config.compression
         has_wrong_offsets = layout is RecordLayout.UNNUMBERED and compression is not Compression.NONE
         if codec is compression and not has_wrong_offsets:
             if config.has_append_time:
                 stamped = header.replace(max_timestamp=self.now_ms, attributes=header.attributes | APPEND_TIME)
-                return seal(stamped, batch.payload)
+                return seal(stamped, encoded[HEADER_SIZE:])
             return encoded
-        records = [record._replace(offset=index) for index, record in enumerate(self.budget.decoded.records_of(batch))]
+        records = [record._replace(offset=index) for index, record in enumerate(self._records(header, encoded))]
         if codec is compression and not self.behavior.renumbers_compressed_records:
             return None
         if any(record.timestamp < NO_TIMESTAMP for record in records):

@@ -35,7 +35,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from kproto.errors import DecodeError, FrameTooLarge, StringTooLong, TooManyElements
 from kproto.framing import FrameReader
 from kproto.headers import explain_header_version, read_request_header, response_frame
+from kproto.message import Response
 from kproto_server.commit_cache.cache import CommitCache
+from kproto_server.observation.error_codes import error_codes
 from kproto_server.requests.connection_state import DEFERRED, READY, TRANSITIONS, Event, State
 from kproto_server.requests.context import ConnectionInfo, RequestContext
 from kproto_server.requests.deferred import (
@@ -51,9 +53,7 @@ from kproto_server.requests.deferred import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kproto.message import Response
     from kproto_server.cluster.cluster import Node
-    from kproto_server.requests.deferred import Completion
     from kproto_server.requests.dispatcher import Dispatcher
     from kproto_server.requests.endpoint import Endpoint
 
@@ -208,13 +208,13 @@ class Connection:
         try:
             result = operation.respond()
             if isinstance(result, DelayedOperation):
-                self._wait(result, exchange)
+                self._delay(result, exchange)
                 return b""
             if isinstance(result, DeferredResponse):
                 # Its request left the backlog long ago, so it does not count in the size of pending requests.
                 responses = self._defer(self._deferred(result, exchange), 0)
             else:
-                responses = [self._encode(*exchange, result)]
+                responses = [b"" if isinstance(result, NoResponse) else self._encode(*exchange, result)]
         except REFUSED as error:
             self._fail(str(error), exchange.context.api_key, exchange.context.api_version)
             return b""
@@ -222,6 +222,8 @@ class Connection:
             logger.exception(DEFECT, exchange.context.api_key, exchange.context.api_version, self._client_id)
             self._fail(CLOSED_BY_DEFECT, exchange.context.api_key, exchange.context.api_version)
             return b""
+        if responses and not self.backlog and self.state is READY and self._framing_error is None:
+            return responses[0]  # as below, in a fifth of the time
         return self._handle_backlog(now_ms, responses)
 
     def give_up(self, reason: str) -> None:
@@ -408,10 +410,14 @@ class Connection:
                 result = endpoint.handle(request, context)
             except StringTooLong as error:  # in a record of the offsets log
                 result = endpoint.fail(request, error)
-            if isinstance(result, (DelayedOperation, DeferredResponse)):
-                exchange = Exchange(frame, body_position, correlation_id, endpoint, context, request)
-                return self._wait(result, exchange)
-            return self._encode(frame, body_position, correlation_id, endpoint, context, request, result)
+            if isinstance(result, Response):
+                return self._encode(frame, body_position, correlation_id, endpoint, context, request, result)
+            if isinstance(result, NoResponse):
+                return b""
+            exchange = Exchange(frame, body_position, correlation_id, endpoint, context, request)
+            if isinstance(result, DeferredResponse):
+                return self._deferred(result, exchange)
+            self._delay(result, exchange)
         except REFUSED as error:
             explained = explain_header_version(frame) if isinstance(error, (DecodeError, TooManyElements)) else None
             self._fail(explained or str(error), api_key, api_version)
@@ -420,15 +426,11 @@ class Connection:
             self._fail(CLOSED_BY_DEFECT, api_key, api_version)
         return b""
 
-    def _wait(self, result: DelayedOperation | DeferredResponse, exchange: Exchange) -> bytes | PendingResponse:
-        if isinstance(result, DeferredResponse):
-            return self._deferred(result, exchange)
-        self.delayed = Delayed(result, exchange)
+    def _delay(self, operation: DelayedOperation, exchange: Exchange | None) -> None:
+        """Have the connection wait for an operation; ``exchange`` as in `Delayed`."""
+        self.delayed = Delayed(operation, exchange)
         self._enter(Event.DELAY)
-        self._complete_later(result.completion)
-        return b""
-
-    def _complete_later(self, completion: Completion | None) -> None:
+        completion = operation.completion
         if completion is not None:
             completion.on_complete = self.make_runnable
             if isinstance(completion, Turn):
@@ -445,10 +447,7 @@ class Connection:
             self._has_turn = False
             return False
         self.backlog.appendleft(frame)
-        turn = at_turn(lambda: NO_RESPONSE, now_ms)
-        self.delayed = Delayed(turn, None)
-        self._enter(Event.DELAY)
-        self._complete_later(turn.completion)
+        self._delay(at_turn(lambda: NO_RESPONSE, now_ms), None)
         return True
 
     def _deferred(self, result: DeferredResponse, exchange: Exchange) -> Deferred:
@@ -460,7 +459,7 @@ class Connection:
                 result.deliver = deliver
                 return
             try:
-                place.response = self._encode(*exchange, result)
+                place.response = b"" if isinstance(result, NoResponse) else self._encode(*exchange, result)
             except REFUSED as error:
                 place.response = b""
                 self._fail(str(error), exchange.context.api_key, exchange.context.api_version)
@@ -482,19 +481,17 @@ class Connection:
         endpoint: Endpoint,
         context: RequestContext,
         request: Any,
-        response: Response | NoResponse,
+        response: Response,
     ) -> bytes:
         """Return the frame of a response; the commit cache may learn from it."""
-        if isinstance(response, NoResponse):
-            return b""
         try:
             body = endpoint.encode(response)
         except StringTooLong as error:
             response = endpoint.fail(request, error)
             body = endpoint.encode(response)
-        if endpoint.reports_errors:
-            self.dispatcher.observations.response(
-                self.info, context.client_id, context.api_key, context.api_version, response
+        if endpoint.reports_errors and (codes := error_codes(response)):
+            self.dispatcher.observations.errors(
+                self.info, context.client_id, context.api_key, context.api_version, codes
             )
         encoded = response_frame(correlation_id, endpoint.response_header_version, body)
         self._learn(frame, body_position, context, request, response, encoded)

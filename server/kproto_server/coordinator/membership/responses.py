@@ -58,30 +58,29 @@ class PendingResponse(Generic[ResultT]):
     def __init__(self) -> None:
         self.result: ResultT | None = None
         self.completion: Completion = Completion()
-        self._earlier: list[PendingResponse[ResultT]] = []
+        self._earlier: list[PendingResponse[ResultT]] | None = None
         """Earlier pending requests of the same member: they get the same result."""
         self._purge_at = EARLIER_MIN
         """The number of these at which those of connections that have ended are dropped."""
 
     def supersede(self, earlier: PendingResponse[ResultT]) -> None:
         """Take over an earlier pending request of the same member, with those that it has taken over."""
-        self._earlier, earlier._earlier = earlier._earlier, []
+        all_earlier, earlier._earlier = earlier._earlier or [], None
+        all_earlier.append(earlier)
         self._purge_at = earlier._purge_at
-        self._earlier.append(earlier)
-        if len(self._earlier) >= self._purge_at:
-            self._earlier = [one for one in self._earlier if not one.completion.is_abandoned]
-            self._purge_at = max(EARLIER_MIN, 2 * len(self._earlier))
+        if len(all_earlier) >= self._purge_at:
+            all_earlier = [one for one in all_earlier if not one.completion.is_abandoned]
+            self._purge_at = max(EARLIER_MIN, 2 * len(all_earlier))
+        self._earlier = all_earlier
 
     def complete(self, result: ResultT) -> None:
         """Set the result, unless there is one, and wake the delayed request."""
-        self._set(result)
-        while self._earlier:
-            self._earlier.pop()._set(result)
-
-    def _set(self, result: ResultT) -> None:
         if self.result is None:
             self.result = result
             self.completion.complete()
+        all_earlier, self._earlier = self._earlier, None
+        for one in all_earlier or ():
+            one.complete(result)
 
 
 def rejected_join(error: ErrorCode, member_id: str) -> JoinResult:
