@@ -1,11 +1,16 @@
-"""Hypothesis profiles, chosen by the environment variable KPROTO_HYPOTHESIS.
+"""How tests are spread over processes, and the Hypothesis profiles.
 
-The default, ``derandomized``, runs the same examples each time. ``exhaustive`` runs many new ones. ``few`` runs a
-handful: enough to measure coverage and to detect mutants, where each test runs slowly or many times.
+The environment variable KPROTO_HYPOTHESIS chooses a profile. The default, ``derandomized``, runs the same examples each
+time. ``exhaustive`` runs many new ones. ``few`` runs a handful: enough to measure coverage and to detect mutants, where
+each test runs slowly or many times.
 """
 
-import os
+from __future__ import annotations
 
+import os
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -20,3 +25,12 @@ settings.register_profile(
 )
 settings.register_profile("few", settings.get_profile("derandomized"), max_examples=16)
 settings.load_profile(os.environ.get("KPROTO_HYPOTHESIS", "derandomized"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Have a process that is done take tests from another: tests take between a millisecond and two minutes, and the
+    longest are next to each other."""
+    from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]
+
+    return WorkStealingScheduling(config, log)
