@@ -1,6 +1,6 @@
-"""How tests are spread over processes, and the Hypothesis profiles.
+"""How tests are spread over processes, and how many examples Hypothesis makes.
 
-The environment variable KPROTO_HYPOTHESIS chooses a profile. The default, ``derandomized``, runs the same examples each
+The environment variable KPROTO_HYPOTHESIS chooses one. The default, ``derandomized``, runs the same examples each
 time. ``exhaustive`` runs many new ones. ``few`` runs a handful: enough to measure coverage and to detect mutants, where
 each test runs slowly or many times.
 """
