@@ -235,6 +235,8 @@ LIBRARY_CALLS: dict[str, tuple[tuple[str, type[BaseException], Callable[[], obje
         ),
         ("read_record_batch", CorruptBatch, lambda: record_batch.read_record_batch(corrupt(BATCH))),
         ("read_record_batch", DecodeError, lambda: record_batch.read_record_batch(FUTURE_MAGIC)),
+        ("read_checked_header", CorruptBatch, lambda: record_batch.read_checked_header(corrupt(BATCH))),
+        ("read_checked_header", DecodeError, lambda: record_batch.read_checked_header(FUTURE_MAGIC)),
         (
             "seal",
             EncodeError,
