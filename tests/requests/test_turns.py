@@ -47,7 +47,10 @@ def ids(data: bytes) -> list[int]:
 
 @pytest.fixture
 def dispatcher() -> Dispatcher:
-    return Dispatcher(new_state(topics={"t": 1}), Observations(), takes_turns=True)
+    """A dispatcher in an iteration of the event loop in which a costly request was handled already."""
+    found = Dispatcher(new_state(topics={"t": 1}), Observations(), takes_turns=True)
+    found.has_free_turn = False
+    return found
 
 
 def connect(dispatcher: Dispatcher) -> Connection:
@@ -68,6 +71,17 @@ def test_a_large_request_waits_while_others_are_served(dispatcher: Dispatcher) -
     assert costly.state is DELAYED
     assert ids(other.receive(frame(SMALL, 0, 7), NOW_MS)) == [7]
     assert ids(take_turn(dispatcher, costly)) == [1]
+
+
+def test_the_first_large_request_of_an_iteration_does_not_wait(dispatcher: Dispatcher) -> None:
+    dispatcher.has_free_turn = True
+    first, second = connect(dispatcher), connect(dispatcher)
+    assert ids(first.receive(frame(LARGE, 0, 1), NOW_MS)) == [1]
+    assert second.receive(frame(LARGE, 0, 2), NOW_MS) == b""
+    dispatcher.has_free_turn = True  # the next iteration: the request that waits comes first
+    assert first.receive(frame(LARGE, 0, 3), NOW_MS) == b""
+    assert ids(take_turn(dispatcher, second)) == [2]
+    assert ids(take_turn(dispatcher, first)) == [3]
 
 
 def test_the_requests_behind_a_large_one_keep_their_order(dispatcher: Dispatcher) -> None:

@@ -64,12 +64,25 @@ class Sender(Protocol):
     def send(self, data: bytes) -> None: ...
 
 
+KEPT_MEMORY_BYTES = 8 << 20
+"""Freed memory that the process keeps at most; see `keep_freed_memory`."""
+
 NO_OWNERS: Mapping[int, ReadyOwner] = {}
 
 
 def real_ms() -> float:
     """Return monotonic real time in milliseconds; `Clock` takes it as an argument."""
     return time.monotonic() * 1000.0
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep some megabytes that the process has freed.
+
+    It gives freed memory at the end of its heap back to the kernel, and gets it again for the next request, page by
+    page: copying the 100 KB of a Produce request then takes 80 us instead of 5. Once a block of a larger size was
+    freed, glibc keeps twice as much (mallopt(3), M_MMAP_THRESHOLD). Without effect with other C libraries.
+    """
+    bytes(KEPT_MEMORY_BYTES // 2)
 
 
 def _nothing() -> None:
@@ -135,6 +148,7 @@ class EventLoop:
         """
         import trio
 
+        keep_freed_memory()
         scope = trio.CancelScope()
 
         async def cancellable() -> Any:

@@ -153,7 +153,8 @@ class Server:
         Costly operations have their turns here: one in each iteration, or more if they are short.
         """
         persistence, dispatcher = self._persistence, self.dispatcher
-        turns_end_ms: float | None = None
+        turns_end_ms = None if dispatcher.has_free_turn else real_ms()
+        dispatcher.has_free_turn = True
         while True:
             if persistence is not None:
                 persistence.flush()

@@ -15,6 +15,7 @@
 #   the transport calls `proceed` at the end of the loop's iteration.
 # - A costly request waits for its turn: a large one at the front of the backlog, or the next slice of a handler's work
 #   (`deferred.Turn`). It is delayed, and the event loop completes one turn after the other, with an iteration between.
+#   The first large request of an iteration does not wait (`Dispatcher.take_free_turn`).
 # - The responses of one call are larger than `RESPONSES_SIZE_MAX_BYTES`. The transport calls `proceed` after the client
 #   has taken them.
 #
@@ -443,7 +444,7 @@ class Connection:
 
         A request that shares the sync of those before it does not wait: the log is the bottleneck then.
         """
-        if self._has_turn or self.state is not READY or self.dispatcher.turns is None:
+        if self._has_turn or self.state is not READY or self.dispatcher.take_free_turn():
             self._has_turn = False
             return False
         self.backlog.appendleft(frame)

@@ -60,6 +60,8 @@ class Dispatcher:
         """Connections with responses to send, or whose delayed operation is complete; see `take_runnable`."""
         self.turns: deque[Turn] | None = deque() if takes_turns else None
         """Operations that wait for their turn, the first one first; None: none waits."""
+        self.has_free_turn: bool = True
+        """Whether no costly request was handled yet in this iteration of the event loop, which sets it."""
         self.frame_size_max_bytes: int = state.settings.current.int("socket.request.max.bytes")
         self._warned: set[tuple[int, str]] = set()
         """API key and client software of each warning of an API that does nothing."""
@@ -71,6 +73,17 @@ class Dispatcher:
         connections = list(self.runnable)
         self.runnable.clear()
         return connections
+
+    def take_free_turn(self) -> bool:
+        """Return whether a costly request may be handled at once: the first one in this iteration, while none waits.
+
+        To wait for a turn that no other request takes would cost 50 us, half of what Produce of 100 KB costs.
+        """
+        if self.turns is None:
+            return True
+        is_free = self.has_free_turn and not self.turns
+        self.has_free_turn = False
+        return is_free
 
     def queue(self, turn: Turn) -> None:
         """Have an operation wait for its turn."""
