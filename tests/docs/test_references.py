@@ -1,7 +1,7 @@
 """Every file, heading, module and test that a page or a comment names exists.
 
 Method: regular expressions find the relative links of pages, paths that begin with a folder of the repository, modules
-in backquotes with what follows them, and names of tests in backquotes. A failure names ``path:line``.
+in backquotes with what follows them, and names of tests and source files in backquotes. A failure names ``path:line``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ CODE_BLOCK = re.compile(r"^```.*?^```$", re.M | re.S)
 PATH = re.compile(r"(?<![\w./-])(?:fixtures|tests|bench|server|kproto)/[\w./-]*\w")
 MODULE = re.compile(r"(?<=`)(kproto|kproto_server|tests|bench)((?:\.\w+)+)")
 TEST = re.compile(r"`(test_\w+)`")
+SOURCE = re.compile(r"`([\w./]+\.py)`")
 
 PACKAGES = {"kproto": ROOT / "kproto", "kproto_server": ROOT / "server" / "kproto_server"}
 PACKAGES |= {name: ROOT / name for name in ("tests", "bench")}
@@ -70,6 +71,11 @@ def names_of_tests() -> frozenset[str]:
     return frozenset(functions | {Path(text.path).stem for text in sources})
 
 
+@cache
+def source_files() -> frozenset[str]:
+    return frozenset(text.path for text in texts() if text.path.endswith(".py"))
+
+
 def test_each_link_of_a_page_leads_to_a_file_and_a_heading() -> None:
     broken = [
         f"{where}: {match[1]}"
@@ -79,6 +85,19 @@ def test_each_link_of_a_page_leads_to_a_file_and_a_heading() -> None:
         if match[1] is not None and broken_link(text, match[1])
     ]
     assert not broken, "\n".join(broken)
+
+
+def test_each_source_file_that_a_page_names_exists() -> None:
+    """A page may name the end of a path: ``membership/join.py``."""
+    missing = [
+        f"{where}: {match[1]}"
+        for text in texts()
+        if text.is_page
+        for where, match in text.find(SOURCE)
+        if not any(f"/{path}".endswith(f"/{match[1]}") for path in source_files())
+        and match[1] != "messages/kNN_name.py"
+    ]
+    assert not missing, "\n".join(missing)
 
 
 def test_each_named_path_exists() -> None:
