@@ -271,13 +271,21 @@ class VersionedStruct(Struct):
     _flexible: ClassVar[VersionRange]
     _api_key: ClassVar[int] = -1
     """Kafka's number of the API; -1 for a message that is not a request or response."""
+    _has_slices: ClassVar[bool] = False
+    """Whether values may be so large that an encoder exists that makes them piece by piece."""
 
     def __init_subclass__(
-        cls, *, versions: tuple[int, int] = (0, 0), flexible: int | None = None, api_key: int = -1
+        cls,
+        *,
+        versions: tuple[int, int] = (0, 0),
+        flexible: int | None = None,
+        api_key: int = -1,
+        has_slices: bool = False,
     ) -> None:
         cls._versions = VersionRange(*versions)
         cls._flexible = NONE if flexible is None else VersionRange(flexible)
         cls._api_key = api_key
+        cls._has_slices = has_slices
 
 
 _resolved: dict[type[Struct], tuple[Field, ...]] = {}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from kproto.errors import DecodeError, UnsupportedVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kproto.declaration import VersionedStruct
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         def __call__(self, data: bytes, position: int, elements_max: int = ..., /) -> tuple[Any, int]: ...
 
     Encode = Callable[[Any], bytes]
+    EncodeSlices = Callable[[Any], Iterator[bytes]]
 
 V = TypeVar("V", bound="VersionedStruct")
 
@@ -34,11 +35,14 @@ class MessageCodec(NamedTuple):
 
     ``decode(data, position)`` returns ``(value, position after it)`` and raises DecodeError. A third argument limits
     the elements that all arrays and tag sections have together; TooManyElements is raised before more are built.
-    ``encode(value)`` returns the body and raises EncodeError.
+    ``encode(value)`` returns the body and raises EncodeError. ``encode_slices(value)`` yields it in pieces that take
+    about 10 ms each; the arrays of its value need a length, and elements only when they are iterated.
     """
 
     decode: Decode
     encode: Encode
+    encode_slices: EncodeSlices | None = None
+    """None: the message does not declare ``has_slices``."""
 
 
 _codecs: dict[tuple[type[VersionedStruct], int], MessageCodec] = {}
@@ -75,7 +79,7 @@ def _load_codec(cls: type[VersionedStruct], version: int) -> MessageCodec:
         raise UnsupportedVersion(cls._api_key, version)
     scope = _shipped(cls.__module__) or _generate(cls, version)
     name = f"{cls.__name__}_{version}"
-    return MessageCodec(scope[f"decode_{name}"], scope[f"encode_{name}"])
+    return MessageCodec(scope[f"decode_{name}"], scope[f"encode_{name}"], scope.get(f"encode_slices_{name}"))
 
 
 def _shipped(module: str) -> dict[str, Any] | None:

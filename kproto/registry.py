@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kproto.message import Message, Request, Response
-    from kproto.message_codec import Decode, Encode
+    from kproto.message_codec import Decode, Encode, EncodeSlices
 
 
 class ApiCodec(NamedTuple):
@@ -26,6 +26,8 @@ class ApiCodec(NamedTuple):
     encode_response: Encode
     request_header_version: int
     response_header_version: int
+    encode_response_slices: EncodeSlices | None = None
+    """As `MessageCodec.encode_slices`."""
 
 
 API_VERSIONS = 18
@@ -98,7 +100,8 @@ def interpreted(api_key: int, api_version: int) -> ApiCodec:
 def _assemble(api_key: int, api_version: int, codec_of: Callable[[type[Message], int], MessageCodec]) -> ApiCodec:
     request = codec_of(request_class(api_key), api_version)
     response = codec_of(response_class(api_key), api_version)
-    return ApiCodec(*request, *response, *header_versions(api_key, api_version))
+    headers = header_versions(api_key, api_version)
+    return ApiCodec(*request[:2], *response[:2], *headers, response.encode_slices)
 
 
 def header_versions(api_key: int, api_version: int) -> tuple[int, int]:

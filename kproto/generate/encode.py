@@ -3,7 +3,8 @@
 Theory of operation. The emitter walks the construct tree in wire order, with the source expression of each value. A
 struct is unpacked into one variable for each field. A fixed-size field emits nothing yet: it joins ``pending``, and
 `flush` emits one ``pack`` for all of them; everything of variable size flushes first. In the generated code ``parts``
-is the list of bytes objects that become the body, and ``out`` its ``append``.
+is the list of bytes objects that become the body, and ``out`` its ``append``. A message that declares ``has_slices``
+has a second encoder, a generator that yields the body in pieces; its arrays may make their elements when asked for.
 
 ``struct`` checks the type and the range of numbers. What it does not check is checked by name: bools, UUIDs, the size
 of compact strings, fields that the version lacks, and tags in a version without tag sections.
@@ -24,8 +25,15 @@ CHECKED = {"16s": "check_uuid({})", "?": "check_bool({})"}
 """Struct codes for which ``struct`` accepts wrong values -> the expression that refuses them."""
 
 
+SLICE_PARTS = 16_000
+"""Bytes objects of one slice: about 2000 partitions of Metadata, which take 10 ms."""
+
+
 class EncoderEmitter(Emitter):
     """Emit writes. ``pending`` has the fixed-size fields that one pack will write, as (code, expression)."""
+
+    in_slices = False
+    """Whether the function is a generator that yields what is encoded so far between two elements of an array."""
 
     def flush(self) -> None:
         """Emit the write of all pending fields."""
@@ -193,6 +201,8 @@ class EncoderEmitter(Emitter):
         names = self._field_names(element) if isinstance(element, TypedStruct) else [self.name()]
         targets = ", ".join(names) + ("," if isinstance(element, TypedStruct) else "")
         with self.block(f"for {targets} in {source}:"):
+            if self.in_slices:
+                self.line(f"if len(parts) > {SLICE_PARTS}: yield join(parts); parts.clear()")
             if isinstance(element, TypedStruct):
                 self._fields(element, names)
             else:

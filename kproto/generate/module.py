@@ -41,8 +41,7 @@ class Module:
         """
         node = construct_of(cls, version)
         name = self.constants.class_name(cls)
-        expect_one = cls._api_key in EXPECT_ONE
-        decoder = DecoderEmitter(self.constants, expect_one=expect_one)
+        decoder = DecoderEmitter(self.constants, expect_one=cls._api_key in EXPECT_ONE)
         expression = decoder.struct(node)
         decoder.flush()
         self._function("decode", name, version, "b, p, left=UNLIMITED", [
@@ -57,15 +56,25 @@ class Module:
             "    except FAILURES: pass",
             f"    raise decode_failed({name}, {version}, b, start)",
         ])  # fmt: skip
-        encoder = EncoderEmitter(self.constants, expect_one=expect_one)
-        encoder.struct(node, "value")
+        self._encoder("encode", cls, version, "return")
+        if cls._has_slices:
+            self._encoder("encode_slices", cls, version, "yield")
+
+    def _encoder(self, verb: str, cls: type[VersionedStruct], version: int, result: str) -> None:
+        """Add an encoder that returns the body, or a generator that yields it in pieces."""
+        name = self.constants.class_name(cls)
+        encoder = EncoderEmitter(self.constants, expect_one=cls._api_key in EXPECT_ONE)
+        encoder.in_slices = result == "yield"
+        encoder.struct(construct_of(cls, version), "value")
         encoder.flush()
-        self._function("encode", name, version, "value", [
+        done = ["        return"] if encoder.in_slices else []
+        self._function(verb, name, version, "value", [
             "    parts = []",
             "    out = parts.append",
             "    try:",
             *encoder.lines,
-            "        return join(parts)",
+            f"        {result} join(parts)",
+            *done,
             "    except FAILURES as error: failure = error",
             f"    raise encode_failed({name}, {version}, value, failure)",
         ])  # fmt: skip

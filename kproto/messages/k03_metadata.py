@@ -75,7 +75,7 @@ class MetadataResponseTopic(Struct):
     """Bit n is ACL operation n; -2147483648 if the request does not ask for it."""
 
 
-class MetadataResponse(Response, api_key=3, versions=(0, 13), flexible=9):
+class MetadataResponse(Response, api_key=3, versions=(0, 13), flexible=9, has_slices=True):
     """v1: + brokers[].rack?, + controller_id, + topics[].is_internal
     v2: + cluster_id?
     v3: + throttle_time_ms

@@ -29,6 +29,8 @@ def check(cls: type[Message], version: int, value: Any, before: bytes = b"", aft
     reference, generated = InterpretedCodec(cls, version), message_codec(cls, version)
     data = reference.encode(value)
     assert generated.encode(value) == data
+    if generated.encode_slices is not None:
+        assert b"".join(generated.encode_slices(value)) == data
     buffer, end = before + data + after, len(before) + len(data)
     assert reference.decode(buffer, len(before)) == (value, end)
     decoded, position = generated.decode(buffer, len(before))

@@ -41,7 +41,8 @@ def shipped() -> dict[str, types.ModuleType]:
 def functions(shipped: dict[str, types.ModuleType], cls: type[Message], version: int) -> MessageCodec:
     module = shipped[generated_name(cls.__module__)]
     name = f"{cls.__name__}_{version}"
-    return MessageCodec(getattr(module, f"decode_{name}"), getattr(module, f"encode_{name}"))
+    slices = getattr(module, f"encode_slices_{name}") if cls._has_slices else None
+    return MessageCodec(getattr(module, f"decode_{name}"), getattr(module, f"encode_{name}"), slices)
 
 
 def test_every_layout_is_shipped(shipped: dict[str, types.ModuleType]) -> None:
@@ -52,6 +53,8 @@ def test_every_layout_is_shipped(shipped: dict[str, types.ModuleType]) -> None:
             data = codec.encode(value)
             assert codec.decode(data, 0) == (value, len(data))
             assert message_codec(cls, version).encode(value) == data
+            if codec.encode_slices is not None:
+                assert b"".join(codec.encode_slices(value)) == data
 
 
 def test_generated_modules_do_not_use_construct() -> None:
@@ -66,6 +69,9 @@ def test_errors_name_the_message(shipped: dict[str, types.ModuleType]) -> None:
         with pytest.raises(EncodeError) as caught:
             codec.encode(())
         assert caught.value.path == cls.__name__
+        if codec.encode_slices is not None:
+            with pytest.raises(EncodeError):
+                list(codec.encode_slices(()))
         if codec.encode(Edges().of(cls, version)):
             with pytest.raises(DecodeError, match=f"^{cls.__name__}[. ]"):
                 codec.decode(b"", 0)

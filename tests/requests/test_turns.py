@@ -11,13 +11,15 @@ from kproto.headers import request_frame
 from kproto.message import Request
 from kproto.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kproto.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
-from kproto.messages.k03_metadata import MetadataRequest
+from kproto.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kproto.messages.k12_heartbeat import HeartbeatRequest
 from kproto.messages.k15_describe_groups import DescribeGroupsRequest
 from kproto.records.record import Record
 from kproto.records.record_batch import build_record_batch
+from kproto_server.cluster.topics import NO_LEADER
+from kproto_server.handlers import k03_metadata
 from kproto_server.handlers.k01_fetch import RESPONSE_MAX_BYTES, SMALL_BYTES
-from kproto_server.handlers.k03_metadata import SLICE_PARTITIONS
+from kproto_server.handlers.k03_metadata import BY_ID_SINCE, SMALL_PARTITIONS
 from kproto_server.observation.observe import Observations
 from kproto_server.requests.connection import Connection
 from kproto_server.requests.connection_state import DELAYED
@@ -26,6 +28,7 @@ from kproto_server.requests.dispatcher import Dispatcher
 from kproto_server.requests.endpoint import TURN_SIZE_BYTES
 from kproto_server.testing import InMemoryBroker
 from tests.coordinator.broker_state import NOW_MS, new_state
+from tests.robustness.steps import count_steps
 
 LARGE = DescribeGroupsRequest(groups=("g",) * TURN_SIZE_BYTES)
 SMALL = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -111,15 +114,63 @@ def test_a_client_that_has_gone_has_no_turn(dispatcher: Dispatcher) -> None:
     assert dispatcher.take_runnable() == []
 
 
-def test_a_description_of_many_partitions_is_made_in_slices() -> None:
-    topics = dict.fromkeys(("a", "b", "c"), SLICE_PARTITIONS // 2 + 1)
+def test_a_topic_is_deleted_and_gets_partitions_while_it_is_described() -> None:
+    topics = dict.fromkeys(("a", "b", "c"), SMALL_PARTITIONS // 2 + 1)
     dispatcher = Dispatcher(new_state(topics=topics), Observations(), takes_turns=True)
     client = connect(dispatcher)
     assert client.receive(frame(MetadataRequest(topics=None), 1, 1), NOW_MS) == b""
-    # A topic may be deleted between two slices.
-    dispatcher.state.cluster.delete_topic("c")
     assert take_turn(dispatcher, client) == b""
-    assert ids(take_turn(dispatcher, client)) == [1]
+    cluster = dispatcher.state.cluster
+    cluster.delete_topic("c")
+    assert cluster.add_partitions(cluster.topics["b"], SMALL_PARTITIONS) is None
+    described = MetadataResponse.decode(all_turns(dispatcher, client)[8:], 1)
+    assert {topic.name for topic in described.topics} >= set(topics)
+
+
+def all_turns(dispatcher: Dispatcher, connection: Connection) -> bytes:
+    """Complete turns until there is a response."""
+    while not (response := take_turn(dispatcher, connection)):
+        pass
+    return response
+
+
+def test_no_slice_of_a_response_takes_more_steps_with_more_partitions() -> None:
+    """Nor with all of them in one topic."""
+    most = []
+    for partition_count in (SMALL_PARTITIONS + 1, 2 * SMALL_PARTITIONS):
+        dispatcher = Dispatcher(new_state(topics={"t": partition_count}), Observations(), takes_turns=True)
+        client = connect(dispatcher)
+        data = frame(MetadataRequest(topics=None), 9, 1)
+        steps = [count_steps(lambda c=client, d=data: c.receive(d, NOW_MS))]  # type: ignore[misc]
+        while dispatcher.turns:
+            steps.append(count_steps(lambda d=dispatcher, c=client: take_turn(d, c)))  # type: ignore[misc]
+        most.append(max(steps[2:]))  # the second one generates the encoder
+    assert most[1] < 1.1 * most[0]
+
+
+@pytest.mark.parametrize("version", [4, 8, 9, 12, 13])
+def test_a_response_in_slices_equals_one_that_is_made_at_once(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the error codes that are observed."""
+    topics = {"a": 3, "b": 1, "c": 2}
+    state = new_state(topics=topics)
+    state.cluster.topics["a"].partitions[1].leader = NO_LEADER
+    ids = [bytes(15) + b"x", *(topic.topic_id for topic in state.cluster.topics.values())]
+    asked = [MetadataRequestTopic(topic_id=one, name=None) for one in ids]
+    if version < BY_ID_SINCE:
+        asked = [MetadataRequestTopic(name=name) for name in ("x", *topics)]
+    request = MetadataRequest(topics=tuple(asked), allow_auto_topic_creation=False)
+    responses, seen = [], []
+    for small in (SMALL_PARTITIONS, 0):
+        monkeypatch.setattr(k03_metadata, "SMALL_PARTITIONS", small)
+        observations = Observations()
+        dispatcher = Dispatcher(state, observations, takes_turns=True)
+        client = connect(dispatcher)
+        now = client.receive(frame(request, version, 1), NOW_MS)
+        assert bool(now) == bool(small)
+        responses.append(now or all_turns(dispatcher, client))
+        seen.append(observations.snapshot())
+    assert responses[0] == responses[1]
+    assert seen[0] == seen[1]
 
 
 def produce(broker: InMemoryBroker, count: int) -> None:

@@ -21,8 +21,8 @@ from tests.robustness.measured_broker import Cost, cost_of
 FETCHING_CLIENTS = 60
 FETCHED_BATCHES = 100
 CONNECTIONS = 1500
-LARGE_TOPICS = 3
-PARTITIONS = 3900
+LARGE_TOPICS = 12
+PARTITIONS = 10_000
 
 
 def fetch_by_many(broker: BrokerProcess) -> Cost:

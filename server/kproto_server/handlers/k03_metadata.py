@@ -19,31 +19,24 @@ from kproto_server.cluster.topics import INTERNAL_TOPICS
 from kproto_server.handlers import _operations
 from kproto_server.handlers._operations import AuthorizedOperationsBehavior
 from kproto_server.handlers._partitions import in_sync_replicas, offline_replicas, partition_error
-from kproto_server.requests.deferred import in_slices
+from kproto_server.requests.deferred import LargeResponse, lazily
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from kproto_server.cluster.cluster import Cluster, Node
     from kproto_server.cluster.topics import Partition, Topic
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DelayedOperation
-
-    Topics = Generator[None, None, tuple[MetadataResponseTopic, ...]]
 
 BY_ID_SINCE = 12
-SLICE_PARTITIONS = 5000
-"""Partitions that are described before other connections are served: about 10 ms."""
+SMALL_PARTITIONS = 5000
+"""Partitions that are described at once: about 20 ms. A response with more is made in slices."""
 OPERATIONS_ON_TOPICS = range(8, 14)
 OPERATIONS_ON_CLUSTER = range(8, 11)
 """Versions whose responses have authorized operations."""
 
 
-def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse | DelayedOperation:
-    return in_slices(_slices(request, context), context.now_ms)
-
-
-def _slices(request: MetadataRequest, context: RequestContext) -> Generator[None, None, MetadataResponse]:
+def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse | LargeResponse:
     asked = request.topics
     refusal = _refusal(asked, context.api_version)
     if refusal:
@@ -55,14 +48,23 @@ def _slices(request: MetadataRequest, context: RequestContext) -> Generator[None
         on_topics = _operations.ON_TOPIC if request.include_topic_authorized_operations else unrequested
     if context.api_version in OPERATIONS_ON_CLUSTER:
         on_cluster = _operations.ON_CLUSTER if request.include_cluster_authorized_operations else unrequested
-    topics = yield from _topics(request, context, on_topics)
-    return MetadataResponse(
+    found, missing = _topics(request, context, on_topics)
+    describe = Description(cluster, context.api_version, on_topics)
+    is_large, is_by_id = _are_many(found), any(topic.name is None for topic in missing)
+    if is_large:
+        in_order: list[Topic | MetadataResponseTopic] = [*missing, *found] if is_by_id else [*found, *missing]
+        topics = lazily(describe.topic_lazily, in_order)
+    else:
+        known = tuple(map(describe.topic, found))
+        topics = missing + known if is_by_id else known + missing
+    response = MetadataResponse(
         brokers=tuple(map(_broker, cluster.alive_nodes())),
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
         topics=topics,
         cluster_authorized_operations=on_cluster,
     )
+    return LargeResponse(response, describe.error_codes) if is_large else response
 
 
 def _refusal(asked: Sequence[MetadataRequestTopic] | None, api_version: int) -> ErrorCode:
@@ -87,49 +89,30 @@ def _refused(asked: Sequence[MetadataRequestTopic], error: ErrorCode) -> Metadat
     )
 
 
-def _topics(request: MetadataRequest, context: RequestContext, operations: int) -> Topics:
+def _are_many(topics: Iterable[Topic]) -> bool:
+    """Return whether topics have too many partitions to be described at once."""
+    left = SMALL_PARTITIONS
+    return any((left := left - len(topic.partitions)) < 0 for topic in topics)
+
+
+def _topics(
+    request: MetadataRequest, context: RequestContext, operations: int
+) -> tuple[Sequence[Topic], tuple[MetadataResponseTopic, ...]]:
+    """Return the existing topics, each once, and the description of those that do not exist or are just created."""
     cluster, asked = context.cluster, request.topics
     if asked is None or (not asked and context.api_version == 0):
-        return (yield from _all_found(context, list(cluster.topics.values()), operations))
-    ids = [topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID]
+        return list(cluster.topics.values()), ()
+    ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
     if ids:  # names are ignored then
-        return (yield from _by_id(context, dict.fromkeys(ids), operations))
-    return (yield from _by_name(request, context, operations))
-
-
-def _all_found(context: RequestContext, topics: Iterable[Topic], operations: int) -> Topics:
-    """Describe topics in slices of about `SLICE_PARTITIONS`."""
-    found, partition_count = [], 0
-    for topic in topics:
-        partition_count += len(topic.partitions)
-        if partition_count > SLICE_PARTITIONS:
-            partition_count = len(topic.partitions)
-            yield
-        found.append(_found(context.cluster, topic, context.api_version, operations))
-    return tuple(found)
-
-
-def _by_id(context: RequestContext, ids: dict[bytes, None], operations: int) -> Topics:
-    cluster = context.cluster
-    unknown, known = [], []
-    for topic_id in ids:
-        topic = cluster.topic_by_id(topic_id)
-        if topic is not None:
-            known.append(topic)
-        else:
-            error = ErrorCode.UNKNOWN_TOPIC_ID
-            unknown.append(MetadataResponseTopic(error_code=error, name=None, topic_id=topic_id, partitions=()))
-    return (*unknown, *(yield from _all_found(context, known, operations)))
-
-
-def _by_name(request: MetadataRequest, context: RequestContext, operations: int) -> Topics:
-    """Return each name once, existing topics first. Missing topics may be created after those are described."""
-    cluster = context.cluster
-    names = dict.fromkeys(topic.name for topic in request.topics or () if topic.name is not None)
-    found = [cluster.topics[name] for name in names if name in cluster.topics]
-    known = yield from _all_found(context, found, operations)
-    existing = {topic.name for topic in found}
-    unknown = tuple(
+        known = {topic_id: cluster.topic_by_id(topic_id) for topic_id in ids}
+        return [topic for topic in known.values() if topic is not None], tuple(
+            MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id, partitions=())
+            for topic_id, topic in known.items()
+            if topic is None
+        )
+    names = dict.fromkeys(topic.name for topic in asked if topic.name is not None)
+    found = {name: cluster.topics[name] for name in names if name in cluster.topics}
+    return list(found.values()), tuple(
         MetadataResponseTopic(
             error_code=missing_topic_error(cluster, name, request.allow_auto_topic_creation, context.now_ms),
             name=name,
@@ -138,40 +121,69 @@ def _by_name(request: MetadataRequest, context: RequestContext, operations: int)
             topic_authorized_operations=operations,
         )
         for name in names
-        if name not in existing
+        if name not in found
     )
-    return known + unknown
 
 
 def _broker(node: Node) -> MetadataResponseBroker:
     return MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
 
 
-def _found(cluster: Cluster, topic: Topic, api_version: int, operations: int) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        error_code=ErrorCode.NONE,
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=topic.internal,
-        partitions=tuple(_partition(cluster, partition, api_version) for partition in topic.partitions),
-        topic_authorized_operations=operations,
-    )
+class Description:
+    """Describes topics for one response."""
 
+    def __init__(self, cluster: Cluster, api_version: int, operations: int) -> None:
+        self._cluster = cluster
+        self._api_version = api_version
+        self._operations = operations
+        self.error_codes: list[int] = []
+        """Of all that was described lazily."""
 
-def _partition(cluster: Cluster, partition: Partition, api_version: int) -> MetadataResponsePartition:
-    error = partition_error(partition)
-    replicas, isr = tuple(partition.replicas), in_sync_replicas(cluster, partition)
-    offline = offline_replicas(cluster, partition)
-    if offline and api_version == 0:
-        # Clients of v0 fail on a node id that is not in the list of brokers.
-        replicas, isr = (tuple(r for r in nodes if r not in offline) for nodes in (replicas, isr))
-        error = error or ErrorCode.REPLICA_NOT_AVAILABLE
-    return MetadataResponsePartition(
-        error_code=error,
-        partition_index=partition.index,
-        leader_id=partition.leader,
-        leader_epoch=partition.leader_epoch,
-        replica_nodes=replicas,
-        isr_nodes=isr,
-        offline_replicas=offline,
-    )
+    def topic(self, topic: Topic) -> MetadataResponseTopic:
+        return self._topic(topic, tuple(map(self._partition, topic.partitions)))
+
+    def topic_lazily(self, topic: Topic | MetadataResponseTopic) -> MetadataResponseTopic:
+        """Return a topic whose partitions are described when they are encoded, or one that is described already."""
+        if isinstance(topic, MetadataResponseTopic):
+            self._note(topic.error_code)
+            return topic
+        # A copy: partitions may be added between two slices.
+        return self._topic(topic, lazily(self._noted_partition, tuple(topic.partitions)))
+
+    def _topic(self, topic: Topic, partitions: tuple[MetadataResponsePartition, ...]) -> MetadataResponseTopic:
+        return MetadataResponseTopic(
+            error_code=ErrorCode.NONE,
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.internal,
+            partitions=partitions,
+            topic_authorized_operations=self._operations,
+        )
+
+    def _note(self, error_code: int) -> None:
+        if error_code:
+            self.error_codes.append(error_code)
+
+    def _noted_partition(self, partition: Partition) -> MetadataResponsePartition:
+        described = self._partition(partition)
+        self._note(described.error_code)
+        return described
+
+    def _partition(self, partition: Partition) -> MetadataResponsePartition:
+        cluster = self._cluster
+        error = partition_error(partition)
+        replicas, isr = tuple(partition.replicas), in_sync_replicas(cluster, partition)
+        offline = offline_replicas(cluster, partition)
+        if offline and self._api_version == 0:
+            # Clients of v0 fail on a node id that is not in the list of brokers.
+            replicas, isr = (tuple(r for r in nodes if r not in offline) for nodes in (replicas, isr))
+            error = error or ErrorCode.REPLICA_NOT_AVAILABLE
+        return MetadataResponsePartition(
+            error_code=error,
+            partition_index=partition.index,
+            leader_id=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=replicas,
+            isr_nodes=isr,
+            offline_replicas=offline,
+        )

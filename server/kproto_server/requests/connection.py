@@ -15,7 +15,8 @@
 #   the transport calls `proceed` at the end of the loop's iteration.
 # - A costly request waits for its turn: a large one at the front of the backlog, or the next slice of a handler's work
 #   (`deferred.Turn`). It is delayed, and the event loop completes one turn after the other, with an iteration between.
-#   The first large request of an iteration does not wait (`Dispatcher.take_free_turn`).
+#   The first large request of an iteration does not wait (`Dispatcher.take_free_turn`). A large response is encoded in
+#   slices, one at each turn (`deferred.LargeResponse`).
 # - The responses of one call are larger than `RESPONSES_SIZE_MAX_BYTES`. The transport calls `proceed` after the client
 #   has taken them.
 #
@@ -46,13 +47,15 @@ from kproto_server.requests.deferred import (
     CloseConnection,
     DeferredResponse,
     DelayedOperation,
+    LargeResponse,
     NoResponse,
     Turn,
     at_turn,
+    in_slices,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from kproto_server.cluster.cluster import Node
     from kproto_server.requests.dispatcher import Dispatcher
@@ -208,6 +211,8 @@ class Connection:
             return self._handle_backlog(now_ms, [])
         try:
             result = operation.respond()
+            if isinstance(result, LargeResponse):
+                result = self._at_turns(result, exchange)
             if isinstance(result, DelayedOperation):
                 self._delay(result, exchange)
                 return b""
@@ -215,7 +220,7 @@ class Connection:
                 # Its request left the backlog long ago, so it does not count in the size of pending requests.
                 responses = self._defer(self._deferred(result, exchange), 0)
             else:
-                responses = [b"" if isinstance(result, NoResponse) else self._encode(*exchange, result)]
+                responses = [b"" if isinstance(result, NoResponse) else self._frame(result, exchange)]
         except REFUSED as error:
             self._fail(str(error), exchange.context.api_key, exchange.context.api_version)
             return b""
@@ -418,7 +423,7 @@ class Connection:
             exchange = Exchange(frame, body_position, correlation_id, endpoint, context, request)
             if isinstance(result, DeferredResponse):
                 return self._deferred(result, exchange)
-            self._delay(result, exchange)
+            self._delay(self._at_turns(result, exchange) if isinstance(result, LargeResponse) else result, exchange)
         except REFUSED as error:
             explained = explain_header_version(frame) if isinstance(error, (DecodeError, TooManyElements)) else None
             self._fail(explained or str(error), api_key, api_version)
@@ -497,6 +502,30 @@ class Connection:
         encoded = response_frame(correlation_id, endpoint.response_header_version, body)
         self._learn(frame, body_position, context, request, response, encoded)
         return encoded
+
+    def _frame(self, result: Response | bytes, exchange: Exchange) -> bytes:
+        """Return the frame of a response, which may be made already."""
+        return result if isinstance(result, bytes) else self._encode(*exchange, result)
+
+    def _at_turns(self, large: LargeResponse, exchange: Exchange) -> DelayedOperation:
+        """Return an operation that makes a large response, slice by slice."""
+        now_ms = exchange.context.now_ms
+        steps = self._encode_slices(large, exchange)
+        return at_turn(lambda: in_slices(steps, now_ms), now_ms)
+
+    def _encode_slices(self, large: LargeResponse, exchange: Exchange) -> Generator[None, None, bytes]:
+        """As `_encode`, in slices."""
+        endpoint, context = exchange.endpoint, exchange.context
+        assert endpoint.encode_slices is not None, "the response declares has_slices"
+        pieces = []
+        for piece in endpoint.encode_slices(large.response):
+            pieces.append(piece)
+            yield
+        if large.error_codes:
+            self.dispatcher.observations.errors(
+                self.info, context.client_id, context.api_key, context.api_version, large.error_codes
+            )
+        return response_frame(exchange.correlation_id, endpoint.response_header_version, b"".join(pieces))
 
     # The end.
 

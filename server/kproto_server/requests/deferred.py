@@ -1,18 +1,19 @@
-"""What a handler returns instead of a response: a delayed operation, a deferred response, or no response at all."""
+"""What a handler returns instead of a response: a delayed operation, a deferred or a large response, or none at all."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from kproto.errors import KprotoError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from kproto.message import Response
 
-
-R = TypeVar("R", bound="Response")
+R = TypeVar("R", bound="Response | bytes")
+T = TypeVar("T")
+E = TypeVar("E")
 
 
 class Completion:
@@ -52,7 +53,7 @@ class DelayedOperation(NamedTuple):
 
     deadline_ms: int | None
     """None: only the completion ends the operation."""
-    respond: Callable[[], Response | DelayedOperation | DeferredResponse | NoResponse]
+    respond: Callable[[], Result]
     """May return one more operation that the request waits for."""
     completion: Completion | None = None
 
@@ -61,9 +62,7 @@ TURN_DEADLINE_MS = 60_000
 """An operation that waits for its turn is done at the latest then. It also ends when its client sends no more."""
 
 
-def at_turn(
-    respond: Callable[[], Response | DelayedOperation | DeferredResponse | NoResponse], now_ms: int
-) -> DelayedOperation:
+def at_turn(respond: Callable[[], Result], now_ms: int) -> DelayedOperation:
     """Return the operation of a request whose work takes milliseconds: it waits for its turn."""
     return DelayedOperation(now_ms + TURN_DEADLINE_MS, respond, Turn())
 
@@ -76,6 +75,38 @@ def in_slices(steps: Generator[None, None, R], now_ms: int) -> R | DelayedOperat
         response: R = end.value
         return response
     return at_turn(lambda: in_slices(steps, now_ms), now_ms)
+
+
+class LargeResponse(NamedTuple):
+    """A response that is made and encoded in slices, each at a turn; `lazily` makes its arrays."""
+
+    response: Response
+    error_codes: Sequence[int] = ()
+    """Those that the elements have; complete when all elements are made."""
+
+
+class _LazyArray(Generic[T, E]):
+    """Makes its elements when they are iterated, so that they are never all in memory."""
+
+    __slots__ = ("_items", "_make")
+
+    def __init__(self, make: Callable[[T], E], items: Sequence[T]) -> None:
+        self._make = make
+        self._items = items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[E]:
+        return map(self._make, self._items)
+
+
+def lazily(make: Callable[[T], E], items: Sequence[T]) -> tuple[E, ...]:
+    """Return an array for a `LargeResponse`: it has a length, and makes an element of each item when it is encoded.
+
+    Nothing may change the items meanwhile. The type is what declarations have; the value is no tuple.
+    """
+    return cast("tuple[E, ...]", _LazyArray(make, items))
 
 
 class DeferredResponse:
@@ -104,3 +135,8 @@ NO_RESPONSE = NoResponse()
 
 class CloseConnection(KprotoError):
     """The broker closes the connection without a response, as a real broker does (BA-6, BA-13)."""
+
+
+if TYPE_CHECKING:
+    Result = Response | LargeResponse | DelayedOperation | DeferredResponse | NoResponse | bytes
+    """What may follow an operation; ``bytes``: the frame of the response."""

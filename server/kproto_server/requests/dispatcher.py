@@ -130,6 +130,7 @@ class Dispatcher:
             handle=handlers.handler(api_key) if api_key in handlers.HANDLED else self._unsupported(api_key),
             encode=codec.encode_response,
             response_header_version=codec.response_header_version,
+            encode_slices=codec.encode_response_slices,
             turn_size_bytes=turn_size_bytes(api_key),
             fail=lambda request, error: handlers.failure(request, api_version, error),
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kproto.errors import StringTooLong
     from kproto.message import Response
     from kproto_server.requests.context import RequestContext
-    from kproto_server.requests.deferred import DeferredResponse, DelayedOperation, NoResponse
+    from kproto_server.requests.deferred import DeferredResponse, DelayedOperation, LargeResponse, NoResponse
 
 
 def _no_response(request: Any, error: StringTooLong) -> Response:
@@ -57,10 +57,12 @@ class Endpoint(NamedTuple):
     """The version that handlers see: the requested one, except in Kafka 0.8, which does not check versions."""
     decode: Callable[[bytes, int, RequestContext], Any]
     """Returns the request whose body begins at a position of a frame."""
-    handle: Callable[[Any, RequestContext], Response | DelayedOperation | DeferredResponse | NoResponse]
+    handle: Callable[[Any, RequestContext], Response | LargeResponse | DelayedOperation | DeferredResponse | NoResponse]
     encode: Callable[[Any], bytes]
     """Returns the body of a response."""
     response_header_version: int
+    encode_slices: Callable[[Any], Iterator[bytes]] | None = None
+    """Yields the body of a `LargeResponse` in pieces; None: the handler returns none."""
     turn_size_bytes: int = TURN_SIZE_BYTES
     """Requests of this size or more wait for their turn (`kproto_server.requests.deferred.Turn`)."""
     reports_errors: bool = True
