@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from kproto_server.scenarios import html_report, text_report
+from kproto_server.scenarios.consumer_trace import PartitionTrace, Step
 from kproto_server.scenarios.failure_scenarios import SCENARIOS
 from kproto_server.scenarios.runner import ClientNotStarted, PartitionResult, ScenarioResult, run_scenario
 from tests.html_layout import SMALL, WIDE, assert_fits, layout
-from tests.scenarios.clients import CLIENTS, RESETS
+from tests.scenarios.clients import CLIENTS, PROGRAMS, RESETS
 from tests.scenarios.table import DOCUMENT, RECORDED, document, table_cell
 
 CLIENT = "confluent-kafka"
@@ -39,12 +40,47 @@ def test_a_reset_to_latest_skips_records() -> None:
     assert 'class="skipped"' in page
 
 
+def test_a_client_that_reads_from_two_positions_skips_nothing() -> None:
+    """A parallel consumer fetches from the log end first, and from the log start after that."""
+    command = [sys.executable, str(PROGRAMS / "kproto_consumer.py")]
+    result = run_scenario(SCENARIOS["out-of-range-low"], command, timeout_s=40)
+    (partition,) = result.partitions
+    assert (partition.actual_start, partition.skipped, partition.read_again) == (300, 0, 0)
+    assert not result.timed_out
+    assert partition.steps[-1] == "Fetch from 300"
+    assert "nothing lost" in text_report.render([result])
+
+
+def trace_of(*steps: Step) -> PartitionTrace:
+    trace = PartitionTrace(0)
+    for step in steps:
+        trace.add(step)
+    return trace
+
+
+def test_unread_records_are_the_gaps_between_the_fetched_ones() -> None:
+    trace = trace_of(
+        Step(0, "Fetch from 400", fetched_from=400, read=(400, 450)),
+        Step(0, "Fetch from 300", fetched_from=300, read=(300, 320)),
+        Step(0, "Fetch from 320", fetched_from=320, read=(320, 350)),
+        Step(0, "Fetch from 470", fetched_from=470, read=(470, 500)),
+    )
+    assert (trace.start, trace.position, trace.steps) == (300, 470, ["Fetch from 400", "Fetch from 300"])
+    assert trace.unread(100, 500) == [(100, 300), (350, 400), (450, 470)]
+    assert trace.unread(310, 340) == []
+    assert trace.unread(340, 360) == [(350, 360)]
+    assert trace_of(Step(0, "Fetch from 500", fetched_from=500)).unread(300, 500) == [(300, 500)]
+
+
 @pytest.mark.parametrize("width", [SMALL, WIDE])
 def test_all_of_the_page_is_visible_at_any_width(tmp_path: Path, width: int) -> None:
     def partition(number: int, start: int | None, *, crashed: bool = False) -> PartitionResult:
         steps = ("committed offset is 100", "Fetch from 100: OFFSET_OUT_OF_RANGE")
         bounds = {"log_start": 1_000_000_000, "log_end": 5_000_000_000, "expected_start": 2_000_000_000}
-        return PartitionResult(partition=number, actual_start=start, steps=steps, crashed=crashed, **bounds)
+        unread = () if start == 0 else ((2_000_000_000, 5_000_000_000),)
+        return PartitionResult(
+            partition=number, actual_start=start, steps=steps, crashed=crashed, unread=unread, **bounds
+        )
 
     result = ScenarioResult(
         scenario=SCENARIOS["new-partition"],

@@ -80,7 +80,7 @@ def _picture(partition: PartitionResult) -> str:
     started = "no successful Fetch" if actual is None else format_start(partition)
     bars = (
         bar(partition.log_start, partition.log_end, "log"),
-        bar(expected, end, "skipped") if partition.skipped else "",
+        *(bar(*each, "skipped") for each in partition.unread if partition.skipped),
         bar(end, expected, "again") if partition.read_again else "",
         mark(expected, "expected"),
         "" if actual is None else mark(actual, "actual"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kproto.errors import KprotoError
 from kproto_server.broker.broker import Broker
-from kproto_server.scenarios.consumer_trace import PartitionTrace, partition_traces
+from kproto_server.scenarios.consumer_trace import OffsetRange, PartitionTrace, partition_traces
 from kproto_server.scenarios.scenario_topic import GROUP, TOPIC, ScenarioTopic
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ TERMINATION_LIMIT_S = 3.0
 """From SIGTERM to SIGKILL."""
 LAST_COMMIT_WAIT_S = 0.3
 """From the client's last Fetch to its termination: the client may commit."""
+OLDER_RECORDS_WAIT_S = 1.5
+"""At the log end with records unread: a client that fetches from several positions may be about to read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,9 @@ class PartitionResult:
     expected_start: int
     """The start position that skips and repeats no record."""
     actual_start: int | None
-    """None: no Fetch succeeded."""
+    """The lowest offset of a Fetch that succeeded; None: no Fetch succeeded."""
+    unread: tuple[OffsetRange, ...]
+    """The records from the expected start on that the client has passed without reading them."""
     steps: tuple[str, ...]
     crashed: bool
     """Whether the client crashed before a Fetch succeeded: where it would start is unknown."""
@@ -46,9 +50,7 @@ class PartitionResult:
     @property
     def skipped(self) -> int:
         """Number of records that the group never reads; without a successful Fetch, all unread records."""
-        if self.crashed:
-            return 0
-        return max(0, (self.log_end if self.actual_start is None else self.actual_start) - self.expected_start)
+        return 0 if self.crashed else sum(end - start for start, end in self.unread)
 
     @property
     def read_again(self) -> int:
@@ -121,7 +123,7 @@ def run_scenario(
         except OSError as error:
             raise ClientNotStarted(f"can't start {command[0]!r}: {error.strerror}") from None
         try:
-            timed_out = not _wait(broker, topic, process, timeout_s)
+            timed_out = not _wait(scenario, broker, topic, process, timeout_s)
             exit_code = process.poll()
         finally:
             _terminate(process)
@@ -130,7 +132,11 @@ def run_scenario(
         lines = errors.read().decode(errors="replace").strip().splitlines()
         return ScenarioResult(
             scenario=scenario,
-            partitions=tuple(_partition_results(scenario, topic, traces, has_crashed=bool(exit_code))),
+            partitions=tuple(
+                _partition_results(
+                    scenario, topic, traces, has_crashed=bool(exit_code), ended_early=timed_out or bool(exit_code)
+                )
+            ),
             client=_software(broker) or command[0],
             exit_code=exit_code,
             timed_out=timed_out,
@@ -138,20 +144,35 @@ def run_scenario(
         )
 
 
-def _wait(broker: Broker, topic: ScenarioTopic, process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+def _wait(
+    scenario: FailureScenario, broker: Broker, topic: ScenarioTopic, process: subprocess.Popen[bytes], timeout_s: float
+) -> bool:
     """Wait until the client has read all records or has exited; return False after the timeout."""
     deadline = time.monotonic() + timeout_s
-    topic_id = topic.topic_id()
-    ends = {partition: end for partition, (_, end) in topic.log_bounds().items()}
-    while time.monotonic() < deadline:
+    topic_id, bounds = topic.topic_id(), topic.log_bounds()
+    at_end_since: float | None = None
+    while (now := time.monotonic()) < deadline:
         if process.poll() is not None:
             return True
         traces = partition_traces(broker.requests, TOPIC, topic_id)
-        if all(partition in traces and (traces[partition].position or 0) >= end for partition, end in ends.items()):
+        if not all(each in traces and (traces[each].position or 0) >= end for each, (_, end) in bounds.items()):
+            at_end_since = None
+        elif not any(_unread(scenario, traces.get(each), each, end) for each, (_, end) in bounds.items()):
             time.sleep(LAST_COMMIT_WAIT_S)
+            return True
+        elif at_end_since is None:
+            at_end_since = now
+        elif now - at_end_since >= OLDER_RECORDS_WAIT_S:
             return True
         time.sleep(CHECK_INTERVAL_S)
     return False
+
+
+def _unread(
+    scenario: FailureScenario, trace: PartitionTrace | None, partition: int, end: int
+) -> tuple[OffsetRange, ...]:
+    """Return the records from the expected start up to `end` that the client did not read."""
+    return tuple((trace or PartitionTrace(partition)).unread(scenario.expected_start[partition], end))
 
 
 def _terminate(process: subprocess.Popen[bytes]) -> None:
@@ -165,20 +186,32 @@ def _terminate(process: subprocess.Popen[bytes]) -> None:
 
 
 def _partition_results(
-    scenario: FailureScenario, topic: ScenarioTopic, traces: Mapping[int, PartitionTrace], *, has_crashed: bool
+    scenario: FailureScenario,
+    topic: ScenarioTopic,
+    traces: Mapping[int, PartitionTrace],
+    *,
+    has_crashed: bool,
+    ended_early: bool,
 ) -> list[PartitionResult]:
-    return [
-        PartitionResult(
-            partition=partition,
-            log_start=start,
-            log_end=end,
-            expected_start=scenario.expected_start[partition],
-            actual_start=traces[partition].start if partition in traces else None,
-            steps=tuple(traces[partition].steps) if partition in traces else (),
-            crashed=has_crashed and (partition not in traces or traces[partition].start is None),
+    results: list[PartitionResult] = []
+    for partition, (start, end) in sorted(topic.log_bounds().items()):
+        trace = traces.get(partition, PartitionTrace(partition))
+        # A client that has not reached the log end has passed only the records before its start position.
+        has_passed_all = trace.start is None or (not ended_early and (trace.position or 0) >= end)
+        passed = end if has_passed_all else min(trace.start or 0, end)
+        results.append(
+            PartitionResult(
+                partition=partition,
+                log_start=start,
+                log_end=end,
+                expected_start=scenario.expected_start[partition],
+                actual_start=trace.start,
+                unread=_unread(scenario, trace, partition, passed),
+                steps=tuple(trace.steps),
+                crashed=has_crashed and trace.start is None,
+            )
         )
-        for partition, (start, end) in sorted(topic.log_bounds().items())
-    ]
+    return results
 
 
 def _software(broker: Broker) -> str:
