@@ -9,15 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable
 
-from confluent_kafka import (
-    Consumer,
-    ConsumerGroupTopicPartitions,
-    KafkaException,
-    TopicCollection,
-    TopicPartition,
-    Uuid,
-)
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
+from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition, Uuid
+from confluent_kafka.admin import AdminClient
 
 from kproto.client.configuration import Configuration
 from kproto.client.decisions.resets import LogBounds
@@ -33,7 +26,9 @@ POLL_QUERY_LIMIT_S = 1.0
 
 
 class BrokerQueries:
-    """Queries through the user's consumer and, for queries that a consumer has no method for, through an admin client.
+    """Queries through the user's consumer and, for topic ids, through an admin client.
+
+    The consumer's metadata is up to date for assigned partitions; that of a second client can be minutes old.
 
     The user's consumer stays open and belongs to the caller. The admin client needs no close.
     """
@@ -78,18 +73,28 @@ class BrokerQueries:
         _raise_error(results)
         return {partition_of(result): result.offset for result in results}
 
-    def first_timestamps(self, partitions: Collection[PartitionKey], limit_s: float) -> dict[PartitionKey, int]:
-        """Return the timestamp of each partition's first record that has one, without partitions of no such record."""
-        specs = {each: OffsetSpec.for_timestamp(0) for each in to_topic_partitions(partitions)}
-        futures = self.admin.list_offsets(specs, request_timeout=limit_s)
-        results = {partition_of(each): future.result() for each, future in futures.items()}
-        return {partition: result.timestamp for partition, result in results.items() if result.timestamp >= 0}
+    def first_record_is_older(
+        self, partitions: Collection[PartitionKey], time_ms: int, limit_s: float
+    ) -> dict[PartitionKey, bool]:
+        """Return whether each partition's first record is older than a time, without partitions of no timestamps.
 
-    def committed_metadata(self, limit_s: float) -> list[str | None]:
-        """Return the metadata of all committed offsets of the group."""
-        group = ConsumerGroupTopicPartitions(self._configuration.group_id)
-        (future,) = self.admin.list_consumer_group_offsets([group], request_timeout=limit_s).values()
-        return [each.metadata for each in future.result().topic_partitions or ()]
+        Of ListOffsets' responses, confluent-kafka's consumer returns the offset only. The first record is older if a
+        later one is the first with at least that time.
+        """
+        since = self._list_offsets(partitions, time_ms, limit_s)
+        # Queried second: if retention deletes records in between, the first record counts as new.
+        first = self._list_offsets(partitions, 0, limit_s)
+        return {each: since[each] < 0 or since[each] > at for each, at in first.items() if at >= 0}
+
+    def group_metadata(self, limit_s: float) -> list[str | None]:
+        """Return the metadata of all committed offsets of the group.
+
+        An admin client could list them without the names of the topics; but librdkafka ends the process if brokers do
+        not respond to that query in time.
+        """
+        topics = self._consumer.list_topics(timeout=limit_s).topics
+        partitions = [(name, partition) for name, topic in topics.items() for partition in topic.partitions]
+        return [each.metadata for each in self.committed(partitions, limit_s).values()] if partitions else []
 
     def topic_ids(self, topics: Collection[str], limit_s: float) -> dict[str, str]:
         """Return the topic ids; brokers before 2.8 have none."""

@@ -28,8 +28,10 @@ class Consumer(confluent_kafka.Consumer):
     ``auto.offset.reset.on.no.initial.offset``
         The start position in a partition without a committed offset: ``none`` (default: ``auto.offset.reset``
         decides), ``latest`` or ``earliest``; ``latest_on_start`` or ``earliest_on_start`` at the group start, while
-        ``auto.offset.reset`` decides for partitions that are added later; ``safe_latest``: the end if the first record
-        is older than the group, the first record otherwise. Alias: ``auto.offset.reset.on.initial.offset``.
+        ``auto.offset.reset`` decides for partitions that are added later; ``safe_latest``: the end at the group start
+        if the first record is older than the group, the first record otherwise, so that no record of a partition that
+        is added later is skipped. Alias: ``auto.offset.reset.on.initial.offset``. A group starts with each topic of
+        which no partition has a committed offset.
     ``auto.offset.reset.on.invalid.offset``
         The position after an offset out of range: ``none`` (default: ``auto.offset.reset`` decides) or ``nearest``.
     ``commit.reset.position``

@@ -10,8 +10,13 @@ from confluent_kafka import TopicPartition
 
 from kproto.client.broker_queries import BrokerQueries, now_ms
 from kproto.client.configuration import Configuration
-from kproto.client.decisions.group_start import earliest_start_ms, group_starts, start_metadata
-from kproto.client.decisions.resets import UncommittedPartition, position_out_of_range, position_without_offset
+from kproto.client.decisions.group_start import UNKNOWN_START_MS, group_starts, known_start_ms, start_metadata
+from kproto.client.decisions.resets import (
+    UncommittedPartition,
+    position_out_of_range,
+    position_without_offset,
+    reason_without_offset,
+)
 from kproto.client.decisions.settings import OnNoInitialOffset
 from kproto.client.parallel_catch_up import ParallelCatchUp
 from kproto.client.topic_partitions import PartitionKey
@@ -52,6 +57,7 @@ class InitialPositions:
     def __init__(self, queries: BrokerQueries, configuration: Configuration, parallel: ParallelCatchUp | None) -> None:
         self._queries = queries
         self._settings = configuration.settings
+        self._is_safe_latest = self._settings.on_no_initial_offset is OnNoInitialOffset.SAFE_LATEST
         self._parallel = parallel
         self._own_start_ms = now_ms()
         self._group_start_ms: int | None = None
@@ -68,8 +74,6 @@ class InitialPositions:
             KafkaException: a query failed or exceeded its limit; no catch-up is started.
         """
         starts = StartPositions()
-        if self._settings.on_no_initial_offset is OnNoInitialOffset.SAFE_LATEST and self._group_start_ms is None:
-            self._group_start_ms = earliest_start_ms(self._own_start_ms, self._queries.committed_metadata(limit_s))
         topics: dict[str, list[PartitionKey]] = {}
         for partition in partitions:
             topics.setdefault(partition[0], []).append(partition)
@@ -89,6 +93,8 @@ class InitialPositions:
         partitions = list(dict.fromkeys([*assigned, *of_topic]))
         committed = self._queries.committed(partitions, limit_s)
         starts.at.update({each: committed[each] for each in assigned if each in committed})
+        if self._is_safe_latest:
+            self._note_group_start(known_start_ms(each.metadata for each in committed.values()))
         missing = [each for each in assigned if each not in committed]
         if missing:
             at_group_start = depends_on_group_start and group_starts(
@@ -96,9 +102,9 @@ class InitialPositions:
             )
             resets = self._reset(partitions if at_group_start else missing, at_group_start, limit_s)
             for partition in missing:
-                offset = resets[partition]
+                offset, reason = resets[partition]
                 result = "no reset policy" if offset is None else f"reset to {offset}"
-                logger.info("%s [%d] has no committed offset: %s", *partition, result)
+                logger.info("%s [%d] has no committed offset: %s (%s)", *partition, result, reason)
                 if offset is None:
                     starts.no_offset.append(partition)
                 else:
@@ -108,30 +114,47 @@ class InitialPositions:
                 not_assigned = [each for each in resets if each not in assigned]
                 by_others = self._queries.committed(not_assigned, limit_s) if not_assigned else {}
                 starts.to_commit.update(
-                    {each: at for each, at in resets.items() if at is not None and each not in by_others}
+                    {each: at for each, (at, _) in resets.items() if at is not None and each not in by_others}
                 )
         return committed.keys() & set(assigned)
 
     def _reset(
         self, partitions: list[PartitionKey], at_group_start: bool, limit_s: float
-    ) -> dict[PartitionKey, int | None]:
+    ) -> dict[PartitionKey, tuple[int | None, str]]:
+        """Return the position of each partition without a committed offset, and the reason."""
         bounds = self._queries.log_bounds(partitions, limit_s)
-        timestamps: dict[PartitionKey, int] = {}
-        if self._group_start_ms is not None:
+        is_older: dict[PartitionKey, bool] = {}
+        if self._is_safe_latest and at_group_start:
+            started_ms = self._start_of_group(limit_s)
             with_records = [each for each in partitions if bounds[each].start < bounds[each].end]
-            timestamps = self._queries.first_timestamps(with_records, limit_s) if with_records else {}
-        return {
-            partition: position_without_offset(
-                self._settings,
-                UncommittedPartition(
-                    bounds=bounds[partition],
-                    group_starts=at_group_start,
-                    first_timestamp_ms=timestamps.get(partition),
-                    group_start_ms=self._group_start_ms,
-                ),
+            is_older = self._queries.first_record_is_older(with_records, started_ms, limit_s) if with_records else {}
+        resets: dict[PartitionKey, tuple[int | None, str]] = {}
+        for each in partitions:
+            uncommitted = UncommittedPartition(
+                bounds=bounds[each], group_starts=at_group_start, is_older_than_group=is_older.get(each)
             )
-            for partition in partitions
-        }
+            position = position_without_offset(self._settings, uncommitted)
+            resets[each] = position, reason_without_offset(self._settings, uncommitted)
+        return resets
+
+    def _start_of_group(self, limit_s: float) -> int:
+        """Return the start time of the group: this member's if the group has no committed offset at all."""
+        if self._group_start_ms is None:
+            metadata = self._queries.group_metadata(limit_s)
+            known_ms = known_start_ms(metadata)
+            if metadata and known_ms is None:
+                logger.warning(
+                    "the start time of the group is lost, as others have committed its offsets: topics without a "
+                    "committed offset are read from their first record"
+                )
+                known_ms = UNKNOWN_START_MS
+            self._note_group_start(self._own_start_ms if known_ms is None else known_ms)
+        assert self._group_start_ms is not None
+        return self._group_start_ms
+
+    def _note_group_start(self, time_ms: int | None) -> None:
+        known = [each for each in (self._group_start_ms, time_ms) if each is not None]
+        self._group_start_ms = min(known, default=None)
 
     def _start_catch_up(
         self, parallel: ParallelCatchUp, committed: set[PartitionKey], limit_s: float, starts: StartPositions

@@ -29,9 +29,7 @@ WITHOUT_OFFSET: Final[dict[tuple[str, str], tuple[int | None, int | None]]] = {
     **{("latest", reset): (END, END) for reset in RESETS},
     **{("earliest", reset): (START, START) for reset in RESETS},
 }
-"""Without safe_latest, which compares the first record's timestamp T1 with the group's start time T0."""
-
-SAFE_LATEST: Final = {"T1 < T0": END, "T1 = T0": START, "T1 > T0": START}
+"""Without safe_latest, which at group start compares the first record's timestamp T1 with the group's start time T0."""
 
 OUT_OF_RANGE: Final[dict[tuple[str, str], tuple[int | None, int | None]]] = {
     # on.invalid.offset, auto.offset.reset: position 40, position 900

@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.client.decisions.group_start import earliest_start_ms, group_starts, start_metadata
+from kproto.client.decisions.group_start import group_starts, known_start_ms, start_metadata
 from kproto.client.decisions.resets import (
     LogBounds,
     UncommittedPartition,
     position_after_error,
     position_out_of_range,
     position_without_offset,
+    reason_without_offset,
 )
 from kproto.client.decisions.settings import Settings, parse
 from tests.kproto_client.decision_tables import (
@@ -21,7 +22,6 @@ from tests.kproto_client.decision_tables import (
     NO_INITIAL,
     OUT_OF_RANGE,
     RESETS,
-    SAFE_LATEST,
     START,
     WITHOUT_OFFSET,
 )
@@ -40,7 +40,7 @@ def settings(initial: str, reset: str, invalid: str = "none") -> Settings:
 @pytest.mark.parametrize(("initial", "reset"), WITHOUT_OFFSET)
 def test_without_an_offset(initial: str, reset: str, expanded: bool) -> None:
     """CK-20, CK-21: table A3."""
-    partition = UncommittedPartition(bounds=BOUNDS, group_starts=not expanded, first_timestamp_ms=T0, group_start_ms=T0)
+    partition = UncommittedPartition(bounds=BOUNDS, group_starts=not expanded, is_older_than_group=True)
     assert position_without_offset(settings(initial, reset), partition) == WITHOUT_OFFSET[initial, reset][expanded]
 
 
@@ -48,21 +48,25 @@ def test_without_an_offset(initial: str, reset: str, expanded: bool) -> None:
 @pytest.mark.parametrize(("initial", "reset"), WITHOUT_OFFSET)
 def test_without_an_offset_in_an_empty_partition(initial: str, reset: str, expanded: bool) -> None:
     """CK-20, CK-10: any row without an error gives S."""
-    partition = UncommittedPartition(bounds=EMPTY_BOUNDS, group_starts=not expanded, group_start_ms=T0)
+    partition = UncommittedPartition(bounds=EMPTY_BOUNDS, group_starts=not expanded)
     expected = ERROR if WITHOUT_OFFSET[initial, reset][expanded] is ERROR else START
     assert position_without_offset(settings(initial, reset), partition) == expected
 
 
-@pytest.mark.parametrize("group_starts", [False, True])
 @pytest.mark.parametrize("reset", RESETS)
-@pytest.mark.parametrize(("times", "expected"), SAFE_LATEST.items())
-def test_safe_latest_compares_the_first_timestamp(times: str, expected: int, reset: str, group_starts: bool) -> None:
-    """CK-22: in both columns, with any auto.offset.reset; T1 = T0 counts as new."""
-    first = {"T1 < T0": T0 - 1, "T1 = T0": T0, "T1 > T0": T0 + 1}[times]
-    partition = UncommittedPartition(
-        bounds=BOUNDS, group_starts=group_starts, first_timestamp_ms=first, group_start_ms=T0
-    )
+@pytest.mark.parametrize(("is_older", "expected"), [(True, END), (False, START)])
+def test_safe_latest_at_group_start(is_older: bool, expected: int, reset: str) -> None:
+    """CK-22: with any auto.offset.reset."""
+    partition = UncommittedPartition(bounds=BOUNDS, group_starts=True, is_older_than_group=is_older)
     assert position_without_offset(settings("safe_latest", reset), partition) == expected
+
+
+@pytest.mark.parametrize("reset", RESETS)
+@pytest.mark.parametrize("is_older", [True, False, None])
+def test_safe_latest_in_an_expanded_partition(is_older: bool | None, reset: str) -> None:
+    """CK-20: the first record, whatever its timestamp."""
+    partition = UncommittedPartition(bounds=BOUNDS, group_starts=False, is_older_than_group=is_older)
+    assert position_without_offset(settings("safe_latest", reset), partition) == START
 
 
 @pytest.mark.parametrize("reset", RESETS)
@@ -75,10 +79,7 @@ def test_safe_latest_without_timestamps(reset: str) -> None:
         (EMPTY_BOUNDS, True, START),
         (EMPTY_BOUNDS, False, START),
     ]:
-        assert (
-            position_without_offset(strategy, UncommittedPartition(bounds=log, group_starts=starts, group_start_ms=T0))
-            == expected
-        )
+        assert position_without_offset(strategy, UncommittedPartition(bounds=log, group_starts=starts)) == expected
 
 
 @pytest.mark.parametrize("starts", [False, True])
@@ -86,7 +87,7 @@ def test_safe_latest_without_timestamps(reset: str) -> None:
 @pytest.mark.parametrize("initial", NO_INITIAL)
 def test_nearest_has_no_effect_without_an_offset(initial: str, reset: str, starts: bool) -> None:
     """CK-23, CK-6."""
-    partition = UncommittedPartition(bounds=BOUNDS, group_starts=starts, first_timestamp_ms=T0 + 1, group_start_ms=T0)
+    partition = UncommittedPartition(bounds=BOUNDS, group_starts=starts, is_older_than_group=False)
     with_nearest = position_without_offset(settings(initial, reset, "nearest"), partition)
     assert with_nearest == position_without_offset(settings(initial, reset), partition)
 
@@ -154,6 +155,20 @@ def test_a_group_starts_with_a_topic_without_committed_offsets(committed: list[i
 
 def test_group_start_time_is_the_earliest_known_one() -> None:
     """CK-16."""
-    assert earliest_start_ms(T0, []) == T0
-    assert earliest_start_ms(T0, [None, "", "x", f"t0={T0 + 5}", "t0=soon"]) == T0
-    assert earliest_start_ms(T0, [f"host=a;t0={T0 - 5};n=1", start_metadata(T0 - 3)]) == T0 - 5
+    assert known_start_ms([]) is None
+    assert known_start_ms([None, "", "x", "t0=soon"]) is None
+    assert known_start_ms([f"host=a;t0={T0 - 5};n=1", None, start_metadata(T0 - 3)]) == T0 - 5
+
+
+@pytest.mark.parametrize("starts", [False, True])
+@pytest.mark.parametrize("is_older", [False, True, None])
+@pytest.mark.parametrize("reset", RESETS)
+@pytest.mark.parametrize("initial", NO_INITIAL)
+def test_the_reason_names_what_decided(initial: str, reset: str, is_older: bool | None, starts: bool) -> None:
+    """CK-20: the log says why a partition starts where it does."""
+    partition = UncommittedPartition(bounds=BOUNDS, group_starts=starts, is_older_than_group=is_older)
+    reason = reason_without_offset(settings(initial, reset), partition)
+    if not initial.endswith(("_on_start", "safe_latest")):
+        assert reason == f"the setting is {reset if initial == 'none' else initial}"
+    else:
+        assert reason.startswith("the group starts" if starts else "the group has committed offsets of other")

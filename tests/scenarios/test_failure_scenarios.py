@@ -40,15 +40,29 @@ def test_a_reset_to_latest_skips_records() -> None:
     assert 'class="skipped"' in page
 
 
+def run_kproto_client(name: str, settings: dict[str, str]) -> ScenarioResult:
+    command = [sys.executable, str(PROGRAMS / "kproto_consumer.py")]
+    environment = {"SETTINGS": json.dumps(settings)}
+    result = run_scenario(SCENARIOS[name], command, timeout_s=40, environment=environment)
+    assert not result.timed_out
+    return result
+
+
 def test_a_client_that_reads_from_two_positions_skips_nothing() -> None:
     """A parallel consumer fetches from the log end first, and from the log start after that."""
-    command = [sys.executable, str(PROGRAMS / "kproto_consumer.py")]
-    result = run_scenario(SCENARIOS["out-of-range-low"], command, timeout_s=40)
+    settings = {"auto.offset.reset.on.invalid.offset": "nearest", "enable.parallel.rebalance": "true"}
+    result = run_kproto_client("out-of-range-low", settings)
     (partition,) = result.partitions
     assert (partition.actual_start, partition.skipped, partition.read_again) == (300, 0, 0)
-    assert not result.timed_out
     assert partition.steps[-1] == "Fetch from 300"
     assert "nothing lost" in text_report.render([result])
+
+
+def test_safe_latest_skips_no_record_of_a_new_partition() -> None:
+    """The group of the scenario has committed without `kproto.client`."""
+    result = run_kproto_client("new-partition", {"auto.offset.reset.on.no.initial.offset": "safe_latest"})
+    found = {each.partition: (each.actual_start, each.skipped, each.read_again) for each in result.partitions}
+    assert found == {0: (100, 0, 0), 1: (0, 0, 0)}
 
 
 def trace_of(*steps: Step) -> PartitionTrace:

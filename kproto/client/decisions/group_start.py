@@ -4,7 +4,9 @@ KIP-842 uses the start of the application, the start of the group and the first 
 interchangeably. kproto uses the start of the group: with the start of the application, a partition that is added while
 all members are down would lose records.
 
-Committed offsets carry the group's start time as metadata, ``t0=MILLISECONDS``, so that all members agree on it.
+Committed offsets carry the group's start time as metadata, ``t0=MILLISECONDS``, so that all members agree on it. The
+metadata is lost where the user, an admin tool or another client commits. So it decides only about topics without any
+committed offset, and a group whose start time is lost counts as older than all records (`UNKNOWN_START_MS`).
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+UNKNOWN_START_MS = 0
+"""The start time of a group that has committed offsets, but none with a start time: no record is older."""
 START_TIME = re.compile(r"(?:^|;)t0=(\d{1,18})(?:;|$)")
 
 
@@ -20,9 +24,9 @@ def group_starts(committed: Iterable[int | None]) -> bool:
     return all(offset is None for offset in committed)
 
 
-def earliest_start_ms(own_start_ms: int, metadata: Iterable[str | None]) -> int:
-    """Return the smallest of this member's start time and the start times in the group's committed metadata."""
-    return min([own_start_ms, *(time_ms for text in metadata if (time_ms := start_ms(text)) is not None)])
+def known_start_ms(metadata: Iterable[str | None]) -> int | None:
+    """Return the smallest start time in the metadata of a group's committed offsets, None if there is none."""
+    return min((time_ms for text in metadata if (time_ms := start_ms(text)) is not None), default=None)
 
 
 def start_ms(metadata: str | None) -> int | None:

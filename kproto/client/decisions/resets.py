@@ -41,10 +41,9 @@ class UncommittedPartition:
     bounds: LogBounds
     group_starts: bool
     """Whether the group starts with the topic; if not, the partition was added later."""
-    first_timestamp_ms: int | None = None
-    """Timestamp of the first available record; None: no record, or records without timestamps."""
-    group_start_ms: int | None = None
-    """Start time of the group; only ``safe_latest`` uses it."""
+    is_older_than_group: bool | None = None
+    """Whether the first available record is older than the group; None: no record, or records without timestamps. Only
+    ``safe_latest`` uses it, and only if the group starts with the topic."""
 
 
 def position_without_offset(settings: Settings, partition: UncommittedPartition) -> int | None:
@@ -60,7 +59,7 @@ def position_without_offset(settings: Settings, partition: UncommittedPartition)
         case OnNoInitialOffset.EARLIEST_ON_START if partition.group_starts:
             return bounds.start
         case OnNoInitialOffset.SAFE_LATEST:
-            return bounds.end if _is_older_than_group(partition) else bounds.start
+            return bounds.end if _is_known_to_be_old(partition) else bounds.start
         case _:
             return _auto_offset_reset(settings, bounds)
 
@@ -94,11 +93,25 @@ def position_after_error(settings: Settings, bounds: LogBounds, position: int, e
     return position_out_of_range(settings, bounds, max(position, diverged_at + 1))
 
 
-def _is_older_than_group(partition: UncommittedPartition) -> bool:
-    # Equal times count as newer than the group: records may be read twice, but none is lost (CK-22).
-    if partition.first_timestamp_ms is None or partition.group_start_ms is None:
-        return partition.group_starts
-    return partition.first_timestamp_ms < partition.group_start_ms
+def reason_without_offset(settings: Settings, partition: UncommittedPartition) -> str:
+    """Return why `position_without_offset` chooses its position, for the log."""
+    strategy = settings.on_no_initial_offset
+    if not strategy.depends_on_group_start:
+        decides = settings.auto_offset_reset if strategy is OnNoInitialOffset.NONE else strategy
+        return f"the setting is {decides.value}"
+    if not partition.group_starts:
+        return "the group has committed offsets of other partitions of the topic, so the partition was added later"
+    if strategy is not OnNoInitialOffset.SAFE_LATEST or partition.is_older_than_group is None:
+        return "the group starts with the topic"
+    if partition.is_older_than_group:
+        return "the group starts with the topic, and the first record is older than the group"
+    return "the group starts with the topic, and no record is known to be older than the group"
+
+
+def _is_known_to_be_old(partition: UncommittedPartition) -> bool:
+    # A producer chooses the timestamps of its records, so an old one does not show that an added partition existed
+    # before the group.
+    return partition.group_starts and partition.is_older_than_group is not False
 
 
 def _auto_offset_reset(settings: Settings, bounds: LogBounds) -> int | None:

@@ -1,5 +1,6 @@
-"""A consumer of kproto.client that reads older records in parallel (KIP-333)."""
+"""A consumer of kproto.client; SETTINGS has its settings as JSON."""
 
+import json
 import os
 import sys
 
@@ -9,8 +10,7 @@ consumer = Consumer(
     {
         "bootstrap.servers": os.environ["KAFKA_BOOTSTRAP_SERVERS"],
         "group.id": os.environ["KPROTO_GROUP"],
-        "auto.offset.reset.on.invalid.offset": "nearest",
-        "enable.parallel.rebalance": True,
+        **json.loads(os.environ["SETTINGS"]),
     }
 )
 consumer.subscribe([os.environ["KPROTO_TOPIC"]])

@@ -1,0 +1,18 @@
+"""safe_latest in added partitions with real brokers; `python -m tests.kproto_client` runs all cases with them."""
+
+import pytest
+
+from tests.kproto_client.added_partition_cases import CASES, CASES_WITH_CONSUMER_PROTOCOL
+from tests.kproto_client.kafka_fixture import KafkaFixture
+from tests.oracle.cluster import NEWEST, real_kafka
+
+RELEASES = {"2.8.2": CASES, NEWEST: {**CASES, **CASES_WITH_CONSUMER_PROTOCOL}}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("release", RELEASES)
+def test_added_partitions_with_real_kafka(release: str) -> None:
+    with real_kafka(release, props={"group.initial.rebalance.delay.ms": "0"}) as cluster:
+        kafka = KafkaFixture(cluster.bootstrap)
+        for run, arguments in RELEASES[release].values():
+            run(kafka, *arguments)
