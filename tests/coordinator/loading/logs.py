@@ -153,7 +153,7 @@ def loaded(
     """Load a log; the load has to succeed."""
     found = attempted(data, kafka_version, slice_size=slice_size, state=state, **options)
     assert found.load.failed is None
-    assert found.load.read_size_bytes == len(data) - found.load.torn_size_bytes
+    assert found.load.read_size_bytes == len(data)
     return found
 
 

@@ -56,14 +56,24 @@ def test_an_empty_log(decodes_all: bool) -> None:
 
 
 @both_ways
-def test_an_incomplete_batch_at_the_end_is_reported(decodes_all: bool) -> None:
-    """LF-62: the batch was never acknowledged; storage truncates it when it opens the log."""
+def test_an_incomplete_batch_at_the_end_fails_the_load(decodes_all: bool) -> None:
+    """LF-62: storage truncates a torn batch when it opens the log, so this one has a damaged length."""
     log = long_log(groups=3, rounds=3)
     found = attempted(log.data[:-5], decodes_all=decodes_all)
-    assert found.load.failed is None
-    assert found.load.torn_size_bytes == len(log.batches[-1]) - 5
-    assert found.offsets_as_dicts()["g002"] == {"t": {0: 1, 1: 1}}
-    assert found.offsets_as_dicts()["g001"] == {"t": {0: 2, 1: 2}}
+    left = len(log.batches[-1]) - 5
+    assert found.load.failed is not None
+    assert found.load.failed.endswith(f"the last {left} bytes are no complete batch")
+    assert found.offsets_as_dicts() == {}
+
+
+@both_ways
+def test_a_length_that_reaches_beyond_the_log_fails_the_load(decodes_all: bool) -> None:
+    log = long_log(groups=3, rounds=3)
+    data = bytearray(log.data)
+    data[sum(map(len, log.batches[:4])) + 9] ^= 1  # the batch seems to be 65,536 bytes longer
+    found = attempted(bytes(data), decodes_all=decodes_all)
+    assert found.load.failed is not None
+    assert found.offsets_as_dicts() == {}
 
 
 @both_ways

@@ -65,8 +65,6 @@ class PartitionLoad:
         self.failed: str | None = None
         """Why the partition can't be served: a batch, key or value that can't be decoded. The tables have nothing of
         the partition then (LF-36)."""
-        self.torn_size_bytes: int = 0
-        """The size of an incomplete batch at the end of the log (LF-62)."""
         self.groups: list[Group] = []
         """The registered groups that this load has created."""
         self._groups = coordinator.groups
@@ -134,7 +132,9 @@ class PartitionLoad:
                     yield
             data = data[start:]
             yield
-        self.torn_size_bytes = len(data)
+        if data:
+            # Recovery has truncated what a crash left behind. Here a damaged length hides all batches behind it.
+            raise DecodeError("batch", 0, f"the last {len(data)} bytes are no complete batch")
 
     def _read_batches(self, data: bytes, start: int) -> int:
         """Read some batches; return where they end, which is ``start`` if the next batch is incomplete."""
