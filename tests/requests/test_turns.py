@@ -83,6 +83,7 @@ def test_the_first_large_request_of_an_iteration_does_not_wait(dispatcher: Dispa
     assert second.receive(frame(LARGE, 0, 2), NOW_MS) == b""
     dispatcher.has_free_turn = True  # the next iteration: the request that waits comes first
     assert first.receive(frame(LARGE, 0, 3), NOW_MS) == b""
+    assert dispatcher.has_free_turn, "so the event loop completes the turn of the request that waits"
     assert ids(take_turn(dispatcher, second)) == [2]
     assert ids(take_turn(dispatcher, first)) == [3]
 

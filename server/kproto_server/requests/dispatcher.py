@@ -81,9 +81,10 @@ class Dispatcher:
         """
         if self.turns is None:
             return True
-        is_free = self.has_free_turn and not self.turns
+        if self.turns or not self.has_free_turn:
+            return False
         self.has_free_turn = False
-        return is_free
+        return True
 
     def queue(self, turn: Turn) -> None:
         """Have an operation wait for its turn."""
